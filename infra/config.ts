@@ -388,6 +388,12 @@ export const SETTINGS = {
     365,
     'default of the setting retention.audit_log_days: how long audit entries are kept, days; 0: for ever',
   ),
+  retainHistoryDays: setting(
+    'MC_RETAIN_HISTORY_DAYS',
+    integer(0, 3_650),
+    0,
+    'how far back reads with as_of go, days; 0: to the beginning',
+  ),
   retainLogsDays: setting(
     'MC_RETAIN_LOGS_DAYS',
     integer(0, 3_650),

@@ -122,7 +122,7 @@ export async function openCore(
     // Processes that share a database ask it what credentials stand for, not the log.
     const beforeAcknowledged = ({ events, position }: Executed) =>
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
-    const reads = createReads({ db: database.db, projections, positions });
+    const reads = createReads({ database, projections, positions });
     const older = await olderNamesUpTo(database, await eventLog.head());
     const names = nameDirectory(reads.at({ position: older }));
     return {

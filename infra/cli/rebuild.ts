@@ -8,9 +8,11 @@ import { projections } from '../../projections/index.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { BEGINNING } from '../../shared/ports/event-log.ts';
 import type { Core } from '../core.ts';
+import { currentIndex } from '../proof/current.ts';
 import { repairTree } from '../proof/repair.ts';
 import type { RebuildOptions, RebuildReport } from '../read-models/rebuild/plan.ts';
 import { rebuildProjections } from '../read-models/rebuild/rebuild.ts';
+import { beginningOfPast } from '../read-models/retention.ts';
 import { columns, counted, withCore } from './with-core.ts';
 
 /** Name of the tree over the log among the read models. */
@@ -32,7 +34,10 @@ export function addRebuild(program: Command): void {
     )
     .option('--check', 'only compare; exit code 3 when something differs')
     .option('--fresh', 'discard what an interrupted rebuild has built')
-    .option('--history', 'fill their past from the beginning of the log as well, for reads with as_of')
+    .option(
+      '--history',
+      'fill their past as well, for reads with as_of: from the beginning of the log, or as far back as MC_RETAIN_HISTORY_DAYS says',
+    )
     .action(async (names: string[], options: Options) => {
       const known = [...projections.map((one) => one.name), LOG_TREE];
       const unknown = names.filter((name) => !known.includes(name));
@@ -127,8 +132,11 @@ async function rebuildWithProgress(
       const wanted = await choose(core);
       if (wanted.length === 0) return [];
       bar?.start(1, 0, { phase: 'starting', events: 0, rate: 0 });
+      const days = core.config.retainHistoryDays;
+      const historyFrom = options.history && days > 0 ? await beginningOfPast(await currentIndex(core), days) : 0;
       return rebuildProjections(core, wanted, {
         ...options,
+        historyFrom,
         signal: stop.signal,
         onProgress(progress) {
           events = progress.events;

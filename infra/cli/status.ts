@@ -23,6 +23,7 @@ interface CheckpointRow {
   readonly version: number;
   readonly position: number;
   readonly leader: string | null;
+  readonly history_from: number | null;
   readonly stuck_at: number | null;
   readonly stuck_reason: string | null;
   readonly updated_at: number;
@@ -70,6 +71,8 @@ async function readStatus(core: Core) {
         /** Seconds until it reaches the head of now at this rate; null: it does not move. */
         remaining: lag === 0 ? 0 : moved > 0 ? Math.ceil((lag * WATCHED_MS) / (moved * 1_000)) : null,
         leader: row.leader !== null && running.has(row.leader) ? row.leader : null,
+        /** Position at which its past begins, for reads with as_of; null: it has none. */
+        history_from: row.history_from,
         stuck: row.stuck_at === null ? null : { position: row.stuck_at, reason: row.stuck_reason },
         updated_at: row.updated_at,
       };
@@ -114,9 +117,12 @@ export function addStatus(program: Command): void {
         String(one.lag),
         String(one.rate),
         one.remaining === null ? '-' : `${one.remaining} s`,
+        one.history_from === null ? '-' : String(one.history_from),
         one.leader ?? '-',
         stateOf(one),
       ]);
-      console.log(columns(['read model', 'position', 'lag', 'per second', 'remaining', 'leader', 'state'], rows));
+      console.log(
+        columns(['read model', 'position', 'lag', 'per second', 'remaining', 'past from', 'leader', 'state'], rows),
+      );
     });
 }

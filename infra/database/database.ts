@@ -2,7 +2,7 @@
  * PostgreSQL, in one of two places: a server (`DATABASE_URL`) or PGlite in the data directory. Everything above
  * this file sees a `pg.Pool` and a Kysely instance and does not know which it is.
  */
-import { Kysely, PostgresDialect } from 'kysely';
+import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { PREPARED } from '../../shared/prepared.ts';
 import type { Config } from '../config.ts';
@@ -13,6 +13,7 @@ import { createListener, type Listener } from './listener.ts';
 import { createMarkWatch } from './mark.ts';
 import { inTime } from './session.ts';
 import { createStatements } from './statements.ts';
+import { runTogether } from './together.ts';
 
 // Positions, counts and Unix times are safe integers by design: read them as numbers, not as strings.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -30,6 +31,10 @@ export interface Database {
   /** For requests: reads, appends, credentials. */
   readonly pool: pg.Pool;
   readonly db: AnyDatabase;
+  /**
+   * Runs statements in one round trip, as one transaction (`together.ts`). @returns their rows, in order
+   */
+  together(statements: readonly Pick<CompiledQuery, 'sql' | 'parameters'>[]): Promise<readonly unknown[][]>;
   /** To be called when the migrations have run: losses are noticed from then on. */
   watchLosses(): Promise<void>;
   /** @param listener is called when the database may have lost rows that did not wait for the disk (`mark.ts`) */
@@ -107,8 +112,10 @@ type Connections = Pick<pg.Pool, 'connect' | 'end'>;
 const kyselyOver = (pool: Connections): AnyDatabase =>
   new Kysely({ dialect: new PostgresDialect({ pool: pool as pg.Pool }) });
 
-/** Connections that prepare statements. */
-function preparing(pool: pg.Pool): Connections {
+type NameOn = (client: pg.PoolClient, text: string) => Promise<string | undefined>;
+
+/** Connections that prepare statements, and under which names they do. */
+function preparing(pool: pg.Pool): { readonly connections: Connections; readonly nameOn: NameOn } {
   const statements = createStatements();
   const equipped = new WeakSet<pg.PoolClient>();
   // Kysely does not name statements, so the connections that it gets do.
@@ -120,8 +127,17 @@ function preparing(pool: pg.Pool): Connections {
     }
     return client;
   }
-  return { connect: connect as pg.Pool['connect'], end: () => pool.end() };
+  return { connections: { connect: connect as pg.Pool['connect'], end: () => pool.end() }, nameOn: statements.nameOn };
 }
+
+const togetherOn =
+  (pool: Connections, nameOn: NameOn = async () => undefined): Database['together'] =>
+  (statements) =>
+    runTogether(
+      pool,
+      statements.map(({ sql: text, parameters: values }) => ({ text, values })),
+      nameOn,
+    );
 
 /**
  * A machine that loses power does not close its connections. The server keeps their sessions, and their locks, until
@@ -169,6 +185,7 @@ function openServer(url: string, options: DatabaseOptions): Database {
     attached: false,
     pool,
     db: kyselyOver(pool),
+    together: togetherOn(pool),
     async watchLosses() {
       const client = await pool.connect();
       try {
@@ -196,12 +213,13 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
     : await openEmbedded({ dataDir: options.dataDir, log: options.log, launched: options.launched });
   const place = running ?? { host: embedded?.socketDir ?? '', port: embedded?.port ?? 0 };
   const pool = makePool({ ...place, database: 'postgres', user: 'postgres' }, options);
-  const connections = preparing(pool);
+  const { connections, nameOn } = preparing(pool);
   return {
     kind: 'embedded',
     attached: running !== undefined,
     pool,
     db: kyselyOver(connections),
+    together: togetherOn(connections, nameOn),
     // It ends with its process, and so does what that process knows.
     watchLosses: async () => undefined,
     onLoss: () => undefined,

@@ -34,6 +34,8 @@ export interface Statements {
    * @param mayPrepare whether a text may be prepared at all
    */
   equip(client: pg.PoolClient, mayPrepare: (text: string) => boolean): void;
+  /** The name under which an equipped connection is to run a text; undefined: it need not keep it. */
+  nameOn(client: pg.PoolClient, text: string): Promise<string | undefined>;
 }
 
 export function createStatements(): Statements {
@@ -45,6 +47,7 @@ export function createStatements(): Statements {
       if (reason === 'evict') on.unused.add(name);
     },
   });
+  const equipped = new WeakMap<pg.PoolClient, (text: string) => Promise<string | undefined>>();
   let connections = 0;
 
   /** Undefined for a text that comes for the first time, and for one that is too long to be kept. */
@@ -70,13 +73,18 @@ export function createStatements(): Statements {
         for (const [key, { on }] of prepared.entries()) if (on === connection) prepared.delete(key);
       });
       const run = client.query.bind(client) as RunQuery;
-      async function query(text: string, values: unknown): Promise<pg.QueryResult> {
+      async function named(text: string): Promise<string | undefined> {
         const name = nameOf(text, connection);
         if (connection.unused.size > 0) {
           const names = [...connection.unused];
           connection.unused.clear();
           await closeStatements(client, names);
         }
+        return name;
+      }
+      equipped.set(client, async (text) => (mayPrepare(text) ? named(text) : undefined));
+      async function query(text: string, values: unknown): Promise<pg.QueryResult> {
+        const name = await named(text);
         return run(name === undefined ? { text, values } : { name, text, values });
       }
       client.query = ((text: unknown, ...rest: unknown[]) =>
@@ -84,6 +92,7 @@ export function createStatements(): Statements {
           ? query(text, rest[0])
           : run(text, ...rest)) as typeof client.query;
     },
+    nameOn: async (client, text) => equipped.get(client)?.(text),
   };
 }
 

@@ -19,6 +19,7 @@ import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
 import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
 import { routeTasks } from '../../commands/policies/tasks/routing.ts';
 import { finishRemovals } from '../../commands/policies/workspaces/removal.ts';
+import { projections } from '../../projections/index.ts';
 import { retentionReads } from '../../queries/admin/cleanup.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
 import { silentAgents } from '../../queries/agents/liveness.ts';
@@ -42,6 +43,8 @@ import type { Core } from '../core.ts';
 import { purgeIdempotency } from '../database/idempotency.ts';
 import { createLogEntries } from '../database/log-entries.ts';
 import { createGithub } from '../outgoing/github.ts';
+import { createLogIndex } from '../proof/index.ts';
+import { beginningOfPast, beginPastAt } from '../read-models/retention.ts';
 import { createBackups } from '../tools/backup.ts';
 import { createScheduleRuns, type ScheduleRuns } from './schedule-runs.ts';
 
@@ -339,6 +342,18 @@ export function schedulesOf(
       async run() {
         const days = Number(await setting('retention.logs_days'));
         return `${counted(await createLogEntries(database.pool).purge(days, now()), 'line was', 'lines were')} deleted.`;
+      },
+    },
+    {
+      ...{ id: 'purge_history', kind: 'purge-history', everyMs: EVERY_TEN_MINUTES_MS },
+      name: 'Remove what read models remember from before the time for which it is kept',
+      enabled: async () => config.retainHistoryDays > 0,
+      async run(_asked, signal) {
+        if (config.retainHistoryDays === 0) return 'The past is kept for ever: MC_RETAIN_HISTORY_DAYS is 0.';
+        const index = createLogIndex({ database, eventLog, timeoutMs: config.visibleTimeoutMs });
+        const from = await beginningOfPast(index, config.retainHistoryDays, now());
+        const removed = await locks.holding('history', () => beginPastAt(database.db, projections, from, { signal }));
+        return `${counted(removed, 'version was', 'versions were')} removed; the past begins at position ${from}.`;
       },
     },
     {

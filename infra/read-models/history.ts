@@ -8,7 +8,7 @@
  * are the halves of the log, their halves, and so on. A position lies in one block of each size, so the versions that stood
  * at a position are found with one look at each of these blocks, however long the history is.
  */
-import { sql } from 'kysely';
+import { type CompiledQuery, sql } from 'kysely';
 import type { AnyStoredRow } from '../../projections/apply.ts';
 import { historyOf, type Projection, type Table } from '../../projections/projection.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
@@ -19,6 +19,11 @@ export type Version = AnyStoredRow & { readonly until: Position; readonly block:
 
 /** Blocks of more positions than this are not needed: no log has as many. */
 const SIZES = 50;
+
+/** Until when a live row stands: longer than any position. */
+const STANDS = Number.MAX_SAFE_INTEGER;
+/** The block under which live rows are filed; those of versions are greater. Every moment looks there. */
+const LIVE = 0;
 
 /** The schema of the views of the past. */
 export const pastOf = (schema: string): string => `${schema}_past`;
@@ -33,8 +38,14 @@ export function blockOf(from: Position, until: Position): number {
   return blockAt(from, size);
 }
 
-/** The blocks that have a position. */
-const blocksAt = (position: Position): number[] => Array.from({ length: SIZES }, (_, n) => blockAt(position, 2 ** n));
+/** The blocks of versions that ended up to a position are below this; so are some others. */
+export const blocksBefore = (position: Position): number => 2 * position;
+
+/** The blocks that have a position, and that of live rows. */
+const blocksAt = (position: Position): number[] => [
+  LIVE,
+  ...Array.from({ length: SIZES }, (_, n) => blockAt(position, 2 ** n)),
+];
 
 export const versionOf = (row: Readonly<Record<string, unknown>>, position: Position, until: Position): Version =>
   Object.assign({}, row, { position, until, block: blockOf(position, until) });
@@ -78,21 +89,48 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
   const past = pastOf(schema);
   await sql`DROP SCHEMA IF EXISTS ${sql.id(past)} CASCADE`.execute(db);
   await sql`CREATE SCHEMA ${sql.id(past)}`.execute(db);
+  const asOf = sql`(SELECT current_setting('signalbox.as_of')::bigint)`;
   for (const table of projection.tables) {
     const columns = sql.join([...Object.keys(table.columns), 'position'].map((column) => sql.id(column)));
     await sql`CREATE VIEW ${sql.table(`${past}.${table.name}`)} AS
-      SELECT ${columns} FROM ${sql.table(`${schema}.${table.name}`)}
-        WHERE position <= current_setting('signalbox.as_of')::bigint
-      UNION ALL
-      SELECT ${columns} FROM ${sql.table(`${historyOf(schema)}.${table.name}`)}
-        WHERE block = ANY (current_setting('signalbox.as_of_blocks')::bigint[])
-          AND position <= current_setting('signalbox.as_of')::bigint
-          AND until > current_setting('signalbox.as_of')::bigint`.execute(db);
+      SELECT ${columns} FROM (
+        SELECT ${columns}, ${sql.lit(STANDS)}::bigint AS until, ${sql.lit(LIVE)}::bigint AS block
+          FROM ${sql.table(`${schema}.${table.name}`)}
+        UNION ALL
+        SELECT ${columns}, until, block FROM ${sql.table(`${historyOf(schema)}.${table.name}`)}
+      ) rows
+      WHERE position <= ${asOf} AND until > ${asOf}
+        AND block = ANY ((SELECT current_setting('signalbox.as_of_blocks')::bigint[])::bigint[])`.execute(db);
   }
 }
 
-/** Says at which position the views of the past show their tables, until the end of the transaction. */
-export async function lookAt(trx: AnyDatabase, position: Position): Promise<void> {
-  await sql`SELECT set_config('signalbox.as_of', ${String(position)}, true),
-    set_config('signalbox.as_of_blocks', ${`{${blocksAt(position).join(',')}}`}, true)`.execute(trx);
+/**
+ * Says at which position the views of the past show their tables, until the end of the transaction.
+ *
+ * A list takes its rows from the live table and from the versions that stood then in the order of the list, and stops when
+ * the page is full. For that, the versions are sorted. PostgreSQL believes that all versions of the table are, not only those
+ * that stood then (it takes `tuples` for `rows` in `create_merge_append_path`), and would rather read and sort the whole live
+ * table. So comparisons cost nothing here.
+ */
+export const lookAt = (position: Position): Pick<CompiledQuery, 'sql' | 'parameters'> => ({
+  sql: `SELECT set_config('signalbox.as_of', $1, true), set_config('signalbox.as_of_blocks', $2, true),
+    set_config('cpu_operator_cost', '0', true)`,
+  parameters: [String(position), `{${blocksAt(position).join(',')}}`],
+});
+
+/** A read model whose past does not have a position. */
+export interface Missing {
+  readonly schema: string;
+  /** Where its past begins; null: it has none. */
+  readonly from: Position | null;
 }
+
+/** Finds those of some read models whose past does not have a position. */
+export const findMissing = (
+  position: Position,
+  schemas: readonly string[],
+): Pick<CompiledQuery, 'sql' | 'parameters'> => ({
+  sql: `SELECT schema_name AS schema, history_from AS "from" FROM service.checkpoints
+    WHERE schema_name = ANY ($1::text[]) AND (history_from <= $2::bigint AND history_to = position) IS NOT TRUE`,
+  parameters: [schemas, position],
+});

@@ -10,24 +10,24 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
   type QueryResult,
-  sql,
 } from 'kysely';
 import { historyOf, type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { conflict } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import { atHead, type ReadAt } from '../../shared/ports/read-models.ts';
-import type { AnyDatabase } from '../database/database.ts';
-import { lookAt, pastOf } from './history.ts';
+import type { AnyDatabase, Database } from '../database/database.ts';
+import { findMissing, lookAt, type Missing, pastOf } from './history.ts';
 import type { Positions } from './positions.ts';
 
 export interface ReadsParts {
-  readonly db: AnyDatabase;
+  readonly database: Pick<Database, 'db' | 'together'>;
   readonly projections: readonly Projection[];
   readonly positions: Pick<Positions, 'reachSchemas' | 'losses'>;
 }
 
-export function createReads({ db, projections, positions }: ReadsParts, at: () => ReadAt = atHead): Reads {
+export function createReads(parts: ReadsParts, at: () => ReadAt = atHead): Reads {
+  const { database, projections, positions } = parts;
   const schemas = new Set(projections.map(schemaOf));
   let position: Position | undefined;
   let waiting: Reads['db'] | undefined;
@@ -41,7 +41,7 @@ export function createReads({ db, projections, positions }: ReadsParts, at: () =
         const shown = typeof reached === 'number' ? reached : await reached;
         position = Math.min(position ?? shown, shown);
       }
-      const result = await db.executeQuery<R>(query as CompiledQuery<R>);
+      const result = await database.db.executeQuery<R>(query as CompiledQuery<R>);
       // Rows that were there when it waited may have been lost since.
       if (losses === positions.losses) return result;
     }
@@ -56,16 +56,18 @@ export function createReads({ db, projections, positions }: ReadsParts, at: () =
     get position() {
       return position;
     },
-    at: (other) => createReads({ db, projections, positions }, () => other),
-    asOf: (past) => createPastReads({ db, projections, positions }, past),
+    at: (other) => createReads(parts, () => other),
+    asOf: (past) => createPastReads(parts, past),
   };
 }
 
 /**
- * Reads as of a position: the same statements on the views of the past. Each runs in a transaction, because that says where
- * the views look.
+ * Reads as of a position: the same statements on the views of the past. Each runs in a transaction that says where the views
+ * look. Whether the read models still have the position is asked before the statement and after it: in between, versions may
+ * have been removed, or the tables replaced.
  */
-function createPastReads({ db, projections, positions }: ReadsParts, position: Position): Reads {
+function createPastReads(parts: ReadsParts, position: Position): Reads {
+  const { database, projections, positions } = parts;
   const past = (projection: Pick<Projection, 'name' | 'version'>) => pastOf(schemaOf(projection));
   const named = new Map(
     projections.flatMap((projection) => [
@@ -77,13 +79,14 @@ function createPastReads({ db, projections, positions }: ReadsParts, position: P
 
   async function run<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const used = [...schemasIn(query.query, known)].map((name) => named.get(name) as Projection);
-    if (used.length === 0) return db.executeQuery<R>(query as CompiledQuery<R>);
-    await positions.reachSchemas(used.map(schemaOf), { position });
-    return db.transaction().execute(async (trx) => {
-      await lookAt(trx, position);
-      await requireHistory(trx, used, position);
-      return trx.executeQuery<R>(query as CompiledQuery<R>);
-    });
+    if (used.length === 0) return database.db.executeQuery<R>(query as CompiledQuery<R>);
+    const schemas = used.map(schemaOf);
+    await positions.reachSchemas(schemas, { position });
+    const missing = findMissing(position, schemas);
+    const answers = await database.together([lookAt(position), missing, query, missing]);
+    const [, before, rows, after] = answers as [unknown, Missing[], R[], Missing[]];
+    requireNone([...before, ...after], used, position);
+    return { rows };
   }
 
   const reads: Reads = {
@@ -92,21 +95,16 @@ function createPastReads({ db, projections, positions }: ReadsParts, position: P
     position,
     past: position,
     at: () => reads,
-    asOf: (other) => createPastReads({ db, projections, positions }, other),
+    asOf: (other) => createPastReads(parts, other),
   };
   return reads;
 }
 
-/** @throws AppError 409 unless the past of these read models has the position */
-async function requireHistory(db: AnyDatabase, used: readonly Projection[], position: Position): Promise<void> {
-  const { rows } = await sql<{ schema: string; from: Position | null }>`
-    SELECT schema_name AS schema, history_from AS from FROM service.checkpoints
-    WHERE schema_name = ANY(${used.map(schemaOf)}) AND (history_from <= ${position} AND history_to = position) IS NOT TRUE`.execute(
-    db,
-  );
-  if (rows.length === 0) return;
-  const names = used.filter((one) => rows.some(({ schema }) => schema === schemaOf(one))).map(({ name }) => name);
-  const from = Math.max(...rows.map(({ from }) => from ?? Number.POSITIVE_INFINITY));
+/** @throws AppError 409 if a read model does not have the position */
+function requireNone(missing: readonly Missing[], used: readonly Projection[], position: Position): void {
+  if (missing.length === 0) return;
+  const names = used.filter((one) => missing.some(({ schema }) => schema === schemaOf(one))).map(({ name }) => name);
+  const from = Math.max(...missing.map(({ from }) => from ?? Number.POSITIVE_INFINITY));
   const since = Number.isFinite(from) ? `goes back to position ${from} only` : 'has not been written yet';
   throw conflict(
     `as_of: the past of ${names.join(', ')} ${since}, and position ${position} is before that. To fill it from the log, run: signalbox rebuild --history ${names.join(' ')}`,

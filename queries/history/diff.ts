@@ -138,11 +138,12 @@ async function positionsOf(
   records: ReadonlyMap<number, Difference>,
 ): Promise<ReadonlyMap<number, readonly Position[]>> {
   const { projection, table } = COMPARED[resource];
-  // A version that began and ended in between is filed under a block between the two.
+  // A version that began and ended in between is filed under a block between the two. All of them are there if the past goes
+  // back to the first.
   const { rows } = await sql<{ id: number; position: Position; until: Position }>`
     SELECT id, position, until FROM ${versionsOf(projection, table)}
     WHERE block BETWEEN ${2 * from} AND ${2 * to} + 1 AND workspace_id = ${workspace} AND id = ANY(${[...records.keys()]})
-      AND position > ${from} AND until <= ${to} ORDER BY position DESC LIMIT ${VERSIONS}`.execute(reads.asOf(to).db);
+      AND position > ${from} AND until <= ${to} ORDER BY position DESC LIMIT ${VERSIONS}`.execute(reads.asOf(from).db);
   const found = new Map([...records.keys()].map((id) => [id, new Set<Position>()]));
   for (const [id, { before, after }] of records) {
     if (before) found.get(id)?.add(before.until);

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- http|stream|start|append|rebuild|tokens|proof]`: measurements, printed as Markdown. Without a name all of them.
+ * `npm run bench [-- http|stream|start|append|rebuild|tokens|proof|past]`: measurements, printed as Markdown. Without a name all of them.
  * `BENCH_DATABASE_URL` adds PostgreSQL, `BENCH_EVENTSTORE_URL` appends and rebuilds on an event store server, and with
  * `BENCH_REDIS_URL` the cluster. `BENCH_SECONDS` sets the length of an HTTP case, `BENCH_CASES` selects cases by a
  * regular expression over their names.
@@ -7,6 +7,7 @@
 import { benchAppend, benchAppendEventStore } from './append.ts';
 import { combinations } from './deployment.ts';
 import { benchHttp, benchStart, benchStream } from './http.ts';
+import { benchPast } from './past.ts';
 import { benchProof } from './proof.ts';
 import { benchRebuild } from './rebuild.ts';
 import { machine } from './report.ts';
@@ -27,6 +28,7 @@ const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
   rebuild: benchRebuild,
   tokens: benchTokens,
   proof: benchProof,
+  past: benchPast,
 };
 
 const wanted = process.argv.slice(2);

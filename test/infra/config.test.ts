@@ -118,6 +118,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   WEBHOOK_TIMEOUT_MS: { values: ['99', '60001', ...OTHER_NUMBERS], says: WHOLE(100, 60_000) },
   MC_RETAIN_ACTIVITIES_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
   MC_RETAIN_AUDIT_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
+  MC_RETAIN_HISTORY_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
   MC_RETAIN_LOGS_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
   MC_RETAIN_NOTIFICATIONS_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },
   MC_RETAIN_PIPELINE_RUNS_DAYS: { values: ['3651', ...OTHER_NUMBERS], says: WHOLE(0, 3_650) },

@@ -33,7 +33,16 @@ function open() {
       return { rows: [{ id: 1 }] };
     },
   } as unknown as AnyDatabase;
-  return { reads: createReads({ db, projections, positions }), waits, statements, state };
+  /** What is missing before a statement about the past, and after it. */
+  const missing: [object[], object[]] = [[], []];
+  const together = async () => [[], missing[0], [{ id: 1 }], missing[1]];
+  return {
+    reads: createReads({ database: { db, together }, projections, positions }),
+    waits,
+    statements,
+    state,
+    missing,
+  };
 }
 
 describe('reads of read models', () => {
@@ -92,6 +101,25 @@ describe('reads of read models', () => {
     };
     await tables(reads, agentsProjection).selectFrom('agents').select('id').execute();
     expect([waits.length, statements.length]).to.deep.equal([3, 3]);
+  });
+});
+
+describe('reads of the past', () => {
+  it('are refused when versions that they need were removed before them or meanwhile', async () => {
+    const { reads, missing } = open();
+    const read = () => tables(reads.asOf(5), agentsProjection).selectFrom('agents').select('id').execute();
+    expect(await read()).to.deep.equal([{ id: 1 }]);
+    for (const when of [0, 1]) {
+      missing[when] = [{ schema: AGENTS, from: 6 }];
+      const refused = await read().then(
+        () => '',
+        (error: Error) => error.message,
+      );
+      expect(refused).to.match(
+        /^as_of: the past of agents goes back to position 6 only, and position 5 is before that/,
+      );
+      missing[when] = [];
+    }
   });
 });
 

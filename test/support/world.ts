@@ -79,7 +79,7 @@ export async function openView(
     positions,
     following,
     commands: createCommands({ store, counters }),
-    reads: createReads({ db: database.db, projections, positions }),
+    reads: createReads({ database, projections, positions }),
     project,
     async close() {
       await following.close();

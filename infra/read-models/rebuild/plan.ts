@@ -29,6 +29,8 @@ export interface RebuildOptions {
   readonly fresh?: boolean;
   /** Fills the past of the read models from the beginning of the log as well. */
   readonly history?: boolean;
+  /** Where that past begins for those who ask; default: at the beginning of the log. What ended before is removed on a schedule. */
+  readonly historyFrom?: Position;
   /** Most events per transaction; default 50,000. */
   readonly batchSize?: number;
   /**
@@ -101,6 +103,7 @@ export interface Build {
   readonly check: boolean;
   readonly fresh: boolean;
   readonly history: boolean;
+  readonly historyFrom: Position;
   readonly batchSize: number;
   readonly standing: (position: Position) => Promise<Standing>;
   readonly lockMs: number;

@@ -62,6 +62,7 @@ export async function rebuildProjections(
       check: options.check ?? false,
       fresh: options.fresh ?? false,
       history: options.history ?? false,
+      historyFrom: options.historyFrom ?? 0,
       batchSize: options.batchSize ?? BATCH,
       standing: standings(store.log, head, options.farBehind ?? FAR_BEHIND),
       lockMs: options.lockMs ?? LOCK_MS,

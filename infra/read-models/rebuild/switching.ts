@@ -56,7 +56,7 @@ export async function settle(built: Building, comparison: Comparison | undefined
 async function switchTables(built: Building, trx: AnyDatabase, position: Position): Promise<void> {
   await sql`DELETE FROM service.checkpoints WHERE schema_name = ${built.schema}`.execute(trx);
   await sql`UPDATE service.checkpoints SET position = ${position}, changed = ${position}, generation = generation + 1,
-    ${sql.raw(built.build.history ? `history_from = 0, history_to = ${position}` : keepHistory(String(position)))},
+    ${sql.raw(built.build.history ? `history_from = ${built.build.historyFrom}, history_to = ${position}` : keepHistory(String(position)))},
     stuck_at = NULL, stuck_reason = NULL, updated_at = ${Date.now()} WHERE schema_name = ${built.live}`.execute(trx);
   const { rows } = await sql`SELECT 1 FROM pg_namespace WHERE nspname = ${built.live}`.execute(trx);
   if (rows.length > 0) {

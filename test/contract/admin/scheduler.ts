@@ -29,6 +29,7 @@ export function describeScheduler(service: () => AuthWorld): void {
       'alert_evaluation',
       'purge_idempotency_keys',
       'purge_logs',
+      'purge_history',
       'purge_sessions',
       'cron',
     ];
@@ -68,7 +69,10 @@ export function describeScheduler(service: () => AuthWorld): void {
 
     it('shows what settings switch on and off', async () => {
       const enabled = async () => (await tasks()).filter((one) => one.enabled).map(({ id }) => id);
-      const off = ['auto_backup', 'auto_cleanup', 'task_auto_route', 'task_dispatch', 'aegis_review', 'github_sync'];
+      const off = [
+        ...['auto_backup', 'auto_cleanup', 'task_auto_route', 'task_dispatch', 'aegis_review', 'github_sync'],
+        'purge_history',
+      ];
       expect(await enabled()).to.have.members(IDS.filter((id) => !off.includes(id)));
       await put({
         ...{ 'general.auto_cleanup': true, 'general.recurring_task_spawn': false },

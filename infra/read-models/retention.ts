@@ -1,0 +1,86 @@
+/**
+ * The bound of the past (`MC_RETAIN_HISTORY_DAYS`): versions of rows that ended before a moment are removed.
+ *
+ * Each read model first says that its past begins at that moment, and then loses versions, in batches. A read that saw the
+ * earlier beginning looks again when it has read (`reads.ts`), so none responds from half a past; and a process that is
+ * killed in between leaves versions that nobody can ask for, which the next run removes.
+ */
+import { sql } from 'kysely';
+import { historyOf, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
+import type { LogIndex } from '../../shared/ports/log-index.ts';
+import { DAY } from '../../shared/time.ts';
+import { nextTurn } from '../../shared/waiting.ts';
+import type { AnyDatabase } from '../database/database.ts';
+import { blocksBefore } from './history.ts';
+import { qualified } from './tables.ts';
+
+/** Versions per statement: others use the embedded database in between. */
+const BATCH = 1_000;
+
+/**
+ * The position at which the past begins when it is kept for so many days; 0: at the first event.
+ *
+ * @param days 0: for ever
+ * @param now Unix ms
+ */
+export async function beginningOfPast(
+  index: Pick<LogIndex, 'momentAt'>,
+  days: number,
+  now: number = Date.now(),
+): Promise<Position> {
+  if (days === 0) return 0;
+  return (await index.momentAt({ time: now - days * DAY * 1_000 }))?.position ?? 0;
+}
+
+/**
+ * Lets the past of read models begin at a position, unless it begins later.
+ *
+ * @param options.signal after an abort, the rest is left to the next call
+ * @param options.batch most versions per statement
+ * @returns how many versions were removed
+ */
+export async function beginPastAt(
+  db: AnyDatabase,
+  projections: readonly Projection[],
+  position: Position,
+  { signal, batch = BATCH }: { readonly signal?: AbortSignal; readonly batch?: number } = {},
+): Promise<number> {
+  let removed = 0;
+  for (const projection of projections) {
+    const schema = schemaOf(projection);
+    await sql`UPDATE service.checkpoints SET history_from = ${position}
+      WHERE schema_name = ${schema} AND history_from < ${position}`.execute(db);
+    for (const table of projection.tables) removed += await removeVersions(db, schema, table, position, batch, signal);
+  }
+  return removed;
+}
+
+/** Removes versions that ended up to a position. */
+async function removeVersions(
+  db: AnyDatabase,
+  schema: string,
+  table: Table,
+  position: Position,
+  batch: number,
+  signal?: AbortSignal,
+): Promise<number> {
+  const versions = qualified(historyOf(schema), table);
+  let removed = 0;
+  for (let block = 0; !signal?.aborted; ) {
+    const { rows } = await sql<{ count: number; last: number | null }>`
+      WITH gone AS (
+        DELETE FROM ${versions} WHERE ctid = ANY (ARRAY(
+          SELECT ctid FROM ${versions}
+          WHERE block >= ${block} AND block < ${blocksBefore(position)} AND until <= ${position}
+          ORDER BY block LIMIT ${batch}))
+        RETURNING block)
+      SELECT count(*)::int AS count, max(block) AS last FROM gone`.execute(db);
+    const { count = 0, last = null } = rows[0] ?? {};
+    removed += count;
+    if (count < batch || last === null) break;
+    block = last;
+    await nextTurn();
+  }
+  return removed;
+}

@@ -1,0 +1,210 @@
+/**
+ * The past: the same queries live and as of moments all over the log, and what versions cost to build and to keep.
+ *
+ * `BENCH_PAST_EVENTS` sets the sizes (default `12000,100000`), `BENCH_PAST_STORES` the stores (default `pglite,postgres`, as
+ * far as there is a server), `BENCH_PAST_CALLS` the calls of each query (default 20). Queries run in this process against the
+ * tables, without HTTP and without the cache of responses. Each call as of a moment has one of its own.
+ */
+import { createReads } from '../../infra/read-models/reads.ts';
+import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
+import { projections } from '../../projections/index.ts';
+import { schemaOf } from '../../projections/projection.ts';
+import { agentRecord, listAgents } from '../../queries/agents/agents.ts';
+import { listComms } from '../../queries/agents/messages.ts';
+import { listUsers } from '../../queries/auth/users.ts';
+import { listActivities } from '../../queries/monitoring/activities.ts';
+import { listAudit } from '../../queries/monitoring/audit.ts';
+import type { Reads } from '../../queries/reads.ts';
+import { listTasks, taskById } from '../../queries/tasks/tasks.ts';
+import { listTokens } from '../../queries/tokens/reports.ts';
+import { tokenStats } from '../../queries/tokens/stats.ts';
+import { agentsQuery } from '../../shared/contract/agents/agents.ts';
+import { commsQuery } from '../../shared/contract/agents/messages.ts';
+import { activitiesQuery } from '../../shared/contract/monitoring/activities.ts';
+import { auditQuery } from '../../shared/contract/monitoring/audit.ts';
+import { tasksQuery } from '../../shared/contract/tasks/tasks.ts';
+import { taskStatusChanged } from '../../shared/events/tasks/changes.ts';
+import { placeOf, taskCreated, taskStream } from '../../shared/events/tasks/tasks.ts';
+import { allTasks } from '../../shared/identity.ts';
+import { writeHistory } from '../support/history.ts';
+import { temporaryDirectory } from '../support/service-process.ts';
+import { TASK } from '../support/tasks.ts';
+import { testOrigin } from '../support/world.ts';
+import { openPlace, type Place } from './rebuild.ts';
+import { freshBenchDatabase, table } from './report.ts';
+
+/** The history covers 90 days, whatever its length. */
+const HISTORY_MS = 90 * 86_400_000;
+/** One task for so many events; each changes its status four times. */
+const EVENTS_PER_TASK = 20;
+const STATUSES = ['inbox', 'assigned', 'in_progress', 'review', 'done'];
+const WORKSPACE = 1;
+const AGENTS = 200;
+
+type Opened = Awaited<ReturnType<typeof openPlace>>;
+type Asked = (reads: Reads, now: number) => Promise<unknown>;
+
+const QUERIES: Readonly<Record<string, Asked>> = {
+  'agents, 50': (reads) => listAgents(reads, WORKSPACE, agentsQuery.parse({ limit: '50' })),
+  'agents, busy': (reads) => listAgents(reads, WORKSPACE, agentsQuery.parse({ status: 'busy' })),
+  'tasks, 50': (reads) => listTasks(reads, allTasks(WORKSPACE), tasksQuery.parse({ limit: '50' })),
+  'tasks, of an agent': (reads) => listTasks(reads, allTasks(WORKSPACE), tasksQuery.parse({ assigned_to: 'agent-7' })),
+  'tasks, by change': (reads) => listTasks(reads, allTasks(WORKSPACE), tasksQuery.parse({ sort: 'updated_at' })),
+  'tasks, by priority': (reads) => listTasks(reads, allTasks(WORKSPACE), tasksQuery.parse({ sort: 'priority' })),
+  'activities, 50': (reads) => listActivities(reads, allTasks(WORKSPACE), activitiesQuery.parse({ limit: '50' })),
+  'audit, 100': (reads) => listAudit(reads, WORKSPACE, auditQuery.parse({ limit: '100' })),
+  'comms, 50': (reads) => listComms(reads, allTasks(WORKSPACE), commsQuery.parse({ limit: '50' })),
+  users: (reads) => listUsers(reads, WORKSPACE),
+  'token reports, 100': (reads, now) => listTokens(reads, WORKSPACE, 'month', now),
+  'one agent': (reads) => agentRecord(reads, WORKSPACE, { id: 7 }),
+  'one task': (reads) => taskById(reads, allTasks(WORKSPACE), 7),
+  'token statistics': (reads, now) => tokenStats(reads, WORKSPACE, 'month', now),
+};
+
+async function writeTasks(store: Opened['store'], tasks: number): Promise<void> {
+  for (let id = 1; id <= tasks; id++) {
+    const agent = `agent-${1 + (id % 100)}`;
+    const place = { ...placeOf(TASK), assignedTo: agent };
+    const task = {
+      ...TASK,
+      ...place,
+      ticketNo: id,
+      title: `Task ${id}`,
+      priority: ['low', 'medium', 'high'][id % 3] as string,
+    };
+    const drafts = [
+      taskCreated.draft({ taskId: id, task, source: 'api' }),
+      ...STATUSES.slice(1).map((status, n) =>
+        taskStatusChanged.draft({
+          taskId: id,
+          title: task.title,
+          before: { ...placeOf(task), status: STATUSES[n] as string },
+          after: { ...placeOf(task), status },
+          cause: 'bulk',
+          completedAt: null,
+        }),
+      ),
+    ];
+    for (const [n, draft] of drafts.entries()) {
+      const events = await store.prepare([draft], testOrigin);
+      await store.append(taskStream(WORKSPACE, id), events, n === 0 ? 'none' : n - 1);
+    }
+  }
+}
+
+async function fill(place: Place, events: number): Promise<void> {
+  let at = Date.now() - HISTORY_MS;
+  const opened = await openPlace(place, () => Math.floor(at));
+  try {
+    const tasks = Math.floor(events / EVENTS_PER_TASK);
+    const rest = events - tasks * STATUSES.length;
+    await Promise.all([
+      writeTasks(opened.store, tasks),
+      writeHistory(opened.store, {
+        events: rest,
+        agents: AGENTS,
+        tick: () => {
+          at += HISTORY_MS / rest;
+        },
+      }),
+    ]);
+    if (opened.database.kind === 'server') await opened.database.pool.query('VACUUM (ANALYZE) log.events');
+  } finally {
+    await opened.close();
+  }
+}
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const begun = performance.now();
+  await work();
+  return performance.now() - begun;
+}
+
+/** Medians of calls live and as of moments, in turn, in milliseconds. */
+async function measureQuery(
+  reads: Reads,
+  head: number,
+  calls: number,
+  ask: Asked,
+): Promise<[live: number, past: number]> {
+  const live: number[] = [];
+  const past: number[] = [];
+  for (let n = 0; n < calls + 3; n++) {
+    const position = Math.floor((head * (n + 0.5)) / (calls + 3));
+    const now = Math.floor(Date.now() - HISTORY_MS * (1 - position / head));
+    const one = await timed(() => ask(reads, Date.now()));
+    const other = await timed(() => ask(reads.asOf(position), now));
+    // Connections plan their statements first.
+    if (n < 3) continue;
+    live.push(one);
+    past.push(other);
+  }
+  return [median(live), median(past)];
+}
+
+/** Bytes of tables with their indexes, and rows, of the schemas of a kind. */
+async function sizeOf({ database }: Opened, schemas: readonly string[]): Promise<{ bytes: number; rows: number }> {
+  const { rows } = await database.pool.query(
+    `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::float8 AS bytes, coalesce(sum(greatest(c.reltuples, 0)), 0)::float8 AS rows
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname = ANY($1)`,
+    [schemas],
+  );
+  return rows[0] as { bytes: number; rows: number };
+}
+
+async function measurePast(place: Place, events: number, name: string): Promise<void> {
+  const calls = Number(process.env.BENCH_PAST_CALLS ?? 20);
+  await fill(place, events);
+  const opened = await openPlace(place);
+  try {
+    const head = await opened.store.log.head();
+    const built = await timed(() => rebuildProjections(opened, projections, { farBehind: 0, history: true }));
+    const live = await sizeOf(opened, projections.map(schemaOf));
+    const kept = await sizeOf(
+      opened,
+      projections.map((one) => `${schemaOf(one)}_history`),
+    );
+    const mb = (bytes: number) => (bytes / 2 ** 20).toFixed(0);
+    console.log(`\n### The past of ${events.toLocaleString('en')} events, ${name}\n`);
+    console.log(
+      `Read models with their past were built in ${(built / 1_000).toFixed(1)} s, ${Math.round(kept.rows / (built / 1_000))} versions/s. Read models ${mb(live.bytes)} MB; ${Math.round(kept.rows).toLocaleString('en')} versions ${mb(kept.bytes)} MB.\n`,
+    );
+    const positions = { reachSchemas: () => head, losses: 0 };
+    const reads = createReads({ database: opened.database, projections, positions });
+    const rows: string[][] = [];
+    for (const [query, ask] of Object.entries(QUERIES)) {
+      const [one, other] = await measureQuery(reads, head, calls, ask);
+      rows.push([query, one.toFixed(1), other.toFixed(1), (other / one).toFixed(1)]);
+    }
+    console.log(table(['query, median of calls', 'live, ms', 'as of, ms', 'times'], rows));
+  } finally {
+    await opened.close();
+  }
+}
+
+export async function benchPast(): Promise<void> {
+  const { BENCH_DATABASE_URL } = process.env;
+  const sizes = (process.env.BENCH_PAST_EVENTS ?? '12000,100000').split(',').map(Number);
+  const stores = (process.env.BENCH_PAST_STORES ?? 'pglite,postgres').split(',');
+  for (const size of sizes) {
+    if (stores.includes('pglite')) {
+      const directory = await temporaryDirectory();
+      try {
+        await measurePast({ dataDir: directory.path }, size, 'embedded');
+      } finally {
+        await directory.remove();
+      }
+    }
+    if (stores.includes('postgres') && BENCH_DATABASE_URL) {
+      const fresh = await freshBenchDatabase(BENCH_DATABASE_URL);
+      try {
+        await measurePast({ url: fresh.url, dataDir: '' }, size, 'PostgreSQL');
+      } finally {
+        await fresh.drop();
+      }
+    }
+  }
+}
