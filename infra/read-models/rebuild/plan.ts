@@ -29,6 +29,8 @@ export interface RebuildOptions {
   readonly fresh?: boolean;
   /** Fills the past of the read models from the beginning of the log as well. */
   readonly history?: boolean;
+  /** As in `Build`. */
+  readonly replay?: boolean;
   /** Most events per transaction; default 50,000. */
   readonly batchSize?: number;
   /**
@@ -101,6 +103,8 @@ export interface Build {
   readonly check: boolean;
   readonly fresh: boolean;
   readonly history: boolean;
+  /** The tables are only looked at (`replay/replay.ts`): they have nothing to do with live ones of the same version. */
+  readonly replay: boolean;
   readonly batchSize: number;
   readonly standing: (position: Position) => Promise<Standing>;
   readonly lockMs: number;
