@@ -18,6 +18,7 @@ import type { DomainEvent } from '../shared/events/define.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { EventLog } from '../shared/ports/event-log.ts';
 import type { PersonRecords } from '../shared/ports/people.ts';
+import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { askedSince } from '../shared/waiting.ts';
 import type { Config } from './config.ts';
 import { createCredentials } from './credentials/credentials.ts';
@@ -53,6 +54,7 @@ export interface Core {
   readonly credentials: ReturnType<typeof createCredentials>;
   readonly personKeys: ReturnType<typeof createPersonKeys>;
   readonly personRecords: PersonRecords;
+  readonly snapshots: Pick<Snapshots, 'find'>;
   readonly positions: Positions;
   /** Rows of the read models that this process leads. */
   readonly rows: RowCaches;
@@ -141,6 +143,7 @@ export async function openCore(
       credentials,
       personKeys,
       personRecords: createPersonRecords({ database, store, keys: personKeys }),
+      snapshots,
       positions,
       following,
       locks,

@@ -1,8 +1,18 @@
 /** Progress of what reads the whole log, and its interruption. */
 import { SingleBar } from 'cli-progress';
-import type { RebuildOptions } from '../read-models/rebuild/plan.ts';
 
-type Watched = Required<Pick<RebuildOptions, 'signal' | 'onProgress'>>;
+/** How far it is. */
+interface Progress {
+  readonly phase: string;
+  readonly position: number;
+  readonly target: number;
+  readonly events: number;
+}
+
+interface Watched {
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: Progress) => void;
+}
 
 /**
  * Runs `work` with a progress bar on a terminal. SIGINT and SIGTERM interrupt it with `message`.

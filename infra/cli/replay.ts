@@ -1,17 +1,20 @@
 /** `signalbox replay`: what would differ if the code of this program had been there from the beginning. Writes nothing. */
 import type { Command } from 'commander';
+import { replayables } from '../../commands/replays.ts';
 import { projections } from '../../projections/index.ts';
 import { fieldsOf } from '../../queries/history/diff.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import { masked } from '../../shared/secrets.ts';
 import type { Core } from '../core.ts';
 import { differs, type ProjectionReplay, replayProjections, type TableReplay } from '../read-models/replay/replay.ts';
+import { type DecisionReplay, replayDecider } from '../tools/replay-deciders.ts';
 import { textOf } from './diff.ts';
 import { withProgress } from './progress.ts';
 import { columns, withCore } from './with-core.ts';
 
 interface Options {
-  readonly projection: readonly string[];
+  readonly projection?: readonly string[];
+  readonly decider?: readonly string[];
   readonly from?: string;
   readonly until?: string;
   readonly limit: string;
@@ -21,30 +24,26 @@ interface Options {
 const DIFFERS = 3;
 const ALL = 'all';
 
+const namesOf = (known: readonly { readonly name: string }[]): string => known.map(({ name }) => name).join(', ');
+
 export function addReplay(program: Command): void {
   program
     .command('replay')
     .description(
       'compare what this program would make of the log with what is there; exit code 3 when something differs',
     )
-    .requiredOption(
-      '--projection <name...>',
-      `read models to fold again and compare with the live ones, or ${ALL}: ${projections.map((one) => one.name).join(', ')}`,
-    )
     .option(
-      '--from <position>',
-      'only differences from this position on; by default, as far back as the live past goes',
+      '--projection <name...>',
+      `read models to fold again and compare with the live ones, or ${ALL}: ${namesOf(projections)}`,
     )
-    .option('--until <position>', 'where the replay ends; by default, where the live read model is')
-    .option('--limit <number>', 'most examples of each table', '5')
+    .option('--decider <name...>', `kinds of streams to decide again, or ${ALL}: ${namesOf(replayables)}`)
+    .option('--from <position>', 'only differences from this position on; by default, as far back as possible')
+    .option('--until <position>', 'where the replay ends; by default, where the live read model, or the log, ends')
+    .option('--limit <number>', 'most examples of each table or decider', '5')
     .action(async (options: Options) => {
-      const names = options.projection;
-      const unknown = names.filter((name) => name !== ALL && !projections.some((one) => one.name === name));
-      if (unknown.length > 0)
-        throw new Error(
-          `Unknown projection: ${unknown.join(', ')}. Known ones: ${projections.map((one) => one.name).join(', ')}.`,
-        );
-      const wanted = names.includes(ALL) ? projections : projections.filter((one) => names.includes(one.name));
+      const wanted = chosen('projection', projections, options.projection);
+      const deciders = chosen('decider', replayables, options.decider);
+      if (wanted.length + deciders.length === 0) throw new Error('Say what to replay: --projection or --decider.');
       const range = {
         from: numberOf('--from', options.from),
         until: numberOf('--until', options.until),
@@ -53,15 +52,51 @@ export function addReplay(program: Command): void {
       const { result } = await withProgress('The replay was interrupted.', (watched) =>
         withCore(
           async (core) => {
-            const replays = await replayProjections(core, wanted, { ...range, ...watched });
-            return { replays, events: await eventsAt(core, firstsOf(replays)) };
+            const replays = wanted.length === 0 ? [] : await replayProjections(core, wanted, { ...range, ...watched });
+            const decided: DecisionReplay[] = [];
+            for (const decider of deciders) decided.push(await replayDecider(core, decider, { ...range, ...watched }));
+            return { replays, decided, events: await eventsAt(core, firstsOf(replays)) };
           },
           { asIs: true },
         ),
       );
-      report(result.replays, result.events);
-      if (result.replays.some(({ tables }) => tables.some(differs))) process.exitCode = DIFFERS;
+      if (wanted.length > 0) report(result.replays, result.events);
+      if (deciders.length > 0) reportDecisions(result.decided);
+      const differing =
+        result.replays.some(({ tables }) => tables.some(differs)) ||
+        result.decided.some(
+          ({ refused, otherwise, notFolded, savedStatesDiffering }) =>
+            refused + otherwise + notFolded + savedStatesDiffering > 0,
+        );
+      if (differing) process.exitCode = DIFFERS;
     });
+}
+
+/** @throws Error for an unknown name */
+function chosen<T extends { readonly name: string }>(what: string, known: readonly T[], names: readonly string[] = []) {
+  const unknown = names.filter((name) => name !== ALL && !known.some((one) => one.name === name));
+  if (unknown.length > 0) throw new Error(`Unknown ${what}: ${unknown.join(', ')}. Known ones: ${namesOf(known)}.`);
+  return names.includes(ALL) ? known : known.filter((one) => names.includes(one.name));
+}
+
+function reportDecisions(decided: readonly DecisionReplay[]): void {
+  const rows = decided.map((one) => {
+    const { streams, events, same, refused, otherwise, notDecidedAgain, notFolded } = one;
+    const numbers = [streams, events, same, refused, otherwise, notDecidedAgain, notFolded];
+    return [one.decider, ...numbers.map(String), `${one.savedStatesDiffering} of ${one.savedStates}`];
+  });
+  const head = ['decider', 'streams', 'events', 'same', 'refused', 'otherwise', 'not decided again', 'not folded'];
+  console.log(columns([...head, 'saved states differ'], rows));
+  const findings = decided.flatMap((one) =>
+    one.findings.map(({ position, stream, event, kind, what }) => [
+      String(position),
+      stream,
+      event,
+      kind,
+      textOf(what),
+    ]),
+  );
+  if (findings.length > 0) console.log(`\n${columns(['position', 'stream', 'event', 'finding', 'what'], findings)}`);
 }
 
 /** @throws Error unless it is a whole number */

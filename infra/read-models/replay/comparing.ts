@@ -7,14 +7,16 @@
  * first position at which they differ.
  */
 import { type RawBuilder, sql } from 'kysely';
-import { historyOf, type Table } from '../../../projections/projection.ts';
+import { historyOf, type Projection, type Table } from '../../../projections/projection.ts';
 import type { Position } from '../../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../../database/database.ts';
-import { lookAt, pastOf } from '../history.ts';
+import { createPast, lookAt, pastOf } from '../history.ts';
 import { qualified } from '../tables.ts';
 
-/** Two schemas with their pasts, and the range of positions in which they are compared. */
+/** Two schemas with the versions of their rows, and the range of positions in which they are compared. */
 export interface Sides {
+  /** Of the replay. */
+  readonly projection: Projection;
   readonly live: string;
   readonly replayed: string;
   readonly from: Position;
@@ -205,6 +207,7 @@ async function examplesOf(
       return rows[0];
     });
   const examples: Example[] = [];
+  if (wanted.length > 0) await createPast(db, sides.projection, sides.replayed);
   for (const { key, first, past } of wanted) {
     const at = past ? first : sides.until;
     const live = await rowAt(sides.live, key, at);

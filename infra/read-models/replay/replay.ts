@@ -9,7 +9,6 @@ import type { DomainEvent } from '../../../shared/events/define.ts';
 import type { Position } from '../../../shared/ports/event-log.ts';
 import type { Database } from '../../database/database.ts';
 import { LOCK_CLASS } from '../../following/leadership.ts';
-import { createPast } from '../history.ts';
 import { Building, replayerOf, replayOf } from '../rebuild/building.ts';
 import { isRunning } from '../rebuild/bulk.ts';
 import { openSessions, type RebuildOptions, type RebuildStores, type Sessions } from '../rebuild/plan.ts';
@@ -108,7 +107,6 @@ export async function replayProjections(
       for (const { building, one } of opened) {
         building.tell('indexing');
         await building.index();
-        await sessions.use(({ db }) => createPast(db, one.projection, building.schema));
         building.tell('comparing');
         signal?.throwIfAborted();
         reports.push(
@@ -205,7 +203,7 @@ async function compare(
   database: Database,
   options: Required<Pick<ReplayOptions, 'examples' | 'part'>>,
 ): Promise<ProjectionReplay> {
-  const sides = { live: served.schema, replayed: replayOf(schemaOf(projection)), from, until };
+  const sides = { projection, live: served.schema, replayed: replayOf(schemaOf(projection)), from, until };
   const there = await sessions.use(({ db }) => liveTables(db, served.schema));
   const tables: TableReplay[] = [];
   for (const table of projection.tables as readonly Table[]) {
