@@ -24,7 +24,7 @@ import { decideHeartbeat, decideWake } from './agents/heartbeat.ts';
 import { decideSoul } from './agents/souls.ts';
 import * as pipelines from './pipelines/pipelines.ts';
 import * as projects from './projects/projects.ts';
-import { type Append, type Replayable, replayable } from './replay.ts';
+import { type Append, type Replayable, replayable } from './replayable.ts';
 import { decideStatus } from './tasks/changes.ts';
 import { decideClaim } from './tasks/queue.ts';
 import * as tasks from './tasks/tasks.ts';

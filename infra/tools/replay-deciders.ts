@@ -3,7 +3,7 @@
  * again that says what its command was, and compares saved states with folded ones. Writes nothing.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { type Append, decideAgain, type Replayable } from '../../commands/replay.ts';
+import { type Append, decideAgain, type Replayable } from '../../commands/replayable.ts';
 import { foldOne, snapshotKind } from '../../commands/states.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';

@@ -11,7 +11,7 @@ import {
 import { decideHeartbeat, decideWake } from '../../commands/agents/heartbeat.ts';
 import { decideSoul } from '../../commands/agents/souls.ts';
 import type { Decider } from '../../commands/decider.ts';
-import type { Replayable } from '../../commands/replay.ts';
+import type { Replayable } from '../../commands/replayable.ts';
 import { replayables } from '../../commands/replays.ts';
 import { foldOne, snapshotKind } from '../../commands/states.ts';
 import { changeWorkflow, createWorkflow, deleteWorkflow } from '../../commands/workflows.ts';
