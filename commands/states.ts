@@ -76,7 +76,8 @@ export interface States {
 const weightOf = (decider: Decider<unknown>, state: unknown): number =>
   Math.max(SMALL, Math.ceil(decider.sizeOf?.(state) ?? 0));
 
-const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
+/** Under which states of the decider are saved; undefined: they are not. */
+export const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
   snapshotVersion === undefined ? undefined : `${kind}.${snapshotVersion}`;
 
 /** A state that was read beside the one that decisions are made on, such as the config of an agent. */
@@ -241,8 +242,9 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
   };
 }
 
+/** The state after one more event of the stream. */
+export const foldOne = (decider: Decider<unknown>, state: unknown, { type, data, meta }: DomainEvent): unknown =>
+  decider.evolve(state, { type, data, at: meta.at, by: meta.actor });
+
 const fold = (decider: Decider<unknown>, state: unknown, events: readonly DomainEvent[]): unknown =>
-  events.reduce(
-    (before, { type, data, meta }) => decider.evolve(before, { type, data, at: meta.at, by: meta.actor }),
-    state,
-  );
+  events.reduce((before, event) => foldOne(decider, before, event), state);

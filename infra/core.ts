@@ -18,6 +18,7 @@ import type { DomainEvent } from '../shared/events/define.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { EventLog } from '../shared/ports/event-log.ts';
 import type { PersonRecords } from '../shared/ports/people.ts';
+import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { askedSince } from '../shared/waiting.ts';
 import type { Config } from './config.ts';
 import { createCredentials } from './credentials/credentials.ts';
@@ -26,7 +27,7 @@ import { createPersonKeys } from './credentials/person-keys.ts';
 import { createCounters } from './database/counters.ts';
 import { type Database, openConfigured } from './database/database.ts';
 import { createLocks, type OpenLocks } from './database/locks.ts';
-import { migrate } from './database/migrations.ts';
+import { migrate, requireMigrated } from './database/migrations.ts';
 import { olderNamesUpTo } from './database/older-names.ts';
 import { createSnapshots } from './database/snapshots.ts';
 import { waitForStore } from './database/wait.ts';
@@ -53,6 +54,7 @@ export interface Core {
   readonly credentials: ReturnType<typeof createCredentials>;
   readonly personKeys: ReturnType<typeof createPersonKeys>;
   readonly personRecords: PersonRecords;
+  readonly snapshots: Pick<Snapshots, 'find'>;
   readonly positions: Positions;
   /** Rows of the read models that this process leads. */
   readonly rows: RowCaches;
@@ -71,11 +73,13 @@ export interface Core {
  *
  * @param options.attach use the embedded database of a running service, if one uses the data directory
  * @param options.database a database that is already being opened
+ * @param options.asIs the database is not brought up to this program: a tool that looks at what another one has made
+ * @throws Error with `asIs`, when the tables of the service are not those of this program
  */
 export async function openCore(
   config: Config,
   log: Logger,
-  options: { attach?: boolean; database?: Promise<Database> | undefined } = {},
+  options: { attach?: boolean; asIs?: boolean; database?: Promise<Database> | undefined } = {},
 ): Promise<Core> {
   const deadline = Date.now() + config.startTimeoutMs;
   const database = await (options.database ?? openConfigured(config, log, { attach: options.attach ?? false }));
@@ -86,15 +90,18 @@ export async function openCore(
     };
     await waitForStore('the database', readPrepared, deadline, log);
     // A tool that is attached leaves this to the service, which has just begun it.
-    if (mark !== undefined && database.kind === 'embedded' && !database.attached) {
+    if (mark !== undefined && database.kind === 'embedded' && !database.attached && !options.asIs) {
       const outcome = await settlePrepared(database.db, mark, projections);
       if (outcome === 'dropped')
         log.info('the database of the build has the tables of another version; new ones are made');
     }
-    await migrate(database.db);
+    if (options.asIs) await requireMigrated(database.db);
+    else await migrate(database.db);
     await database.watchLosses();
-    await ensureTables(database, projections);
-    await warnOfSlowSearch(database, log);
+    if (!options.asIs) {
+      await ensureTables(database, projections);
+      await warnOfSlowSearch(database, log);
+    }
     const rowWrites: RowWrites = { inFlight: undefined };
     const eventLog = await openLog(config, { database, rowWrites, log }, deadline);
     const counters = createCounters(database.pool, {
@@ -136,6 +143,7 @@ export async function openCore(
       credentials,
       personKeys,
       personRecords: createPersonRecords({ database, store, keys: personKeys }),
+      snapshots,
       positions,
       following,
       locks,

@@ -67,7 +67,8 @@ function rowsOf({ resource, id, change, fields }: DiffAnswer['changes'][number])
   ]);
 }
 
-function textOf(value: unknown): string {
+/** A value in a table. */
+export function textOf(value: unknown): string {
   if (value === null || value === undefined) return '';
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const line = text.replace(/\s+/g, ' ');

@@ -2,7 +2,6 @@
  * `signalbox rebuild`: builds read models anew beside the live ones, compares, switches. `signalbox prepare`: builds those
  * of a new version of the program beforehand.
  */
-import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { projections } from '../../projections/index.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
@@ -13,6 +12,7 @@ import { repairTree } from '../proof/repair.ts';
 import type { RebuildOptions, RebuildReport } from '../read-models/rebuild/plan.ts';
 import { rebuildProjections } from '../read-models/rebuild/rebuild.ts';
 import { beginningOfPast } from '../read-models/retention.ts';
+import { withProgress } from './progress.ts';
 import { columns, counted, withCore } from './with-core.ts';
 
 /** Name of the tree over the log among the read models. */
@@ -114,44 +114,18 @@ async function rebuildWithProgress(
   choose: (core: Core) => Promise<readonly Projection[]>,
   options: Pick<RebuildOptions, 'check' | 'fresh' | 'history' | 'farBehind'>,
 ): Promise<Rebuilt> {
-  const stop = new AbortController();
-  const interrupt = () => stop.abort(new Error('Interrupted; run the command again to continue from here.'));
-  process.once('SIGINT', interrupt);
-  process.once('SIGTERM', interrupt);
-  const begun = performance.now();
-  let events = 0;
-  const bar = process.stderr.isTTY
-    ? new SingleBar({
-        format: '{phase} [{bar}] {percentage}% | {events} events, {rate}/s',
-        stream: process.stderr,
-        clearOnComplete: true,
-      })
-    : undefined;
-  try {
-    const reports = await withCore(async (core) => {
-      const wanted = await choose(core);
-      if (wanted.length === 0) return [];
-      bar?.start(1, 0, { phase: 'starting', events: 0, rate: 0 });
-      const days = core.config.retainHistoryDays;
-      const historyFrom = options.history && days > 0 ? await beginningOfPast(await currentIndex(core), days) : 0;
-      return rebuildProjections(core, wanted, {
-        ...options,
-        historyFrom,
-        signal: stop.signal,
-        onProgress(progress) {
-          events = progress.events;
-          const rate = Math.round((events * 1_000) / (performance.now() - begun));
-          bar?.setTotal(Math.max(progress.target, 1));
-          bar?.update(progress.position, { phase: progress.phase, events, rate });
-        },
-      });
-    });
-    return { reports, events, seconds: (performance.now() - begun) / 1_000 };
-  } finally {
-    bar?.stop();
-    process.off('SIGINT', interrupt);
-    process.off('SIGTERM', interrupt);
-  }
+  const { result, ...measured } = await withProgress(
+    'Interrupted; run the command again to continue from here.',
+    (watched) =>
+      withCore(async (core) => {
+        const wanted = await choose(core);
+        if (wanted.length === 0) return [];
+        const days = core.config.retainHistoryDays;
+        const historyFrom = options.history && days > 0 ? await beginningOfPast(await currentIndex(core), days) : 0;
+        return rebuildProjections(core, wanted, { ...options, historyFrom, ...watched });
+      }),
+  );
+  return { reports: result, ...measured };
 }
 
 async function repair(): Promise<void> {

@@ -83,6 +83,7 @@ async function readStatus(core: Core) {
 function stateOf(one: Awaited<ReturnType<typeof readStatus>>['projections'][number]): string {
   if (one.stuck) return `stuck at ${one.stuck.position}: ${one.stuck.reason}`;
   if (one.schema.endsWith('_rebuild')) return 'rebuild in progress or interrupted; `signalbox rebuild` continues it';
+  if (one.schema.endsWith('_replay')) return 'replay in progress or killed; the next `signalbox replay` drops it';
   return one.in_use ? 'ok' : 'not used by this version';
 }
 

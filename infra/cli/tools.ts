@@ -7,6 +7,7 @@ import { addErasePerson } from './erase-person.ts';
 import { addExportEvents } from './export-events.ts';
 import { registerJobs } from './jobs.ts';
 import { addPrepare, addRebuild } from './rebuild.ts';
+import { addReplay } from './replay.ts';
 import { addRestore } from './restore.ts';
 import { addStatus } from './status.ts';
 import { addVerify } from './verify.ts';
@@ -16,6 +17,7 @@ export function addTools(program: Command): void {
   addDiff(program);
   addPrepare(program);
   addRebuild(program);
+  addReplay(program);
   addCreateUser(program);
   addErasePerson(program);
   addExportEvents(program);

@@ -18,11 +18,12 @@ import { startProjector } from '../read-models/projector.ts';
  *
  * @param options.create makes an embedded database if there is none; otherwise that is an error, because a command that
  *   looks at an empty one would report that all is well
+ * @param options.asIs leaves the tables as the service's version has made them
  * @param options.project keeps read models up to date with what `work` appends, in the running service or in this process
  */
 export async function withCore<T>(
   work: (core: Core) => Promise<T>,
-  options: { create?: boolean; project?: boolean } = {},
+  options: { create?: boolean; project?: boolean; asIs?: boolean } = {},
 ): Promise<T> {
   const config = readConfig(process.env);
   if (!options.create) requireDatabase(config);
@@ -30,7 +31,7 @@ export async function withCore<T>(
     config.logLevel === 'debug' || config.logLevel === 'trace' ? config.logLevel : 'warn',
     'stderr',
   );
-  const core = await openCore(config, log, { attach: true });
+  const core = await openCore(config, log, { attach: true, asIs: options.asIs ?? false });
   try {
     const { database, store, following, positions } = core;
     if (!options.project) return await work(core);

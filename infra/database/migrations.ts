@@ -279,6 +279,14 @@ export async function migrate(db: AnyDatabase): Promise<void> {
   if (error) throw error;
 }
 
+/** @throws Error unless the database is as this program needs it */
+export async function requireMigrated(db: AnyDatabase): Promise<void> {
+  if (await isUpToDate(db)) return;
+  throw new Error(
+    'the database was made by another version of Signalbox, and this command changes nothing in it. `signalbox prepare` of this version brings it up to date.',
+  );
+}
+
 /**
  * Kysely's migrator first inspects every table of the database, which was the slowest step of a start without
  * migrations.

@@ -153,7 +153,10 @@ async function positionsOf(
   return new Map([...found].map(([id, all]) => [id, [...all].toSorted((a, b) => a - b).slice(-EVENTS)]));
 }
 
-function fieldsOf(before: Row | undefined, after: Row | undefined): RecordChange['fields'] {
+type AnyRow = Readonly<Record<string, unknown>>;
+
+/** The fields in which two rows differ, as they may be shown: secrets are masked, some columns left out. */
+export function fieldsOf(before: AnyRow | undefined, after: AnyRow | undefined): RecordChange['fields'] {
   const [one, other] = [masked(before ?? {}), masked(after ?? {})] as Readonly<Record<string, unknown>>[];
   const names = Object.keys(after ?? before ?? {}).filter((name) => !HIDDEN.has(name));
   const changes = names.flatMap((name) => {

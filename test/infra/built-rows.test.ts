@@ -87,7 +87,15 @@ describe('rows of a read model that is being built', () => {
         const tables = openTables();
         const expected = new MemoryTables();
         const room: Room = { characters: 0 };
-        const rows = new BuiltRows({ projection, room, empty: true, copies, history: false, load: tables.load });
+        const rows = new BuiltRows({
+          projection,
+          room,
+          empty: true,
+          copies,
+          history: false,
+          forgets: false,
+          load: tables.load,
+        });
         let position = 0;
         for (const { steps, forget } of batches) {
           let events = steps.map((one) => eventOf(one, ++position));
@@ -109,7 +117,15 @@ describe('rows of a read model that is being built', () => {
   it('are not read back while they are in memory, and forgotten when they were not used twice', async () => {
     const tables = openTables();
     const room: Room = { characters: 0 };
-    const rows = new BuiltRows({ projection, room, empty: true, copies: true, history: false, load: tables.load });
+    const rows = new BuiltRows({
+      projection,
+      room,
+      empty: true,
+      copies: true,
+      history: false,
+      forgets: false,
+      load: tables.load,
+    });
     let position = 0;
     const count = async (id: number) => {
       await rows.add([eventOf({ does: 'count', id }, ++position)]);

@@ -44,7 +44,17 @@ describe('command line', function () {
   it('describes its commands', async () => {
     const { code, out } = await run(['--help']);
     expect(code).to.equal(0);
-    for (const command of ['start', 'status', 'prepare', 'rebuild', 'create-user', 'export-events', 'copy-log', 'jobs'])
+    for (const command of [
+      'start',
+      'status',
+      'prepare',
+      'rebuild',
+      'replay',
+      'create-user',
+      'export-events',
+      'copy-log',
+      'jobs',
+    ])
       expect(out).to.contain(command);
     expect((await run(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/);
   });
@@ -180,6 +190,8 @@ describe('command line', function () {
       expect(await exported('--type', 'UserCreated')).to.equal(sealed);
       expect((await run(['verify'], here)).code).to.equal(0);
       expect((await run(['rebuild', '--check'], here)).code).to.equal(0);
+      const replayed = await run(['replay', '--projection', 'all'], here);
+      expect([replayed.code, replayed.err]).to.deep.equal([0, '']);
       for (const [args, reason] of [
         [['zoe'], /Person not found/],
         [['ada'], /last enabled admin/],
@@ -211,6 +223,55 @@ describe('command line', function () {
       expect(past.err + past.out, 'with its past').to.match(/^record +change/);
       expect((await run(['prepare'], here)).out).to.equal('All read models have been built before.\n');
       expect((await run(['rebuild', '--check', 'users'], here)).code).to.equal(0);
+    } finally {
+      await remove();
+    }
+  });
+
+  it('replays read models without a service, and shows what somebody changed in a table', async () => {
+    const { path, remove } = await temporaryDirectory();
+    const here = { DATA_DIR: path };
+    try {
+      await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
+      const whole = await run(['replay', '--projection', 'users'], here);
+      expect([whole.code, whole.err]).to.deep.equal([0, '']);
+      expect(whole.out).to.match(
+        /^read model +table +rows +only live +only replayed +different +earlier +first +positions\n/,
+      );
+      expect(whole.out).to.match(/^users +users +1 +0 +0 +0 +0 +0 to \d+$/m);
+      const log = createLogger('silent');
+      const database = await openConfigured(readConfig(here), log);
+      const users = `${schemaOf(usersProjection)}.users`;
+      await database.pool.query(
+        `UPDATE ${users} SET role = 'admin', session_mark = 'planted', avatar_url = 'https://me:sesame9x@example.com/'`,
+      );
+      const { rows } = await database.pool.query(`SELECT position FROM ${users}`);
+      await database.close();
+      const { position } = rows[0];
+      const found = await run(['replay', '--projection', 'users', 'agents'], here);
+      expect([found.code, found.err]).to.deep.equal([3, '']);
+      expect(found.out).to.match(new RegExp(`^users +users +1 +0 +0 +1 +0 +${position} +0 to \\d+$`, 'm'));
+      expect(found.out).to.match(/^agents +agents +0 +0 +0 +0 +0 +0 to \d+$/m);
+      expect(found.out).to.match(
+        new RegExp(`^  differs from position ${position} \\(UserCreated [0-9a-f-]{36}\\)$`, 'm'),
+      );
+      expect(found.out).to.match(new RegExp(`^  id 1 +${position} +\\w+ `, 'm'));
+      expect(found.out).to.match(/^ +role +admin +operator$/m);
+      expect(found.out, 'secrets')
+        .to.include('avatar_url')
+        .and.not.match(/planted|sesame/);
+      expect((await run(['replay', '--projection', 'users', '--limit', '0'], here)).out).not.to.include('operator');
+      for (const [args, reason] of [
+        [['--projection', 'nonsense'], /Unknown projection: nonsense\. Known ones: /],
+        [['--projection', 'users', '--from', 'x'], /--from must be a whole number, not x/],
+        [['--projection', 'users', '--until', '999999'], /--until: must be at most \d+, the position of users_v/],
+        [[], /Say what to replay: --projection or --decider/],
+        [['--decider', 'nonsense'], /Unknown decider: nonsense\. Known ones: agent, /],
+      ] as const) {
+        const { code, err } = await run(['replay', ...args], here);
+        expect([code, err]).to.deep.equal([1, err]);
+        expect(err).to.match(reason);
+      }
     } finally {
       await remove();
     }
@@ -267,6 +328,17 @@ describe('command line', function () {
       expect((await run(['rebuild', 'users', 'audit'], here())).out).to.match(/users +users +2 +equal +switched/);
       expect((await ask('/api/auth/users')).users).to.have.length(2);
       expect((await run(['rebuild', 'nonsense'], here())).err).to.match(/Unknown projection: nonsense/);
+    });
+
+    it('replays all read models beside the live ones', async () => {
+      const { code, out, err } = await run(['replay', '--projection', 'all'], here());
+      expect([code, err]).to.deep.equal([0, '']);
+      expect(out).to.match(/^users +users +[1-9]\d* +0 +0 +0 +0 +0 to \d+$/m);
+      expect((await run(['status'], here())).out).not.to.include('_replay');
+      const decided = await run(['replay', '--decider', 'agent', 'setting'], here());
+      expect([decided.code, decided.err]).to.deep.equal([0, '']);
+      expect(decided.out).to.match(/^decider +streams +events +same +refused +otherwise +not decided again/);
+      expect(decided.out).to.match(/^setting +0 +0 +0 +0 +0 +0 +0 +0 of 0$/m);
     });
 
     it('erases a person whose key the service holds in memory', async () => {

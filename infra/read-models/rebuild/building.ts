@@ -1,5 +1,5 @@
 /**
- * Fills `<schema>_rebuild`: rows from the log, then keys and indexes. An interrupted rebuild is resumed where it
+ * Fills `<schema>_rebuild`, or `<schema>_replay`: rows from the log, then keys and indexes. An interrupted rebuild is resumed where it
  * stopped.
  */
 import { sql } from 'kysely';
@@ -44,6 +44,12 @@ const ROOM_CHARACTERS = 32_000_000;
  */
 const INDEX_AFTERWARDS = 2_000_000;
 
+/** The schema of the tables of a replay. */
+export const replayOf = (schema: string): string => `${schema}_replay`;
+
+/** What a replay is called in `service.checkpoints.leader`. */
+export const replayerOf = (pid: number | string): string => `replay by process ${pid}`;
+
 export class Building implements Fed {
   readonly projection: Projection;
   /** Position up to which everything was applied. */
@@ -76,7 +82,7 @@ export class Building implements Fed {
     this.build = build;
     this.projection = projection;
     this.live = schemaOf(projection);
-    this.schema = `${this.live}_rebuild`;
+    this.schema = build.replay ? replayOf(this.live) : `${this.live}_rebuild`;
     this.old = `${this.live}_old`;
     this.#rows = this.#newRows(false);
   }
@@ -89,8 +95,8 @@ export class Building implements Fed {
 
   /** Resumes an interrupted rebuild, or starts with empty tables. */
   async #begin(): Promise<void> {
-    const { sessions, code, check, head, history, stores } = this.build;
-    const fingerprint = `rebuild${history ? ' with history' : ''} by ${code}`;
+    const { sessions, code, check, head, history, replay, stores } = this.build;
+    const fingerprint = replay ? replayerOf(process.pid) : `rebuild${history ? ' with history' : ''} by ${code}`;
     await sessions.use(({ db }) =>
       db.transaction().execute(async (trx) => {
         await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${this.schema}))`.execute(trx);
@@ -118,6 +124,7 @@ export class Building implements Fed {
         );
       }),
     );
+    if (replay) return;
     const { position } = await this.liveCheckpoint();
     const standing = check ? 'near' : await this.build.standing(position);
     this.foreign = standing === 'foreign';
@@ -187,6 +194,7 @@ export class Building implements Fed {
       empty,
       copies: this.build.copies,
       history: this.build.history,
+      forgets: this.build.replay,
       load: async (table, keys) => {
         await this.#written();
         return this.build.sessions.use(async ({ db }) => {

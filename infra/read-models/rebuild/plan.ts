@@ -31,6 +31,8 @@ export interface RebuildOptions {
   readonly history?: boolean;
   /** Where that past begins for those who ask; default: at the beginning of the log. What ended before is removed on a schedule. */
   readonly historyFrom?: Position;
+  /** As in `Build`. */
+  readonly replay?: boolean;
   /** Most events per transaction; default 50,000. */
   readonly batchSize?: number;
   /**
@@ -104,6 +106,8 @@ export interface Build {
   readonly fresh: boolean;
   readonly history: boolean;
   readonly historyFrom: Position;
+  /** The tables are only looked at (`replay/replay.ts`): they have nothing to do with live ones of the same version. */
+  readonly replay: boolean;
   readonly batchSize: number;
   readonly standing: (position: Position) => Promise<Standing>;
   readonly lockMs: number;

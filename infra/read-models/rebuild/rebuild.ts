@@ -23,6 +23,7 @@ import {
   type RebuildOptions,
   type RebuildReport,
   type RebuildStores,
+  type Sessions,
   standings,
   type TableReport,
 } from './plan.ts';
@@ -46,31 +47,11 @@ export async function rebuildProjections(
   projections: readonly Projection[],
   options: RebuildOptions = {},
 ): Promise<RebuildReport[]> {
-  const { database, store } = stores;
-  const tell = progressTeller(options.onProgress);
+  const { database } = stores;
   const writers = database.kind === 'server' ? Math.min(WRITERS, projections.length) : 1;
   const sessions = await openSessions(stores, writers);
   try {
-    const head = await store.log.head();
-    const build: Build = {
-      stores,
-      sessions,
-      room: { characters: 0 },
-      share: 1 / (4 * projections.length),
-      copies: await sessions.use(async ({ copy }) => copy !== undefined),
-      code: codeFingerprint(),
-      check: options.check ?? false,
-      fresh: options.fresh ?? false,
-      history: options.history ?? false,
-      historyFrom: options.historyFrom ?? 0,
-      batchSize: options.batchSize ?? BATCH,
-      standing: standings(store.log, head, options.farBehind ?? FAR_BEHIND),
-      lockMs: options.lockMs ?? LOCK_MS,
-      signal: options.signal ?? new AbortController().signal,
-      head,
-      tell,
-      feed: (buildings) => feed(build, buildings),
-    };
+    const build = await planBuild(stores, sessions, projections.length, options);
     const buildings: Building[] = [];
     for (const projection of projections) {
       const building = await Building.open(build, projection);
@@ -100,6 +81,38 @@ export async function rebuildProjections(
   } finally {
     await sessions.close();
   }
+}
+
+/** @param count of the read models */
+export async function planBuild(
+  stores: RebuildStores,
+  sessions: Sessions,
+  count: number,
+  options: RebuildOptions,
+): Promise<Build> {
+  const { log } = stores.store;
+  const head = await log.head();
+  const build: Build = {
+    stores,
+    sessions,
+    room: { characters: 0 },
+    share: 1 / (4 * count),
+    copies: await sessions.use(async ({ copy }) => copy !== undefined),
+    code: codeFingerprint(),
+    check: options.check ?? false,
+    fresh: options.fresh ?? false,
+    history: options.history ?? false,
+    historyFrom: options.historyFrom ?? 0,
+    replay: options.replay ?? false,
+    batchSize: options.batchSize ?? BATCH,
+    standing: standings(log, head, options.farBehind ?? FAR_BEHIND),
+    lockMs: options.lockMs ?? LOCK_MS,
+    signal: options.signal ?? new AbortController().signal,
+    head,
+    tell: progressTeller(options.onProgress),
+    feed: (buildings) => feed(build, buildings),
+  };
+  return build;
 }
 
 async function feed(build: Build, buildings: readonly Fed[]): Promise<void> {

@@ -92,6 +92,8 @@ class TableState {
   /** Versions of rows, in either form. */
   readonly versions: Version[] = [];
   versionText: CopyText | undefined;
+  /** Keys of rows whose versions go. */
+  readonly forgets: Key[] = [];
   /** Every row of the table is in memory. */
   complete: boolean;
   /** Rows were only added so far. */
@@ -127,6 +129,11 @@ export interface BuiltRowsOptions {
   readonly copies: boolean;
   /** Whether rows are kept as they were before each change. */
   readonly history: boolean;
+  /**
+   * Whether a row that is changed in place loses its versions, as in live tables. A rebuild keeps them: they have nothing
+   * that an erasure has taken.
+   */
+  readonly forgets: boolean;
   /** Loads the existing rows of a table, by `keyText`. */
   readonly load: (table: Table, keys: readonly Key[]) => Promise<ReadonlyMap<string, AnyStoredRow>>;
 }
@@ -273,6 +280,7 @@ export class BuiltRows {
   ): void {
     const { row, position: since } = slot;
     applyTo(slot, key, state, apply, position, inPlace);
+    if (inPlace && this.#options.forgets) state.forgets.push(key);
     // What is changed in place was never otherwise.
     if (!this.#options.history || !row || slot.row === row || inPlace) return;
     const version = versionOf(row, since, position);
@@ -324,9 +332,11 @@ export class BuiltRows {
       state.copied = undefined;
       if (state.versionText) versionCopies.set(table, state.versionText.settle());
       state.versionText = undefined;
-      const versions = state.versions.splice(0);
-      if (inserts.length + upserts.length + deletes.length + versions.length > 0)
-        writes.push({ table, inserts, upserts, deletes, versions, forgets: [] });
+      const forgets = state.forgets.splice(0);
+      const forgotten = new Set(forgets.map((key) => keyText(table, key)));
+      const versions = state.versions.splice(0).filter((version) => !forgotten.has(keyText(table, version)));
+      if (inserts.length + upserts.length + deletes.length + versions.length + forgets.length > 0)
+        writes.push({ table, inserts, upserts, deletes, versions, forgets });
       if (state.growing) this.#forget(state);
     }
     this.#encoded = 0;
