@@ -30,7 +30,7 @@ import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
 import type { Outgoing } from '../shared/ports/outgoing.ts';
 import type { PeopleDirectory, PersonRecords } from '../shared/ports/people.ts';
-import type { KnownProjects, ProjectDirectory, ProjectTasks } from '../shared/ports/projects.ts';
+import type { ProjectDirectory, ProjectTasks, TaskProjects } from '../shared/ports/projects.ts';
 import type { ReadModels } from '../shared/ports/read-models.ts';
 import type { Releases } from '../shared/ports/releases.ts';
 import type { Scheduler } from '../shared/ports/scheduler.ts';
@@ -98,7 +98,7 @@ export interface SharedQueries {
   readonly comments: CommentDirectory;
   readonly projects: ProjectDirectory;
   readonly projectTasks: ProjectTasks;
-  readonly knownProjects: KnownProjects;
+  readonly taskProjects: TaskProjects;
   readonly mentions: MentionTargets;
   readonly notifications: NotificationDirectory;
   readonly tokens: TokenDirectory;

@@ -149,7 +149,7 @@ export async function startService(
       const credentialChanges = () => credentials.changes();
       const freshness = createFreshness({ database, projections, changes, credentialChanges, positions });
       const queries = sharedQueries(reads, freshness, Date.now);
-      const { displayNames } = queries;
+      const { displayNames, taskProjects } = queries;
       const namesAtOnce = createDisplayNames({ reads, freshness, waits: false });
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
@@ -212,7 +212,7 @@ export async function startService(
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
           credentials: createCredentialCheck({ reads, credentials, freshness }),
-          names: displayNames,
+          names: { people: displayNames, projects: taskProjects },
           log,
           metrics,
         }),

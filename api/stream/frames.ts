@@ -8,10 +8,16 @@ import type { Logger } from 'pino';
 import { EventUnreadableError } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
-import { framesOf, maskedFrame, NOTIFICATION, shownFrames, taskOf } from '../../shared/events/monitoring/frames.ts';
+import {
+  type FrameNames,
+  framesOf,
+  maskedFrame,
+  NOTIFICATION,
+  shownFrames,
+  taskOf,
+} from '../../shared/events/monitoring/frames.ts';
 import { type Role, reaches, seesTask, type TaskOwners, type TaskView } from '../../shared/identity.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import type { DisplayNames } from '../../shared/ports/users.ts';
 import { createOwners } from './owners.ts';
 import type { StreamSource } from './source.ts';
 
@@ -111,11 +117,10 @@ export interface Framing {
   owned(event: EventFrames): Promise<EventFrames>;
 }
 
-/** @param names how users are shown */
 export function createFraming(
   source: Pick<StreamSource, 'decode' | 'stream'>,
   log: Logger,
-  names: DisplayNames,
+  names: FrameNames,
 ): Framing {
   const owners = createOwners(source);
   const typesWithFrames = new Set(
@@ -137,7 +142,7 @@ export function createFraming(
         log.error({ err: error, position: logged.position }, 'skipped an event that cannot be read');
         return undefined;
       }
-      const drafts = await shownFrames(framesOf(definition, event), event.meta, names);
+      const drafts = await shownFrames(framesOf(definition, event), event, names);
       if (drafts.length === 0) return undefined;
       const { position, meta } = event;
       const frames = drafts.map((draft, index): Frame => {

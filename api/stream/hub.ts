@@ -8,9 +8,9 @@ import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { Gauge, type Registry } from 'prom-client';
 import { UnknownPositionError } from '../../shared/errors.ts';
+import type { FrameNames } from '../../shared/events/monitoring/frames.ts';
 import { type Identity, onlyRecipientOf, taskViewOf } from '../../shared/identity.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import type { DisplayNames } from '../../shared/ports/users.ts';
 import { createBackOff, createOutage, pause } from '../../shared/waiting.ts';
 import type { HeldCredential } from '../auth/known.ts';
 import type { CredentialCheck } from '../auth/recheck.ts';
@@ -71,7 +71,7 @@ export interface StreamHub {
 export function createStreamHub(parts: {
   source: StreamSource;
   credentials: CredentialCheck;
-  names: DisplayNames;
+  names: FrameNames;
   log: Logger;
   metrics: Registry;
   now?: () => number;

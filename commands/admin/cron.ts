@@ -256,7 +256,7 @@ async function makeTask(
   const context = { origin: { ...origin, tenant: DEFAULT_TENANT, workspace } };
   const fields = {
     ...taskDecider.initial.task,
-    ...(await takeTicket(commands, context, projects, undefined)),
+    ...(await takeTicket(commands, context, projects, undefined)).ticket,
     title: name,
     description: command,
     assignedTo: agent,

@@ -5,6 +5,7 @@ import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import { PRIORITIES, TASK_STATUSES } from '../../shared/contract/tasks/tasks.ts';
 import { AppError, invalid } from '../../shared/errors.ts';
 import { githubIssueClosed, githubIssueCommented } from '../../shared/events/github/issues.ts';
+import { projectFields } from '../../shared/events/tasks/tasks.ts';
 import { type Github, GithubError, type GithubIssue, type IssuesQuery } from '../../shared/ports/github.ts';
 import type { GithubProjects } from '../../shared/ports/github-projects.ts';
 import type { ProjectDirectory } from '../../shared/ports/projects.ts';
@@ -81,7 +82,7 @@ export async function importIssue(
     if (events.length === 0) return undefined;
     id = taskId;
   }
-  const ticket = await takeTicket(commands, context, projects, projectId);
+  const { ticket, project } = await takeTicket(commands, context, projects, projectId);
   const imported = { id, repo, issue, ...rest, ...ticket };
   const { events } = await commands.execute(
     taskDecider,
@@ -95,7 +96,7 @@ export async function importIssue(
     (before, event) => taskDecider.evolve(before, { at: event.meta.at, ...event }),
     taskDecider.initial,
   );
-  return recordOf(state, workspace);
+  return { ...recordOf(state, workspace), ...projectFields(project, ticket.ticketNo) };
 }
 
 /** Issues of one request to import. */

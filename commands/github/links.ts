@@ -180,7 +180,7 @@ export function decidePull(state: TaskState, repo: string, issue: GithubIssue, n
     ...(takes.priority && { priority: urgency ?? 'medium' }),
     ...(JSON.stringify(tags) !== JSON.stringify(tagsOf(agreed.issue.labels)) && { tags }),
   };
-  const change = { fields, by: 'github-sync', mentioned: [], ticket: undefined, project: () => null, now };
+  const change = { fields, by: 'github-sync', mentioned: [], move: undefined, now };
   const changed = decideUpdate(state, change);
   const after = changed.reduce((before, draft) => taskDecider.evolve(before, { at: now * 1_000, ...draft }), state);
   const next = faceOfTask(after.task);

@@ -10,7 +10,7 @@
 import { AppError, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { placeOf, taskMoved } from '../../shared/events/tasks/tasks.ts';
-import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
+import type { ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { releaseAll } from '../naming.ts';
@@ -18,7 +18,7 @@ import { type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
 import { ensureGeneral } from './changes.ts';
 import { namedProject } from './names.ts';
 import { decideArchive, decideBeginDeletion, decideEndDeletion, projectDecider, projectStream } from './projects.ts';
-import { takeTickets } from './tickets.ts';
+import { type Ticket, takeTickets } from './tickets.ts';
 
 export interface DeletionParts {
   readonly commands: Commands;
@@ -34,22 +34,15 @@ export const archiveProject = (commands: Commands, context: CommandContext, id: 
   );
 
 /** No event for a task that has left the project meanwhile, or is gone. */
-export function decideMove(
-  { id, task }: TaskState,
-  from: number,
-  to: Pick<FoundProject, 'id' | 'name' | 'prefix'>,
-  ticketNo: number,
-): EventDraft[] {
+export function decideMove({ id, task }: TaskState, from: number, to: Ticket): EventDraft[] {
   if (id === 0 || task.projectId !== from) return [];
   return [
     taskMoved.draft({
       taskId: id,
       title: task.title,
       before: placeOf(task),
-      after: { ...placeOf(task), projectId: to.id },
-      projectName: to.name,
-      projectPrefix: to.prefix,
-      ticketNo,
+      after: { ...placeOf(task), projectId: to.projectId },
+      ticketNo: to.ticketNo,
     }),
   ];
 }
@@ -93,7 +86,7 @@ export async function goOnDeleting(
 ): Promise<void> {
   const { commands, projects } = parts;
   const { workspace } = context.origin;
-  const general = await ensureGeneral(commands, context, projects);
+  const { id: general } = await ensureGeneral(commands, context, projects);
   if (!(await moveTasks(parts, context, id, general, deadline))) return;
   const stream = projectStream(workspace, id);
   await commands.execute(projectDecider, stream, context, decideEndDeletion);
@@ -106,20 +99,20 @@ async function moveTasks(
   { commands, projectTasks }: DeletionParts,
   context: CommandContext,
   from: number,
-  to: FoundProject,
+  to: number,
   deadline: number,
 ): Promise<boolean> {
   const { workspace } = context.origin;
   for (;;) {
     const ids = await projectTasks.idsIn(workspace, from, PAGE);
     if (ids.length === 0) return true;
-    const first = await takeTickets(commands, workspace, to.id, ids.length);
+    const first = await takeTickets(commands, workspace, to, ids.length);
     let next = 0;
     let moved = 0;
     const worker = async () => {
       for (let at = next++; at < ids.length && Date.now() < deadline; at = next++) {
         const stream = taskStream(workspace, ids[at] as number);
-        const move = (state: TaskState) => decideMove(state, from, to, first + at);
+        const move = (state: TaskState) => decideMove(state, from, { projectId: to, ticketNo: first + at });
         try {
           await commands.execute(taskDecider, stream, { origin: context.origin }, move);
           moved++;

@@ -1,13 +1,11 @@
 /** Ticket numbers: each project counts its tasks from 1, and no number is given twice. */
-import type { ProjectDirectory } from '../../shared/ports/projects.ts';
+import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { ensureGeneral } from './changes.ts';
 
 /** The project of a task, and its number there. */
 export interface Ticket {
   readonly projectId: number;
-  readonly projectName: string;
-  readonly projectPrefix: string;
   readonly ticketNo: number;
 }
 
@@ -23,17 +21,17 @@ export const takeTickets = async (
 
 /**
  * A ticket for a new task, or for one that moves: in the project that was asked for when it is active, else in the general
- * one (`ProjectDirectory.placeFor`).
+ * one (`ProjectDirectory.placeFor`). With that project.
  */
 export async function takeTicket(
   commands: Commands,
   context: CommandContext,
   directory: ProjectDirectory,
   projectId: number | undefined,
-): Promise<Ticket> {
+): Promise<{ readonly ticket: Ticket; readonly project: FoundProject }> {
   const { workspace } = context.origin;
   const project =
     (await directory.placeFor(workspace, projectId)) ?? (await ensureGeneral(commands, context, directory));
   const ticketNo = await takeTickets(commands, workspace, project.id);
-  return { projectId: project.id, projectName: project.name, projectPrefix: project.prefix, ticketNo };
+  return { ticket: { projectId: project.id, ticketNo }, project };
 }

@@ -111,12 +111,12 @@ export function decideReviewAbandoned({ id, task, asked }: TaskState, run: numbe
 }
 
 /** What the reviewer reads. */
-export const reviewPrompt = (state: TaskState): PromptPart[] => {
+export const reviewPrompt = (state: TaskState, ticket: string): PromptPart[] => {
   const { assignedTo, resolution } = state.task;
   const result = `result${assignedTo === null ? '' : ` of ${assignedTo}`}`;
   return [
     'Review the result of a task. Approve it if it does what the task asks for, and reject it otherwise.',
-    ...describedTask(state),
+    ...describedTask(state, ticket),
     resolution === null ? 'The task has no result.' : { ...quoted(state, 'resolution', resolution), what: result },
     'Answer with two lines and nothing else. The first: VERDICT: APPROVED, or VERDICT: REJECTED. The second: NOTES: and what is good, or what has to change.',
   ];

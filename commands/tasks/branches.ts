@@ -12,13 +12,12 @@ import { existing, type TaskState, taskDecider, taskStream } from './tasks.ts';
 const MAX_NAME = 60;
 
 /** `feat/api-42-mend-the-roof`: prefix of the project, number of the issue or else id of the task, and its title. */
-export function branchName({ id, task, source }: Pick<TaskState, 'id' | 'task' | 'source'>): string {
-  const prefix = task.projectPrefix.toLowerCase() || 'task';
+export function branchName({ id, task, source }: Pick<TaskState, 'id' | 'task' | 'source'>, prefix: string): string {
   const slug = task.title
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '');
-  return `feat/${prefix}-${source?.github_issue_number ?? id}${slug === '' ? '' : `-${slug}`}`
+  return `feat/${prefix.toLowerCase()}-${source?.github_issue_number ?? id}${slug === '' ? '' : `-${slug}`}`
     .slice(0, MAX_NAME)
     .replace(/-$/, '');
 }
@@ -47,6 +46,8 @@ interface Place {
   readonly repo: string;
   /** The branch to begin at, and to lead to. */
   readonly base: string;
+  /** Of the project's tickets. */
+  readonly prefix: string;
 }
 
 /** Makes the branch of a task, or gives the one that it has. @throws AppError */
@@ -54,13 +55,13 @@ export async function makeBranch(
   { commands, github }: { readonly commands: Commands; readonly github: Github },
   context: CommandContext,
   taskId: number,
-  { repo, base }: Place,
+  { repo, base, prefix }: Place,
 ): Promise<{ readonly branch: string; readonly url: string }> {
   const stream = taskStream(context.origin.workspace, taskId);
   const state = existing((await commands.load(taskDecider, stream)).state);
   const known = state.source?.github_branch;
   if (known) return { branch: known, url: github.branchUrl(repo, known) };
-  const branch = branchName(state);
+  const branch = branchName(state, prefix);
   const url = github.branchUrl(repo, branch);
   await github.createBranch(repo, branch, base).catch(answerWith);
   await commands.execute(taskDecider, stream, context, (now) => decideBranch(now, { repo, branch, url }));
@@ -72,7 +73,13 @@ export async function openPull(
   { commands, github }: { readonly commands: Commands; readonly github: Github },
   context: CommandContext,
   taskId: number,
-  { repo, base, title, body }: Place & { readonly title: string | undefined; readonly body: string | undefined },
+  {
+    repo,
+    base,
+    prefix,
+    title,
+    body,
+  }: Place & { readonly title: string | undefined; readonly body: string | undefined },
 ): Promise<{ readonly pr_number: number; readonly pr_url: string; readonly branch: string }> {
   const stream = taskStream(context.origin.workspace, taskId);
   const { task, source } = existing((await commands.load(taskDecider, stream)).state);
@@ -80,7 +87,7 @@ export async function openPull(
   if (!branch) throw invalid('This task has no branch to open a pull request from; make the branch first.');
   const issue = source.github_repo?.toLowerCase() === repo.toLowerCase() ? source.github_issue_number : null;
   const text = body ?? `${task.description ?? ''}${issue === null ? '' : `\n\nCloses #${issue}`}`.trim();
-  const named = title ?? `${ticketRef(task.projectPrefix, task.ticketNo)}: ${task.title}`;
+  const named = title ?? `${ticketRef(prefix, task.ticketNo)}: ${task.title}`;
   const { number, url } = await github.openPull(repo, { branch, base, title: named, body: text }).catch(answerWith);
   const pull = { repo, branch, pullNumber: number, pullUrl: url };
   await commands.execute(taskDecider, stream, context, (now) => decidePull(now, pull));

@@ -4,8 +4,8 @@ import type { BulkStatus, UpdateTask } from '../../shared/contract/tasks/tasks.t
 import { AppError, conflict, invalid } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
-import { placeOf, type TaskData, taskRecord } from '../../shared/events/tasks/tasks.ts';
-import type { FoundProject } from '../../shared/ports/projects.ts';
+import { placeOf, projectFields, type TaskData, taskRecord } from '../../shared/events/tasks/tasks.ts';
+import { atHead } from '../../shared/ports/read-models.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
@@ -37,36 +37,30 @@ export interface TaskChange {
   readonly by: string;
   /** Whom the new description mentions. */
   readonly mentioned: readonly string[];
-  /** In the project that it moves to. */
-  readonly ticket: Ticket | undefined;
-  /** Of the project that it stays in; undefined when that is not known yet, null when it cannot be seen any more. */
-  readonly project: (id: number) => Pick<FoundProject, 'name' | 'prefix'> | null | undefined;
+  /** To the project that was asked for; undefined: it was in that one, or none was asked for. */
+  readonly move: Move | undefined;
   /** Unix seconds. */
   readonly now: number;
+}
+
+/** A move to another project. */
+export interface Move {
+  /** In the project that the task moves to. */
+  readonly ticket: Ticket;
+  /** Id of the project that it was in. */
+  readonly from: number;
+  /** Names of both. */
+  readonly names: { readonly from: string; readonly to: string };
 }
 
 /** By camel-case name: what the record calls it. */
 const RECORD_NAMES: Partial<Record<keyof TaskData, string>> = {
   projectId: 'project_id',
-  projectName: 'project_name',
-  projectPrefix: 'project_prefix',
   ticketNo: 'project_ticket_no',
 };
 
 const recordName = (field: string): string =>
   RECORD_NAMES[field as keyof TaskData] ?? field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-
-/** Thrown by a decision on a task that is to move to another project and has no ticket there yet. */
-class TicketNeeded extends Error {}
-
-/** Thrown by a decision on a task whose project is not known yet. */
-class ProjectNeeded extends Error {
-  readonly id: number;
-  constructor(id: number) {
-    super(`project ${id} is not known yet`);
-    this.id = id;
-  }
-}
 
 /** Names of the fields that were sent. */
 const sentIn = (fields: TaskFields): string[] =>
@@ -80,17 +74,16 @@ function nextStatus({ status }: TaskData, fields: TaskFields, assignedTo: string
   return assignedTo === null && status === 'assigned' ? 'inbox' : status;
 }
 
-/** No event when no field was sent. @throws AppError 400, 403, 404; TicketNeeded; ProjectNeeded */
-export function decideUpdate(state: TaskState, change: TaskChange): EventDraft[] {
-  const { fields, by, mentioned, ticket, now } = change;
-  const { id } = existing(state);
+/** No event when no field was sent. @throws AppError 400, 403, 404; 409 when the task has moved since `move` was prepared */
+export function decideUpdate(state: TaskState, { fields, by, mentioned, move, now }: TaskChange): EventDraft[] {
+  const { id, task } = existing(state);
   if (sentIn(fields).length === 0) return [];
   if (fields.status === 'done') requireApproval(state);
-  const moves = fields.project_id !== undefined && fields.project_id !== state.task.projectId;
-  if (moves && ticket?.projectId !== fields.project_id) throw new TicketNeeded();
-  const task = underItsProject(state.task, change);
-  const next = changed(task, fields, moves ? ticket : undefined, now);
-  const updated = updatedFrom(state, task, next, fields);
+  const moves = movesTo(fields, task);
+  if (moves && move?.from !== task.projectId)
+    throw conflict('Others are changing the project of this task; try again.', { code: 'BUSY' });
+  const next = changed(task, fields, moves ? move?.ticket : undefined, now);
+  const updated = updatedFrom(state, task, next, fields, moves ? move?.names : undefined);
   const told = newlyMentioned(mentioned, task.description);
   return [
     updated,
@@ -101,6 +94,9 @@ export function decideUpdate(state: TaskState, change: TaskChange): EventDraft[]
     ...(next.assignedTo !== task.assignedTo ? tellAssignee(id, next) : []),
   ];
 }
+
+const movesTo = ({ project_id: to }: TaskFields, { projectId }: TaskData): boolean =>
+  to !== undefined && to !== projectId;
 
 /** The task as it is after a change. */
 function changed(task: TaskData, fields: TaskFields, ticket: Ticket | undefined, now: number): TaskData {
@@ -126,11 +122,17 @@ export function decideStopRecurring(state: TaskState): EventDraft[] {
 }
 
 /** The event that says what is different. */
-function updatedFrom({ id, createdAt, source }: TaskState, task: TaskData, next: TaskData, fields: TaskFields) {
+function updatedFrom(
+  { id, createdAt, source }: TaskState,
+  task: TaskData,
+  next: TaskData,
+  fields: TaskFields,
+  moved?: Move['names'],
+) {
   const different = (Object.keys(next) as (keyof TaskData)[]).filter(
     (field) => next[field] !== task[field] && JSON.stringify(next[field]) !== JSON.stringify(task[field]),
   );
-  const { title, status, priority, assignedTo, projectId, projectName, outcome } = task;
+  const { title, status, priority, assignedTo, projectId, outcome } = task;
   return taskUpdated.draft({
     taskId: id,
     createdAt,
@@ -143,19 +145,12 @@ function updatedFrom({ id, createdAt, source }: TaskState, task: TaskData, next:
       priority,
       assignedTo,
       projectId,
-      projectName,
       outcome,
       ...Object.fromEntries(different.map((field) => [field, task[field]])),
     },
+    ...(moved && { moved }),
     ...(source && { github: source }),
   });
-}
-
-/** The task with the name and prefix that its project has now. @throws ProjectNeeded */
-function underItsProject(task: TaskData, { project: known }: Pick<TaskChange, 'project'>): TaskData {
-  const project = known(task.projectId);
-  if (project === undefined) throw new ProjectNeeded(task.projectId);
-  return project === null ? task : { ...task, projectName: project.name, projectPrefix: project.prefix };
 }
 
 const statusNotice = (id: number, recipient: string, task: TaskData, status: string): EventDraft =>
@@ -184,14 +179,11 @@ function newlyMentioned(names: readonly string[], before: string | null): readon
 /** Throws when the caller must not touch the task. */
 export type TaskAccess = (state: TaskState) => void;
 
-/** How often a task is tried whose project others change meanwhile. */
-const MAX_TRIES = 8;
-
 /**
  * Changes a task. Gives its record, and whether there was nothing to change.
  *
  * @throws AppError 400 for unknown mentions or a project that takes no tasks, 403 without approval, 404; 409 for a
- *   recurring task too many
+ *   recurring task too many, or one that others move at the same time
  */
 export async function updateTask(
   commands: Commands,
@@ -211,7 +203,7 @@ export async function updateTask(
 async function applyChange(
   commands: Commands,
   context: CommandContext,
-  { projects, knownProjects, mentions }: TaskLookups,
+  lookups: TaskLookups,
   id: number,
   change: Pick<TaskChange, 'fields' | 'by' | 'now'>,
   mayTouch: TaskAccess,
@@ -219,59 +211,57 @@ async function applyChange(
   const { workspace } = context.origin;
   const stream = taskStream(workspace, id);
   const { fields } = change;
+  const projectOf = await lookups.taskProjects.at(workspace, atHead());
   let mentioned: readonly string[] = [];
-  if (fields.description !== undefined && mentionsIn(fields.description).length > 0) {
-    // Whether there is a task is said before what is wrong with its text.
-    mayTouch(existing((await commands.load(taskDecider, stream)).state));
-    mentioned = (await mentionedIn(mentions, workspace, fields.description)).recipients;
-  }
-  let ticket: Ticket | undefined;
-  let learnt: { readonly id: number; readonly project: FoundProject | null } | undefined;
-  for (let attempt = 1; ; attempt++) {
-    let last: TaskState | undefined;
-    try {
-      const known = await knownProjects.current(workspace);
-      const project = (one: number) => (one === learnt?.id ? learnt.project : known(one));
-      // A copy: every attempt is the same step of the request.
-      const executed = await commands.execute(taskDecider, stream, { ...context }, (state) => {
-        last = existing(state);
-        mayTouch(state);
-        return decideUpdate(state, { mentioned, ticket, project, ...change });
-      });
-      const updated = firstOf(executed.events, taskUpdated) as EventOf<typeof taskUpdated> | undefined;
-      if (!updated) {
-        const state = last as TaskState;
-        const task = recordOf({ ...state, task: underItsProject(state.task, { project }) }, workspace);
-        return { task, unchanged: true };
-      }
-      const { data, meta } = updated;
-      const about = { id, workspace, createdAt: data.createdAt, updatedAt: seconds(meta.at), source: data.github };
-      return { task: taskRecord(data.task, about), unchanged: false };
-    } catch (error) {
-      if (!(error instanceof TicketNeeded || error instanceof ProjectNeeded)) throw error;
-      if (attempt >= MAX_TRIES)
-        throw conflict('Others are changing the project of this task; try again.', { code: 'BUSY', cause: error });
-      if (error instanceof ProjectNeeded)
-        learnt = { id: error.id, project: await knownProjects.learn(workspace, error.id) };
-      else ticket = await ticketIn(commands, workspace, projects, fields.project_id as number);
+  let move: Move | undefined;
+  const mentions = mentionsIn(fields.description ?? '').length > 0;
+  if (mentions || fields.project_id !== undefined) {
+    const { state } = await commands.load(taskDecider, stream);
+    // Whether there is a task, and may be changed, is said before what is wrong with its text or project.
+    mayTouch(existing(state));
+    if (mentions) mentioned = (await mentionedIn(lookups.mentions, workspace, fields.description ?? '')).recipients;
+    if (movesTo(fields, state.task)) {
+      if (fields.status === 'done') requireApproval(state);
+      const from = state.task.projectId;
+      const { ticket, name } = await ticketIn(commands, workspace, lookups.projects, fields.project_id as number);
+      move = { ticket, from, names: { from: (await projectOf(from))?.name ?? '', to: name } };
     }
   }
+  let last: TaskState | undefined;
+  const executed = await commands.execute(taskDecider, stream, context, (state) => {
+    last = existing(state);
+    mayTouch(state);
+    return decideUpdate(state, { mentioned, move, ...change });
+  });
+  const updated = firstOf(executed.events, taskUpdated) as EventOf<typeof taskUpdated> | undefined;
+  const record = updated ? recordAfter(updated, workspace) : recordOf(last as TaskState, workspace);
+  const project = await projectOf(record.project_id);
+  return { task: { ...record, ...projectFields(project, record.project_ticket_no) }, unchanged: !updated };
 }
 
-/** A ticket in a project. @throws AppError 400 when the project takes no tasks */
+const recordAfter = ({ data, meta }: EventOf<typeof taskUpdated>, workspace: number) =>
+  taskRecord(data.task, {
+    id: data.taskId,
+    workspace,
+    createdAt: data.createdAt,
+    updatedAt: seconds(meta.at),
+    source: data.github,
+  });
+
+/** A ticket in a project, and its name. @throws AppError 400 when the project takes no tasks */
 async function ticketIn(
   commands: Commands,
   workspace: number,
   projects: TaskLookups['projects'],
   projectId: number,
-): Promise<Ticket> {
+): Promise<{ readonly ticket: Ticket; readonly name: string }> {
   const project = await projects.find(workspace, projectId);
   if (project?.status !== 'active')
     throw invalid(`There is no active project ${projectId}; send the id of one that GET /api/projects lists.`, [
       'project_id: is not the id of an active project',
     ]);
-  const ticketNo = await takeTickets(commands, workspace, project.id);
-  return { projectId: project.id, projectName: project.name, projectPrefix: project.prefix, ticketNo };
+  const ticketNo = await takeTickets(commands, workspace, projectId);
+  return { ticket: { projectId, ticketNo }, name: project.name };
 }
 
 /** @throws AppError 403 without approval, 404 */

@@ -1,6 +1,5 @@
 /** Tasks that are handed to the agent runner for their assignee. `commands/policies/tasks/dispatch.ts` hands them over. */
 import { TARGET_SESSION } from '../../shared/contract/tasks/dispatch.ts';
-import { ticketRef } from '../../shared/contract/tasks/tasks.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import {
   taskDispatchAccepted,
@@ -77,9 +76,6 @@ export function decideDispatchFailed(state: TaskState, run: number, reason: stri
   ];
 }
 
-/** What the runner is told about every task. */
-export const ticketOf = ({ task }: TaskState): string => ticketRef(task.projectPrefix, task.ticketNo);
-
 /** The session that the runner is asked to go on with. */
 export function targetSession({ task: { metadata } }: TaskState): string | null {
   const target = metadata[TARGET_SESSION];
@@ -93,11 +89,11 @@ export function quoted({ writers, source }: TaskState, what: keyof TaskState['wr
   return { what, by: writer === 'GitHub' && repo ? `GitHub issue ${repo}#${issue}` : writer, text };
 }
 
-/** The task in words: what agents and reviewers read. */
-export function describedTask(state: TaskState): PromptPart[] {
+/** The task in words: what agents and reviewers read. @param ticket such as `API-042` */
+export function describedTask(state: TaskState, ticket: string): PromptPart[] {
   const { title, description, tags } = state.task;
   return [
-    `[Task ${ticketOf(state)}]`,
+    `[Task ${ticket}]`,
     quoted(state, 'title', title),
     ...(description === null || description.trim() === '' ? [] : [quoted(state, 'description', description)]),
     ...(tags.length === 0 ? [] : [quoted(state, 'tags', tags.join(', '))]),
@@ -105,8 +101,8 @@ export function describedTask(state: TaskState): PromptPart[] {
 }
 
 /** What the agent reads. @param rejection why the reviewer has sent the last result back; null: nobody has */
-export const taskPrompt = (state: TaskState, rejection: string | null): PromptPart[] => [
-  ...describedTask(state),
+export const taskPrompt = (state: TaskState, ticket: string, rejection: string | null): PromptPart[] => [
+  ...describedTask(state, ticket),
   ...(rejection === null
     ? []
     : [

@@ -185,7 +185,7 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
         continue;
       }
       const claimed = await tryToClaim(context, agent, id, lost);
-      if (claimed) return { task: queued(claimed, workspace), reason: 'assigned' };
+      if (claimed) return { task: recordOf(claimed, workspace), reason: 'assigned' };
       gone.add(id);
     }
     throw conflict('Other polls were faster every time; poll again.', { code: 'BUSY' });
@@ -204,11 +204,6 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
     },
   };
 }
-
-const queued = (state: TaskState, workspace: number): QueuedTask => {
-  const { project_name, project_prefix, ticket_ref, ...task } = recordOf(state, workspace);
-  return task;
-};
 
 /** An agent that takes one task at a time continues with the one it has. */
 const full = (inProgress: readonly QueuedTask[], maxCapacity: number): Polled =>

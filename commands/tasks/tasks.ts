@@ -38,6 +38,7 @@ import { taskSubscribed } from '../../shared/events/tasks/subscriptions.ts';
 import {
   NO_SOURCE,
   placeOf,
+  projectFields,
   type TaskData,
   type TaskPlace,
   type TaskSource,
@@ -49,7 +50,7 @@ import {
 } from '../../shared/events/tasks/tasks.ts';
 import { looksLike } from '../../shared/names.ts';
 import type { MentionTargets } from '../../shared/ports/mentions.ts';
-import type { KnownProjects, ProjectDirectory } from '../../shared/ports/projects.ts';
+import type { ProjectDirectory, TaskProjects } from '../../shared/ports/projects.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
@@ -121,8 +122,6 @@ const NOTHING: TaskData = {
   status: 'inbox',
   priority: 'medium',
   projectId: 0,
-  projectName: '',
-  projectPrefix: '',
   ticketNo: 0,
   assignedTo: null,
   createdBy: '',
@@ -262,8 +261,8 @@ const atPlace = ({ status, priority, assignedTo, projectId }: TaskPlace): Partia
 export const taskDecider = defineDecider<TaskState>({
   kind: 'task',
   // Comments make these streams long. Up to 6, creators and those who comment followed it by their display names; up to 7,
-  // it was not known who wrote its texts.
-  snapshotVersion: 8,
+  // it was not known who wrote its texts; up to 8, they had the name of the project.
+  snapshotVersion: 9,
   initial,
   sizeOf: ({ size, subscribers }) => size + subscribers.length * 30,
   folds: [
@@ -341,9 +340,7 @@ export const taskDecider = defineDecider<TaskState>({
       return { ...state, comments: { count: count + 1, characters: characters + content.length } };
     }),
     on(taskAssigned, (state, { data: { after }, at }) => withTask(state, atPlace(after), at)),
-    on(taskMoved, (state, { data: { after, projectName, projectPrefix, ticketNo }, at }) =>
-      withTask(state, { ...atPlace(after), projectName, projectPrefix, ticketNo }, at),
-    ),
+    on(taskMoved, (state, { data: { after, ticketNo }, at }) => withTask(state, { ...atPlace(after), ticketNo }, at)),
     on(taskClaimed, (state, { data: { agent, after }, at }) => ({
       ...withTask(state, atPlace(after), at),
       subscribers: followedBy(state, [agent]),
@@ -388,7 +385,7 @@ export function existing(state: TaskState): TaskState {
   return state;
 }
 
-/** The record of a state, as callers see it. */
+/** The record of a state, as callers see it, without what changes with the project. */
 export const recordOf = (state: TaskState, workspace: number) => taskRecord(state.task, { ...state, workspace });
 
 /**
@@ -537,7 +534,7 @@ export function fieldsOf(fields: UpdateTask): Partial<TaskData> {
 /** What commands about tasks look up. */
 export interface TaskLookups {
   readonly projects: ProjectDirectory;
-  readonly knownProjects: KnownProjects;
+  readonly taskProjects: TaskProjects;
   readonly mentions: MentionTargets;
   /** How many recurring tasks a workspace may have. */
   readonly recurring: Room;
@@ -551,7 +548,7 @@ export interface TaskLookups {
 export function createTask(
   commands: Commands,
   context: CommandContext,
-  lookups: Omit<TaskLookups, 'knownProjects'>,
+  lookups: Omit<TaskLookups, 'taskProjects'>,
   fields: CreateTask,
   createdBy: string,
 ): Promise<TaskRecord> {
@@ -562,7 +559,7 @@ export function createTask(
 async function makeTask(
   commands: Commands,
   context: CommandContext,
-  { projects, mentions }: Omit<TaskLookups, 'knownProjects'>,
+  { projects, mentions }: Omit<TaskLookups, 'taskProjects'>,
   fields: CreateTask,
   createdBy: string,
 ): Promise<TaskRecord> {
@@ -570,7 +567,7 @@ async function makeTask(
   // Before anything is taken: a refused task leaves no gap in the numbers of its project.
   if (fields.status === 'done') requireApproval({ id: 0, approved: false });
   const { recipients } = await mentionedIn(mentions, workspace, fields.description ?? '');
-  const [id, ticket] = await Promise.all([
+  const [id, { ticket, project }] = await Promise.all([
     reserveId(commands, context, 'task', (one) => taskStream(workspace, one)),
     takeTicket(commands, context, projects, fields.project_id),
   ]);
@@ -579,7 +576,8 @@ async function makeTask(
   const executed = await commands.execute(taskDecider, stream, context, decide, { fresh: true });
   const { data, meta } = firstOf(executed.events, taskCreated) as EventOf<typeof taskCreated>;
   const createdAt = seconds(meta.at);
-  return taskRecord(data.task, { id, workspace, createdAt, updatedAt: createdAt });
+  const record = taskRecord(data.task, { id, workspace, createdAt, updatedAt: createdAt });
+  return { ...record, ...projectFields(project, ticket.ticketNo) };
 }
 
 /** @throws AppError 404 */

@@ -9,6 +9,7 @@ import { randomUUID } from 'node:crypto';
 import { createDeliveries, deliveryJob } from '../../commands/policies/webhooks/deliveries.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
 import { createDisplayNames } from '../../queries/names.ts';
+import { createTaskProjects } from '../../queries/projects/tickets.ts';
 import { allWebhooks } from '../../queries/webhooks/webhooks.ts';
 import { EventUnreadableError } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -60,7 +61,7 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
   const deliver = createDeliveries({
     commands,
     store,
-    names: createDisplayNames({ reads: core.reads }),
+    names: { people: createDisplayNames({ reads: core.reads }), projects: createTaskProjects({ reads: core.reads }) },
     queue,
     outgoing: outgoingOf(config),
     retries: async () => {

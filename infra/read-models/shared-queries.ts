@@ -6,7 +6,7 @@ import { mentionTargets } from '../../queries/mentions.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../../queries/names.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
-import { createKnownProjects } from '../../queries/projects/tickets.ts';
+import { createTaskProjects } from '../../queries/projects/tickets.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { commentDirectory } from '../../queries/tasks/comments.ts';
 import { tokenDirectory } from '../../queries/tokens/reports.ts';
@@ -33,15 +33,14 @@ export const sharedQueries = (
 });
 
 function queriesOn(reads: Reads, freshness: Stamps, now: () => number): SharedQueries {
-  const projects = projectDirectory(reads);
   return {
     reads,
     now,
     displayNames: createDisplayNames({ reads, freshness }),
     inboxes: createInboxes({ reads, freshness, now }),
-    projects,
+    projects: projectDirectory(reads),
     projectTasks: projectTasks(reads),
-    knownProjects: createKnownProjects({ directory: projects, freshness }),
+    taskProjects: createTaskProjects({ reads, freshness }),
     agents: agentDirectory(reads),
     comments: commentDirectory(reads),
     mentions: mentionTargets(reads),

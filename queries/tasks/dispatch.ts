@@ -68,6 +68,13 @@ export function dispatchReads(reads: Reads): DispatchReads {
         SELECT id, name, role FROM ${agents} WHERE workspace_id = ${workspace} AND name = ${name}`.execute(reads.db);
       return rows[0];
     },
+    async prefix(workspace, project) {
+      const { rows } = await sql<{ readonly prefix: string }>`
+        SELECT ticket_prefix AS prefix FROM ${projects} WHERE workspace_id = ${workspace} AND id = ${project}`.execute(
+        reads.db,
+      );
+      return rows[0]?.prefix ?? '';
+    },
     async rejection(workspace, task) {
       const row = await tables(reads, qualityReviewsProjection)
         .selectFrom('quality_reviews')

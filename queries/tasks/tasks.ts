@@ -192,6 +192,8 @@ export interface TaskRepository {
   readonly repo: string | null;
   /** The branch that others begin at. */
   readonly base: string;
+  /** Of its project's tickets. */
+  readonly prefix: string;
   readonly source: TaskSource | null;
 }
 
@@ -201,5 +203,6 @@ export const repositoryOf = (reads: Reads, view: TaskView, id: number): Promise<
     reads,
     view,
     id,
-    sql`p.github_repo AS repo, coalesce(p.github_default_branch, 'main') AS base, t.source`,
+    sql`p.github_repo AS repo, coalesce(p.github_default_branch, 'main') AS base, p.ticket_prefix AS prefix,
+      t.source`,
   );

@@ -20,6 +20,7 @@ const namedByUsername = (field: string) => (data: Data, meta: By) => ({
   ...data,
   [field]: username(data[field], meta),
 });
+/** Fields that are no longer part of an event, such as the name of a task's project, are left out by its schema. */
 const asItWas = (data: Data): Data => data;
 
 export const upcasters: Upcasters = {
@@ -31,9 +32,18 @@ export const upcasters: Upcasters = {
       if (data.source === 'recurrence') return data;
       return { ...data, task: { ...task, createdBy: username(task.createdBy, meta) } };
     },
+    2: asItWas,
   },
-  // Who created a task is known from its first event.
-  TaskUpdated: { 1: asItWas },
+  TaskUpdated: {
+    // Who created a task is known from its first event.
+    1: asItWas,
+    2(data) {
+      const [before, task] = [data.before as Data, data.task as Data];
+      if (before.projectId === task.projectId) return data;
+      return { ...data, moved: { from: before.projectName, to: task.projectName } };
+    },
+  },
+  TaskMoved: { 1: asItWas },
   TaskCommented: { 1: namedByUsername('author') },
   TaskBroadcast: { 1: namedByUsername('author') },
   TaskAssigned: { 1: namedByUsername('by') },

@@ -30,6 +30,8 @@ export interface DispatchReads {
     workspace: number,
     name: string,
   ): Promise<{ readonly id: number; readonly name: string; readonly role: string } | undefined>;
+  /** Prefix of a project's tickets. */
+  prefix(workspace: number, project: number): Promise<string>;
   /** Why the gatekeeper sent the task back, the last time; null: it has not, or has approved the task since. */
   rejection(workspace: number, task: number): Promise<string | null>;
 }

@@ -1,4 +1,5 @@
 /** Projects as the read models have them, for commands that know no stream yet. */
+import type { ReadAt } from './read-models.ts';
 
 /** A project that somebody can name: neither deleted nor being deleted. */
 export interface FoundProject {
@@ -36,13 +37,16 @@ export interface ProjectTasks {
   inDeletion(): Promise<readonly ProjectInDeletion[]>;
 }
 
-/** Names and prefixes of projects, kept in memory while they hold: every change of a task is told with them. */
-export interface KnownProjects {
+/** What a task shows of its project, which may have been deleted. */
+export type TaskProject = Pick<FoundProject, 'name' | 'prefix'>;
+
+/** Names and prefixes of projects. They stand in no event but those about the project, so they are looked up where a task is shown. */
+export interface TaskProjects {
   /**
-   * What is known now. The function answers at once: undefined for a project that has not been looked up, null for one
-   * that callers cannot see any more.
+   * Waits until the read model shows `at`. The function then looks projects up without waiting, so a command can call it
+   * after its append. Undefined: there has never been such a project.
+   *
+   * @throws AppError 503 `READ_MODEL_BEHIND`
    */
-  current(workspace: number): Promise<(id: number) => FoundProject | null | undefined>;
-  /** Looks a project up, so that it is known from now on. */
-  learn(workspace: number, id: number): Promise<FoundProject | null>;
+  at(workspace: number, at: ReadAt): Promise<(id: number) => Promise<TaskProject | undefined>>;
 }

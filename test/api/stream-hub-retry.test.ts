@@ -9,7 +9,7 @@ import type { Logger } from '../../infra/logging.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { agentDeleted } from '../../shared/events/agents/agents.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
-import { BY_USERNAME, eventsOf } from '../support/kit.ts';
+import { eventsOf, NAMES } from '../support/kit.ts';
 import { identityOf } from '../support/stream-hub.ts';
 import { until } from '../support/until.ts';
 
@@ -43,7 +43,7 @@ describe('stream hub while something is unavailable', () => {
     const hub = createStreamHub({
       source: sourceOf(store),
       credentials: { stamp: async () => '', lookUp: async () => [] },
-      names: BY_USERNAME,
+      names: NAMES,
       log: { info: write, warn: write, error: write } as unknown as Logger,
       metrics: new Registry(),
     });

@@ -49,6 +49,7 @@ import { projections } from '../../projections/index.ts';
 import { createBacktests } from '../../queries/alerts/backtests.ts';
 import { peopleDirectory } from '../../queries/auth/people.ts';
 import { createDisplayNames } from '../../queries/names.ts';
+import { createTaskProjects } from '../../queries/projects/tickets.ts';
 import { createRecords } from '../../queries/records.ts';
 import { taskQueueReads } from '../../queries/tasks/queue.ts';
 import { createIsolations } from '../../queries/workspaces/isolation.ts';
@@ -206,7 +207,10 @@ describe('example resource: on the embedded store', function () {
       stream: createStreamHub({
         source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
         credentials: createCredentialCheck({ reads, credentials, freshness }),
-        names: createDisplayNames({ reads, freshness }),
+        names: {
+          people: createDisplayNames({ reads, freshness }),
+          projects: createTaskProjects({ reads, freshness }),
+        },
         log,
         metrics,
       }),

@@ -23,6 +23,17 @@ describe('older versions of events', () => {
     expect(upcast('TaskCreated', spawned, ann, 1, 2)).to.deep.equal(spawned);
   });
 
+  it('of a task that moved to another project name both projects', () => {
+    const was = { projectId: 1, projectName: 'General' };
+    const is = { projectId: 2, projectName: 'Doors' };
+    const moved = { before: was, task: is };
+    const names = { from: 'General', to: 'Doors' };
+    expect(upcast('TaskUpdated', moved, ann, 1, 3)).to.deep.equal({ ...moved, moved: names });
+    // A change after the project was renamed had the names from before and after it.
+    const renamed = { before: was, task: { ...was, projectName: 'All' } };
+    expect(upcast('TaskUpdated', renamed, ann, 2, 3)).to.deep.equal(renamed);
+  });
+
   it('of a subscription whose names were erased have none', () => {
     expect(upcast('TaskSubscribed', { names: '[erased]' }, ann, 1, 2)).to.deep.equal({ names: [] });
     expect(upcast('TaskSubscribed', { names: ['ann'] }, ann, 1, 2)).to.deep.equal({ names: ['ann'] });

@@ -8,7 +8,7 @@ import type { Projection, Row, Table } from '../../projections/projection.ts';
 import { AppError } from '../../shared/errors.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
-import type { DisplayNames } from '../../shared/ports/users.ts';
+import type { FrameNames } from '../../shared/events/monitoring/frames.ts';
 
 export type Draft = EventDraft<string, object>;
 
@@ -103,8 +103,11 @@ export const outcomeOf = (work: Promise<unknown>): Promise<string> =>
     },
   );
 
-/** Shows every user by the username. */
-export const BY_USERNAME: DisplayNames = { of: async () => (name) => name, usernameOf: async (_, shown) => shown };
+/** Shows every user by the username, and every project by its id. */
+export const NAMES: FrameNames = {
+  people: { of: async () => (name) => name },
+  projects: { at: async () => async (id) => ({ name: `Project ${id}`, prefix: `P${id}` }) },
+};
 
 /** The refusal of a decision. @throws Error when it was none */
 export function refusalOf(decide: () => unknown): AppError {

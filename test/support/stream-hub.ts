@@ -17,7 +17,7 @@ import type { DomainEvent } from '../../shared/events/define.ts';
 import type { Metadata } from '../../shared/events/metadata.ts';
 import { type Identity, ROLES, type Role } from '../../shared/identity.ts';
 import type { LoggedEvent, ReadAllOptions } from '../../shared/ports/event-log.ts';
-import { BY_USERNAME } from './kit.ts';
+import { NAMES } from './kit.ts';
 import { testOrigin } from './world.ts';
 
 /** When events of the log happened, Unix ms. */
@@ -196,7 +196,7 @@ export async function startHub(
   const hub = createStreamHub({
     source: log.source(),
     credentials: credentials.check(),
-    names: BY_USERNAME,
+    names: NAMES,
     log: createLogger('silent'),
     metrics: new Registry(),
     ...options,

@@ -12,8 +12,6 @@ export const TASK: TaskData = {
   status: 'inbox',
   priority: 'medium',
   projectId: 1,
-  projectName: 'General',
-  projectPrefix: 'TASK',
   ticketNo: 3,
   assignedTo: null,
   createdBy: 'Ann',
@@ -43,7 +41,7 @@ export const created = (fields: Partial<TaskData> = {}, source: 'api' | 'recurre
 /** The task with these fields, after it was as `created(before)` says. */
 export const updated = (fields: Partial<TaskData>, before: Partial<TaskData> = {}) => {
   const old = { ...TASK, ...before };
-  const { title, status, priority, assignedTo, projectId, projectName, outcome } = old;
+  const { title, status, priority, assignedTo, projectId, outcome } = old;
   const was = Object.fromEntries(Object.keys(fields).map((field) => [field, old[field as keyof TaskData]]));
   return taskUpdated.draft({
     taskId: 7,
@@ -51,7 +49,7 @@ export const updated = (fields: Partial<TaskData>, before: Partial<TaskData> = {
     task: { ...old, ...fields },
     given: Object.keys(fields),
     changed: Object.keys(fields),
-    before: { ...was, title, status, priority, assignedTo, projectId, projectName, outcome },
+    before: { ...was, title, status, priority, assignedTo, projectId, outcome },
   });
 };
 

@@ -71,7 +71,7 @@ const make = defineRoute({
       throw unavailable('No source host is connected to this deployment, so no branch can be made.', {
         code: 'NO_SOURCE_HOST',
       });
-    const place = { repo, base: body.base ?? task.base };
+    const place = { repo, base: body.base ?? task.base, prefix: task.prefix };
     if (body.action !== 'create-pr') return { body: await makeBranch({ commands, github }, command, params.id, place) };
     const pull = { ...place, title: body.title, body: body.body };
     return { body: await openPull({ commands, github }, command, params.id, pull) };

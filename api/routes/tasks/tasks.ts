@@ -101,7 +101,7 @@ const list = defineCachedRoute({
 /** What commands about tasks look up. */
 export const lookupsOf = (services: Services): TaskLookups => ({
   projects: services.projects,
-  knownProjects: services.knownProjects,
+  taskProjects: services.taskProjects,
   mentions: services.mentions,
   recurring: roomFor(limitsOf(services, countRecurring), {
     kind: 'recurring tasks',

@@ -52,7 +52,11 @@ export const reviewJobs = (work: RunnerWork): readonly JobHandler[] => [
 
 const reviewErrand = ({ commands, now }: RunnerWork): Errand => ({
   what: 'review',
-  request: async (state) => ({ specific: { kind: 'review' }, prompt: reviewPrompt(state), also: [] }),
+  request: async (state, _, ticket) => ({
+    specific: { kind: 'review' },
+    prompt: reviewPrompt(state, ticket),
+    also: [],
+  }),
   async answered(answer) {
     const [review, comment] = [await commands.counters.take('quality_review'), await commands.counters.take('comment')];
     return (state, run) => decideReviewAnswer(state, run, answer, { review, comment }, seconds(now()));

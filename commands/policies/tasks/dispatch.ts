@@ -8,6 +8,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { ticketRef } from '../../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent, EventDraft } from '../../../shared/events/define.ts';
 import { taskDispatched } from '../../../shared/events/tasks/dispatch.ts';
 import type { DispatchReads, NextTask, WaitingTask } from '../../../shared/ports/dispatch.ts';
@@ -25,7 +26,6 @@ import {
   isAsked,
   targetSession,
   taskPrompt,
-  ticketOf,
 } from '../../tasks/dispatch.ts';
 import { takingTurn } from '../../tasks/queue.ts';
 import { type Asked, type TaskState, taskDecider, taskStream } from '../../tasks/tasks.ts';
@@ -161,7 +161,7 @@ export interface RunnerWork {
 export interface Errand {
   readonly what: Asked['what'];
   /** Whatever the request has besides what every request has. @throws RunnerError when it cannot be made */
-  readonly request: (state: TaskState, workspace: number) => Promise<Requested>;
+  readonly request: (state: TaskState, workspace: number, ticket: string) => Promise<Requested>;
   /** What the answer leads to; ids are taken before. */
   readonly answered: (answer: WorkAnswer) => Promise<(state: TaskState, run: number) => readonly EventDraft[]>;
   readonly failed: (state: TaskState, run: number, reason: string) => readonly EventDraft[];
@@ -179,7 +179,7 @@ type Specific = WorkRequest extends infer One ? (One extends WorkRequest ? Omit<
 
 /** Asks the runner, unless that is done or no longer wanted. @throws RunnerError when it is to be tried again */
 export async function runErrand(
-  { commands, runner }: RunnerWork,
+  { commands, reads, runner }: RunnerWork,
   { what, request, answered, failed }: Errand,
   payload: AskPayload,
   job: JobRun,
@@ -192,7 +192,8 @@ export async function runErrand(
   if (!isAsked(state, what, run)) return;
   let answer: WorkAnswer;
   try {
-    const { specific, prompt, also } = await request(state, workspace);
+    const ticket = ticketRef(await reads.prefix(workspace, state.task.projectId), state.task.ticketNo);
+    const { specific, prompt, also } = await request(state, workspace, ticket);
     const breaches = breachesIn([...prompt, ...also]);
     if (breaches.length > 0) {
       await commands.execute(taskDecider, stream, context(), (now) => decideWithheld(now, what, run, breaches));
@@ -202,7 +203,7 @@ export async function runErrand(
     const common = {
       workspaceId: workspace,
       taskId: id,
-      ticketRef: ticketOf(state),
+      ticketRef: ticket,
       title: state.task.title,
       priority: state.task.priority,
       attempt: run,
@@ -227,7 +228,7 @@ export const dispatchJobs = (work: RunnerWork): readonly JobHandler[] => [
 
 const dispatchErrand = ({ commands, reads }: RunnerWork): Errand => ({
   what: 'dispatch',
-  async request(state, workspace) {
+  async request(state, workspace, ticket) {
     const { assignedTo } = state.task;
     const agent = await reads.agent(workspace, assignedTo ?? '');
     if (!agent) throw new RunnerError(`There is no agent ${assignedTo} any more.`, false);
@@ -236,7 +237,7 @@ const dispatchErrand = ({ commands, reads }: RunnerWork): Errand => ({
     const about = [agent.name, agent.role, ...(sessionId === null ? [] : [sessionId])];
     return {
       specific: { kind: 'task', agent, sessionId },
-      prompt: taskPrompt(state, rejection),
+      prompt: taskPrompt(state, ticket, rejection),
       also: [{ what: 'name, role or session', by: `agent ${agent.name}`, text: about.join('\n') }],
     };
   },

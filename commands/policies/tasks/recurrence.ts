@@ -100,7 +100,7 @@ async function makeChild(parts: Recurrence, context: CommandContext, template: R
     id: childId,
     cron,
     title: titleFor(state.task.title, cron, state.recurred.dueAt, zone),
-    ...(await takeTicket(commands, context, projects, state.task.projectId)),
+    ...(await takeTicket(commands, context, projects, state.task.projectId)).ticket,
   };
   const { events } = await commands.execute(taskDecider, stream, context, (now) => decideSpawn(now, state, spawned));
   return events.length === 0 ? [] : [childId];

@@ -14,7 +14,7 @@ import { z } from 'zod';
 import { type EventStore, EventUnreadableError } from '../../../shared/event-store.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { DomainEvent, EventDefinition } from '../../../shared/events/define.ts';
-import { framesOf, shownFrames } from '../../../shared/events/monitoring/frames.ts';
+import { type FrameNames, framesOf, shownFrames } from '../../../shared/events/monitoring/frames.ts';
 import {
   eventOfMessage,
   isChosen,
@@ -25,7 +25,6 @@ import {
 import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
 import { defineJob } from '../../../shared/ports/jobs.ts';
 import type { Outgoing } from '../../../shared/ports/outgoing.ts';
-import type { DisplayNames } from '../../../shared/ports/users.ts';
 import type { Claim, Delivery, WebhookQueue } from '../../../shared/ports/webhooks.ts';
 import { pause } from '../../../shared/waiting.ts';
 import type { Commands } from '../../handler.ts';
@@ -67,8 +66,7 @@ const FRESH_MS = 1_000;
 export interface DeliveryWork {
   readonly commands: Commands;
   readonly store: Pick<EventStore, 'log' | 'decode'>;
-  /** How users are shown. */
-  readonly names: Pick<DisplayNames, 'of'>;
+  readonly names: FrameNames;
   readonly queue: WebhookQueue;
   readonly outgoing: Outgoing;
   readonly schedule: RetrySchedule;
@@ -255,7 +253,7 @@ class Turn {
     const frames = framesOf(definition, event);
     const isWanted = ({ type }: WebhookMessage) => isChosen(then.events, type);
     if (!messagesOf(definition, event, frames).some(isWanted)) return [];
-    const shown = await shownFrames(frames, event.meta, names);
+    const shown = await shownFrames(frames, event, names);
     const chosen = messagesOf(definition, event, shown).filter(isWanted);
     // The only message of an event moves the webhook on as it is recorded: it cannot have been told.
     if (chosen.length <= 1) return chosen;

@@ -6,7 +6,7 @@
  * none. Two such functions are equal if their turns are, and otherwise the first turn that only one of them has is the
  * first position at which they differ.
  */
-import { type RawBuilder, sql } from 'kysely';
+import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { historyOf, type Projection, type Table } from '../../../projections/projection.ts';
 import type { Position } from '../../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../../database/database.ts';
@@ -199,7 +199,8 @@ async function examplesOf(
 ): Promise<Example[]> {
   const rowAt = async (schema: string, key: Example['key'], at: Position): Promise<Example['live']> =>
     db.transaction().execute(async (trx) => {
-      await lookAt(trx, at);
+      const look = lookAt(at);
+      await trx.executeQuery(CompiledQuery.raw(look.sql, [...look.parameters]));
       const same = table.key.map((name) => sql`${sql.id(name)} = ${key[name]}`);
       const { rows } = await sql<Record<string, unknown>>`
         SELECT ${sql.join(columns.map((name) => sql.id(name)))} FROM ${sql.table(`${pastOf(schema)}.${table.name}`)}

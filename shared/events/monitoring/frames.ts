@@ -1,12 +1,13 @@
 /** The frames that an event produces in the live stream: its own, its notification's, its activity's. */
 
 import { withName } from '../../names.ts';
+import type { TaskProjects } from '../../ports/projects.ts';
 import type { DisplayNames } from '../../ports/users.ts';
 import { masked } from '../../secrets.ts';
 import { seconds } from '../../time.ts';
 import type { DomainEvent, EventDefinition, FrameDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
-import { taskOfStream } from '../tasks/tasks.ts';
+import { projectFields, taskOfStream } from '../tasks/tasks.ts';
 import { activityOf, peopleOfActivity } from './activities.ts';
 import { notificationOf } from './notifications.ts';
 
@@ -49,15 +50,23 @@ export function taskOf(event: DomainEvent, frames: readonly FrameDraft[]): numbe
   return frames.some(({ type }) => type.startsWith('task.')) ? null : undefined;
 }
 
-/** The frames with users shown by their display names. */
+/** Where names are looked up that frames show. */
+export interface FrameNames {
+  readonly people: Pick<DisplayNames, 'of'>;
+  readonly projects: TaskProjects;
+}
+
+/** The frames with users shown by their display names, and tasks with the names of their projects. */
 export async function shownFrames(
-  frames: readonly FrameDraft[],
-  { workspace, at }: Pick<Metadata, 'workspace' | 'at'>,
-  names: Pick<DisplayNames, 'of'>,
+  drafts: readonly FrameDraft[],
+  event: Pick<DomainEvent, 'position'> & { readonly meta: Pick<Metadata, 'workspace' | 'at'> },
+  names: FrameNames,
 ): Promise<readonly FrameDraft[]> {
+  const { workspace, at } = event.meta;
+  const frames = await Promise.all(drafts.map((draft) => ticketed(draft, event, names)));
   const people = frames.flatMap((frame) => frame.people ?? []);
   if (people.length === 0) return frames;
-  const shownAs = await names.of(
+  const shownAs = await names.people.of(
     workspace,
     people.map(({ username }) => username),
   );
@@ -72,6 +81,21 @@ export async function shownFrames(
     }
     return { ...frame, data: { ...frame.data, ...shown } };
   });
+}
+
+/** Milliseconds. */
+const RECENT = 1_000;
+
+async function ticketed(
+  frame: FrameDraft,
+  { position, meta }: Parameters<typeof shownFrames>[1],
+  { projects }: FrameNames,
+): Promise<FrameDraft> {
+  if (!frame.ticket) return frame;
+  const { projectId, ticketNo } = frame.ticket;
+  // What a store said of late will do if it is of this event or later: not every event asks it.
+  const projectOf = await projects.at(meta.workspace, { since: performance.now() - RECENT, position });
+  return { ...frame, data: { ...frame.data, ...projectFields(await projectOf(projectId), ticketNo) } };
 }
 
 /** The data of a frame, for callers who may not see secrets. */

@@ -21,13 +21,12 @@ const TOLD = {
   priority: true,
   assignedTo: true,
   projectId: true,
-  projectName: true,
   outcome: true,
 } as const;
 
 export const taskUpdated = defineEvent({
   type: 'TaskUpdated',
-  version: 2,
+  version: 3,
   doc: 'Fields of a task were set. `task` is the whole of it afterwards. A new assignee follows it from now on.',
   schema: z.object({
     taskId: z.int().positive(),
@@ -40,13 +39,15 @@ export const taskUpdated = defineEvent({
     changed: z.array(z.string()),
     /** Of what is different, as it was; and what activities and counts need of the task before. */
     before: taskData.pick(TOLD).extend(taskData.omit(TOLD).partial().shape),
+    /** The names of both projects at that time, for the activity; absent: it stayed in its project. */
+    moved: z.object({ from: z.string(), to: z.string() }).optional(),
     /** For the frame; absent: the task has nothing to do with GitHub. */
     github: taskSource.optional(),
   }),
   secrets: { fields: ['task.metadata', 'before.metadata'], owner: taskOwner },
   formerNames: { fields: () => ['task.createdBy'], of: 'creator' },
-  activity: ({ data: { taskId, task, before, given } }) => {
-    const changes = entriesOf(before, task);
+  activity: ({ data: { taskId, task, before, given, moved } }) => {
+    const changes = entriesOf(before, task, moved);
     if (changes.length === 0) return undefined;
     const sent = (field: string) => given.includes(field);
     return {
@@ -78,14 +79,18 @@ export const taskUpdated = defineEvent({
 type Told = Pick<TaskData, keyof typeof TOLD>;
 
 /** One entry for each change that an activity speaks of. */
-function entriesOf(before: Told, now: Told): string[] {
+function entriesOf(
+  before: Told,
+  now: Told,
+  moved: { readonly from: string; readonly to: string } | undefined,
+): string[] {
   const entries: string[] = [];
   if (before.status !== now.status) entries.push(`status: ${before.status} → ${now.status}`);
   if (before.assignedTo !== now.assignedTo)
     entries.push(`assigned: ${before.assignedTo ?? 'unassigned'} → ${now.assignedTo ?? 'unassigned'}`);
   if (before.title !== now.title) entries.push('title updated');
   if (before.priority !== now.priority) entries.push(`priority: ${before.priority} → ${now.priority}`);
-  if (before.projectId !== now.projectId) entries.push(`project: ${before.projectName} → ${now.projectName}`);
+  if (moved) entries.push(`project: ${moved.from} → ${moved.to}`);
   if (before.outcome !== now.outcome) entries.push(`outcome: ${before.outcome ?? 'unset'} → ${now.outcome ?? 'unset'}`);
   return entries;
 }

@@ -1,6 +1,8 @@
 /** Tasks: what every event about one says, and how they come, move and go. Streams: `task-<workspace>-<id>`. */
 import { z } from 'zod';
-import { type TaskRecord, ticketRef } from '../../contract/tasks/tasks.ts';
+import { ticketRef } from '../../contract/tasks/tasks.ts';
+import type { TaskProject } from '../../ports/projects.ts';
+import type { QueuedTask } from '../../ports/queue.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent, type FrameDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
@@ -21,9 +23,6 @@ export const taskData = z.object({
   status: z.string(),
   priority: z.string(),
   projectId: z.int().positive(),
-  /** Of the project when the event was written. */
-  projectName: z.string(),
-  projectPrefix: z.string(),
   ticketNo: z.int().positive(),
   assignedTo: z.string().nullable(),
   /** The username, if it was a user; the name of an agent; or `scheduler` and so on. */
@@ -92,7 +91,7 @@ export const creatorAgentOf = ({ actor, agent }: Pick<Metadata, 'actor' | 'agent
 /** Whose key seals the secrets in a task's metadata. */
 export const taskOwner = (data: { readonly taskId: number }): string => `task_metadata:${data.taskId}`;
 
-/** The record that callers see. `createdAt` and `updatedAt` in Unix seconds. */
+/** The record that callers see, without `projectFields`. `createdAt` and `updatedAt` in Unix seconds. */
 export const taskRecord = (
   task: TaskData,
   about: {
@@ -103,7 +102,7 @@ export const taskRecord = (
     /** Default: it has nothing to do with GitHub. */
     readonly source?: TaskSource | null | undefined;
   },
-): TaskRecord => ({
+): QueuedTask => ({
   id: about.id,
   title: task.title,
   description: task.description,
@@ -130,9 +129,13 @@ export const taskRecord = (
   completed_at: task.completedAt,
   ...(about.source ?? NO_SOURCE),
   dispatch_attempts: task.dispatchAttempts,
-  project_name: task.projectName,
-  project_prefix: task.projectPrefix,
-  ticket_ref: ticketRef(task.projectPrefix, task.ticketNo),
+});
+
+/** The fields of a task's record that change with its project. */
+export const projectFields = (project: TaskProject | undefined, ticketNo: number) => ({
+  project_name: project?.name ?? null,
+  project_prefix: project?.prefix ?? null,
+  ...(project && { ticket_ref: ticketRef(project.prefix, ticketNo) }),
 });
 
 /** The frame that carries a whole task. */
@@ -152,13 +155,14 @@ export const taskFrame = (
     type,
     data: { ...taskRecord(data.task, { id: data.taskId, workspace, createdAt, updatedAt, source: data.github }) },
     people: [{ key: 'created_by', username: data.task.createdBy }],
+    ticket: data.task,
     secrets: ['metadata'],
   };
 };
 
 export const taskCreated = defineEvent({
   type: 'TaskCreated',
-  version: 2,
+  version: 3,
   doc: 'A task exists from now on. Its assignee follows it, and so does its creator, unless it was made on schedule or from an issue of GitHub. `parentTaskId`: the recurring task that it comes from.',
   schema: z.object({
     taskId: z.int().positive(),
@@ -203,16 +207,9 @@ export const taskCreated = defineEvent({
 
 export const taskMoved = defineEvent({
   type: 'TaskMoved',
-  version: 1,
+  version: 2,
   doc: 'The project of a task was deleted for good: the task is in another one now, under a new number.',
-  schema: z.object({
-    ...taskFields,
-    before: taskPlace,
-    after: taskPlace,
-    projectName: z.string(),
-    projectPrefix: z.string(),
-    ticketNo: z.int().positive(),
-  }),
+  schema: z.object({ ...taskFields, before: taskPlace, after: taskPlace, ticketNo: z.int().positive() }),
   frames: ({ data, meta }) => [
     {
       type: 'task.updated',
@@ -220,11 +217,9 @@ export const taskMoved = defineEvent({
         id: data.taskId,
         project_id: data.after.projectId,
         project_ticket_no: data.ticketNo,
-        project_name: data.projectName,
-        project_prefix: data.projectPrefix,
-        ticket_ref: ticketRef(data.projectPrefix, data.ticketNo),
         updated_at: seconds(meta.at),
       },
+      ticket: { projectId: data.after.projectId, ticketNo: data.ticketNo },
     },
   ],
 });

@@ -42,7 +42,7 @@ const issue = (fields: Partial<GithubIssue> = {}, n = 1): GithubIssue => ({
   ...fields,
 });
 const labels = (...names: string[]) => names.map((name) => ({ name, color: null }));
-const TICKET = { projectId: 1, projectName: 'General', projectPrefix: 'TASK', ticketNo: 3 };
+const TICKET = { projectId: 1, ticketNo: 3 };
 const imported = (fields: Partial<GithubIssue> = {}) =>
   decideImport(
     taskDecider.initial,

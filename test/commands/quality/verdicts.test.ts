@@ -138,7 +138,7 @@ describe('automatic reviews', () => {
       reviewable: async () => [{ tenant: 1, workspace: 1, id: 7, unanswered: 0 }],
       forgotten: async () => [{ tenant: 1, workspace: 1, id: 7 }],
       agent: async () => undefined,
-      rejection: async () => null,
+      ...{ prefix: async () => 'TASK', rejection: async () => null },
     };
     expect(await reviewTasks({ commands, reads, locks: world.locks, now: Date.now })).to.equal(0);
     await reviewTasks({ commands, reads, locks: world.locks, now: () => Date.now() + 2 * 3_600_000 + 60_000 });
@@ -147,7 +147,7 @@ describe('automatic reviews', () => {
   });
 
   it('the reviewer is told the task and its result', () => {
-    const prompt = reviewPrompt(given(waiting({ description: 'It rains in.', resolution: 'A new roof.' })));
+    const prompt = reviewPrompt(given(waiting({ description: 'It rains in.', resolution: 'A new roof.' })), 'TASK-003');
     const by = 'user admin';
     expect(prompt.slice(1, -1)).to.deep.equal([
       '[Task TASK-003]',
@@ -156,7 +156,7 @@ describe('automatic reviews', () => {
       { what: 'result of ada', by, text: 'A new roof.' },
     ]);
     expect(prompt.at(-1)).to.include('VERDICT: REJECTED');
-    expect(reviewPrompt(given(waiting({ assignedTo: null })))).to.include('The task has no result.');
+    expect(reviewPrompt(given(waiting({ assignedTo: null })), 'TASK-003')).to.include('The task has no result.');
   });
 
   it('rows: the review is in the list, the task where the verdict puts it', () => {

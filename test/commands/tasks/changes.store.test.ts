@@ -18,10 +18,7 @@ const lookups = {
     general: async () => GENERAL,
     placeFor: async (_workspace: number, id: number | undefined) => projectOf(id ?? 1),
   },
-  knownProjects: {
-    current: async () => (id: number) => projectOf(id),
-    learn: async (_workspace: number, id: number) => projectOf(id) ?? null,
-  },
+  taskProjects: { at: async () => async (id: number) => projectOf(id) },
   mentions: { find: async () => [] },
   recurring: anyRoom,
 };
@@ -99,7 +96,7 @@ describe('commands on tasks that meet', function () {
     const events = await view.store.readStream(taskStream(testOrigin.workspace, id));
     const moves = events.filter(({ data }) => (data.changed as string[] | undefined)?.includes('project_id'));
     expect(moves).to.have.length(1);
-    expect((await stateOf(id)).task).to.include({ projectId: 2, projectPrefix: 'OTH' });
+    expect((await stateOf(id)).task).to.include({ projectId: 2 });
   });
 
   it('no task becomes done by many at once after its approval was withdrawn', async () => {

@@ -5,8 +5,9 @@ import { decideStatus, decideUpdate, type TaskChange, type TaskFields } from '..
 import { decideCreate, existing, type TaskState, taskDecider } from '../../../commands/tasks/tasks.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { PRIORITIES, TASK_STATUSES } from '../../../shared/contract/tasks/tasks.ts';
-import type { EventOf } from '../../../shared/events/define.ts';
-import type { taskUpdated } from '../../../shared/events/tasks/changes.ts';
+import type { DomainEvent, EventDefinition, EventOf } from '../../../shared/events/define.ts';
+import { activityOf } from '../../../shared/events/monitoring/activities.ts';
+import { taskUpdated } from '../../../shared/events/tasks/changes.ts';
 import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { type Draft, eventsOf, refusalOf, rowsAfter, stateAfter } from '../../support/kit.ts';
@@ -18,8 +19,7 @@ const change = (fields: TaskFields, more: Partial<TaskChange> = {}): TaskChange 
   fields,
   by: 'ann',
   mentioned: [],
-  ticket: undefined,
-  project: () => ({ name: 'General', prefix: 'TASK' }),
+  move: undefined,
   now: NOW,
   ...more,
 });
@@ -29,7 +29,7 @@ const updateOf = (drafts: readonly Draft[]) => drafts[0]?.data as EventOf<typeof
 const nextOf = (state: TaskState, fields: TaskFields, more: Partial<TaskChange> = {}): TaskData =>
   updateOf(decideUpdate(state, change(fields, more))).task;
 
-const ticket = { projectId: 1, projectName: 'General', projectPrefix: 'TASK', ticketNo: 3 };
+const ticket = { projectId: 1, ticketNo: 3 };
 const create = (fields: object, mentioned: readonly string[] = []) =>
   decideCreate(7, { fields: { title: TASK.title, ...fields }, createdBy: 'Ann', ticket, mentioned });
 
@@ -124,23 +124,32 @@ describe('task: change', () => {
     expect(told(decideUpdate(state, change({ title: 'x', assigned_to: 'ada' })))).to.deep.equal(['TaskUpdated']);
   });
 
-  it('to another project needs a ticket there, unless it is in it already', () => {
-    const other = { projectId: 2, projectName: 'Other', projectPrefix: 'OTH', ticketNo: 1 };
-    const state = given(created());
-    expect(() => decideUpdate(state, change({ project_id: 2 })))
-      .to.throw()
-      .that.is.not.instanceOf(TypeError);
-    expect(nextOf(state, { project_id: 2 }, { ticket: other })).to.deep.include(other);
-    expect(nextOf(state, { project_id: 1 }, { ticket: { ...other, projectId: 1 } })).to.include({ ticketNo: 3 });
+  it('to another project takes the ticket there, and the activity names both', () => {
+    const move = { ticket: { projectId: 2, ticketNo: 1 }, from: 1, names: { from: 'General', to: 'Other' } };
+    const drafts = decideUpdate(given(created()), change({ project_id: 2 }, { move }));
+    expect(updateOf(drafts)).to.deep.include({ changed: ['project_id', 'project_ticket_no'], moved: move.names });
+    expect(updateOf(drafts).task).to.include(move.ticket);
+    const [event] = eventsOf(drafts);
+    expect(activityOf(taskUpdated as EventDefinition, event as DomainEvent)?.description).to.equal(
+      'Updated task "Mend the roof": project: General → Other',
+    );
   });
 
-  it('tells the project as it is called now', () => {
-    const renamed = change({ title: 'x' }, { project: () => ({ name: 'New', prefix: 'NEW' }) });
-    const { task, changed } = updateOf(decideUpdate(given(created()), renamed));
-    expect(task).to.include({ projectName: 'New', projectPrefix: 'NEW' });
-    expect(changed).to.deep.equal(['title']);
-    expect(nextOf(given(created()), { title: 'x' }, { project: () => null })).to.include({ projectName: 'General' });
-    expect(() => decideUpdate(given(created()), change({ title: 'x' }, { project: () => undefined }))).to.throw();
+  it('to the project that others have moved it to meanwhile leaves it there, under the number it has', () => {
+    const move = { ticket: { projectId: 2, ticketNo: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
+    const there = given(created({ projectId: 2 }));
+    const { task, moved } = updateOf(decideUpdate(there, change({ project_id: 2 }, { move })));
+    expect([task.ticketNo, moved]).to.deep.equal([3, undefined]);
+  });
+
+  it('to another project is refused when others move it elsewhere meanwhile', () => {
+    const move = { ticket: { projectId: 2, ticketNo: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
+    for (const one of [move, undefined]) {
+      const refusal = refusalOf(() =>
+        decideUpdate(given(created({ projectId: 3 })), change({ project_id: 2 }, { move: one })),
+      );
+      expect([refusal.status, refusal.extras.code]).to.deep.equal([409, 'BUSY']);
+    }
   });
 
   it('puts back what was masked', () => {

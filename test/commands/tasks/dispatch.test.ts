@@ -115,13 +115,13 @@ describe('tasks for the agent runner: decisions', () => {
   it('the agent reads the task, and why its last result came back', () => {
     const state = given(created({ description: 'It rains in.', tags: ['wood', 'art'] }));
     const by = 'user admin';
-    expect(taskPrompt(state, null)).to.deep.equal([
+    expect(taskPrompt(state, 'TASK-003', null)).to.deep.equal([
       '[Task TASK-003]',
       { what: 'title', by, text: 'Mend the roof' },
       { what: 'description', by, text: 'It rains in.' },
       { what: 'tags', by, text: 'wood, art' },
     ]);
-    expect(taskPrompt(given(created()), 'Still wet.')).to.deep.equal([
+    expect(taskPrompt(given(created()), 'TASK-003', 'Still wet.')).to.deep.equal([
       '[Task TASK-003]',
       { what: 'title', by, text: 'Mend the roof' },
       'The last result was rejected. Take the notes of the review into account.',
@@ -184,7 +184,7 @@ describe('tasks for the agent runner: who wrote what', () => {
     });
     expect(writers([created(), bob], [linked], [pulled({ status: 'done' })])).to.include({ title: 'user bob' });
     const state = given(created({}, 'github'), linked);
-    expect(taskPrompt(state, null)[1]).to.deep.equal({
+    expect(taskPrompt(state, 'TASK-003', null)[1]).to.deep.equal({
       ...{ what: 'title', by: 'GitHub issue ann/roof#5', text: 'Mend the roof' },
     });
   });
@@ -248,7 +248,7 @@ describe('tasks for the agent runner: texts that break a rule', () => {
     const task = { tenant: 1, workspace: 1, id: 7, unanswered: 0, agentId: 5, agent: 'ada' };
     const reads = {
       ...{ assigned: async () => [task], forgotten: async () => [], reviewable: async () => [] },
-      ...{ agent: async () => agent, rejection: async () => null },
+      ...{ agent: async () => agent, prefix: async () => 'TASK', rejection: async () => null },
     };
     const [handler] = dispatchJobs({ commands, reads, runner, now: Date.now });
     const context = () => ({ origin: testOrigin });
@@ -340,7 +340,7 @@ describe('tasks for the agent runner: turns', () => {
       reviewable: async () => [],
       forgotten: async () => [],
       agent: async () => undefined,
-      rejection: async () => null,
+      ...{ prefix: async () => 'TASK', rejection: async () => null },
     });
     const turn = (others: number) =>
       dispatchTasks({ commands: world.process(), reads: reads(others), locks: world.locks, now: Date.now });
@@ -357,7 +357,13 @@ describe('tasks for the agent runner: turns', () => {
     await commands.execute(taskDecider, taskStream(1, 7), { origin: testOrigin }, () => dispatched() as EventDraft[]);
     const hidden = async () => [];
     const reads = {
-      ...{ assigned: hidden, reviewable: hidden, agent: async () => undefined, rejection: async () => null },
+      ...{
+        assigned: hidden,
+        reviewable: hidden,
+        agent: async () => undefined,
+        prefix: async () => '',
+        rejection: async () => null,
+      },
       forgotten: async () => [{ tenant: 1, workspace: 1, id: 7 }],
     };
     const status = async () => (await commands.load(taskDecider, taskStream(1, 7))).state.task.status;

@@ -54,7 +54,7 @@ describe('recurring tasks: decisions', () => {
 
   it('the new task has what its template has, and a life of its own', () => {
     const own = { id: 9, cron: '0 9 * * *', title: 'Mend the roof - Jan 05' };
-    const ticket = { projectId: 4, projectName: 'Roofs', projectPrefix: 'ROOF', ticketNo: 8 };
+    const ticket = { projectId: 4, ticketNo: 8 };
     const template = given(
       created({
         ...{ description: 'All of it', priority: 'high', assignedTo: 'ada', tags: ['roof'], status: 'failed' },
@@ -175,7 +175,7 @@ describe('recurring tasks: turns', () => {
     expect(await turn(NINE + 65)).to.deep.equal([]);
     expect(titles()).to.deep.equal(['Mend the roof - Jan 05']);
     const [child] = children();
-    expect(child?.task).to.deep.include({ projectPrefix: 'GEN', ticketNo: 1, createdBy: 'scheduler' });
+    expect(child?.task).to.deep.include({ projectId: GENERAL.id, ticketNo: 1, createdBy: 'scheduler' });
     const last = world.written().at(-1);
     expect(last?.type).to.equal('TaskCreated');
     expect(await turn(NINE + 86_400)).to.have.length(1);

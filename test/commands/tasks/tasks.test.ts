@@ -36,18 +36,10 @@ describe('task: state', () => {
     expect(rejected.task).to.deep.include({ status: 'in_progress', errorMessage: 'no' });
     const approved = given(created({ errorMessage: 'old' }), reviewed('approved', { completedAt: 9 }));
     expect(approved.task).to.deep.include({ status: 'done', completedAt: 9, errorMessage: 'old' });
-    const moved = taskMoved.draft({
-      taskId: 7,
-      title: TASK.title,
-      ...placed({}, { projectId: 2 }),
-      projectName: 'Other',
-      projectPrefix: 'OTH',
-      ticketNo: 1,
-    });
+    const moved = taskMoved.draft({ taskId: 7, title: TASK.title, ...placed({}, { projectId: 2 }), ticketNo: 1 });
     expect(recordOf(given(created(), moved), 1)).to.deep.include({
       project_id: 2,
-      project_name: 'Other',
-      ticket_ref: 'OTH-001',
+      project_ticket_no: 1,
       updated_at: at(2),
     });
   });

@@ -413,7 +413,9 @@ describe('GitHub', function () {
       const [task] = (await tasksOf(id)) as { id: number }[];
       const path = `/api/tasks/${task?.id}/branch`;
       await world.refused('POST', path, { action: 'create-pr' }, 400, /branch/);
-      const branch = `feat/app${repos}-1-mend-the-roof`;
+      // The branch has the prefix that the project has now, not the one that it had when the task was made.
+      await ask('PATCH', `/api/projects/${id}`, { ticket_prefix: `NEW${repos}` });
+      const branch = `feat/new${repos}-1-mend-the-roof`;
       for (let turn = 0; turn < 2; turn++) {
         const reply = await ask('POST', path, {});
         expect(reply.body, JSON.stringify(reply.body)).to.deep.include({ branch });
@@ -425,6 +427,7 @@ describe('GitHub', function () {
       }
       expect(github.repo(repo).pulls).to.have.length(1);
       expect(github.repo(repo).pulls[0]).to.deep.include({ base: 'main', head: branch, body: 'In rain\n\nCloses #1' });
+      expect(github.repo(repo).pulls[0]?.title).to.equal(`NEW${repos}-001: Mend the Roof!`);
       const there = (await ask('GET', path)).body;
       expect(there).to.deep.include({ branch, pr_number: 500, pr_state: 'open' });
       const now = await world.taskNow(task?.id ?? 0);

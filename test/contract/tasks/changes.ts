@@ -110,7 +110,9 @@ export function describeChanges(given: () => TasksWorld): void {
       await world.refused('PUT', `/api/tasks/${task.id}`, { project_id: 999_999 }, 400, /project_id/);
       // A project that was renamed meanwhile shows under its new name.
       await world.renameProject(project, 'Gates', 'GATE');
-      expect((await put(task.id, { title: 'x' })).task).to.include({ project_name: 'Gates', ticket_ref: 'GATE-002' });
+      const renamed = { project_name: 'Gates', project_prefix: 'GATE', ticket_ref: 'GATE-002' };
+      expect((await put(task.id, { title: 'x' })).task).to.include(renamed);
+      expect(await world.frame('task.updated', task.id, 5)).to.include({ title: 'x', ...renamed });
     });
 
     it('refuses null and what is out of bounds', async () => {

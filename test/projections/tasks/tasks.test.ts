@@ -27,12 +27,11 @@ const rows = (...drafts: readonly Draft[]) => {
 
 describe('projection tasks', () => {
   it('keeps apart from the row what lists look up and changes often: title, project, time', () => {
-    const move = { projectName: 'Other', projectPrefix: 'OTH', ticketNo: 8 };
     const told = [
       created(),
       updated({ title: 'Mend the gate' }),
       statusSet('inbox', 'review'),
-      taskMoved.draft({ taskId: 7, title: 'Mend the gate', ...placed({}, { projectId: 2 }), ...move }),
+      taskMoved.draft({ taskId: 7, title: 'Mend the gate', ...placed({}, { projectId: 2 }), ticketNo: 8 }),
     ];
     for (const [n] of told.entries()) {
       const { tasks, task_changes } = rowsAfter(tasksProjection, eventsOf(told.slice(0, n + 1)));
@@ -124,8 +123,10 @@ describe('projection tasks', () => {
     expect(done.task).to.deep.include({ status: 'done', completed_at: 5, error_message: 'old', updated_at: at(2) });
     const back = rows(created(), reviewed('rejected'));
     expect(back.task).to.deep.include({ status: 'in_progress', completed_at: null, error_message: 'no' });
-    const move = { projectName: 'Other', projectPrefix: 'OTH', ticketNo: 8 };
-    const moved = rows(created(), taskMoved.draft({ taskId: 7, title: 'x', ...placed({}, { projectId: 2 }), ...move }));
+    const moved = rows(
+      created(),
+      taskMoved.draft({ taskId: 7, title: 'x', ...placed({}, { projectId: 2 }), ticketNo: 8 }),
+    );
     expect(moved.task).to.deep.include({ project_id: 2, project_ticket_no: 8, updated_at: at(2) });
     expect(moved.counts).to.deep.equal([['inbox', 'medium', '', 2, 1]]);
   });

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
+import { createTaskProjects } from '../../../queries/projects/tickets.ts';
 import {
   projectArchived,
   projectCreated,
@@ -10,6 +11,7 @@ import {
   projectUpdated,
 } from '../../../shared/events/projects/projects.ts';
 import type { ProjectDirectory } from '../../../shared/ports/projects.ts';
+import type { ReadAt } from '../../../shared/ports/read-models.ts';
 import { openReadModels, type ReadModels } from '../../support/rows.ts';
 
 describe('queries of projects', () => {
@@ -55,5 +57,34 @@ describe('queries of projects', () => {
     expect((await directory.general(1))?.slug).to.equal('general');
     expect((await directory.general(1))?.name).to.equal('All');
     expect(await directory.general(2)).to.equal(undefined);
+  });
+
+  it('tasks show a project as it is now, also once it is deleted; it is read anew when the read model has changed', async () => {
+    let stamp = 'first';
+    const waited: ReadAt[] = [];
+    const freshness = {
+      async stamp(_names: readonly string[], _workspace: unknown, at: ReadAt) {
+        waited.push(at);
+        return { value: stamp, position: 0 };
+      },
+    };
+    const projects = createTaskProjects({ reads: models.reads, freshness });
+    const shown = async (id: number, workspace = 1) => (await projects.at(workspace, { position: 5 }))(id);
+    await models.tell(created(11, 'old'));
+    expect(await shown(11)).to.deep.equal({ name: 'old', prefix: 'OLD' });
+    expect([await shown(11, 2), await shown(12)], 'of another workspace, or none').to.deep.equal([
+      undefined,
+      undefined,
+    ]);
+    await models.tell(projectUpdated.draft({ ...about(11, 'old'), changes: { name: 'New', ticketPrefix: 'NEW' } }));
+    expect(await shown(11), 'as long as the read model stands still').to.deep.equal({ name: 'old', prefix: 'OLD' });
+    stamp = 'second';
+    expect(await shown(11)).to.deep.equal({ name: 'New', prefix: 'NEW' });
+    await models.tell(projectDeletionBegun.draft(about(11, 'old')));
+    stamp = 'third';
+    expect(await shown(11)).to.deep.equal({ name: 'New', prefix: 'NEW' });
+    expect(waited.every(({ position }) => position === 5)).to.equal(true);
+    const anew = await createTaskProjects({ reads: models.reads }).at(1, {});
+    expect(await anew(11)).to.deep.equal({ name: 'New', prefix: 'NEW' });
   });
 });

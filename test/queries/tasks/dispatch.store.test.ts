@@ -1,4 +1,4 @@
-/** What the agent runner is told of an earlier rejection. */
+/** What the agent runner is told of a task's ticket, and of an earlier rejection. */
 import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
@@ -6,7 +6,7 @@ import { qualityReviewsProjection } from '../../../projections/quality/reviews.t
 import { taskCommentsProjection } from '../../../projections/tasks/comments.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { dispatchReads } from '../../../queries/tasks/dispatch.ts';
-import { projectCreated } from '../../../shared/events/projects/projects.ts';
+import { projectCreated, projectDeletionBegun, projectUpdated } from '../../../shared/events/projects/projects.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { timeOf } from '../../support/kit.ts';
@@ -41,6 +41,17 @@ describe('queries of dispatch', () => {
     await models.tell(reviewed('rejected', { notes: 'second' }), commented('later'));
     expect(await rejection()).to.equal('second');
     expect(await rejection(2), 'of another workspace').to.equal(null);
+  });
+
+  it('the prefix of a ticket is the one that its project has now, and may be deleted', async () => {
+    const project = { projectId: 7, name: 'API', slug: 'api', ticketPrefix: 'API' };
+    const more = { description: null, githubRepo: null, deadline: null, color: null };
+    const prefix = (workspace = 1) => dispatchReads(models.reads).prefix(workspace, 7);
+    await models.tell(projectCreated.draft({ ...project, ...more }));
+    expect([await prefix(), await prefix(2)]).to.deep.equal(['API', '']);
+    await models.tell(projectUpdated.draft({ ...project, changes: { ticketPrefix: 'WEB' } }));
+    await models.tell(projectDeletionBegun.draft(project));
+    expect(await prefix()).to.equal('WEB');
   });
 
   it('an approval takes the rejection away', async () => {

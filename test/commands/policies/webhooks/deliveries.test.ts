@@ -5,7 +5,7 @@ import { agentWoken } from '../../../../shared/events/agents/heartbeat.ts';
 import { webhookCreated } from '../../../../shared/events/webhooks/webhooks.ts';
 import type { LoggedEvent } from '../../../../shared/ports/event-log.ts';
 import type { Claim, Outcome, WebhookQueue } from '../../../../shared/ports/webhooks.ts';
-import { BY_USERNAME, eventsOf } from '../../../support/kit.ts';
+import { eventsOf, NAMES } from '../../../support/kit.ts';
 
 const ATTEMPTS = 5;
 const HOOK = {
@@ -63,7 +63,7 @@ function worldOf(count: number, answers: readonly number[]) {
       } as never,
       decode: (event: LoggedEvent) => event as never,
     },
-    names: BY_USERNAME,
+    names: NAMES,
     queue: queue as WebhookQueue,
     outgoing: {
       post: async () => ({ status: answers[settled.length] ?? 200, body: '', error: null, durationMs: 1 }),
