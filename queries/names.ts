@@ -6,7 +6,7 @@ import type { Freshness } from '../shared/ports/freshness.ts';
 import type { NameDirectory } from '../shared/ports/names.ts';
 import type { DisplayNames } from '../shared/ports/users.ts';
 import { createKept } from './kept.ts';
-import { type Reads, tables } from './reads.ts';
+import { type Reads, tableOf, tables } from './reads.ts';
 
 /** What claims of names need to look up. */
 export const nameDirectory = (reads: Reads): NameDirectory => ({
@@ -109,19 +109,16 @@ export function createDisplayNames({
       };
     },
     async usernameOf(workspace, shown) {
-      const users = tables(reads, usersProjection).selectFrom('users').where('workspace_id', '=', workspace);
-      const [named, displayed, agent] = await Promise.all([
-        users.where('username', '=', shown).select('id').executeTakeFirst(),
-        users.where('display_name', '=', shown).select('username').limit(2).execute(),
-        tables(reads, agentsProjection)
-          .selectFrom('agents')
-          .where('workspace_id', '=', workspace)
-          .where('name', '=', shown)
-          .select('id')
-          .executeTakeFirst(),
-      ]);
-      const [only, another] = displayed;
-      return named || agent || !only || another ? shown : only.username;
+      const users = tableOf(reads, usersProjection, 'users');
+      const agents = tableOf(reads, agentsProjection, 'agents');
+      const { rows } = await sql<{ taken: boolean; displayed: readonly string[] }>`
+        SELECT EXISTS (SELECT 1 FROM ${users} WHERE workspace_id = ${workspace} AND username = ${shown})
+            OR EXISTS (SELECT 1 FROM ${agents} WHERE workspace_id = ${workspace} AND name = ${shown}) AS taken,
+          ARRAY (SELECT username FROM ${users}
+            WHERE workspace_id = ${workspace} AND display_name = ${shown} LIMIT 2) AS displayed`.execute(reads.db);
+      const [found] = rows;
+      const [only, another] = found?.displayed ?? [];
+      return found?.taken || !only || another ? shown : only;
     },
   };
 }
