@@ -249,7 +249,7 @@ async function firstPositions(
   /** The first in the log of those that are the oldest by their times. */
   const firstOf = (rows: Sql, time: Sql, since: number, skew: number) => sql`
     SELECT min(position) AS position FROM ${rows} AND ${time} >= ${since}
-      AND ${time} <= (SELECT ${time} FROM ${rows} AND ${time} >= ${since} ORDER BY ${time} LIMIT 1) + ${skew}::bigint`;
+      AND ${time} <= (SELECT min(${time}) FROM ${rows} AND ${time} >= ${since}) + ${skew}::bigint`;
   const parts = sources.flatMap(([number, source]) => {
     if (source.from === 'tasks') return [];
     if (source.from === 'reports') {

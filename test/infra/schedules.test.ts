@@ -202,6 +202,7 @@ describe('schedules', () => {
       'project-deletions',
       'workspace-removals',
       'purge-idempotency-keys',
+      'purge-history',
       'purge-logs',
       'purge-sessions',
       'recurring-tasks',
