@@ -146,26 +146,28 @@ describe('documents', () => {
     );
   });
 
-  it('proofs.md: its session works as it is printed', async function () {
-    this.timeout(120_000);
-    await until('a checkpoint is signed', async () => {
-      const headers = { 'x-api-key': values().KEY };
-      return (await fetch(`${service.url}/api/history/checkpoint`, { headers })).status === 200;
+  for (const document of ['proofs.md', 'auditors.md']) {
+    it(`${document}: its session works as it is printed`, async function () {
+      this.timeout(120_000);
+      await until('a checkpoint is signed', async () => {
+        const headers = { 'x-api-key': values().KEY };
+        return (await fetch(`${service.url}/api/history/checkpoint`, { headers })).status === 200;
+      });
+      const { dataDir, databaseUrl, eventStoreUrl, eventStorePrefix } = service.config;
+      const stores = {
+        ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+        ...(eventStoreUrl !== undefined && { EVENTSTORE_URL: eventStoreUrl }),
+        ...(eventStorePrefix !== undefined && { EVENTSTORE_STREAM_PREFIX: eventStorePrefix }),
+      };
+      const command = commandLine()
+        .map((word) => `'${word}'`)
+        .join(' ');
+      const defined = `signalbox() { '${process.execPath}' ${command} "$@"; }`;
+      const exported = Object.entries(stores).map(([name, value]) => `export ${name}='${value}'`);
+      const before = [...exported, defined].map((line) => ({ command: line, expected: [] }));
+      await play([...before, ...sessionOf(`docs/${document}`)], { ...values(), DATA_DIR: dataDir });
     });
-    const { dataDir, databaseUrl, eventStoreUrl, eventStorePrefix } = service.config;
-    const stores = {
-      ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
-      ...(eventStoreUrl !== undefined && { EVENTSTORE_URL: eventStoreUrl }),
-      ...(eventStorePrefix !== undefined && { EVENTSTORE_STREAM_PREFIX: eventStorePrefix }),
-    };
-    const command = commandLine()
-      .map((word) => `'${word}'`)
-      .join(' ');
-    const defined = `signalbox() { '${process.execPath}' ${command} "$@"; }`;
-    const exported = Object.entries(stores).map(([name, value]) => `export ${name}='${value}'`);
-    const before = [...exported, defined].map((line) => ({ command: line, expected: [] }));
-    await play([...before, ...sessionOf('docs/proofs.md')], { ...values(), DATA_DIR: dataDir });
-  });
+  }
 
   it('authentication.md: signing in works as it is printed', async function () {
     this.timeout(60_000);

@@ -204,6 +204,27 @@ describe('signed exports', function () {
     ]);
     const more = await findings(changed((leaves) => Buffer.concat([leaves, leaves.subarray(0, 32)])));
     expect(more.join('\n')).to.include('has more leaves');
+    expect(more.join('\n'), 'the events are what their leaves say').not.to.include(
+      'first that is not what its leaf says',
+    );
+  });
+
+  it('name a key file that is empty', async () => {
+    expect(await findings((at) => writeFile(join(at, 'key.pub'), '\n'))).to.include(
+      'The file key.pub was altered: it is empty.',
+    );
+  });
+
+  it('are refused when a file is missing, or the given key', async () => {
+    const refused = (change: (at: string) => Promise<unknown>) =>
+      findings(change).then(String, (error) => error.message);
+    for (const name of ['events.jsonl', 'leaves', 'checkpoint', 'checkpoints', 'key.pub'])
+      expect(await refused((at) => rm(join(at, name)))).to.match(
+        new RegExp(`has no file ${name.replace('.', '\\.')}\\.`),
+      );
+    const { code, err } = await run(['verify', '--bundle', bundle, '--key', join(folder, 'no-such.pub')]);
+    expect(code).to.be.above(0);
+    expect(err).to.match(/The file given with --key cannot be read: .*no-such\.pub \(ENOENT\)/);
   });
 
   it('name a checkpoint of another key by its signature', async () => {

@@ -15,7 +15,7 @@ export function describeHealth(service: () => TestService): void {
       expect((await call(base, 'GET', '/health/live', undefined, none)).body).to.deep.equal({ status: 'ok' });
       const ready = await call(base, 'GET', '/health/ready', undefined, none);
       expect(ready.status).to.equal(200);
-      expect(ready.body.checks).to.include({ database: 'ok', 'projection agents': 'ok' });
+      expect(ready.body.checks).to.include({ database: 'ok', 'projection agents': 'ok', log_tree: 'ok' });
       expect((await call(base, 'GET', '/api/health', undefined, none)).body).to.include({ status: 'ok', db: 'ok' });
     });
 
@@ -30,6 +30,7 @@ export function describeHealth(service: () => TestService): void {
       expect(asAgent.body).to.deep.equal(anonymous.body);
       const asAdmin = await call(base, 'GET', '/health/ready');
       expect(asAdmin.body.details.event_log).to.match(/^position \d+$/);
+      expect(asAdmin.body.details.log_tree).to.match(/^\d+ events, position \d+$/);
     });
 
     it('metrics are in the Prometheus format and need a credential', async () => {
