@@ -165,7 +165,7 @@ async function refuseEarlier<OwnerState>(
 const kindOf = <OwnerState>(kind: NameKind<OwnerState>, owner: string): NameKind<any> => kind.of?.(owner) ?? kind;
 
 /**
- * Waits until nobody but `owner` has the name of a claim's stream or may still get it.
+ * Waits until no other owner has the name of a claim's stream, or can still get it.
  *
  * @returns the owner of the claim, which is void unless it is `owner`; undefined when there is none
  * @throws AppError 409 `NAME_TAKEN`, `BUSY`

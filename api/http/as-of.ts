@@ -7,7 +7,7 @@ import { RFC_3339 } from '../../shared/contract/history/events.ts';
 import { invalid } from '../../shared/errors.ts';
 import type { Moment } from '../../shared/ports/log-index.ts';
 import type { Services } from '../services.ts';
-import { sendJson } from './errors.ts';
+import { sendContent } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import { type Answer, hasPast, type Route } from './route.ts';
 
@@ -79,11 +79,5 @@ export function sendPast({ req, res }: Exchange, answer: Answer): void {
     res.end();
     return;
   }
-  if (!text) {
-    sendJson(res, status, body);
-    return;
-  }
-  res.statusCode = status;
-  res.setHeader('Content-Type', text.type);
-  res.end(text.content);
+  sendContent(res, status, answer);
 }

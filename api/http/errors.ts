@@ -118,3 +118,21 @@ export function sendJson(res: ServerResponse, status: number, body: unknown): vo
   // As a string, which Node sends together with the headers.
   res.end(text);
 }
+
+/** Sends a text or a file as it is, or else a body as JSON. */
+export function sendContent(
+  res: ServerResponse,
+  status: number,
+  {
+    body,
+    text,
+  }: { readonly body?: unknown; readonly text?: { readonly type: string; readonly content: string | Buffer } },
+): void {
+  if (!text) {
+    sendJson(res, status, body);
+    return;
+  }
+  res.statusCode = status;
+  res.setHeader('Content-Type', text.type);
+  res.end(text.content);
+}

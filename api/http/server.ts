@@ -24,7 +24,7 @@ import { momentOf, pastFault, readAsOf, sendPast, servicesAt, showMoment } from 
 import { readJson } from './body.ts';
 import { answerClientErrors } from './client-errors.ts';
 import { readAtOf, requirePosition, showPosition } from './consistency.ts';
-import { sendError, sendJson } from './errors.ts';
+import { sendContent, sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
 import { hostAllowed, hostKnown, isCrossSite, isSafe, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
@@ -411,13 +411,8 @@ function refuseUnlessMeant(exchange: Exchange): void {
   if (isForged(exchange)) throw forbidden(CROSS_SITE);
 }
 
-function sendAnswer({ res }: Exchange, { status = 200, body, text, headers }: Answer): void {
+function sendAnswer({ res }: Exchange, answer: Answer): void {
+  const { status = 200, headers } = answer;
   for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(name, value as string | string[]);
-  if (!text) {
-    sendJson(res, status, body);
-    return;
-  }
-  res.statusCode = status;
-  res.setHeader('Content-Type', text.type);
-  res.end(text.content);
+  sendContent(res, status, answer);
 }

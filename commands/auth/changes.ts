@@ -155,7 +155,7 @@ export async function claimPlace(
     await claimName(commands, { origin: context.origin }, kind, scope, name, stream, shown);
   const lost = () =>
     conflict('Another user or agent gets this name there at this moment; try again.', { code: 'BUSY' });
-  // Whoever voided the claim may not have taken the name yet, and takes it in spite of this one.
+  // The process that voided the earlier claim may be about to take the name, whatever is claimed here.
   if (Date.now() - before.placeVoidedAt < RELEASED_AFTER_MS) throw lost();
   return (state) => {
     if (state.workspace !== workspace && state.placeVoidedAt !== before.placeVoidedAt) throw lost();

@@ -3,7 +3,7 @@
  *
  * Each read model first says that its past begins at that moment, and then loses versions, in batches. A read that saw the
  * earlier beginning looks again when it has read (`reads.ts`), so none responds from half a past; and a process that is
- * killed in between leaves versions that nobody can ask for, which the next run removes.
+ * killed in between leaves versions before that beginning; the next run removes them.
  */
 import { sql } from 'kysely';
 import { historyOf, type Projection, schemaOf, type Table } from '../../projections/projection.ts';

@@ -141,7 +141,7 @@ function statement(
   const key = sql.join(table.key.map((name) => sql.id(name)));
   const texts = (names: readonly string[]) =>
     sql`ROW(${sql.join(names.map((name) => sql`${sql.id(name)}::text`))})::text`;
-  // Of any types, which may differ: as texts. Nobody can make other contents with the same hash.
+  // Compared as text, because the types of a column may differ.
   const contents = sql`encode(sha256(convert_to(${texts(columns)}, 'UTF8')), 'hex')`;
   const here = parts === 1 ? sql`` : sql`AND hashtextextended(${texts(table.key)}, 0) & ${parts - 1} = ${part}`;
   const ordered = sql.join(table.key.map((name) => sql.ref(`c.${name}`)));

@@ -28,7 +28,7 @@ export interface ReplayOptions extends Pick<RebuildOptions, 'onProgress' | 'sign
   readonly part?: number;
 }
 
-/** The embedded database serves nobody else during a statement. */
+/** A statement on the embedded database blocks all others. */
 const PART = 50_000;
 
 /** A table of either side. */
