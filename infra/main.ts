@@ -51,6 +51,7 @@ import { createLogIndex } from './proof/index.ts';
 import { type Keeper, keeperOptionsOf, startKeeper } from './proof/keeper.ts';
 import { openSigner } from './proof/keys.ts';
 import { createProofs } from './proof/proofs.ts';
+import { addTreeMetrics } from './proof/state.ts';
 import { createChangeTracker } from './read-models/change-tracker.ts';
 import { createFreshness } from './read-models/freshness.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
@@ -323,5 +324,6 @@ function createMetrics(core: Core, projector: Projector | undefined): Registry {
       for (const status of projector?.statuses ?? []) this.set({ projection: status.projection }, status.stuck ? 1 : 0);
     },
   });
+  addTreeMetrics(registry, core.database.pool);
   return registry;
 }

@@ -1,10 +1,12 @@
-/** `/health/ready`: stores reachable, nothing stuck or being built, every read model close behind the log. */
+/** `/health/ready`: stores reachable, nothing stuck or being built, every read model and the tree close behind the log. */
 import type { HealthReport } from '../api/services.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
 import type { Position } from '../shared/ports/event-log.ts';
 import { within } from '../shared/waiting.ts';
 import type { Core } from './core.ts';
+import { readTreeState } from './proof/state.ts';
+import { TREE } from './proof/tree.ts';
 import type { Projector } from './read-models/projector.ts';
 
 /** How long reading the head of the log may take, milliseconds. */
@@ -39,7 +41,20 @@ export function createReadiness(
   start: Position,
 ): () => Promise<HealthReport> {
   const lag = new Lag();
-  const building = new Set(projections.map(schemaOf));
+  const followers = [
+    ...projections.map((projection) => {
+      const schema = schemaOf(projection);
+      const led = () => projector?.statuses.find((one) => one.projection === projection.name)?.position ?? 0;
+      return {
+        name: `projection ${projection.name}`,
+        schema,
+        seen: () => Math.max(led(), core.positions.shown(schema)),
+      };
+    }),
+    // The tree moves with its checkpoint, in one statement.
+    { name: TREE, schema: TREE, seen: () => 0 },
+  ];
+  const building = new Set(followers.map(({ schema }) => schema));
   return async () => {
     const checks: Record<string, string> = {};
     const details: Record<string, string> = {};
@@ -57,13 +72,15 @@ export function createReadiness(
         'SELECT schema_name, projection, position, stuck_at, stuck_reason FROM service.checkpoints',
       );
       checks.database = 'ok';
-      for (const projection of projections) {
-        const schema = schemaOf(projection);
+      const tree = await readTreeState(core.database.pool);
+      details[TREE] = `${tree.size} events, position ${tree.position}`;
+      details.log_checkpoint = tree.checkpoint
+        ? `${tree.checkpoint.size} events, signed ${new Date(tree.checkpoint.signedAt).toISOString()}`
+        : 'none is signed yet';
+      for (const { name, schema, seen } of followers) {
         const row = (rows as Record<string, unknown>[]).find((one) => one.schema_name === schema);
-        const mine = projector?.statuses.find((one) => one.projection === projection.name);
-        const position = Math.max(Number(row?.position ?? 0), mine?.position ?? 0, core.positions.shown(schema));
+        const position = Math.max(Number(row?.position ?? 0), seen());
         const behindMs = lag.behindMs(schema, position, head, Date.now());
-        const name = `projection ${projection.name}`;
         if (position >= start) building.delete(schema);
         if (row?.stuck_at) fail(name, 'stuck', `stuck at position ${row.stuck_at}: ${row.stuck_reason}`);
         else if (building.has(schema)) fail(name, 'building', `being built: at position ${position} of ${start}`);
