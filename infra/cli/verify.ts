@@ -40,8 +40,14 @@ async function verifyConfigured(): Promise<void> {
     console.log('No checkpoint has been signed yet: the events were compared with their leaves only.');
 }
 
+async function readKey(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`The file given with --key cannot be read: ${file} (${error.code}).`, { cause: error });
+  });
+}
+
 async function verifyFolder(folder: string, keyFile: string | undefined): Promise<void> {
-  const trusted = keyFile === undefined ? undefined : await readFile(keyFile, 'utf8');
+  const trusted = keyFile === undefined ? undefined : await readKey(keyFile);
   const progress = showProgress('verifying');
   const verified = await verifyBundle(folder, trusted, (events) => progress.tell(events, 0)).finally(progress.end);
   report(verified, verified.origin);

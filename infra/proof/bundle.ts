@@ -4,7 +4,7 @@
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { EventLog } from '../../shared/ports/event-log.ts';
@@ -157,8 +157,12 @@ async function* rawLinesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer
   if (parts.length > 0) yield undefined;
 }
 
-/** The lines of events beside the leaves, as far as either goes. */
-async function* pairsIn(folder: string, counted: { lines: number; leaves: number }): AsyncGenerator<readonly Pair[]> {
+/** The lines of events beside the leaves, as far as either goes; leaves behind the checkpoint's size are only counted. */
+async function* pairsIn(
+  folder: string,
+  size: number,
+  counted: { lines: number; leaves: number },
+): AsyncGenerator<readonly Pair[]> {
   const lines = rawLinesIn(chunksOf(folder, FILES.events));
   const leaves = hashesIn(chunksOf(folder, FILES.leaves));
   for (let page: Pair[] = []; ; ) {
@@ -169,6 +173,7 @@ async function* pairsIn(folder: string, counted: { lines: number; leaves: number
     }
     if (!line.done) counted.lines++;
     if (!leaf.done) counted.leaves++;
+    if (line.done && counted.leaves > size) continue;
     page.push({
       // A line that breaks off is another one.
       hash: line.done ? undefined : line.value ? leafHash(line.value) : Buffer.alloc(HASH_BYTES),
@@ -215,10 +220,28 @@ export async function verifyBundle(
   trusted: string | undefined,
   onProgress?: (events: number) => void,
 ): Promise<VerifiedBundle> {
+  try {
+    return await verifyFiles(folder, trusted, onProgress);
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    if ((code !== 'ENOENT' && code !== 'ENOTDIR') || path === undefined) throw error;
+    throw new Error(
+      `${folder} has no file ${basename(path)}. Pass a complete folder that export-events --signed has written.`,
+      { cause: error },
+    );
+  }
+}
+
+async function verifyFiles(
+  folder: string,
+  trusted: string | undefined,
+  onProgress: ((events: number) => void) | undefined,
+): Promise<VerifiedBundle> {
   const textOf = (name: string) => readFile(join(folder, name), 'utf8');
   const [keyText, noteText] = [await textOf(FILES.key), await textOf(FILES.checkpoint)];
   const broken: string[] = [];
   const own = keysIn(keyText, (why) => broken.push(`The file ${FILES.key} was altered: ${why}.`));
+  if (keyText.trim() === '') broken.push(`The file ${FILES.key} was altered: it is empty.`);
   const given = trusted === undefined ? undefined : keysIn(trusted, (why) => refuseKey(why));
   if (given?.length === 0) refuseKey('it is empty');
   const note = noteIn(noteText, broken);
@@ -240,7 +263,7 @@ export async function verifyBundle(
   }
   const counted = { lines: 0, leaves: 0 };
   const verified = await verifyTree({
-    pairs: pairsIn(folder, counted),
+    pairs: pairsIn(folder, note.size, counted),
     notes: notesIn(folder, note, broken),
     // Earlier checkpoints may be of earlier keys. What the given key has signed stands above them.
     keys: [...(given ?? []), ...own],
