@@ -62,14 +62,19 @@ function rowsOf({ resource, id, change, fields }: DiffAnswer['changes'][number])
   return Object.entries(fields).map(([name, { before, after }], n) => [
     ...(n === 0 ? [`${resource} ${id}`, change] : ['', '']),
     name,
-    textOf(before),
-    textOf(after),
+    textOf(name, before),
+    textOf(name, after),
   ]);
 }
 
-/** A value in a table. */
-export function textOf(value: unknown): string {
+/** From 2001 on, as Unix seconds and not as milliseconds. */
+const isSeconds = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) > 1e9 && (value as number) < 1e11;
+
+/** A value in a table; times as RFC 3339. */
+export function textOf(name: string, value: unknown): string {
   if (value === null || value === undefined) return '';
+  if (name.endsWith('_at') && isSeconds(value)) return new Date(value * 1_000).toISOString().replace('.000Z', 'Z');
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const line = text.replace(/\s+/g, ' ');
   return line.length > SHOWN ? `${line.slice(0, SHOWN - 1)}…` : line;

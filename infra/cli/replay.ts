@@ -93,7 +93,7 @@ function reportDecisions(decided: readonly DecisionReplay[]): void {
       stream,
       event,
       kind,
-      textOf(what),
+      textOf('what', what),
     ]),
   );
   if (findings.length > 0) console.log(`\n${columns(['position', 'stream', 'event', 'finding', 'what'], findings)}`);
@@ -179,12 +179,12 @@ function remarksOf(
 function examplesOf({ differences }: TableReplay): string[][] {
   return (differences?.examples ?? []).flatMap(({ key, first, live, replayed }) => {
     const record = Object.entries(masked(key) as typeof key)
-      .map(([name, value]) => `${name} ${textOf(value)}`)
+      .map(([name, value]) => `${name} ${textOf(name, value)}`)
       .join(', ');
     const fields = Object.entries(fieldsOf(live, replayed)).map(([name, { before, after }]) => [
       name,
-      textOf(before),
-      textOf(after),
+      textOf(name, before),
+      textOf(name, after),
     ]);
     const state = live === undefined ? 'not there' : replayed === undefined ? 'there' : '';
     const other = live === undefined ? 'there' : replayed === undefined ? 'not there' : '';

@@ -52,14 +52,14 @@ export function addTreeMetrics(registry: Registry, pool: Pool): void {
       });
     return asking;
   };
-  const gauge = (name: string, help: string, read: (state: TreeState) => number) =>
+  const gauge = (metric: string, help: string, shown: (state: TreeState) => number) =>
     new Gauge({
-      name,
+      name: metric,
       help,
       registers: [registry],
       async collect() {
         const now = await state();
-        this.set(now ? read(now) : Number.NaN);
+        this.set(now ? shown(now) : Number.NaN);
       },
     });
   gauge('signalbox_log_tree_size', 'Events in the Merkle tree over the log', ({ size }) => size);

@@ -43,7 +43,10 @@ const pattern = (line: string) => new RegExp(`^${line.replace(/[.*+?^${}()|[\]\\
 
 /** One shell, which is given one command at a time. */
 function openShell() {
-  const shell = spawn('bash', ['--noprofile', '--norc'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const shell = spawn('bash', ['--noprofile', '--norc'], {
+    cwd: fileURLToPath(top),
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const ended = new Promise<void>((resolve) => shell.once('exit', () => resolve()));
   const lines: string[] = [];
   let done: (() => void) | undefined;
@@ -95,6 +98,20 @@ async function play(steps: readonly Step[], values: Readonly<Record<string, stri
   }
 }
 
+/** What names the stores of the service to the command line, besides DATA_DIR. */
+function storesOf({ config: { databaseUrl, eventStoreUrl, eventStorePrefix } }: TestService): Step[] {
+  const stores = {
+    ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
+    ...(eventStoreUrl !== undefined && { EVENTSTORE_URL: eventStoreUrl }),
+    ...(eventStorePrefix !== undefined && { EVENTSTORE_STREAM_PREFIX: eventStorePrefix }),
+  };
+  return Object.entries(stores).map(([name, value]) => ({ command: `export ${name}='${value}'`, expected: [] }));
+}
+
+/** What stands behind a label in the box of generated credentials. */
+const shownBy = ({ shownCredentials }: TestService, label: string) =>
+  shownCredentials.find((line) => line.startsWith(`${label}:`))?.split(/: +/)[1] ?? '';
+
 describe('documents', () => {
   /** [major, minor] of curl; undefined without curl or bash. */
   const curl = spawnSync('bash', ['-c', 'curl --version'], { encoding: 'utf8' })
@@ -110,10 +127,11 @@ describe('documents', () => {
   });
   after(() => service?.close());
 
-  /** What stands behind a label in the box of generated credentials. */
-  const shown = (label: string) =>
-    service.shownCredentials.find((line) => line.startsWith(`${label}:`))?.split(/: +/)[1] ?? '';
-  const values = () => ({ SIGNALBOX: service.url, KEY: shown('API key'), PASSWORD: shown('Admin password') });
+  const values = () => ({
+    SIGNALBOX: service.url,
+    KEY: shownBy(service, 'API key'),
+    PASSWORD: shownBy(service, 'Admin password'),
+  });
 
   it('README: the box of generated credentials is the one that a first start shows', () => {
     const printed = read('README.md').match(/^[┌│└].*$/gm) ?? [];
@@ -146,28 +164,30 @@ describe('documents', () => {
     );
   });
 
-  for (const document of ['proofs.md', 'auditors.md']) {
-    it(`${document}: its session works as it is printed`, async function () {
-      this.timeout(120_000);
-      await until('a checkpoint is signed', async () => {
-        const headers = { 'x-api-key': values().KEY };
-        return (await fetch(`${service.url}/api/history/checkpoint`, { headers })).status === 200;
-      });
-      const { dataDir, databaseUrl, eventStoreUrl, eventStorePrefix } = service.config;
-      const stores = {
-        ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
-        ...(eventStoreUrl !== undefined && { EVENTSTORE_URL: eventStoreUrl }),
-        ...(eventStorePrefix !== undefined && { EVENTSTORE_STREAM_PREFIX: eventStorePrefix }),
-      };
-      const command = commandLine()
-        .map((word) => `'${word}'`)
-        .join(' ');
-      const defined = `signalbox() { '${process.execPath}' ${command} "$@"; }`;
-      const exported = Object.entries(stores).map(([name, value]) => `export ${name}='${value}'`);
-      const before = [...exported, defined].map((line) => ({ command: line, expected: [] }));
-      await play([...before, ...sessionOf(`docs/${document}`)], { ...values(), DATA_DIR: dataDir });
+  it('proofs.md: its session works as it is printed', async function () {
+    this.timeout(120_000);
+    await until('a checkpoint is signed', async () => {
+      const headers = { 'x-api-key': values().KEY };
+      return (await fetch(`${service.url}/api/history/checkpoint`, { headers })).status === 200;
     });
-  }
+    const command = commandLine()
+      .map((word) => `'${word}'`)
+      .join(' ');
+    const defined = `signalbox() { '${process.execPath}' ${command} "$@"; }`;
+    const before = [...storesOf(service), { command: defined, expected: [] }];
+    await play([...before, ...sessionOf('docs/proofs.md')], { ...values(), DATA_DIR: service.config.dataDir });
+  });
+
+  it('auditors.md: its session works as it is printed, on a fresh service', async function () {
+    this.timeout(180_000);
+    const fresh = await startTestService({ API_KEY: '', AUTH_PASS: '' });
+    try {
+      const given = { SIGNALBOX: fresh.url, KEY: shownBy(fresh, 'API key'), DATA_DIR: fresh.config.dataDir };
+      await play([...storesOf(fresh), ...sessionOf('docs/auditors.md')], given);
+    } finally {
+      await fresh.close();
+    }
+  });
 
   it('authentication.md: signing in works as it is printed', async function () {
     this.timeout(60_000);

@@ -11,16 +11,18 @@ const poll = defineRoute({
   noPast: 'a poll claims a task',
   tag: 'Tasks',
   summary: 'Get the next task for an agent',
-  description: `Claims a task: it is in progress afterwards, and assigned to the agent. However many agents ask at the same time, a task goes to one of them and stays with it. Polls of one agent take turns, so it never has more than \`max_capacity\` by them. Tasks come from those that are \`assigned\` to the agent or to nobody, or in the \`inbox\`: by priority, then by due date, then by age.
+  description: `Claims the next task for an agent: it becomes \`in_progress\` and is assigned to the agent. Each task goes to one agent, however many poll at the same time. Polls of one agent run one after another, so it never claims more than \`max_capacity\` tasks.
 
-| \`reason\` | \`task\` | when |
+A task can be claimed if its status is \`inbox\` or \`assigned\` and it is assigned to this agent or to no agent. Tasks are ordered by priority, then due date, then age.
+
+| \`reason\` | \`task\` | When |
 |---|---|---|
-| \`assigned\` | the one that was claimed | the agent has fewer than \`max_capacity\` tasks in progress |
-| \`continue_current\` | the one that was changed last | \`max_capacity\` is 1 and the agent has a task in progress; or it has one, and nothing waits for it |
-| \`at_capacity\` | null | \`max_capacity\` is above 1 and so many tasks are in progress |
-| \`no_tasks_available\` | null | nothing waits, and the agent has nothing in progress |
+| \`assigned\` | the task that was claimed | the agent has fewer than \`max_capacity\` tasks in progress |
+| \`continue_current\` | the task in progress that was changed last | \`max_capacity\` is 1 and the agent has a task in progress; or the agent has tasks in progress and there is no task to claim |
+| \`at_capacity\` | null | \`max_capacity\` is above 1 and the agent has that many tasks in progress |
+| \`no_tasks_available\` | null | there is no task to claim, and the agent has none in progress |
 
-Whether there is such an agent is not checked. A caller that speaks for an agent and is no admin may only ask for that agent. Because it changes something, pages of other origins cannot make this call. ${SECRETS_HIDDEN}`,
+The agent need not be registered. A caller that acts for an agent and is not an admin can only poll for that agent. A poll changes tasks, so pages of other origins cannot make it. ${SECRETS_HIDDEN}`,
   access: 'operator',
   limit: 'agent-poll',
   writes: true,

@@ -1,6 +1,7 @@
 /** Probes and metrics. */
 import { expect } from 'chai';
 import { call, type TestService } from '../../support/service.ts';
+import { until } from '../../support/until.ts';
 import { makeAgent } from '../../support/worlds/monitoring.ts';
 
 export function describeHealth(service: () => TestService): void {
@@ -31,6 +32,49 @@ export function describeHealth(service: () => TestService): void {
       const asAdmin = await call(base, 'GET', '/health/ready');
       expect(asAdmin.body.details.event_log).to.match(/^position \d+$/);
       expect(asAdmin.body.details.log_tree).to.match(/^\d+ events, position \d+$/);
+    });
+
+    it('show the tree over the log and its latest checkpoint', async () => {
+      await until(
+        'a checkpoint is signed',
+        async () => (await call(base, 'GET', '/api/history/checkpoint')).status === 200,
+      );
+      const { body } = await call(base, 'GET', '/health/ready');
+      expect(body.details.log_checkpoint).to.match(/^\d+ events, signed \d{4}-\d\d-\d\dT[\d:.]+Z$/);
+      const shown = async (name: string) => {
+        const metrics = (await call(base, 'GET', '/metrics')).body as string;
+        return Number(new RegExp(`^${name} (.+)$`, 'm').exec(metrics)?.[1]);
+      };
+      await until('the tree has every event', async () => {
+        const head = await shown('signalbox_log_position');
+        return (await shown('signalbox_log_tree_position')) >= head;
+      });
+      const size = await shown('signalbox_log_tree_size');
+      const { events } = (await call(base, 'GET', '/api/history/events?limit=1000')).body;
+      expect(events.filter(({ index }: { index: number }) => index < size)).to.have.length(Math.min(size, 1000));
+      expect(await shown('signalbox_log_checkpoint_size')).to.be.within(1, await shown('signalbox_log_tree_size'));
+      expect(await shown('signalbox_log_checkpoint_timestamp_seconds')).to.be.within(
+        Date.now() / 1_000 - 3_600,
+        Date.now() / 1_000 + 1,
+      );
+    });
+
+    it('are 503 while the tree over the log is stuck', async () => {
+      const { pool } = base.service.core.database;
+      const set = (at: number | null, reason: string | null) =>
+        pool.query(`UPDATE service.checkpoints SET stuck_at = $1, stuck_reason = $2 WHERE schema_name = 'log_tree'`, [
+          at,
+          reason,
+        ]);
+      await set(1, 'out of order');
+      try {
+        const { status, body } = await call(base, 'GET', '/health/ready');
+        expect(status).to.equal(503);
+        expect(body.checks.log_tree).to.equal('stuck');
+        expect(body.details.log_tree).to.equal('stuck at position 1: out of order');
+      } finally {
+        await set(null, null);
+      }
     });
 
     it('metrics are in the Prometheus format and need a credential', async () => {
