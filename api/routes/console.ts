@@ -1,0 +1,109 @@
+/**
+ * The console: pages for people, at `/`. One HTML file serves every address below; its script reads the address and
+ * asks the API like any other client. The build writes the files (`console/build.mjs`).
+ */
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { z } from 'zod';
+import { AppError } from '../../shared/errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { prepare, type Served, serve } from '../http/files.ts';
+import { type Answer, defineRoute, type Route } from '../http/route.ts';
+
+/** Addresses of views. Other paths stay unknown. */
+const PAGES = [
+  '/',
+  ...['/agents', '/agents/{id}', '/tasks', '/tasks/{id}', '/activity', '/audit', '/cost', '/alerts', '/webhooks'],
+  ...['/chat', '/chat/{id}', '/log', '/log/{view}', '/admin', '/admin/{view}'],
+] as const;
+
+const PAGE = 'index.html';
+const TYPES: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+
+/** Stricter than for other pages: no inline style, and no text becomes markup. */
+const CONTENT_SECURITY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+interface Loaded {
+  /** Of the page, Unix ms: it is written last. */
+  readonly writtenAt: number;
+  readonly files: ReadonlyMap<string, Served>;
+}
+
+const loaded = new WeakMap<URL, Promise<Loaded>>();
+
+/** The files of the folder, by name. They stay in memory until the page is asked for after another build. */
+async function filesOf(folder: URL, name: string): Promise<ReadonlyMap<string, Served>> {
+  const known = await loaded.get(folder)?.catch(() => undefined);
+  if (known && (name !== PAGE || known.writtenAt === (await writtenAt(folder)))) return known.files;
+  const loading = load(folder);
+  loaded.set(folder, loading);
+  return (await loading).files;
+}
+
+async function writtenAt(folder: URL): Promise<number | undefined> {
+  return (await stat(new URL(PAGE, folder)).catch(() => undefined))?.mtimeMs;
+}
+
+async function load(folder: URL): Promise<Loaded> {
+  const at = await writtenAt(folder);
+  if (at === undefined) throw new AppError(404, 'This build has no console: run `npm run compile`.');
+  const names = await readdir(folder);
+  const served = names
+    .map((name) => ({ name, type: TYPES[name.split('.').at(-1) ?? ''] }))
+    .filter((one): one is { name: string; type: string } => one.type !== undefined)
+    .map(async ({ name, type }) => [name, await prepare(type, await readFile(new URL(name, folder)))] as const);
+  return { writtenAt: at, files: new Map(await Promise.all(served)) };
+}
+
+async function send(folder: URL, name: string, cacheControl: string, exchange: Exchange): Promise<Answer<never>> {
+  const file = (await filesOf(folder, name)).get(name);
+  if (!file) throw new AppError(404, `No such endpoint: GET /console/${name}. See /api/docs for a list.`);
+  return serve(file, cacheControl, exchange);
+}
+
+const hidden = { method: 'get', tag: 'Docs', access: 'public', hidden: true } as const;
+
+export const consoleRoutes: readonly Route[] = [
+  ...PAGES.map((path) =>
+    defineRoute({
+      ...hidden,
+      path,
+      summary: 'A view of the console',
+      responses: { 200: { description: 'A page', type: 'text/html' } },
+      async handle({ exchange, services }) {
+        // Names of the other files change with their content, so only the page is asked for again.
+        const answer = await send(services.consoleFolder, PAGE, 'no-cache', exchange);
+        const headers = {
+          ...answer.headers,
+          'Content-Security-Policy': CONTENT_SECURITY,
+          'Referrer-Policy': 'same-origin',
+        };
+        return { ...answer, headers };
+      },
+    }),
+  ),
+  defineRoute({
+    ...hidden,
+    path: '/console/{file}',
+    summary: 'A file of the console',
+    params: z.object({ file: z.string() }),
+    responses: { 200: { description: 'A file', type: 'text/javascript' } },
+    handle: ({ params, exchange, services }) =>
+      send(services.consoleFolder, params.file, 'public, max-age=31536000, immutable', exchange),
+  }),
+];

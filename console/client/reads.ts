@@ -1,0 +1,167 @@
+/**
+ * Reads of the API that components share: one request per address, kept as long as it is shown, and read again when a
+ * frame of the stream says that it changed.
+ */
+import { useEffect, useState } from 'preact/hooks';
+import { WITH_PAST } from './api-types.ts';
+import { type Asked, addressOf, type Call, type CallError, call, type ResponseOf } from './client.ts';
+import { useAsOf } from './moment.ts';
+import { onFrame, onGap } from './stream.ts';
+
+interface Entry {
+  readonly name: Call;
+  readonly asked: Asked;
+  readonly isPast: boolean;
+  data: unknown;
+  position: number | undefined;
+  error: CallError | undefined;
+  loading: boolean;
+  /** A frame arrived since the last request began. */
+  dirty: boolean;
+  readAt: number;
+  kinds: readonly string[];
+  readonly listeners: Set<() => void>;
+}
+
+export interface Read<T> {
+  readonly data: T | undefined;
+  readonly error: CallError | undefined;
+  readonly loading: boolean;
+  readonly position: number | undefined;
+  /** Path and query, for "copy as curl". */
+  readonly url: string;
+  refresh(): void;
+}
+
+const MOST_KEPT = 150;
+/** Frames come in bursts; a read is repeated at most this often. */
+const PAUSE_MS = 1_000;
+const entries = new Map<string, Entry>();
+
+function notify(entry: Entry): void {
+  for (const listener of [...entry.listeners]) listener();
+}
+
+async function load(key: string, entry: Entry): Promise<void> {
+  if (entry.loading) {
+    entry.dirty = true;
+    return;
+  }
+  entry.loading = true;
+  entry.dirty = false;
+  entry.readAt = Date.now();
+  notify(entry);
+  try {
+    const { data, position } = await call(entry.name, entry.asked);
+    entry.data = data;
+    entry.position = position;
+    entry.error = undefined;
+  } catch (error) {
+    entry.error = error as CallError;
+  }
+  entry.loading = false;
+  notify(entry);
+  if (entry.dirty) later(key, entry);
+}
+
+const waiting = new Set<string>();
+function later(key: string, entry: Entry): void {
+  if (waiting.has(key) || entry.listeners.size === 0) return;
+  waiting.add(key);
+  const wait = Math.max(0, entry.readAt + PAUSE_MS - Date.now());
+  setTimeout(() => {
+    waiting.delete(key);
+    if (entry.listeners.size > 0) load(key, entry).catch(() => undefined);
+  }, wait);
+}
+
+onFrame(({ type }) => {
+  for (const [key, entry] of entries) {
+    if (entry.isPast || !entry.kinds.some((kind) => type.startsWith(kind))) continue;
+    if (entry.listeners.size === 0) entries.delete(key);
+    else if (entry.loading) entry.dirty = true;
+    else later(key, entry);
+  }
+});
+
+/** Reads everything on the screen again, and forgets the rest. */
+export function refreshAll(): void {
+  for (const [key, entry] of entries) {
+    if (entry.listeners.size === 0) entries.delete(key);
+    else if (!entry.isPast) later(key, entry);
+  }
+}
+onGap(refreshAll);
+
+/** Forgets everything, for another caller. */
+export function forgetAll(): void {
+  for (const [key, entry] of entries) if (entry.listeners.size === 0) entries.delete(key);
+}
+
+function entryOf(key: string, name: Call, asked: Asked, kinds: readonly string[], isPast: boolean): Entry {
+  const known = entries.get(key);
+  if (known) {
+    // The latest last, so that the first is the one to forget.
+    entries.delete(key);
+    entries.set(key, known);
+    return known;
+  }
+  const entry: Entry = {
+    ...{ name, asked, kinds, isPast, data: undefined, position: undefined, error: undefined },
+    ...{ loading: false, dirty: false, readAt: 0, listeners: new Set() },
+  };
+  entries.set(key, entry);
+  for (const [old, { listeners }] of entries) {
+    if (entries.size <= MOST_KEPT) break;
+    if (listeners.size === 0) entries.delete(old);
+  }
+  return entry;
+}
+
+export interface ReadOptions {
+  /** Beginnings of the types of frames after which it is read again. */
+  readonly kinds?: readonly string[];
+  /** Read at another moment than the one that is shown; null: now. */
+  readonly at?: string | null;
+}
+
+/** Undefined as `asked`: nothing is read. */
+export function useRead<C extends Call>(
+  name: C,
+  asked: Asked | undefined,
+  options: ReadOptions = {},
+): Read<ResponseOf<C>> {
+  const shown = useAsOf();
+  const moment = options.at === null ? undefined : (options.at ?? shown);
+  const path = name.slice(name.indexOf(' ') + 1);
+  const past = WITH_PAST.has(path) ? moment : undefined;
+  const full = asked && { ...asked, query: { ...asked.query, as_of: past } };
+  const key = full ? addressOf(name, full) : '';
+  const [, render] = useState(0);
+  useEffect(() => {
+    if (!full) return;
+    const entry = entryOf(key, name, full, options.kinds ?? [], past !== undefined);
+    const listener = () => render((n) => n + 1);
+    entry.listeners.add(listener);
+    const isOld =
+      entry.error !== undefined ||
+      entry.data === undefined ||
+      (past === undefined && Date.now() - entry.readAt > 2_000);
+    if (isOld && !entry.loading) load(key, entry).catch(() => undefined);
+    else listener();
+    return () => {
+      entry.listeners.delete(listener);
+    };
+  }, [key]);
+  const entry = full ? entries.get(key) : undefined;
+  return {
+    data: entry?.data as ResponseOf<C> | undefined,
+    error: entry?.error,
+    loading: full !== undefined && (entry === undefined || entry.loading),
+    position: entry?.position,
+    url: key,
+    refresh() {
+      if (entry) load(key, entry).catch(() => undefined);
+    },
+  };
+}

@@ -1,0 +1,286 @@
+/** The frame around every view: rooms, search, state of the connection, who is signed in, and the register. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { go, setParams, urlOf, useAddress } from '../client/address.ts';
+import type { SearchResult } from '../client/api-types.ts';
+import { useAsOf } from '../client/moment.ts';
+import { useRead } from '../client/reads.ts';
+import { signOut, useRights } from '../client/session.ts';
+import { useStore } from '../client/store.ts';
+import { lastHeard, link } from '../client/stream.ts';
+import { Act, Announcer, Dialog, Form, write } from './act.tsx';
+import { Failure, State } from './basic.tsx';
+import { time } from './format.ts';
+import { Register } from './register.tsx';
+
+interface Room {
+  readonly path: string;
+  readonly name: string;
+  /** Key after `g`. */
+  readonly key: string;
+  readonly admin?: boolean;
+}
+
+export const ROOMS: readonly Room[] = [
+  { path: '/', name: 'Overview', key: 'o' },
+  { path: '/agents', name: 'Agents', key: 'a' },
+  { path: '/tasks', name: 'Tasks', key: 't' },
+  { path: '/activity', name: 'Activity', key: 'y' },
+  { path: '/cost', name: 'Cost', key: 'c' },
+  { path: '/alerts', name: 'Alerts', key: 'r' },
+  { path: '/chat', name: 'Chat', key: 'm' },
+  { path: '/audit', name: 'Audit', key: 'u', admin: true },
+  { path: '/webhooks', name: 'Webhooks', key: 'w', admin: true },
+  { path: '/log', name: 'Log', key: 'l' },
+  { path: '/admin', name: 'Admin', key: 's' },
+];
+
+export function Frame({ children }: { readonly children: ComponentChildren }) {
+  const { path } = useAddress();
+  const { isAdmin } = useRights();
+  const moment = useAsOf();
+  const [open, setOpen] = useState<'search' | 'help' | 'account'>();
+  const [menu, setMenu] = useState(false);
+  const rooms = ROOMS.filter(({ admin }) => isAdmin || !admin);
+  const here = `/${path[0] ?? ''}`;
+  useEffect(() => setMenu(false), [path.join('/')]);
+  useKeys(rooms, setOpen);
+  return (
+    <div class={`frame ${moment === undefined ? '' : 'past'}`}>
+      <button type="button" class="skip" onClick={() => document.getElementById('view')?.focus()}>
+        Skip to the view
+      </button>
+      <header class="top">
+        <button
+          type="button"
+          class="menu quiet"
+          aria-expanded={menu}
+          aria-controls="rooms"
+          onClick={() => setMenu(!menu)}
+        >
+          ☰ <span class="sr">Rooms</span>
+        </button>
+        <a class="brand" href={urlOf('/')}>
+          <span class="lamp" aria-hidden="true" /> Signalbox
+        </a>
+        <button type="button" class="search" onClick={() => setOpen('search')}>
+          Search <kbd>/</kbd>
+        </button>
+        <Connection />
+        <Account open={open === 'account'} setOpen={(is) => setOpen(is ? 'account' : undefined)} />
+      </header>
+      <nav id="rooms" class={`rail ${menu ? 'open' : ''}`} aria-label="Rooms">
+        {rooms.map(({ path: to, name }) => (
+          <a key={to} href={urlOf(to)} aria-current={here === to ? 'page' : undefined}>
+            {name}
+          </a>
+        ))}
+        <span class="below">
+          <a href="/docs">Interface</a>
+          <button type="button" class="quiet" onClick={() => setOpen('help')}>
+            Keys <kbd>?</kbd>
+          </button>
+        </span>
+      </nav>
+      <main id="view" tabIndex={-1}>
+        {moment !== undefined && (
+          <p class="past-note" role="status">
+            <strong>You see the past.</strong> Nothing can be changed here.{' '}
+            <button type="button" class="quiet" onClick={() => setParams({ at: undefined })}>
+              Back to now
+            </button>
+          </p>
+        )}
+        {children}
+      </main>
+      <Register />
+      <Announcer />
+      {open === 'search' && <Search close={() => setOpen(undefined)} />}
+      {open === 'help' && <Help rooms={rooms} close={() => setOpen(undefined)} />}
+    </div>
+  );
+}
+
+function useKeys(rooms: readonly Room[], setOpen: (what: 'search' | 'help') => void): void {
+  const waits = useRef(0);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (event.metaKey || event.ctrlKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
+      if (document.querySelector('dialog[open]')) return;
+      if (event.key === '/') {
+        event.preventDefault();
+        setOpen('search');
+      } else if (event.key === '?') setOpen('help');
+      else if (event.key === 'n' && new URLSearchParams(location.search).has('at')) setParams({ at: undefined });
+      else if (event.key === 'g') waits.current = Date.now();
+      else if (Date.now() - waits.current < 1_500) {
+        waits.current = 0;
+        const room = rooms.find(({ key }) => key === event.key);
+        if (room) go(urlOf(room.path));
+      }
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, [rooms.length]);
+}
+
+function Connection() {
+  const now = useStore(link);
+  const heard = useStore(lastHeard);
+  const [online, setOnline] = useState(navigator.onLine);
+  useEffect(() => {
+    const set = () => setOnline(navigator.onLine);
+    addEventListener('online', set);
+    addEventListener('offline', set);
+    return () => {
+      removeEventListener('online', set);
+      removeEventListener('offline', set);
+    };
+  }, []);
+  const moment = useAsOf();
+  const since = heard > 0 && <span class="since"> since {time(heard)}</span>;
+  const [tone, text] =
+    now === 'live' && online
+      ? (['good', moment === undefined ? 'Live' : 'Past'] as const)
+      : !online
+        ? (['bad', 'Offline'] as const)
+        : now === 'connecting'
+          ? (['wait', 'Connecting'] as const)
+          : (['warn', 'Stale'] as const);
+  return (
+    <span class="connection" role="status">
+      <State is="connection" tone={tone} text={text} />
+      {(text === 'Offline' || text === 'Stale') && since}
+    </span>
+  );
+}
+
+function Account({ open, setOpen }: { readonly open: boolean; readonly setOpen: (open: boolean) => void }) {
+  const { me } = useRights();
+  return (
+    <>
+      <button type="button" class="account quiet" onClick={() => setOpen(true)}>
+        {me.display_name || me.username}{' '}
+        {me.role !== me.display_name.toLowerCase() && <span class="dim role">{me.role}</span>}
+      </button>
+      {open && (
+        <Dialog title="Your account" close={() => setOpen(false)}>
+          <p>
+            {me.username}, {me.role}, workspace {me.workspace_id}
+          </p>
+          {me.provider === 'local' && me.id > 0 && (
+            <Form
+              fields={[
+                { name: 'display_name', label: 'Display name', value: me.display_name },
+                {
+                  name: 'current_password',
+                  label: 'Current password',
+                  type: 'password',
+                  hint: 'Needed only for a new password.',
+                },
+                {
+                  name: 'new_password',
+                  label: 'New password',
+                  type: 'password',
+                  hint: 'At least 8 characters. Other sessions end.',
+                },
+              ]}
+              submit="Save"
+              send={(body) => write('PATCH /api/auth/me', { body }, 'Saved.')}
+              close={() => setOpen(false)}
+            />
+          )}
+          <p>
+            <Act act={signOut}>Sign out</Act>
+          </p>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** Where a result leads. */
+function addressOfResult({ type, id, title }: SearchResult): string {
+  if (type === 'task') return urlOf(`/tasks/${id}`);
+  if (type === 'agent') return urlOf(`/agents/${id}`);
+  if (type === 'activity') return urlOf('/activity', { open: `activity:${id}` });
+  if (type === 'audit') return urlOf('/audit');
+  if (type === 'message') return urlOf('/chat');
+  if (type === 'webhook') return urlOf('/webhooks', { id });
+  return urlOf('/activity', { q: title });
+}
+
+function Search({ close }: { readonly close: () => void }) {
+  const [text, setText] = useState('');
+  const [asked, setAsked] = useState('');
+  useEffect(() => {
+    const timer = setTimeout(() => setAsked(text.trim()), 350);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const found = useRead('GET /api/search', asked.length >= 2 ? { query: { q: asked, limit: 20 } } : undefined);
+  const results = asked.length >= 2 ? (found.data?.results ?? []) : [];
+  return (
+    <Dialog title="Search" close={close}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const [first] = results;
+          if (first) {
+            go(addressOfResult(first));
+            close();
+          }
+        }}
+      >
+        <input
+          class="wide"
+          type="search"
+          aria-label="Name, id or words"
+          placeholder="Name, id or words"
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </form>
+      {found.error && <Failure error={found.error} />}
+      <ul class="results" aria-live="polite">
+        {results.map((one) => (
+          <li key={`${one.type} ${one.id}`}>
+            <a href={addressOfResult(one)} onClick={close}>
+              <span class="kind">{one.type}</span>
+              <strong>{one.title}</strong>
+              <span class="dim">{one.subtitle ?? one.excerpt}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      {asked.length >= 2 && !found.loading && results.length === 0 && !found.error && (
+        <p class="dim">Nothing is called that.</p>
+      )}
+    </Dialog>
+  );
+}
+
+function Help({ rooms, close }: { readonly rooms: readonly Room[]; readonly close: () => void }) {
+  const keys: readonly (readonly [string, string])[] = [
+    ['/', 'search'],
+    ['?', 'these keys'],
+    ['n', 'back to now'],
+    ['Esc', 'close what is open'],
+    ['← →', 'on the register: another moment; with Shift, further'],
+    ...rooms.map(({ name, key }) => [`g ${key}`, name] as const),
+  ];
+  return (
+    <Dialog title="Keys" close={close}>
+      <dl class="keys">
+        {keys.map(([key, what]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </Dialog>
+  );
+}

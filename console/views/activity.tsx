@@ -1,0 +1,166 @@
+/** Activity and the audit trail: who did what, newest first, with filters. */
+import { setParams, urlOf, useAddress } from '../client/address.ts';
+import { useRead } from '../client/reads.ts';
+import { useRights } from '../client/session.ts';
+import { Choice, Filter, Page, Pager, Panel, Seconds, Shown, Table } from '../parts/basic.tsx';
+import { Shares } from '../parts/chart.tsx';
+import { count, utc, words } from '../parts/format.ts';
+import { ActivityTable } from './overview.tsx';
+
+const PAGE = 100;
+
+function useFilters(names: readonly string[]) {
+  const { query } = useAddress();
+  const values = Object.fromEntries(names.map((name) => [name, query.get(name) ?? undefined]));
+  const set = (name: string) => (value: string) => setParams({ [name]: value, offset: undefined }, { replace: true });
+  return { values, set, offset: Number(query.get('offset') ?? 0) };
+}
+
+export function Activity() {
+  const { values, set, offset } = useFilters(['type', 'actor', 'entity_type']);
+  const read = useRead('GET /api/activities', { query: { ...values, limit: PAGE, offset } }, { kinds: ['activity.'] });
+  const stats = useRead('GET /api/activities', { query: { stats: '1', hours: 168 } }, { kinds: ['activity.'] });
+  const shares = stats.data && 'topActors' in stats.data ? stats.data : undefined;
+  return (
+    <Page title="Activity" about="What happened in this workspace. It changes as it happens.">
+      <div class="filters">
+        <Choice
+          label="Type"
+          value={values.type ?? ''}
+          options={[
+            ['', 'every'],
+            ...(shares?.activityByType.map(({ type }) => type) ?? []),
+            ...(values.type && !shares?.activityByType.some(({ type }) => type === values.type) ? [values.type] : []),
+          ]}
+          set={set('type')}
+        />
+        <Filter label="By" value={values.actor ?? ''} set={set('actor')} />
+        <Choice
+          label="About"
+          value={values.entity_type ?? ''}
+          options={[['', 'everything'], 'agent', 'task', 'comment', 'project', 'workflow', 'pipeline']}
+          set={set('entity_type')}
+        />
+      </div>
+      <div class="grid side">
+        <Panel title="List" read={read}>
+          <Shown read={read} rows={12}>
+            {(data) =>
+              'activities' in data && (
+                <>
+                  <ActivityTable rows={data.activities} />
+                  <Pager
+                    offset={offset}
+                    limit={PAGE}
+                    total={data.total}
+                    set={(to) => setParams({ offset: to || undefined })}
+                  />
+                </>
+              )
+            }
+          </Shown>
+        </Panel>
+        <Panel title="Last 7 days" read={stats}>
+          <Shown read={stats}>
+            {() =>
+              shares && (
+                <>
+                  <h3>By</h3>
+                  <Shares
+                    as={count}
+                    rows={shares.topActors.slice(0, 8).map(({ actor, activity_count }) => ({
+                      name: actor,
+                      value: activity_count,
+                      href: urlOf('/activity', { actor }),
+                    }))}
+                  />
+                  <h3>Type</h3>
+                  <Shares
+                    as={count}
+                    rows={shares.activityByType.slice(0, 8).map(({ type, count: n }) => ({
+                      name: words(type),
+                      value: n,
+                      href: urlOf('/activity', { type }),
+                    }))}
+                  />
+                </>
+              )
+            }
+          </Shown>
+        </Panel>
+      </div>
+    </Page>
+  );
+}
+
+export function Audit() {
+  const { values, set, offset } = useFilters(['action', 'actor']);
+  const { ofDeployment } = useRights();
+  const read = useRead(
+    'GET /api/audit',
+    { query: { ...values, limit: PAGE, offset } },
+    { kinds: ['audit.', 'activity.', 'security.'] },
+  );
+  return (
+    <Page title="Audit" about="Who did or tried what, and from where.">
+      <div class="filters">
+        <Filter label="Action" value={values.action ?? ''} set={set('action')} />
+        <Filter label="By" value={values.actor ?? ''} set={set('actor')} />
+      </div>
+      <Panel title="Trail" read={read}>
+        <Shown read={read} rows={12}>
+          {({ entries, total }) => (
+            <>
+              <Table
+                label="Audit trail"
+                rows={entries}
+                id={({ id }) => id}
+                empty="No entry is like that."
+                columns={[
+                  { name: 'When', of: (one) => <Seconds at={one.created_at} />, class: 'time' },
+                  { name: 'Action', of: (one) => words(one.action) },
+                  { name: 'By', of: (one) => one.actor },
+                  {
+                    name: 'About',
+                    of: (one) => (
+                      <span class="dim">
+                        {one.target_type ? `${words(one.target_type)} ${one.target_id ?? ''}` : '–'}
+                      </span>
+                    ),
+                  },
+                  { name: 'From', of: (one) => one.ip_address ?? '–' },
+                  {
+                    name: 'Detail',
+                    of: (one) =>
+                      one.detail && (
+                        <details>
+                          <summary>{Object.keys(one.detail).slice(0, 4).map(words).join(', ')}</summary>
+                          <pre class="json" tabIndex={0}>
+                            {JSON.stringify(one.detail, null, 2)}
+                          </pre>
+                        </details>
+                      ),
+                  },
+                  ofDeployment && {
+                    name: 'Events',
+                    of: (one) => (
+                      <a
+                        href={urlOf('/log', {
+                          since: utc(one.created_at * 1000),
+                          until: utc((one.created_at + 1) * 1000),
+                        })}
+                      >
+                        at this time
+                      </a>
+                    ),
+                  },
+                ]}
+              />
+              <Pager offset={offset} limit={PAGE} total={total} set={(to) => setParams({ offset: to || undefined })} />
+            </>
+          )}
+        </Shown>
+      </Panel>
+    </Page>
+  );
+}

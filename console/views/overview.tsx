@@ -1,0 +1,257 @@
+/** What an operator looks at first: agents, tasks, spend, alerts, and whether the service is well. */
+import { urlOf } from '../client/address.ts';
+import type { Activity } from '../client/api-types.ts';
+import { useAsOf } from '../client/moment.ts';
+import { useRead } from '../client/reads.ts';
+import { useRights } from '../client/session.ts';
+import { Copy, Empty, Page, Panel, Seconds, Shown, State, Table, type Tone } from '../parts/basic.tsx';
+import { Bars, Shares } from '../parts/chart.tsx';
+import { count, duration, money, words } from '../parts/format.ts';
+import { useReadiness } from './readiness.ts';
+
+const AGENT_STATES = ['error', 'busy', 'online', 'idle', 'offline'] as const;
+
+export function Overview() {
+  const moment = useAsOf();
+  const agents = useRead('GET /api/agents', { query: { limit: 200 } }, { kinds: ['agent.'] });
+  if (agents.data?.total === 0 && moment === undefined) return <FirstScreen />;
+  return (
+    <Page title="Overview">
+      <div class="grid three">
+        <Panel title="Agents" read={agents} more={<a href={urlOf('/agents')}>All</a>}>
+          <Shown read={agents}>
+            {(data) => (
+              <>
+                <ul class="tiles">
+                  {AGENT_STATES.map((status) => (
+                    <li key={status}>
+                      <a href={urlOf('/agents', { status })}>
+                        <b>{data.agents.filter((one) => one.status === status).length}</b> <State is={status} />
+                      </a>
+                    </li>
+                  ))}
+                </ul>
+                {data.total > data.agents.length && (
+                  <p class="dim">
+                    Of the newest {data.agents.length} of {count(data.total)}.
+                  </p>
+                )}
+              </>
+            )}
+          </Shown>
+        </Panel>
+        <Tasks />
+        <Spend />
+        <Alerts />
+        <Health />
+        <Recent />
+      </div>
+    </Page>
+  );
+}
+
+function Tasks() {
+  const workload = useRead('GET /api/workload', {}, { kinds: ['task.'] });
+  const tone: Record<string, Tone> = { normal: 'good', throttle: 'warn', shed: 'bad', pause: 'bad' };
+  return (
+    <Panel title="Tasks" read={workload} more={<a href={urlOf('/tasks')}>Board</a>}>
+      <Shown read={workload}>
+        {({ queue, capacity, recommendation }) => (
+          <>
+            <ul class="tiles">
+              {Object.entries(queue.by_status).map(([status, n]) => (
+                <li key={status}>
+                  <a href={urlOf('/tasks', { view: 'table', status })}>
+                    <b>{count(n)}</b> <State is={status} />
+                  </a>
+                </li>
+              ))}
+            </ul>
+            <p>
+              <State is="advice" tone={tone[recommendation.action] ?? 'none'} text={recommendation.action} />{' '}
+              {recommendation.reason}
+            </p>
+            <p class="dim">
+              {count(capacity.completions_last_hour)} done in the last hour
+              {queue.oldest_pending_age_seconds !== null &&
+                `; the oldest has waited ${duration(queue.oldest_pending_age_seconds)}`}
+            </p>
+          </>
+        )}
+      </Shown>
+    </Panel>
+  );
+}
+
+function Spend() {
+  const trend = useRead('GET /api/tokens', { query: { action: 'trends' } }, { kinds: ['activity.', 'agent.'] });
+  const day = useRead('GET /api/tokens', { query: { action: 'stats', timeframe: 'day' } });
+  const stats = day.data && 'recordCount' in day.data && 'sessions' in day.data ? day.data : undefined;
+  const hours = trend.data && 'trends' in trend.data ? trend.data.trends : [];
+  return (
+    <Panel title="Spend, last 24 hours" read={day} more={<a href={urlOf('/cost')}>Cost</a>}>
+      <Shown read={day}>
+        {() =>
+          stats && (
+            <>
+              <p class="big">{money(stats.summary.totalCost)}</p>
+              <Bars
+                label="US dollars by hour"
+                as={money}
+                height={64}
+                bars={hours.map(({ timestamp, cost }) => ({
+                  key: timestamp,
+                  label: new Date(timestamp).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' }),
+                  value: cost,
+                }))}
+              />
+              <Shares
+                as={money}
+                rows={Object.entries(stats.agents)
+                  .sort(([, a], [, b]) => b.totalCost - a.totalCost)
+                  .slice(0, 4)
+                  .map(([name, { totalCost }]) => ({ name, value: totalCost, href: urlOf('/cost', { agent: name }) }))}
+              />
+            </>
+          )
+        }
+      </Shown>
+    </Panel>
+  );
+}
+
+function Alerts() {
+  const rules = useRead('GET /api/alerts', {}, { kinds: ['alert.'] });
+  return (
+    <Panel title="Alerts" read={rules} more={<a href={urlOf('/alerts')}>Rules</a>}>
+      <Shown read={rules}>
+        {(data) => {
+          const fired = data.rules
+            .filter(({ last_triggered_at }) => last_triggered_at !== null)
+            .sort((a, b) => (b.last_triggered_at ?? 0) - (a.last_triggered_at ?? 0));
+          if (fired.length === 0) return <Empty>None of {data.rules.length} rules has triggered.</Empty>;
+          return (
+            <ul class="lines">
+              {fired.slice(0, 6).map((rule) => (
+                <li key={rule.id}>
+                  <State is="alert" tone="warn" text="triggered" />{' '}
+                  <a href={urlOf('/alerts', { rule: rule.id })}>{rule.name}</a> <Seconds at={rule.last_triggered_at} />
+                </li>
+              ))}
+            </ul>
+          );
+        }}
+      </Shown>
+    </Panel>
+  );
+}
+
+function Health() {
+  const { isOperator } = useRights();
+  const readiness = useReadiness();
+  const status = useRead('GET /api/status', { query: { action: 'health' } }, { at: null });
+  const shown = status.data && 'checks' in status.data ? status.data : undefined;
+  return (
+    <Panel title="Service" class="double" read={status}>
+      <Shown read={status}>
+        {() =>
+          shown && (
+            <ul class="lines">
+              <li>
+                <State is={shown.status} /> version {shown.version}, up {duration(shown.uptime)}
+              </li>
+              {shown.checks.map(({ name, status: is, message }) => (
+                <li key={name}>
+                  <State is={is} tone={is === 'error' || is === 'critical' ? 'bad' : undefined} text={name} />{' '}
+                  <span class="dim">{message}</span>
+                </li>
+              ))}
+              {readiness && (
+                <li>
+                  <State is="lag" tone={readiness.behind === 0 ? 'good' : 'warn'} text="read models" />{' '}
+                  <span class="dim">
+                    {readiness.behind === 0 ? 'current with the log' : `${count(readiness.behind)} events behind`}
+                    {isOperator && `, position ${count(readiness.position)}`}
+                  </span>
+                </li>
+              )}
+            </ul>
+          )
+        }
+      </Shown>
+    </Panel>
+  );
+}
+
+function Recent() {
+  const recent = useRead('GET /api/activities', { query: { limit: 12 } }, { kinds: ['activity.'] });
+  return (
+    <Panel title="Latest" class="wide" read={recent} more={<a href={urlOf('/activity')}>Activity</a>}>
+      <Shown read={recent}>{(data) => ('activities' in data ? <ActivityTable rows={data.activities} /> : null)}</Shown>
+    </Panel>
+  );
+}
+
+export const ActivityTable = ({ rows }: { readonly rows: readonly Activity[] }) => (
+  <Table
+    label="Activities"
+    rows={rows}
+    id={({ id }) => id}
+    empty="Nothing has happened yet."
+    columns={[
+      { name: 'When', of: ({ created_at }) => <Seconds at={created_at} />, class: 'time' },
+      { name: 'What', of: ({ description }) => description },
+      { name: 'Type', of: ({ type }) => <span class="dim">{words(type)}</span> },
+      { name: 'By', of: ({ actor }) => actor },
+      { name: 'About', of: (one) => <About of={one} /> },
+    ]}
+  />
+);
+
+function About({ of: { entity_type, entity_id } }: { readonly of: Activity }) {
+  if (entity_type === 'task') return <a href={urlOf(`/tasks/${entity_id}`)}>task {entity_id}</a>;
+  if (entity_type === 'agent') return <a href={urlOf(`/agents/${entity_id}`)}>agent {entity_id}</a>;
+  return (
+    <span class="dim">
+      {words(entity_type)} {entity_id > 0 && entity_id}
+    </span>
+  );
+}
+
+/** The first screen of an empty deployment. */
+function FirstScreen() {
+  const { isOperator } = useRights();
+  const lines = [
+    ['Name the service and its key', `export SIGNALBOX=${location.origin}\nexport KEY=mc_paste_the_key_here`],
+    [
+      'Create an agent',
+      `curl -sS -H "x-api-key: $KEY" "$SIGNALBOX/api/agents" -d '{"name":"scout","role":"researcher"}'`,
+    ],
+    [
+      'Give it a task',
+      `curl -sS -H "x-api-key: $KEY" "$SIGNALBOX/api/tasks" -d '{"title":"Survey the north slope","assigned_to":"scout"}'`,
+    ],
+    [
+      'Let it report what it used',
+      `curl -sS -H "x-api-key: $KEY" "$SIGNALBOX/api/tokens" -d '{"model":"claude-sonnet-4-5","sessionId":"scout:cli","inputTokens":1200,"outputTokens":80}'`,
+    ],
+  ] as const;
+  return (
+    <Page title="Nothing is here yet" about="Type these in a terminal. This page shows what they do as it happens.">
+      <ol class="first">
+        {lines.map(([what, command]) => (
+          <li key={what}>
+            <h2>{what}</h2>
+            <pre tabIndex={0}>{command}</pre>
+            <Copy text={command} label="Copy" />
+          </li>
+        ))}
+      </ol>
+      {isOperator && (
+        <p>
+          Or create an agent <a href={urlOf('/agents')}>in this console</a>.
+        </p>
+      )}
+    </Page>
+  );
+}

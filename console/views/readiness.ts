@@ -1,0 +1,45 @@
+/** How far the read models are behind the log, as `/metrics` has it; for callers who may read it. */
+import { useEffect, useState } from 'preact/hooks';
+import { useRights } from '../client/session.ts';
+
+export interface Readiness {
+  /** Of the log. */
+  readonly position: number;
+  /** Events that the read model that is furthest behind lacks. */
+  readonly behind: number;
+}
+
+const EVERY_MS = 15_000;
+
+/** @param text in the format of Prometheus */
+export function readMetrics(text: string): Readiness | undefined {
+  const valuesOf = (name: string) =>
+    [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))].map(([, value]) => Number(value));
+  const [position] = valuesOf('signalbox_log_position');
+  const models = valuesOf('signalbox_projection_position');
+  if (position === undefined || models.length === 0) return undefined;
+  return { position, behind: Math.max(0, position - Math.min(...models)) };
+}
+
+export function useReadiness(): Readiness | undefined {
+  const { me } = useRights();
+  const [now, setNow] = useState<Readiness>();
+  useEffect(() => {
+    if (me.tenant_id !== 1) return;
+    const stop = new AbortController();
+    const ask = async () => {
+      const response = await fetch('/metrics', { signal: AbortSignal.any([stop.signal, AbortSignal.timeout(10_000)]) });
+      if (response.ok) setNow(readMetrics(await response.text()));
+    };
+    const again = () => {
+      ask().catch(() => undefined);
+    };
+    again();
+    const timer = setInterval(again, EVERY_MS);
+    return () => {
+      clearInterval(timer);
+      stop.abort();
+    };
+  }, [me.tenant_id]);
+  return now;
+}

@@ -1,0 +1,112 @@
+/** Signing in: by password or Google; and the first admin of a deployment. A proxy signs people in before they get here. */
+import { useEffect, useState } from 'preact/hooks';
+import { background } from '../client/background.ts';
+import { CallError, call } from '../client/client.ts';
+import { useRead } from '../client/reads.ts';
+import { entered } from '../client/session.ts';
+import { type Field, Form } from '../parts/act.tsx';
+import { Failure } from '../parts/basic.tsx';
+
+const NONCE = 'signalbox-google-nonce';
+
+/** Google sends people back here with an ID token behind the `#`, which no server sees. */
+function startGoogle(clientId: string): void {
+  const nonce = Array.from(crypto.getRandomValues(new Uint8Array(16)), (n) => n.toString(36)).join('');
+  sessionStorage.setItem(NONCE, nonce);
+  const query = new URLSearchParams({
+    client_id: clientId,
+    redirect_uri: `${location.origin}/`,
+    response_type: 'id_token',
+    scope: 'openid email profile',
+    nonce,
+  });
+  location.assign(`https://accounts.google.com/o/oauth2/v2/auth?${query}`);
+}
+
+function payloadOf(token: string): { readonly nonce?: string } {
+  const part = (token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/');
+  try {
+    return JSON.parse(atob(part)) as { nonce?: string };
+  } catch {
+    return {};
+  }
+}
+
+/** Ends a sign-in by Google that this window began. */
+async function finishGoogle(): Promise<void> {
+  const answer = new URLSearchParams(location.hash.slice(1));
+  const credential = answer.get('id_token');
+  const refused = answer.get('error');
+  if (!credential && !refused) return;
+  history.replaceState(null, '', location.pathname + location.search);
+  const nonce = sessionStorage.getItem(NONCE);
+  sessionStorage.removeItem(NONCE);
+  if (!credential) throw new CallError(`Google responded: ${refused}. Try again, or sign in with a password.`, 0);
+  if (!nonce || payloadOf(credential).nonce !== nonce)
+    throw new CallError('This sign-in was not begun in this window. Try again.', 0);
+  const { data } = await call('POST /api/auth/google', { body: { credential } });
+  entered(data.user);
+}
+
+const LOGIN: readonly Field[] = [
+  { name: 'username', label: 'Name', required: true, complete: 'username' },
+  { name: 'password', label: 'Password', type: 'password', required: true, complete: 'current-password' },
+];
+
+export function SignIn({ needsSetup, note }: { readonly needsSetup: boolean; readonly note?: string }) {
+  const google = useRead('GET /api/auth/google', {});
+  const [error, setError] = useState<CallError>();
+  useEffect(() => {
+    document.title = 'Sign in · Signalbox';
+    background(finishGoogle().catch((reason: CallError) => setError(reason)));
+  }, []);
+  const clientId = google.data?.client_id;
+  return (
+    <main class="sign-in">
+      <h1>
+        <span class="lamp" aria-hidden="true" /> Signalbox
+      </h1>
+      {needsSetup ? (
+        <>
+          <p>This deployment has no users yet. Create its first admin.</p>
+          <Form
+            fields={[
+              { name: 'username', label: 'Name', required: true, hint: 'Small letters, digits, _ . and -' },
+              { name: 'displayName', label: 'Display name' },
+              { name: 'password', label: 'Password', type: 'password', required: true },
+            ]}
+            submit="Create the admin"
+            send={async (body) => {
+              await call('POST /api/setup', { body });
+              const { data } = await call('GET /api/auth/me');
+              entered(data.user);
+            }}
+          />
+        </>
+      ) : (
+        <>
+          {note && <p role="status">{note}</p>}
+          <Form
+            fields={LOGIN}
+            submit="Sign in"
+            send={async (body) => {
+              const { data } = await call('POST /api/auth/login', { body });
+              entered(data.user);
+            }}
+          />
+          {clientId && (
+            <p class="or">
+              <button type="button" onClick={() => startGoogle(clientId)}>
+                Sign in with Google
+              </button>
+            </p>
+          )}
+        </>
+      )}
+      {error && <Failure error={error} />}
+      <p class="dim">
+        For programs: <a href="/docs">the interface</a>
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,188 @@
+/** The console in Chromium, against the real service with a seeded fortnight. Needs TEST_CHROMIUM. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { expect } from 'chai';
+import { startTestService, type TestService } from '../support/service.ts';
+import { Browser, CHROMIUM, type Page } from './browser.ts';
+import { seed, sender, turnBack } from './seed.ts';
+import { LOADED, signedIn, signIn, VIEWS } from './signed-in.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface Finding {
+  readonly id: string;
+  readonly impact: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
+
+/** What axe finds serious or worse on a page. */
+async function barriers(page: Page): Promise<string[]> {
+  await page.ask(AXE);
+  const found = await page.ask<readonly Finding[]>('axe.run(document).then(({ violations }) => violations)');
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 200)}`);
+}
+
+describe('the console in Chromium', function () {
+  this.timeout(600_000);
+  let world: TestService;
+  let browser: Browser;
+
+  before(async function () {
+    if (!CHROMIUM) return this.skip();
+    const clock = turnBack();
+    try {
+      world = await startTestService();
+      await seed(world.url, world.adminKey, clock);
+    } finally {
+      clock.restore();
+    }
+    browser = await Browser.open();
+  });
+  after(async () => {
+    await browser?.close();
+    await world?.close();
+  });
+
+  it('shows every view to an admin, without faults, at 1280 and 360 px, and without barriers in light and dark', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    const problems: string[] = [];
+    for (const [name, path, text] of VIEWS) {
+      await page.look({});
+      await page.goto(world.url + path);
+      await page.has(text);
+      await page.until(LOADED);
+      for (const dark of [false, true]) {
+        await page.look({ dark });
+        problems.push(...(await barriers(page)).map((found) => `${name}, ${dark ? 'dark' : 'light'}: ${found}`));
+      }
+      await page.look({ width: 360, height: 740 });
+      const wide = await page.ask<number>('document.documentElement.scrollWidth');
+      if (wide > 360) problems.push(`${name}: ${wide} px wide in a window of 360`);
+    }
+    expect([...problems, ...page.faults]).to.deep.equal([]);
+  });
+
+  it('leads in three clicks to why the cost of an agent went up yesterday', async () => {
+    const page = await signedIn(browser, world.url, 'viktor');
+    await page.click('.rail a', 'Cost');
+    await page.click('td a', 'ann');
+    await page.has('Mostly anthropic/claude-opus-4-5');
+    await page.click('.because a', 'Rewrite the settlement engine');
+    await page.until("document.querySelector('h1')?.innerText === 'Rewrite the settlement engine'");
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('offers a viewer nothing that the role may not do', async () => {
+    const page = await signedIn(browser, world.url, 'viktor');
+    const rooms = await page.ask<string[]>("[...document.querySelectorAll('.rail a')].map((one) => one.innerText)");
+    expect(rooms).to.include('Cost').and.not.include.members(['Audit']).and.not.include.members(['Webhooks']);
+    for (const path of ['/agents/ann', '/tasks/3', '/alerts', '/chat', '/admin']) {
+      await page.goto(world.url + path);
+      await page.until(LOADED);
+      const writes = await page.ask<string[]>(
+        "[...document.querySelectorAll('main button')].map((one) => one.innerText).filter((text) => /^(New|Change|Delete|Notify|Message|Review|Comment|Send|Backtest|Switch|Evaluate)/.test(text))",
+      );
+      expect(writes, path).to.deep.equal([]);
+    }
+    await page.goto(`${world.url}/audit`);
+    await page.has('This view is for admins.');
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('shows what another client writes, as it happens', async () => {
+    const page = await signedIn(browser, world.url, 'mara');
+    await page.click('.rail a', 'Agents');
+    await page.has('Live');
+    const send = sender(world.url, world.adminKey);
+    await send('PUT', '/api/agents/bert', { last_activity: 'Counts the sleepers', status: 'busy' });
+    await page.has('Counts the sleepers');
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('creates a task through the form, and keeps it in the history of the browser', async () => {
+    const page = await signedIn(browser, world.url, 'mara');
+    await page.click('.rail a', 'Tasks');
+    await page.click('button', 'New task');
+    await page.click('dialog input[name=title]');
+    await page.type('Paint the signal');
+    await page.click('dialog button', 'Create');
+    await page.until("document.querySelector('h1')?.innerText === 'Paint the signal'");
+    await page.ask('history.back()');
+    await page.until("document.querySelector('h1')?.innerText === 'Tasks'");
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('shows every view as of a moment of the register, where nothing can be changed, and survives a reload', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    await page.goto(`${world.url}/agents`);
+    await page.until(LOADED);
+    const strip = await page.ask<{ x: number; y: number; width: number }>(
+      "(({ x, y, width }) => ({ x, y, width }))(document.querySelector('.strip').getBoundingClientRect())",
+    );
+    await page.mouse('mousePressed', strip.x + strip.width * 0.9, strip.y + 20);
+    await page.mouse('mouseMoved', strip.x + strip.width * 0.6, strip.y + 20);
+    await page.mouse('mouseReleased', strip.x + strip.width * 0.5, strip.y + 20);
+    await page.has('You see the past.');
+    await page.until(LOADED);
+    const buttons = await page.ask<string>(
+      "[...document.querySelectorAll('main button')].map((one) => one.innerText).join()",
+    );
+    expect(buttons).not.to.include('New agent');
+    const shown = await page.ask<string>("new URLSearchParams(location.search).get('at')");
+    expect(Date.parse(shown)).to.be.lessThan(Date.now() - 86_400_000);
+    await page.goto(await page.ask<string>('location.href'));
+    await page.has('You see the past.');
+    await page.press('n');
+    await page.until("!document.body.innerText.includes('You see the past.')");
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('shows what differs between two marks', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString();
+    await page.goto(`${world.url}/log/diff?from=${day(3)}&to=${day(2)}&resource=agents`);
+    await page.until("document.querySelector('.change ins')");
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('verifies the log, and refuses one that does not continue what the browser has seen', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    await page.goto(`${world.url}/log/verify`);
+    await page.click('main button', 'Verify');
+    await page.has('✓ Whole');
+    // The browser remembers another root for the same size: the log must have been altered.
+    await page.ask(
+      "(() => { const kept = JSON.parse(localStorage['signalbox-checkpoint']); kept.root = btoa('\\0'.repeat(32)); localStorage['signalbox-checkpoint'] = JSON.stringify(kept); })()",
+    );
+    await page.click('main button', 'Verify');
+    await page.has('✕ Altered');
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('goes by keyboard alone from the sign-in to a task', async () => {
+    const page = await browser.page();
+    await signIn(page, world.url, 'mara', '/agents');
+    await page.press('g');
+    await page.press('t');
+    await page.until("document.querySelector('h1')?.innerText === 'Tasks' && document.querySelector('a.card')");
+    for (let n = 0; n < 60; n++) {
+      await page.press('Tab');
+      if (await page.ask("document.activeElement.classList.contains('card')")) break;
+    }
+    await page.press('Enter');
+    await page.until("location.pathname.startsWith('/tasks/') && document.querySelector('.history')");
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('signs out, and keeps the address for the next sign-in', async () => {
+    const page = await signedIn(browser, world.url, 'mara');
+    await page.click('.account');
+    await page.click('dialog button', 'Sign out');
+    await page.until("document.querySelector('input[name=password]')");
+    await signIn(page, world.url, 'viktor', '/cost?by=model');
+    await page.has('Models: yesterday');
+    expect(page.faults).to.deep.equal([]);
+  });
+});
