@@ -2,8 +2,9 @@
  * Puts the program into a few files, `dist/bin/signalbox.js` first: loading it takes a third of the time that the 1,500
  * modules take. `npm run assemble` runs it on what the compiler has written.
  */
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { build } from 'esbuild';
+import { noticesOf } from './console/notices.mjs';
 
 const OUT = 'dist/bin';
 
@@ -32,15 +33,7 @@ const { metafile } = await build({
   logLevel: 'warning',
 });
 
-// Licences ask that their text goes where the code goes.
-const packages = new Set(
-  Object.keys(metafile.inputs).flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []),
+writeFileSync(
+  `${OUT}/THIRD-PARTY-NOTICES.txt`,
+  noticesOf(Object.keys(metafile.inputs), readFileSync('LICENSE.unicode', 'utf8').trim()),
 );
-const notices = [...packages].sort().map((directory) => {
-  const { name, version, license } = JSON.parse(readFileSync(`${directory}/package.json`, 'utf8'));
-  const files = readdirSync(directory).filter((file) => /^(licen[cs]e|notice)/i.test(file));
-  const texts = files.map((file) => readFileSync(`${directory}/${file}`, 'utf8').trim());
-  return [`${name} ${version} (${license})`, ...texts].join('\n\n');
-});
-notices.push(readFileSync('LICENSE.unicode', 'utf8').trim());
-writeFileSync(`${OUT}/THIRD-PARTY-NOTICES.txt`, `${notices.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`);

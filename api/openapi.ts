@@ -86,7 +86,7 @@ that was in the log when it arrived. \`X-Signalbox-Position\` names the position
 write, that of its last event. A read that sends a position as \`X-Signalbox-Min-Position\` shows at least that one, and \
 with \`X-Signalbox-Consistency: eventual\` it shows what is there. When a read model is too far behind, the read is answered \
 503 with the code \`READ_MODEL_BEHIND\`; a write never is. A \`POST\` may carry an \
-\`Idempotency-Key\`: repeated with the same key, body and \`x-agent-name\` within 24 hours, it gives the first answer again and does \
+\`Idempotency-Key\`: repeated with the same key, body and \`x-agent-name\` within 24 hours, it returns the first response again and does \
 nothing twice. A \`DELETE\` that takes a body takes its fields from the query when it is sent without one.
 
 **The past.** A \`GET\` with \`as_of\` responds as the service would have right after that position of the log, or at that \
@@ -126,7 +126,9 @@ const TAG_DESCRIPTIONS: Readonly<Record<(typeof TAGS)[number], string>> = {
 };
 
 /** For answers that clients may cache. */
-export const UNCHANGED: ResponseSpec = { description: 'Not modified since the answer with the ETag in If-None-Match' };
+export const UNCHANGED: ResponseSpec = {
+  description: 'Not modified since the response with the ETag in If-None-Match',
+};
 
 /** Names of the error answers in the description. */
 const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
@@ -151,7 +153,7 @@ const PARAMETERS = {
     in: 'header',
     required: false,
     description:
-      'Makes retries safe: within 24 hours, the same key, body and `x-agent-name` get the first answer again (with the header `Idempotency-Replayed: true`); a different body or agent gets 409.',
+      'Makes retries safe: within 24 hours, the same key, body and `x-agent-name` get the first response again (with the header `Idempotency-Replayed: true`); a different body or agent gets 409.',
     schema: { type: 'string', pattern: '^[!-~]{1,255}$', minLength: 1, maxLength: 255 },
   },
   AgentName: {

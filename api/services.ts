@@ -10,9 +10,7 @@ import type { Inboxes } from '../queries/agents/heartbeat.ts';
 import type { Backtests } from '../queries/alerts/backtests.ts';
 import type { Reads } from '../queries/reads.ts';
 import type { Records } from '../queries/records.ts';
-import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
 import type { EventStore } from '../shared/event-store.ts';
-import type { Role } from '../shared/identity.ts';
 import type { AgentDirectory } from '../shared/ports/agents.ts';
 import type { Backups } from '../shared/ports/backups.ts';
 import type { CommentDirectory } from '../shared/ports/comments.ts';
@@ -40,45 +38,8 @@ import type { WebhookRecords } from '../shared/ports/webhooks.ts';
 
 import type { VerifyGoogleToken } from './auth/google.ts';
 import type { Incidents } from './auth/incidents.ts';
+import type { ApiSettings } from './settings.ts';
 import type { StreamHub } from './stream/hub.ts';
-
-/** The settings that the API reads; `infra/config.ts` documents each. */
-export interface ApiSettings extends SettingDefaults {
-  readonly disableRateLimit: boolean;
-  readonly trustedProxies: readonly string[];
-  readonly allowAnyHost: boolean;
-  readonly allowedHosts: readonly string[];
-  readonly cookieSecure: boolean;
-  readonly enableHsts: boolean;
-  readonly proxyAuthHeader: string | undefined;
-  readonly proxyAuthDefaultRole: Role | undefined;
-  readonly proxyAuthTrustedIps: readonly string[];
-  readonly googleClientId: string | undefined;
-  readonly googleKeysUrl: string;
-  readonly googleIssuers: readonly string[];
-  readonly coordinatorAgent: string;
-  readonly tenantHomeRoot: string;
-  readonly tenantWorkspaceDirname: string;
-  readonly defaultOwnerGateway: string;
-  readonly subscribedProviders: readonly string[];
-  readonly timeZone: string;
-  readonly maxAgents: number;
-  readonly maxAgentKeys: number;
-  readonly maxConnections: number;
-  readonly maxRecurringTasks: number;
-  readonly runnerUrl: string | undefined;
-  readonly githubSyncIntervalMs: number;
-  readonly webhookAllowedNetworks: readonly string[];
-  readonly webhookMaxAttempts: number;
-  readonly workloadQueueDepthNormal: number;
-  readonly workloadQueueDepthThrottle: number;
-  readonly workloadQueueDepthShed: number;
-  readonly workloadBusyRatioThrottle: number;
-  readonly workloadBusyRatioShed: number;
-  readonly workloadErrorRateThrottle: number;
-  readonly workloadErrorRateShed: number;
-  readonly workloadRecentWindowSeconds: number;
-}
 
 export interface HealthReport {
   readonly ok: boolean;
@@ -146,6 +107,8 @@ export interface Services extends SharedQueries {
   readonly incidents: Incidents;
   readonly isolation: Isolations;
   readonly verifyGoogleToken: VerifyGoogleToken;
+  /** The folder that the build wrote the console to. */
+  readonly consoleFolder: URL;
 }
 
 /** What keeps a limit per workspace. @param count how many a workspace has, according to the read model */

@@ -159,7 +159,7 @@ function outcomeText(
     : `The gateway did not take the message; it is in the inbox of ${to}.`;
 }
 
-/** Conversations in which the sender is told what became of a forwarded message. */
+/** Conversations in which the sender gets the outcome of a forwarded message. */
 const reports = (key: string, forward: Forward): boolean =>
   forward.attempted && (key.startsWith('coord:') || (key.startsWith('agent_') && !forward.delivered));
 

@@ -1,7 +1,7 @@
 /**
  * Unique names under concurrent writers of several processes.
  *
- * A name is a stream of its own; whoever appends its claim to it first has the name. The owner's stream changes after
+ * A name is a stream of its own; the first to append its claim has the name. The owner's stream changes after
  * that, in an append of its own, because no append spans two streams. A claim is void when its owner does not hold the
  * name: at once if the owner never can (because it was deleted), and after `ABANDONED_AFTER_MS` if the process may have
  * died between the two appends. Before such a claim is taken over, `nameClaimVoided` is appended to the old owner's
@@ -48,7 +48,7 @@ export interface NameKind<OwnerState> {
   holds(state: OwnerState, name: string, scope: NameScope): 'yes' | 'never' | 'not yet';
   /** The 409 message. @param shown the name as the caller wrote it */
   taken(shown: string): string;
-  /** @throws AppError 400 for a name that nobody may take */
+  /** @throws AppError 400 for a reserved name */
   refuse?(shown: string): void;
   /** Where owners are of several kinds: the kind that the owner of this stream belongs to. Default: this one. */
   // biome-ignore lint/suspicious/noExplicitAny: the state of another kind of record; only its own kind reads it.
@@ -117,7 +117,7 @@ export async function claimName<OwnerState>(
   }
 }
 
-/** Stream of whoever has claimed a name, whether or not it holds it yet; undefined when nobody has. */
+/** Stream of the claimant of a name, whether or not it holds it yet; undefined if the name is free. */
 export async function claimantOf(
   commands: Pick<Commands, 'load'>,
   kind: Pick<NameKind<unknown>, 'kind'>,
@@ -198,7 +198,7 @@ async function vacated<OwnerState>(
 }
 
 /**
- * Frees a name that the owner of stream `owner` no longer has. A name that now belongs to somebody else stays theirs.
+ * Frees a name that the owner of stream `owner` no longer has. A name that now has another owner stays with that owner.
  */
 export async function releaseName(
   commands: Commands,

@@ -84,7 +84,7 @@ export function createCommands(parts: {
   store: EventStore;
   counters: Counters;
   snapshots?: Snapshots;
-  /** Default: nobody has a name that is not claimed. */
+  /** Default: a name that is not claimed is free. */
   names?: NameDirectory;
   /** By default there may be. */
   hasOlderNames?: boolean;
@@ -255,7 +255,7 @@ function readable(
   { origin }: CommandContext,
   at: { readonly stream: string; readonly first: number; readonly position: number },
 ): DomainEvent[] {
-  // Every property by its name, so that all events have one hidden class: see docs/benchmarks.md on object spread.
+  // Every property by its name, so that all events have one hidden class: see "hidden class" in docs/benchmarks.md.
   return prepared.map(({ id, type, meta }, index) => ({
     id,
     type,

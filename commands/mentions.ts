@@ -35,7 +35,7 @@ export function readingsOf(token: string): string[] {
   return readings;
 }
 
-/** @throws AppError 400 that names the tokens nobody answers to */
+/** @throws AppError 400 that names the unknown handles */
 export function resolveMentions(tokens: readonly string[], targets: readonly MentionTarget[]): Mentioned {
   const byHandle = new Map(targets.map((target) => [target.handle, target]));
   const found = new Map<string, { readonly token: string; readonly target: MentionTarget }>();
@@ -62,7 +62,7 @@ const unknownMentions = (missing: readonly string[]) =>
     { body: { missing_mentions: missing } },
   );
 
-/** Who is mentioned in a text. @throws AppError 400 when a mention means nobody, or there are too many */
+/** Who is mentioned in a text. @throws AppError 400 if a mention is unknown, or there are too many */
 export async function mentionedIn(targets: MentionTargets, workspace: number, text: string): Promise<Mentioned> {
   const tokens = mentionsIn(text);
   if (tokens.length === 0) return { tokens: [], recipients: [], agents: [] };

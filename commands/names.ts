@@ -21,7 +21,7 @@ export const nameTaken = (name: string): string =>
 /** What both kinds of owners have in common. */
 const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'earlier'> = {
   kind: SHARED_NAME,
-  of: (owner) => (owner.startsWith(USER) ? userNames() : agentNames()),
+  of: (owner) => (owner.startsWith(USER) ? userNames : agentNames),
   taken: nameTaken,
   async earlier(commands, scope, key, shown) {
     if (!commands.hasOlderNames) return undefined;
@@ -38,8 +38,7 @@ const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'earlier'> = {
 
 const isKeyOf = (name: string, key: string): boolean => nameKeys(name).includes(key);
 
-// Functions, because the modules of users and this one import each other.
-const agentNames = (): NameKind<AgentState> => ({
+const agentNames: NameKind<AgentState> = {
   ...shared,
   owner: agentDecider,
   holds({ registered, deleted, name, givenUpNames }, key) {
@@ -48,9 +47,9 @@ const agentNames = (): NameKind<AgentState> => ({
     // A stream whose first claim was voided can never become an agent (`decideRegister`).
     return Object.keys(givenUpNames).length > 0 ? 'never' : 'not yet';
   },
-});
+};
 
-const userNames = (): NameKind<UserState> => ({
+const userNames: NameKind<UserState> = {
   ...shared,
   owner: userDecider,
   holds({ exists, deleted, voided, username, workspace }, key, scope) {
@@ -60,7 +59,7 @@ const userNames = (): NameKind<UserState> => ({
     // In another workspace: an admin may be about to put the user here.
     return scope === 'all' || scope === workspace ? 'yes' : 'not yet';
   },
-});
+};
 
 const claimsOf = <State>(kind: NameKind<State>, scope: NameScope, name: string): Claim<State>[] =>
   nameKeys(name).map((key) => ({ kind, scope, name: key, shown: name }));
@@ -70,8 +69,8 @@ export const agentNameClaims = (
   workspace: number,
   name: string,
   refuse: (name: string) => void,
-): readonly Claim<AgentState>[] => claimsOf({ ...agentNames(), refuse }, workspace, name);
+): readonly Claim<AgentState>[] => claimsOf({ ...agentNames, refuse }, workspace, name);
 
 /** What a user with this name claims in a place: a workspace, or among all users. */
 export const userNameClaims = (scope: number | 'all', username: string): readonly Claim<UserState>[] =>
-  claimsOf(userNames(), scope, username);
+  claimsOf(userNames, scope, username);

@@ -113,7 +113,7 @@ export const replayables: readonly Replayable[] = [
     decider: workflows.workflowDecider,
     prefix: 'workflow-',
     again: (on) => [
-      on(workflowUpdated, (state, { data: { workflowId: _, ...changes } }) => workflows.decideChange(state, changes)),
+      on(workflowUpdated, (state, { data: { workflow_id: _, ...changes } }) => workflows.decideChange(state, changes)),
       on(workflowUsed, (state) => workflows.decideChange(state, {})),
       on(workflowDeleted, (state) => workflows.decideDelete(state)),
     ],

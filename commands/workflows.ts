@@ -25,7 +25,10 @@ export const workflowDecider = defineDecider<WorkflowState>({
   kind: 'workflow template',
   initial: { id: 0 },
   snapshotVersion: 1,
-  folds: [on(workflowCreated, (_state, { data }) => ({ id: data.workflowId })), on(workflowDeleted, () => ({ id: 0 }))],
+  folds: [
+    on(workflowCreated, (_state, { data }) => ({ id: data.workflow_id })),
+    on(workflowDeleted, () => ({ id: 0 })),
+  ],
 });
 
 /** @throws AppError 404 */
@@ -42,18 +45,18 @@ function existing(state: WorkflowState): WorkflowState {
 export function decideChange(state: WorkflowState, changes: Partial<WorkflowFields>): EventDraft[] {
   const { id } = existing(state);
   const set = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (set.length === 0) return [workflowUsed.draft({ workflowId: id })];
-  return [workflowUpdated.draft({ workflowId: id, ...Object.fromEntries(set) })];
+  if (set.length === 0) return [workflowUsed.draft({ workflow_id: id })];
+  return [workflowUpdated.draft({ workflow_id: id, ...Object.fromEntries(set) })];
 }
 
 /** @throws AppError 404 */
 export function decideDelete(state: WorkflowState): EventDraft[] {
-  return [workflowDeleted.draft({ workflowId: existing(state).id })];
+  return [workflowDeleted.draft({ workflow_id: existing(state).id })];
 }
 
 /** @throws AppError 422 when the prompt tries to take an agent over */
 function screened<F extends Partial<WorkflowFields>>(fields: F): F {
-  if (fields.taskPrompt !== undefined) refuseInjection('The prompt', fields.taskPrompt);
+  if (fields.task_prompt !== undefined) refuseInjection('The prompt', fields.task_prompt);
   return fields;
 }
 
@@ -66,7 +69,7 @@ export async function createWorkflow(
   screened(fields);
   const { workspace } = context.origin;
   const workflowId = await reserveId(commands, context, 'workflow', (id) => workflowStream(workspace, id));
-  const decide = () => [workflowCreated.draft({ workflowId, ...fields })];
+  const decide = () => [workflowCreated.draft({ workflow_id: workflowId, ...fields })];
   const stream = workflowStream(workspace, workflowId);
   return {
     id: workflowId,

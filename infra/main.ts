@@ -59,7 +59,7 @@ import { sharedQueries } from './read-models/shared-queries.ts';
 import { createReadiness } from './readiness.ts';
 import { createLimitStores } from './redis/limits.ts';
 import { createBackups } from './tools/backup.ts';
-import { VERSION } from './version.ts';
+import { CODE, VERSION } from './version.ts';
 
 export interface Service {
   /** `http://host:port`; undefined for roles without an API. */
@@ -210,6 +210,7 @@ export async function startService(
         people: peopleDirectory(() => reads),
         personRecords: core.personRecords,
         verifyGoogleToken: createGoogleVerifier(config),
+        consoleFolder: new URL('console/', CODE),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },
           credentials: createCredentialCheck({ reads, credentials, freshness }),

@@ -87,7 +87,7 @@ async function ask(options: RunnerOptions, sent: Sent, signal: AbortSignal): Pro
     if (signal.aborted) throw signal.reason;
     const cause = { cause: error };
     if (late.aborted) {
-      throw new RunnerError(`The agent runner did not answer within ${options.runnerTimeoutMs} ms.`, true, cause);
+      throw new RunnerError(`The agent runner did not respond within ${options.runnerTimeoutMs} ms.`, true, cause);
     }
     throw new RunnerError(`The agent runner could not be reached (${codeOf(error)}).`, true, cause);
   }
@@ -135,19 +135,19 @@ const headersOf = ({ runnerToken }: RunnerOptions, key: string) => ({
 function answerOf(status: number, text: string): Answered {
   if (status >= 300 && status < 400) {
     throw new RunnerError(
-      `The agent runner answered with a redirect (${status}), which is not followed; set RUNNER_URL to where it leads.`,
+      `The agent runner responded with a redirect (${status}), which is not followed; set RUNNER_URL to where it leads.`,
       true,
     );
   }
   if (status >= 400) {
     const said = text === '' ? '' : `: ${storable(text, QUOTED)}`;
-    throw new RunnerError(`The agent runner answered ${status}${said}`, !REFUSALS.includes(status));
+    throw new RunnerError(`The agent runner responded with status ${status}${said}`, !REFUSALS.includes(status));
   }
   if (status === 202 && text.trim() === '') return { status: 'accepted' };
   const answer = ANSWER.safeParse(parsed(text));
   if (!answer.success) {
     throw new RunnerError(
-      `The agent runner answered ${status} without a status accepted, completed or failed: ${storable(text, QUOTED)}`,
+      `The agent runner responded with status ${status} without a status accepted, completed or failed: ${storable(text, QUOTED)}`,
       true,
     );
   }

@@ -29,17 +29,11 @@ export const workflowsProjection = defineProjection({
   version: 1,
   tables: [workflowsTable],
   handlers: [
-    on(workflowCreated, ({ data, meta }) => [
+    on(workflowCreated, ({ data: { workflow_id: id, ...fields }, meta }) => [
       insert(workflowsTable, {
         workspace_id: meta.workspace,
-        id: data.workflowId,
-        name: data.name,
-        description: data.description,
-        model: data.model,
-        task_prompt: data.taskPrompt,
-        timeout_seconds: data.timeoutSeconds,
-        agent_role: data.agentRole,
-        tags: data.tags,
+        id,
+        ...fields,
         created_by: meta.actor.name,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
@@ -47,21 +41,15 @@ export const workflowsProjection = defineProjection({
         use_count: 0,
       }),
     ]),
-    on(workflowUpdated, ({ data, meta }) => [
-      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflowId }, (row) => ({
+    on(workflowUpdated, ({ data: { workflow_id: id, ...changes }, meta }) => [
+      update(workflowsTable, { workspace_id: meta.workspace, id }, (row) => ({
         ...row,
-        name: data.name ?? row.name,
-        description: data.description === undefined ? row.description : data.description,
-        model: data.model ?? row.model,
-        task_prompt: data.taskPrompt ?? row.task_prompt,
-        timeout_seconds: data.timeoutSeconds ?? row.timeout_seconds,
-        agent_role: data.agentRole === undefined ? row.agent_role : data.agentRole,
-        tags: data.tags ?? row.tags,
+        ...changes,
         updated_at: seconds(meta.at),
       })),
     ]),
     on(workflowUsed, ({ data, meta }) => [
-      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflowId }, (row) => ({
+      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflow_id }, (row) => ({
         ...row,
         use_count: row.use_count + 1,
         last_used_at: seconds(meta.at),
@@ -69,7 +57,7 @@ export const workflowsProjection = defineProjection({
       })),
     ]),
     on(workflowDeleted, ({ data, meta }) => [
-      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflowId }, () => undefined),
+      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflow_id }, () => undefined),
     ]),
   ],
 });

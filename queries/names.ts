@@ -49,7 +49,8 @@ const RECENT_MS = 1_000;
 
 /**
  * @param freshness undefined: every name is looked up anew
- * @param waits false: names are shown as the read model has them, for responses of writes
+ * @param waits false: names are shown as the read model has them, for responses of writes; as usernames if it cannot be
+ *   read
  */
 export function createDisplayNames({
   reads,
@@ -79,35 +80,38 @@ export function createDisplayNames({
     stamp = now;
   }
 
+  const lookedUp: DisplayNames['of'] = async (workspace, names) => {
+    await refresh();
+    const own = kept.of(workspace);
+    const found = new Map<string, Shown | undefined>();
+    const missing: string[] = [];
+    for (const name of new Set(names)) {
+      const known = own.get(name);
+      if (!known) missing.push(name);
+      else if (known.display !== null) found.set(name, known);
+    }
+    if (missing.length > 0) {
+      const before = stamp;
+      const rows = await tables(shownFrom, usersProjection)
+        .selectFrom('users')
+        .where('workspace_id', '=', workspace)
+        .where(sql<boolean>`username = ANY(${missing})`)
+        .select(['username', 'display_name', 'created_at'])
+        .execute();
+      for (const { username, display_name, created_at } of rows)
+        found.set(username, { display: display_name ?? username, since: created_at });
+      if (before === stamp && freshness)
+        for (const name of missing) own.set(name, found.get(name) ?? { display: null });
+    }
+    return (name, at) => {
+      const one = found.get(name);
+      return one && one.since <= at ? one.display : name;
+    };
+  };
+
   return {
-    async of(workspace, names) {
-      await refresh();
-      const own = kept.of(workspace);
-      const found = new Map<string, Shown | undefined>();
-      const missing: string[] = [];
-      for (const name of new Set(names)) {
-        const known = own.get(name);
-        if (!known) missing.push(name);
-        else if (known.display !== null) found.set(name, known);
-      }
-      if (missing.length > 0) {
-        const before = stamp;
-        const rows = await tables(shownFrom, usersProjection)
-          .selectFrom('users')
-          .where('workspace_id', '=', workspace)
-          .where(sql<boolean>`username = ANY(${missing})`)
-          .select(['username', 'display_name', 'created_at'])
-          .execute();
-        for (const { username, display_name, created_at } of rows)
-          found.set(username, { display: display_name ?? username, since: created_at });
-        if (before === stamp && freshness)
-          for (const name of missing) own.set(name, found.get(name) ?? { display: null });
-      }
-      return (name, at) => {
-        const one = found.get(name);
-        return one && one.since <= at ? one.display : name;
-      };
-    },
+    // A write is stored by then: its response does not fail because names cannot be looked up.
+    of: (...asked) => (waits ? lookedUp(...asked) : lookedUp(...asked).catch(() => (name) => name)),
     async usernameOf(workspace, shown) {
       const users = tableOf(reads, usersProjection, 'users');
       const agents = tableOf(reads, agentsProjection, 'agents');

@@ -85,6 +85,8 @@ const KEPT_CHARACTERS = 16_000_000;
 const PAGE = 50;
 /** Rows of one record in one table: the last to change. */
 const MOST = 1_000;
+/** Events of a stream that is read from its beginning because the read model cannot be read. */
+const MOST_EVENTS = 5_000;
 
 /** One per process: it keeps the rows of records that were written lately. */
 export function createRecords({ reads, store }: { readonly reads: Reads; readonly store: EventStore }): Records {
@@ -111,14 +113,25 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
     }
   }
 
-  /** The rows that the read model has, and the events of the stream since that it does not show. */
-  async function base<R extends readonly (AnyStoredRow | undefined)[]>(
+  /**
+   * The rows that the read model has, and the events of the stream since that it does not show. What is stored is
+   * answered although the read model cannot be read: then these are no rows, and all events of the stream.
+   *
+   * @throws the error of the read model, if the stream alone does not give the rows
+   */
+  async function base(
     { stream, events, position }: Executed,
-    read: (there: Reads) => Promise<R>,
-  ): Promise<{ readonly stored: R; readonly since: DomainEvent[] }> {
+    read: (there: Reads) => Promise<readonly (AnyStoredRow | undefined)[]>,
+    mixed = false,
+  ): Promise<{ readonly stored: readonly (AnyStoredRow | undefined)[]; readonly since: DomainEvent[] }> {
     // What is there; the rest is in the stream.
     const there = reads.at({});
-    const stored = await read(there);
+    const last = events.at(-1)?.revision ?? Number.POSITIVE_INFINITY;
+    const suffices = (!mixed || events[0]?.revision === 0) && last < MOST_EVENTS;
+    const stored = await read(there).catch((error) => {
+      if (!suffices) throw error;
+    });
+    if (!stored) return { stored: [], since: await eventsBetween(stream, 0, position) };
     const reached = there.position ?? 0;
     const isBefore = reached <= position - Math.max(events.length, 1);
     // Without a row it is not there yet, or was deleted since: the stream knows how it was.
@@ -146,7 +159,7 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
         // These are all events of the stream.
         rows.apply(projection, inOrder(events, position));
       } else {
-        const { stored, since } = await base(executed, (there) => storedRows(there, projection, wanted, key));
+        const { stored, since } = await base(executed, (there) => storedRows(there, projection, wanted, key), mixed);
         for (const [at, row] of stored.entries()) copy(row, at);
         rows.apply(projection, since);
       }
@@ -158,7 +171,7 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
     async all(projection, table, values, executed) {
       const { stored, since } = await base(executed, (there) => storedList(there, projection, table, values));
       const rows = new MemoryTables();
-      for (const row of stored) rows.set(table as Table, keyText(table, row), row);
+      for (const row of stored) if (row) rows.set(table as Table, keyText(table, row), row);
       rows.apply(projection, since);
       const isOne = (row: AnyStoredRow) => Object.entries(values).every(([column, value]) => row[column] === value);
       return rows.rows(table).filter(isOne) as never;

@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 import { MINUTE } from './time.ts';
 
 const FIELDS = 5;
-/** Characters; no schedule that anybody writes by hand needs more. */
+/** Characters; no schedule written by hand needs more. */
 const MAX_CRON = 200;
 
 /** What is wrong with a schedule; undefined: nothing. */

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto';
 import './messages.ts';
 import { AppError } from './errors.ts';
 import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
+import { formerPath } from './events/field-names.ts';
 import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
 import { holdsSealedSecrets, isSealed, type Sealed, seal, sealSecrets, unseal, unsealSecrets } from './events/seal.ts';
 import { type Upcasters, upcast, upcasters } from './events/upcasters.ts';
@@ -135,7 +136,7 @@ async function changeAt(
   return next === value ? data : { ...data, [head]: next };
 }
 
-/** The same for values that are opened, which needs nobody's time. */
+/** The same for values that are already open, which takes no time. */
 export function changedAt(
   data: Readonly<Record<string, unknown>>,
   [head = '', ...rest]: readonly string[],
@@ -174,24 +175,33 @@ function readable(event: LoggedEvent, catalogue: ReadonlyMap<string, EventDefini
 /** Where an event of an older version may have display names, which may be sealed (`copy-log`). */
 export const formerNamesOf = (
   { data, meta }: Pick<LoggedEvent, 'data' | 'meta'>,
-  { version, formerNames }: EventDefinition,
+  { formerNames }: EventDefinition,
 ): readonly string[] =>
-  formerNames && typeof meta.version === 'number' && meta.version < version ? formerNames.fields(data) : [];
+  formerNames && typeof meta.version === 'number' && meta.version < formerNames.before ? formerNames.fields(data) : [];
+
+/** The fields of an event that are sealed, and those with sealed secrets in them, as its version names them. */
+function sealedIn(
+  { type, meta }: Pick<LoggedEvent, 'type' | 'meta'>,
+  { personal, secrets }: Pick<EventDefinition, 'personal' | 'secrets'>,
+): { readonly fields: readonly string[]; readonly secrets: readonly string[] } {
+  const named = (path: string) => formerPath(type, meta.version, path);
+  return { fields: personal?.fields.map(named) ?? [], secrets: secrets?.fields.map(named) ?? [] };
+}
 
 /** Stands for a name whose person was erased. */
 export const ERASED_NAME = '[erased]';
 
 /** The persons with whose keys an event is sealed. */
-function personsIn(event: Pick<LoggedEvent, 'data' | 'meta'>, definition: EventDefinition): string[] {
+function personsIn(event: Pick<LoggedEvent, 'type' | 'data' | 'meta'>, definition: EventDefinition): string[] {
   const { data, meta } = event;
-  const { personal, secrets } = definition;
+  const { fields, secrets } = sealedIn(event, definition);
   const persons: string[] = [];
   if (isSealed(meta.ip)) persons.push(meta.ip.person);
-  for (const field of personal?.fields ?? []) {
+  for (const field of fields) {
     const value = data[field];
     if (isSealed(value)) persons.push(value.person);
   }
-  for (const path of secrets?.fields ?? []) {
+  for (const path of secrets) {
     changedAt(data, path.split('.'), (value) => {
       if (holdsSealedSecrets(value)) persons.push(value.person);
       return value;
@@ -206,7 +216,7 @@ function personsIn(event: Pick<LoggedEvent, 'data' | 'meta'>, definition: EventD
   return persons;
 }
 
-/** Where metadata keeps its address until somebody asks for it. */
+/** Where metadata keeps its sealed address until it is read. */
 const SEALED_IP = Symbol('sealed ip');
 
 interface SealedIp {
@@ -256,13 +266,14 @@ function openedWith(
     const meta = isSealed(ip)
       ? withSealedIp(parseMetadata({ ...event.meta, ip: null }), { event, sealed: ip, key: keyOf(ip.person) })
       : parseMetadata(event.meta);
+    const { fields, secrets } = sealedIn(event, definition);
     let open = event.data;
     // Only these fields are unsealed, because data sent by a client may look like a sealed value. For fields with secrets, `unsealSecrets` tells them apart.
-    for (const field of definition.personal?.fields ?? []) {
+    for (const field of fields) {
       const value = open[field];
       if (isSealed(value)) open = { ...open, [field]: unseal(keyOf(value.person), `${id}/${field}`, value) };
     }
-    for (const path of definition.secrets?.fields ?? []) {
+    for (const path of secrets) {
       open = changedAt(open, path.split('.'), (value) =>
         holdsSealedSecrets(value) ? unsealSecrets(keyOf(value.person), `${id}/${path}`, value) : value,
       );
@@ -272,8 +283,7 @@ function openedWith(
         isSealed(value) ? (unseal(keyOf(value.person), `${id}/${path}`, value) ?? ERASED_NAME) : value,
       );
     }
-    const version = event.meta.version as number;
-    const data = parseData(definition, upcast(type, open, meta, version, definition.version, steps));
+    const data = parseData(definition, upcast(definition, open, meta, event.meta.version as number, steps));
     return { id, type, data, meta, stream, revision, position };
   } catch (error) {
     throw unreadable(event, error);
@@ -335,7 +345,7 @@ export function createEventStore(parts: {
     return event;
   }
 
-  /** Whether it was sealed with a key that was thrown away: then nobody may read it here either. */
+  /** Whether it was sealed with a key that was thrown away: then it is not readable here either. */
   const isOfErased = (event: NewEvent, definition: EventDefinition): boolean =>
     personsIn(event, definition).some((person) => keys.find(person) === undefined);
 
@@ -427,8 +437,8 @@ export function createEventStore(parts: {
         return open;
       };
       try {
-        const personal = catalogue.get(event.type)?.personal?.fields ?? [];
-        return { data: await readable(event.data, personal), meta: await readable(event.meta, ['ip']) };
+        const { fields } = sealedIn(event, catalogue.get(event.type) ?? {});
+        return { data: await readable(event.data, fields), meta: await readable(event.meta, ['ip']) };
       } catch (error) {
         throw unreadable(event, error);
       }

@@ -1,5 +1,5 @@
 /**
- * Marks, at its start, a statement that PGlite prepares when it comes again (`infra/database/statements.ts`). Planning is
+ * Marks, at its start, a statement that PGlite prepares when it is repeated (`infra/database/statements.ts`). Planning is
  * a large part of the cost of statements that run with every write, and of lists that clients ask for again after every
  * write. Use it only where the plan does not depend on how full the tables are, or may follow their statistics: PGlite
  * plans anew once a table has been analysed, which happens when a tenth of it has changed. On a server, where that can

@@ -46,7 +46,7 @@ export function firstFrom(unit: Unit, at: number): number {
     : Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
 }
 
-/** What a window is made of: whole buckets, and what lies beside them. Beginnings belong to a span, ends do not. */
+/** The parts of a window: whole buckets, and the rest at its edges. Beginnings belong to a span, ends do not. */
 export interface Spans {
   /** Of the longest units that fit, so that few buckets are read. */
   readonly buckets: readonly { readonly unit: Unit; readonly from: number; readonly until: number }[];

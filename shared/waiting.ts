@@ -37,7 +37,7 @@ export async function settledWithin(ms: number, work: Promise<unknown>): Promise
 
 /** @throws Error that names `what` when it takes longer than `ms` */
 export async function within<T>(ms: number, work: Promise<T>, what: string): Promise<T> {
-  if (!(await settledWithin(ms, work))) throw new Error(`${what} did not answer within ${ms} ms`);
+  if (!(await settledWithin(ms, work))) throw new Error(`${what} did not respond within ${ms} ms`);
   return work;
 }
 

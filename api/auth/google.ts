@@ -10,7 +10,7 @@ import type { GoogleProfile } from '../../commands/auth/google.ts';
 import { lineOfText } from '../../shared/contract/common.ts';
 import { AppError, invalid } from '../../shared/errors.ts';
 import { cleanDisplayName, textFault } from '../../shared/names.ts';
-import type { Services } from '../services.ts';
+import type { ApiSettings } from '../settings.ts';
 
 const FETCH_TIMEOUT_MS = 5_000;
 /** The keys are fetched at most this often, however many unknown key ids arrive. */
@@ -18,7 +18,7 @@ const COOL_DOWN_MS = 30_000;
 const MAX_AGE_MS = 3_600_000;
 const CLOCK_TOLERANCE_S = 10;
 
-type Settings = Pick<Services['settings'], 'googleClientId' | 'googleKeysUrl' | 'googleIssuers'>;
+type Settings = Pick<ApiSettings, 'googleClientId' | 'googleKeysUrl' | 'googleIssuers'>;
 
 /** The claims we use. Some tokens carry `email_verified` as a string. */
 const claims = z.object({

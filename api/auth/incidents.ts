@@ -5,7 +5,8 @@
  * the count is written when the window ends. Memory and events in flight are bounded: a flood costs counts, not the
  * service.
  */
-import type { CommandContext } from '../../commands/handler.ts';
+import type { Logger } from 'pino';
+import type { CommandContext, Commands } from '../../commands/handler.ts';
 import {
   accessDenied,
   agentAccessDenied,
@@ -22,7 +23,6 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';
 import { networkOf } from '../http/limits.ts';
-import type { Services } from '../services.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -30,7 +30,12 @@ const SWEEP_MS = 5_000;
 const MAX_WINDOWS = 5_000;
 const MAX_IN_FLIGHT = 100;
 
-type Parts = Pick<Services, 'commands' | 'log' | 'now'>;
+interface Parts {
+  readonly commands: Commands;
+  readonly log: Logger;
+  /** Unix ms. */
+  readonly now: () => number;
+}
 
 /** One method for each kind of incident. They return at once and never throw. */
 export interface Incidents {

@@ -6,9 +6,9 @@
 import { findLiveKeys } from '../../queries/agents/keys.ts';
 import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUsers, findUsersByName, type UserRow } from '../../queries/auth/users.ts';
-import type { KeyRecord } from '../../shared/ports/credentials.ts';
+import type { Reads } from '../../queries/reads.ts';
+import type { Credentials, KeyRecord } from '../../shared/ports/credentials.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
-import type { Services } from '../services.ts';
 import {
   type HeldCredential,
   type Known,
@@ -41,12 +41,14 @@ export interface CredentialCheck {
   lookUp(held: readonly HeldCredential[]): Promise<readonly (Known | undefined)[]>;
 }
 
-export function createCredentialCheck(
-  services: Pick<Services, 'reads' | 'credentials' | 'freshness'>,
-): CredentialCheck {
-  const { credentials, freshness } = services;
+export function createCredentialCheck(parts: {
+  readonly reads: Reads;
+  readonly credentials: Credentials;
+  readonly freshness: Freshness;
+}): CredentialCheck {
+  const { credentials, freshness } = parts;
   // The caller has taken a stamp before this look-up, and thereby waited for the read models of the credentials.
-  const reads = services.reads.at({});
+  const reads = parts.reads.at({});
 
   async function sessions(hashes: readonly string[]): Promise<ReadonlyMap<string, Known | undefined>> {
     if (hashes.length === 0) return new Map();

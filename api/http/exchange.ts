@@ -7,7 +7,7 @@ import type { Origin } from '../../shared/events/metadata.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ANONYMOUS, actorOf, type Identity } from '../../shared/identity.ts';
 import type { HeldCredential } from '../auth/known.ts';
-import type { ApiSettings } from '../services.ts';
+import type { ApiSettings } from '../settings.ts';
 
 export interface Exchange {
   readonly req: IncomingMessage;
@@ -59,7 +59,7 @@ const peerOf = (req: IncomingMessage) => plain(req.socket.remoteAddress ?? 'unkn
 
 /**
  * The caller's address. Headers are trusted only on connections from a trusted proxy. Then it is the right-most address
- * in X-Forwarded-For that is not a trusted proxy, else X-Real-IP. Otherwise anybody could choose the address that rate
+ * in X-Forwarded-For that is not a trusted proxy, else X-Real-IP. Otherwise any caller could choose the address that rate
  * limits and the audit trail see.
  */
 export function clientIp(req: IncomingMessage, trustedProxies: readonly string[]): string {

@@ -39,7 +39,7 @@ export function hostsOf({ req: { headers }, trusted }: Asked): string[] {
 function matches(host: string, pattern: string): boolean {
   const wanted = pattern.toLowerCase();
   if (wanted.startsWith('*.')) return host.endsWith(wanted.slice(1)) && host.length > wanted.length - 1;
-  // A prefix of digits is one of addresses: anybody can register 100.example.com.
+  // A prefix of digits matches addresses only: anyone can register 100.example.com.
   if (/^[\d.]+\*$/.test(wanted)) return isIPv4(host) && host.startsWith(wanted.slice(0, -1));
   if (wanted.endsWith('.*')) return host.startsWith(wanted.slice(0, -1));
   return host === bareHost(wanted);

@@ -106,7 +106,7 @@ export async function runOnce(
   }
 }
 
-/** A request's hash, and what earlier versions made of it. Their records expire a day after the upgrade. */
+/** A request's hash, and the hashes of earlier versions. Their records expire a day after the upgrade. */
 type Hashes = readonly [current: Buffer, ...former: Buffer[]];
 
 /** Derives a request's hash and encryption key from the caller's key and the deployment's secret. */

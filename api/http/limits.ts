@@ -2,16 +2,26 @@
  * Rate limits: fixed windows per class and key, using express-rate-limit. The contract sets the limits and keys.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ipKeyGenerator, type Options, rateLimit } from 'express-rate-limit';
+import { ipKeyGenerator, type Options, rateLimit, type Store } from 'express-rate-limit';
 import { agentSpokenFor } from '../../commands/agents/names.ts';
+import type { Commands } from '../../commands/handler.ts';
 import { AppError } from '../../shared/errors.ts';
-import type { Services } from '../services.ts';
+import type { ApiSettings } from '../settings.ts';
 import type { Exchange } from './exchange.ts';
+
+interface Parts {
+  readonly commands: Commands;
+  readonly settings: ApiSettings;
+  /** Unix ms. */
+  readonly now: () => number;
+  /** The store of one limit class, shared between processes where Redis is configured. */
+  readonly limitStore: (name: string, windowMs: number) => Store;
+}
 
 interface ClassSpec {
   /** Requests per minute. */
   readonly limit: number;
-  readonly key: (exchange: Exchange, services: Pick<Services, 'commands'>) => string | Promise<string>;
+  readonly key: (exchange: Exchange, parts: Pick<Parts, 'commands'>) => string | Promise<string>;
   /** Stays on under MC_DISABLE_RATE_LIMIT. */
   readonly critical: boolean;
   /** Checked before the credential. */
@@ -24,12 +34,12 @@ const WINDOW_MS = 60_000;
 const IPV6_NETWORK = 64;
 export const networkOf = (ip: string): string => ipKeyGenerator(ip, IPV6_NETWORK);
 
-/** Counted per workspace, so that nobody uses up another tenant's limit. */
+/** Counted per workspace, so that no caller uses up another tenant's limit. */
 const within = ({ identity }: Exchange, key: string) => (identity ? `${identity.workspace}:${key}` : key);
 const byIp = (exchange: Exchange) => within(exchange, networkOf(exchange.ip));
 
 /** By the agent's id: callers could choose a new name for every request, but each agent has one id. */
-async function byAgent(exchange: Exchange, { commands }: Pick<Services, 'commands'>): Promise<string> {
+async function byAgent(exchange: Exchange, { commands }: Pick<Parts, 'commands'>): Promise<string> {
   const { identity } = exchange;
   const id = identity?.agentId ?? (identity && (await agentSpokenFor(commands, identity)));
   return id === undefined || id === null ? byIp(exchange) : within(exchange, `agent:${id}`);
@@ -84,13 +94,13 @@ export interface KeyGuard {
 }
 
 export function createKeyGuard(
-  services: Pick<Services, 'limitStore' | 'now'>,
+  parts: Pick<Parts, 'limitStore' | 'now'>,
   refused: (exchange: Exchange) => void,
 ): KeyGuard {
-  const store = services.limitStore('wrong-key', WINDOW_MS);
+  const store = parts.limitStore('wrong-key', WINDOW_MS);
   const refuse = (exchange: Exchange, resetTime: Date | undefined) => {
     refused(exchange);
-    throw tooMany('wrong API keys', WRONG_KEYS, resetTime, services.now());
+    throw tooMany('wrong API keys', WRONG_KEYS, resetTime, parts.now());
   };
   return {
     async check(exchange) {
@@ -110,26 +120,26 @@ export interface Limiter {
 }
 
 /** @param refused called on every refusal, for the audit trail */
-export function createLimiter(services: Services, refused: (name: LimitClass, exchange: Exchange) => void): Limiter {
+export function createLimiter(parts: Parts, refused: (name: LimitClass, exchange: Exchange) => void): Limiter {
   type Run = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => Promise<void>;
   const limiters = new Map<LimitClass, Run>();
   for (const [name, spec] of Object.entries(LIMITS) as [LimitClass, ClassSpec][]) {
     const options: Partial<Options> = {
       windowMs: WINDOW_MS,
       limit: spec.limit,
-      store: services.limitStore(name, WINDOW_MS),
+      store: parts.limitStore(name, WINDOW_MS),
       // The stores fall back to memory; should one fail all the same, let the request through.
       passOnStoreError: true,
       legacyHeaders: false,
       standardHeaders: false,
       // The library's checks concern Express's client address; our keys use our own (`clientIp`).
       validate: false,
-      keyGenerator: async (req) => `${name}:${await spec.key(held.get(req) as Exchange, services)}`,
+      keyGenerator: async (req) => `${name}:${await spec.key(held.get(req) as Exchange, parts)}`,
       handler: (req, _res, next) => {
         const exchange = held.get(req) as Exchange;
         const info = (req as unknown as { rateLimit?: { resetTime?: Date } }).rateLimit;
         refused(name, exchange);
-        next(tooMany('requests', spec.limit, info?.resetTime, services.now()));
+        next(tooMany('requests', spec.limit, info?.resetTime, parts.now()));
       },
     };
     limiters.set(name, rateLimit(options) as unknown as Run);
@@ -137,7 +147,7 @@ export function createLimiter(services: Services, refused: (name: LimitClass, ex
   const held = new WeakMap<IncomingMessage, Exchange>();
   return {
     async check(name, exchange) {
-      if (services.settings.disableRateLimit && !LIMITS[name].critical) return;
+      if (parts.settings.disableRateLimit && !LIMITS[name].critical) return;
       held.set(exchange.req, exchange);
       await new Promise<void>((resolve, reject) => {
         const run = limiters.get(name) as Run;

@@ -117,7 +117,7 @@ const send = defineRoute({
   tag: 'Chat',
   summary: 'Send a message',
   description:
-    'A recipient gets a notification. What is sent to the coordinator is for the agent that the setting `chat.coordinator_target_agent` names, else the one whose config has `isDefault`, else the one whose session key ends in `:main`, else the one of that name. An agent of that name has the message in its inbox, which its heartbeats show; a text to an agent, or one with `forward`, is refused if it tries to take its reader over.',
+    'A recipient gets a notification. What is sent to the coordinator is for the agent that the setting `chat.coordinator_target_agent` names, else the one whose config has `isDefault`, else the one whose session key ends in `:main`, else the one of that name. An agent of that name has the message in its inbox, which its heartbeats show; a text to an agent, or one with `forward`, is refused if it tries to take over its reader.',
   access: 'operator',
   body: chatMessageBody,
   refuses: [404, 422],

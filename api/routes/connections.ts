@@ -88,7 +88,7 @@ const disconnect = defineRoute({
   path: '/api/connect',
   tag: 'Connections',
   summary: 'Disconnect a command-line tool',
-  description: 'Its agent goes offline. A connection that has ended already stays as it is.',
+  description: 'Its agent goes offline. A connection that has already ended is not changed.',
   access: 'operator',
   body: disconnectBody,
   agents: ({ body, identity, services }) => agentOfConnection(services.reads, identity.workspace, body.connection_id),

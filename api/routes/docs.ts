@@ -4,17 +4,12 @@
  * The page is Swagger UI from its npm package, plus three small files of our own. Everything comes from this server,
  * and no script is inline, so the page works offline and under the server's Content-Security-Policy.
  */
-import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import { z } from 'zod';
-import type { Exchange } from '../http/exchange.ts';
-import { type Answer, defineRoute, type Route } from '../http/route.ts';
+import { once, prepare, type Served, serve } from '../http/files.ts';
+import { defineRoute, type Route } from '../http/route.ts';
 import { describeApi, UNCHANGED } from '../openapi.ts';
-
-const compress = promisify(gzip);
 
 const INIT_SCRIPT = `\
 // Starts the page. Loaded after swagger-ui-bundle.js.
@@ -121,54 +116,11 @@ const pageOf = (address: (asset: string) => string) => `\
 </html>
 `;
 
-/** A file to serve, kept in memory both plain and compressed. */
-interface Served {
-  readonly type: string;
-  readonly plain: Buffer;
-  readonly packed: Buffer;
-  readonly hash: string;
-}
-
-async function prepare(type: string, content: string | Buffer): Promise<Served> {
-  const plain = Buffer.from(content);
-  const hash = createHash('sha256').update(plain).digest('base64url').slice(0, 16);
-  return { type, plain, packed: await compress(plain), hash };
-}
-
 async function prepareAsset(name: string): Promise<Served> {
   const { type, source } = ASSETS[name] as (typeof ASSETS)[string];
   if ('text' in source) return prepare(type, source.text);
   const file = createRequire(import.meta.url).resolve(`swagger-ui-dist/${source.swaggerFile}`);
   return prepare(type, await readFile(file));
-}
-
-/** Calls `make` at the first use; again only if that failed. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => {
-    made ??= make().catch((error: unknown) => {
-      made = undefined;
-      throw error;
-    });
-    return made;
-  };
-}
-
-/**
- * The answer for this request: compressed if the client accepts that, and without a body if the client already has it.
- */
-function serve({ type, plain, packed, hash }: Served, cacheControl: string, { req }: Exchange): Answer<never> {
-  const takesGzip = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(req.headers['accept-encoding'] ?? ''));
-  const etag = `"${hash}${takesGzip ? '-gzip' : ''}"`;
-  const headers = { 'Cache-Control': cacheControl, ETag: etag, Vary: 'Accept-Encoding' };
-  const known = String(req.headers['if-none-match'] ?? '')
-    .split(',')
-    .map((one) => one.trim().replace(/^W\//, ''));
-  if (known.includes(etag)) return { status: 304, text: { type, content: '' }, headers };
-  return {
-    text: { type, content: takesGzip ? packed : plain },
-    headers: takesGzip ? { ...headers, 'Content-Encoding': 'gzip' } : headers,
-  };
 }
 
 /** @param routes all routes of the API, including these; called at the first request */
@@ -214,16 +166,5 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
         handle: async ({ exchange }) => serve(await asset(), 'public, max-age=86400', exchange),
       }),
     ),
-    defineRoute({
-      ...hidden,
-      path: '/',
-      summary: 'People who open the root in a browser',
-      responses: { 302: { description: 'To the page' } },
-      handle: () => ({
-        status: 302,
-        headers: { Location: '/docs' },
-        text: { type: 'text/plain; charset=utf-8', content: 'The API reference is at /docs\n' },
-      }),
-    }),
   ];
 }

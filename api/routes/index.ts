@@ -30,6 +30,7 @@ import { signInRoutes } from './auth/sign-in.ts';
 import { userRoutes } from './auth/users.ts';
 import { chatRoutes } from './chat.ts';
 import { connectionRoutes } from './connections.ts';
+import { consoleRoutes } from './console.ts';
 import { docsRoutes } from './docs.ts';
 import { githubIssueRoutes } from './github/issues.ts';
 import { githubSyncRoutes } from './github/syncs.ts';
@@ -148,4 +149,5 @@ export const routes: readonly Route[] = [
   ...githubIssueRoutes,
   ...githubSyncRoutes,
   ...docsRoutes(() => routes),
+  ...consoleRoutes,
 ];

@@ -9,7 +9,7 @@ const list = defineCachedRoute({
   tag: 'Mentions',
   summary: 'Who can be mentioned: users by username, then agents by name',
   description:
-    'An agent answers to its name in lower case, and to the same with a hyphen for each blank. A handle that several could have belongs to the first of them.',
+    'The handle of an agent is its name in lower case, or the same with a hyphen for each blank. If several targets share a handle, it belongs to the first of them.',
   access: 'viewer',
   query: mentionsQuery,
   responses: { 200: { description: 'Handles that match', schema: mentionsAnswer } },

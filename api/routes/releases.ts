@@ -10,7 +10,7 @@ export const releaseRoutes: readonly Route[] = [
     tag: 'Releases',
     summary: 'Check whether there is a newer release',
     description:
-      'Asks the feed of `RELEASES_URL`, at most once an hour. When the latest release is not known, the answer is still 200, and `error` says why.',
+      'Queries the feed of `RELEASES_URL`, at most once an hour. If the latest release is unknown, the response is still 200, and `error` gives the reason.',
     access: 'any',
     responses: { 200: { description: 'What is known', schema: releaseCheckAnswer } },
     async handle({ services }) {

@@ -77,7 +77,7 @@ const register = defineRoute({
   path: '/api/claude/sessions',
   tag: 'Sessions',
   summary: 'Register a session, or report where it is',
-  description: 'It counts as active for 15 minutes after each report. What a report does not mention stays as it was.',
+  description: 'It counts as active for 15 minutes after each report. Fields that a report omits stay unchanged.',
   access: 'operator',
   shared: 'claude/sessions',
   body: cliSessionBody,
@@ -127,7 +127,7 @@ const list = defineRoute({
   access: 'viewer',
   shared: 'sessions',
   description:
-    'Those of tools, and for callers of the default tenant those that live at the primary gateway, as it has said within the last 5 seconds. Without an answer within 2 seconds, its sessions are left out. So are those that it last updated longer ago than the setting `retention.gateway_sessions_days` says. Responses about the past have the sessions of tools only.',
+    'Sessions of tools and, for callers of the default tenant, those of the primary gateway, at most 5 seconds old. If the gateway does not respond within 2 seconds, its sessions are left out, as are those that it last updated longer ago than the setting `retention.gateway_sessions_days` allows. Responses about the past have the sessions of tools only.',
   responses: { 200: { description: 'At most 100 sessions', schema: sessionsAnswer } },
   async handle({ identity, services, isOfDeployment }) {
     const now = seconds(services.now());
@@ -158,9 +158,9 @@ const set = defineRoute({
   method: 'post',
   path: '/api/sessions',
   tag: 'Sessions',
-  summary: 'Set the label of a session, or how much it thinks and says',
+  summary: 'Set the label of a session, or its thinking, verbosity and reasoning level',
   description:
-    'The tool of a registered session learns of it from the stream (`session.control`). For other sessions, the primary gateway is asked to do it: 404 when it does not know the session, 500 when it refuses or does not answer within 5 seconds.',
+    'The tool of a registered session is notified on the stream (`session.control`). For other sessions, the primary gateway is called: 404 if it does not know the session, 500 if it refuses or does not respond within 5 seconds.',
   access: 'operator',
   shared: 'sessions',
   limit: 'mutation',
@@ -189,7 +189,7 @@ const remove = defineRoute({
   tag: 'Sessions',
   summary: 'Delete a session from the lists',
   description:
-    'The tool of a registered session learns of it from the stream (`session.control`); a later report registers it again. Other sessions are deleted by the primary gateway: 404 when it does not know the session, 500 when it refuses or does not answer within 5 seconds.',
+    'The tool of a registered session is notified on the stream (`session.control`); a later report registers it again. Other sessions are deleted by the primary gateway: 404 if it does not know the session, 500 if it refuses or does not respond within 5 seconds.',
   access: 'operator',
   shared: 'sessions',
   limit: 'mutation',
@@ -208,9 +208,9 @@ const control = defineRoute({
   method: 'post',
   path: '/api/sessions/{id}/control',
   tag: 'Sessions',
-  summary: 'Ask for a session to pause, go on or end',
+  summary: 'Pause, resume or end a session',
   description:
-    'The tool of a registered session learns of it from the stream (`session.control`); a terminated session is no longer active. For other sessions, the primary gateway is asked to do it: 404 when it does not know the session, 500 when it refuses or does not answer within 5 seconds.',
+    'The tool of a registered session is notified on the stream (`session.control`); a terminated session is no longer active. For other sessions, the primary gateway is called: 404 if it does not know the session, 500 if it refuses or does not respond within 5 seconds.',
   access: 'operator',
   shared: 'sessions',
   limit: 'mutation',
@@ -231,7 +231,7 @@ const prefs = defineCachedRoute({
   method: 'get',
   path: '/api/chat/session-prefs',
   tag: 'Chat',
-  summary: 'Names and colors under which clients show sessions',
+  summary: 'Display names and colors of sessions',
   access: 'viewer',
   shared: 'session-prefs',
   responses: { 200: { description: 'By session', schema: sessionPrefsAnswer } },
@@ -245,7 +245,7 @@ const setPref = defineRoute({
   method: 'patch',
   path: '/api/chat/session-prefs',
   tag: 'Chat',
-  summary: 'Set the name and color under which clients show a session',
+  summary: 'Set the display name and color of a session',
   access: 'operator',
   shared: 'session-prefs',
   body: sessionPrefBody,

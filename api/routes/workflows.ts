@@ -30,23 +30,14 @@ const create = defineRoute({
   path: '/api/workflows',
   tag: 'Workflows',
   summary: 'Create a workflow template',
-  description: 'Names need not be unique. A prompt that tries to take the agent over is refused.',
+  description: 'Names need not be unique. A prompt that tries to take over the agent is refused.',
   access: 'operator',
   limit: 'mutation',
   body: newWorkflowBody,
   refuses: [422],
   responses: { 201: { description: 'The new template', schema: workflowAnswer } },
   async handle({ body, identity, services, command }) {
-    const { name, description, model, tags, task_prompt, timeout_seconds, agent_role } = body;
-    const { id, executed } = await createWorkflow(services.commands, command, {
-      name,
-      description,
-      model,
-      tags,
-      taskPrompt: task_prompt,
-      timeoutSeconds: timeout_seconds,
-      agentRole: agent_role,
-    });
+    const { id, executed } = await createWorkflow(services.commands, command, body);
     return { status: 201, body: { template: await workflowAfter(services.records, identity.workspace, id, executed) } };
   },
 });
@@ -57,23 +48,15 @@ const change = defineRoute({
   tag: 'Workflows',
   summary: 'Change a workflow template, or report that it was used',
   description:
-    'Fields that are sent are set. With nothing but `id` it is a report: `use_count` goes up by one, and `last_used_at` is now.',
+    'Omitted fields stay unchanged. A body with only `id` reports a use: `use_count` is incremented, and `last_used_at` is set to now.',
   access: 'operator',
   limit: 'mutation',
   body: workflowChangesBody,
   refuses: [404, 422],
   responses: { 200: { description: 'The template as it is now', schema: workflowAnswer } },
   async handle({ body, identity, services, command }) {
-    const { id, name, description, model, tags, task_prompt, timeout_seconds, agent_role } = body;
-    const executed = await changeWorkflow(services.commands, command, id, {
-      name,
-      description,
-      model,
-      tags,
-      taskPrompt: task_prompt,
-      timeoutSeconds: timeout_seconds,
-      agentRole: agent_role,
-    });
+    const { id, ...changes } = body;
+    const executed = await changeWorkflow(services.commands, command, id, changes);
     return { body: { template: await workflowAfter(services.records, identity.workspace, id, executed) } };
   },
 });

@@ -109,7 +109,7 @@ export function framesFor(client: Audience, event: EventFrames): readonly Piece[
 }
 
 export interface Framing {
-  /** Whether this event could give frames to anybody in the workspace. If not, it need not be decoded. */
+  /** Whether this event could give frames to any client in the workspace. If not, it need not be decoded. */
   concerns(logged: LoggedEvent, workspace: number): boolean;
   /** Undefined when the event has no frames. @throws what `StreamSource.decode` throws for an event that cannot be read now */
   frames(logged: LoggedEvent): Promise<EventFrames | undefined>;
@@ -138,7 +138,7 @@ export function createFraming(
         event = await source.decode(logged);
       } catch (error) {
         if (!(error instanceof EventUnreadableError)) throw error;
-        // Read models that need this event report that they are stuck; the stream skips it and goes on.
+        // Read models that need this event report that they are stuck; the stream skips it and continues.
         log.error({ err: error, position: logged.position }, 'skipped an event that cannot be read');
         return undefined;
       }

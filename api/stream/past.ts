@@ -5,17 +5,18 @@
 import { settingValues } from '../../queries/admin/settings.ts';
 import { keyIssued } from '../../queries/agents/keys.ts';
 import { positionBefore } from '../../queries/monitoring/activities.ts';
+import type { Reads } from '../../queries/reads.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { BEGINNING, type Position } from '../../shared/ports/event-log.ts';
 import { DAY, seconds } from '../../shared/time.ts';
-import type { Services } from '../services.ts';
+import type { ApiSettings } from '../settings.ts';
 
 export interface Past {
   /** Nothing up to this position is sent. */
   readonly after: Position;
   /** Nor anything that happened before, Unix ms. */
   readonly notBefore: number;
-  /** What the client is told of both, Unix ms. */
+  /** The limit that the client gets, Unix ms. */
   readonly from: number;
 }
 
@@ -23,7 +24,7 @@ const SETTING = 'retention.stream_days';
 
 /** Undefined: to the beginning of the log. */
 export async function pastOf(
-  { reads, settings, now }: Pick<Services, 'reads' | 'settings' | 'now'>,
+  { reads, settings, now }: { readonly reads: Reads; readonly settings: ApiSettings; readonly now: () => number },
   { role, kind, id, workspace }: Identity,
 ): Promise<Past | undefined> {
   if (role === 'admin') return undefined;

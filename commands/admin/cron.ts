@@ -50,7 +50,7 @@ interface Running {
   readonly run: number;
   /** Since when, Unix ms. */
   readonly at: number;
-  /** Unix seconds; null: somebody asked for it. */
+  /** Unix seconds; null: run on request. */
   readonly dueAt: number | null;
   /** Of the task that it makes. */
   readonly taskId?: number | undefined;
@@ -62,7 +62,7 @@ export interface CronState {
 
 export const CRON_STREAM = 'cron';
 export const MAX_JOBS = 100;
-/** What was due while nobody was there is made up for when it was at most this long ago, seconds. */
+/** Runs missed for lack of a worker are made up for if they were due at most this long ago, seconds. */
 const LOOK_BACK = 15 * MINUTE;
 /** A run that has not ended after this has died with its process, milliseconds. */
 const GONE_MS = 10 * MINUTE * 1_000;
@@ -121,7 +121,7 @@ export function checkJob({ schedule, timeZone }: NewJob): void {
   const problem = cronProblem(schedule);
   if (problem !== undefined) throw invalid(`schedule: ${problem}`);
   if (timeZone !== undefined && !isTimeZone(timeZone))
-    throw invalid(`timezone: must be the name of a time zone, such as Europe/Berlin; ${timeZone} is none`);
+    throw invalid(`timezone: must be the name of a time zone, such as Europe/Berlin; ${timeZone} is not`);
 }
 
 /** @throws AppError 409 when there are too many */
@@ -228,7 +228,7 @@ async function perform(work: CronWork, context: CommandContext, job: CronJob): P
   const { ok, message: said } = await done.then(
     (message): RunResult => ({ ok: true, message }),
     (error: unknown): RunResult => {
-      // What the request cannot help, such as a store that is away, is tried again by whoever looks next.
+      // What the request cannot help, such as a store that is away, is retried by the next process that looks.
       if (running.taskId !== undefined && !(error instanceof AppError && error.status < 500)) throw error;
       return { ok: false, message: messageOf(error) };
     },
@@ -296,7 +296,7 @@ async function claim(
   return { ...job, running: { run, dueAt, taskId, at: started.meta.at } };
 }
 
-/** Runs a job because somebody asks for it. @throws AppError 404, 409 */
+/** Runs a job on request. @throws AppError 404, 409 */
 export async function triggerJob(work: CronWork, context: CommandContext, name: string): Promise<RunResult> {
   const job = await finished(work, context, name);
   const claimed = await claim(work, context, job, (state, taskId) => decideAskedRun(state, name, work.now(), taskId));

@@ -122,7 +122,7 @@ export async function decideApproval(
 ): Promise<Record<string, unknown>> {
   const gateway = await primaryGateway(commands);
   if (!gateway) {
-    throw new AppError(502, 'There is no primary gateway to hand the decision to; add one with POST /api/gateways.', {
+    throw new AppError(502, 'There is no primary gateway to send the decision to; add one with POST /api/gateways.', {
       code: 'GATEWAY_NOT_CONFIGURED',
     });
   }

@@ -247,7 +247,7 @@ export async function gatewaySchema(
   if (!gateway) throw noGateway('schema');
   const answer = await gateways.call(gateway, { method: 'GET', path: '/api/config/schema' }).catch(unreachable);
   if (!gatewayAgreed(answer)) throw new AppError(502, gatewayRefusal(answer));
-  if (!isObject(answer.body)) throw new AppError(502, 'The gateway answered with something that is no JSON object.');
+  if (!isObject(answer.body)) throw new AppError(502, 'The gateway returned something other than a JSON object.');
   return answer.body;
 }
 

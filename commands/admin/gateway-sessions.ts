@@ -92,7 +92,7 @@ export interface GatewaySessions {
   list(version: string): Promise<readonly GatewaySession[]>;
 }
 
-/** @param parts.now milliseconds of a clock that nobody sets back */
+/** @param parts.now milliseconds of a monotonic clock */
 export function createGatewaySessions(parts: {
   readonly commands: Pick<Commands, 'load'>;
   readonly gateways: Pick<Gateways, 'call'>;

@@ -267,10 +267,10 @@ export const gatewayOf = async (commands: Commands, { tenant }: Pick<Origin, 'te
 /** Characters of what a gateway says about its refusal. */
 const MAX_REASON = 500;
 
-/** What is told of a refusal: the status of the gateway, and what it says. */
+/** Text of a refusal: status and message of the gateway. */
 export function gatewayRefusal({ status, body }: GatewayAnswer): string {
   const said = (body as { readonly error?: unknown } | null | undefined)?.error;
-  return `The gateway answered ${status}${typeof said === 'string' ? `: ${frontOf(maskedText(said), MAX_REASON)}` : ''}`;
+  return `The gateway responded with status ${status}${typeof said === 'string' ? `: ${frontOf(maskedText(said), MAX_REASON)}` : ''}`;
 }
 
 /** Whether a gateway did what it was asked for: a 2xx that does not say `"ok": false`. */

@@ -45,7 +45,7 @@ export interface AgentState extends NameOwnerState {
   readonly memoryFields: number;
   /** How often those keys have been set or cleared. They are loaded only to merge them (`memory.ts`). */
   readonly memoryVersion: number;
-  /** Last sign of life, Unix ms: seen, set to a status by somebody, or registered. */
+  /** Last sign of life, Unix ms: seen, set to a status by a caller, or registered. */
   readonly aliveAt: number;
   /** Of a command-line tool; `seenAt`: last heartbeat through it, or when it began, Unix ms. */
   readonly connection: { readonly id: string; readonly seenAt: number } | null;

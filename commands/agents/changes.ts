@@ -90,7 +90,8 @@ export async function updateFromConfig(
       moved = false;
       return await updateAgent(commands, context, id, update, resting, (state) => {
         moved = state.registered && state.configVersion !== loaded.version;
-        if (moved) throw conflict('The config of this agent is being changed by others; try again.', { code: 'BUSY' });
+        if (moved)
+          throw conflict('The config of this agent is being changed by other requests; try again.', { code: 'BUSY' });
         check(state);
       });
     } catch (error) {
@@ -185,7 +186,7 @@ export async function updateById(
   };
   const sameName = (state: AgentState) => {
     if (state.registered && state.name !== named)
-      throw conflict('This agent is being renamed by others; try again.', { code: 'BUSY' });
+      throw conflict('This agent is being renamed by another request; try again.', { code: 'BUSY' });
   };
   try {
     return await updateFromConfig(commands, context, id, mode, written, { check: sameName, effects: true });

@@ -91,7 +91,8 @@ export async function writeMemory(
     try {
       return await commands.execute(agentDecider, stream, context, (state) => {
         moved = state.registered && state.memoryVersion !== loaded.version;
-        if (moved) throw conflict('The memory of this agent is being changed by others; try again.', { code: 'BUSY' });
+        if (moved)
+          throw conflict('The memory of this agent is being changed by other requests; try again.', { code: 'BUSY' });
         return decideMemory(state, text, append, now(), append ? { ...loaded.fields, ...next } : next);
       });
     } catch (error) {

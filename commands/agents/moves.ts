@@ -14,7 +14,7 @@ import { deleteAgent, updateAgent } from './changes.ts';
 import { claimsFor } from './names.ts';
 import { decideRegister } from './registration.ts';
 
-/** Names that an agent gets where its own is taken, before it gets one that is made of its id. */
+/** Names that an agent gets where its own is taken, before it gets one derived from its id. */
 const NAMES_TRIED = 9;
 
 /** The agent with all that it remembers, under a name that is free where it goes. */

@@ -212,7 +212,7 @@ export interface Registering {
  * An agent registers itself: an existing agent registers again, any other name creates a new agent. Of several requests
  * at the same time one creates it, and for the others it exists.
  *
- * @throws AppError 409 when the name belongs to an agent that the caller may not register as, or to somebody else
+ * @throws AppError 409 when the name belongs to an agent that the caller may not register as, or to a user
  */
 export function registerSelf(
   commands: Commands,

@@ -2,7 +2,7 @@
  * Alert rules are evaluated, and triggered where their condition is met.
  *
  * The database says which conditions are met. That a rule triggers is decided on its own stream: only one process can
- * append the event, and whoever comes second finds the rule in its cooldown.
+ * append the event, and the second finds the rule in its cooldown.
  */
 import { inCooldown } from '../../shared/contract/alerts/conditions.ts';
 import type { Evaluation } from '../../shared/contract/alerts/rules.ts';
@@ -13,7 +13,7 @@ import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type RuleState, ruleDecider, ruleStream } from './rules.ts';
 
-/** Who is told unless a rule says otherwise. */
+/** Who is notified unless a rule says otherwise. */
 const DEFAULT_RECIPIENT = 'system';
 
 const isRecipient = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
@@ -35,14 +35,14 @@ export function decideTrigger(state: RuleState, found: WatchedRule, now: number)
   const { recipient } = rule.action_config;
   return [
     alertRuleTriggered.draft({
-      ruleId: id,
+      rule_id: id,
       name: rule.name,
       description: rule.description,
-      entityType: rule.entity_type,
-      conditionField: rule.condition_field,
-      conditionOperator: rule.condition_operator,
-      conditionValue: rule.condition_value,
-      actionType: rule.action_type,
+      entity_type: rule.entity_type,
+      condition_field: rule.condition_field,
+      condition_operator: rule.condition_operator,
+      condition_value: rule.condition_value,
+      action_type: rule.action_type,
       recipient:
         rule.action_type !== 'notification' ? null : isRecipient(recipient) ? recipient.trim() : DEFAULT_RECIPIENT,
       count: triggerCount + 1,
@@ -59,15 +59,15 @@ export interface Evaluating {
   readonly failed: (error: unknown, rule: WatchedRule) => void;
 }
 
-export type Verdict = 'Condition met' | 'Condition not met' | 'In cooldown';
+export type AlertVerdict = 'Condition met' | 'Condition not met' | 'In cooldown';
 
 interface Evaluated {
-  readonly verdict: Verdict | 'The condition could not be evaluated';
+  readonly verdict: AlertVerdict | 'The condition could not be evaluated';
   /** The event that says that the rule triggered. */
   readonly trigger?: DomainEvent | undefined;
 }
 
-/** Evaluates one rule, and triggers it if its condition is met and nobody else does. */
+/** Evaluates one rule, and triggers it if its condition is met and no other process does. */
 export async function evaluateRule(
   { commands, reads, now }: Evaluating,
   context: CommandContext,

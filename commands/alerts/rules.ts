@@ -9,11 +9,9 @@ import {
   alertRuleTriggered,
   alertRuleUpdated,
   NO_RULE,
-  type RuleData,
   type RuleFields,
   ruleAfter,
   ruleStream,
-  toRuleData,
 } from '../../shared/events/alerts/rules.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { MASK } from '../../shared/secret-texts.ts';
@@ -43,7 +41,7 @@ export const ruleDecider = defineDecider<RuleState>({
   initial: NONE,
   sizeOf: ({ rule }) => JSON.stringify(rule.action_config).length + 2_000,
   folds: [
-    on(alertRuleCreated, (_state, { data }) => ({ ...NONE, id: data.ruleId, rule: ruleAfter(NO_RULE, data) })),
+    on(alertRuleCreated, (_state, { data }) => ({ ...NONE, id: data.rule_id, rule: ruleAfter(NO_RULE, data) })),
     on(alertRuleUpdated, (state, { data }) => ({ ...state, rule: ruleAfter(state.rule, data) })),
     on(alertRuleTriggered, (state, { data, at }) => ({
       ...state,
@@ -108,7 +106,7 @@ function restoredConfig(next: ActionConfig, stored: ActionConfig): ActionConfig 
 export function decideCreate(id: number, rule: RuleFields, faultOf: UrlFault): EventDraft[] {
   const given = { ...rule, action_config: restoredConfig(rule.action_config, {}) };
   checkAction(given, faultOf);
-  return [alertRuleCreated.draft({ ruleId: id, ...toRuleData(given) })];
+  return [alertRuleCreated.draft({ rule_id: id, ...given })];
 }
 
 export type RuleChanges = Omit<RuleChangesBody, 'id'>;
@@ -126,21 +124,20 @@ export function decideChange(state: RuleState, changes: RuleChanges, faultOf: Ur
   const problem = problemOf(next);
   if (problem) throw refused(problem.field, problem.reason);
   if ('action_type' in set || 'action_config' in set) checkAction(next, faultOf);
-  const [before, after] = [toRuleData(rule), toRuleData(next)];
-  const changed = Object.entries(after).filter(
-    ([field, value]) => JSON.stringify(value) !== JSON.stringify(before[field as keyof RuleData]),
+  const changed = Object.entries(next).filter(
+    ([field, value]) => JSON.stringify(value) !== JSON.stringify(rule[field as keyof RuleFields]),
   );
-  return [alertRuleUpdated.draft({ ruleId: state.id, ...Object.fromEntries(changed) })];
+  return [alertRuleUpdated.draft({ rule_id: state.id, ...Object.fromEntries(changed) })];
 }
 
 /** No event when it is not enabled. */
 export const decideDisable = ({ id, rule }: RuleState): EventDraft[] =>
-  rule.enabled ? [alertRuleUpdated.draft({ ruleId: id, enabled: false })] : [];
+  rule.enabled ? [alertRuleUpdated.draft({ rule_id: id, enabled: false })] : [];
 
 /** @throws AppError 404 */
 export function decideDelete({ id, rule }: RuleState): EventDraft[] {
   if (id === 0) throw notFound('Alert rule');
-  return [alertRuleDeleted.draft({ ruleId: id, name: rule.name })];
+  return [alertRuleDeleted.draft({ rule_id: id, name: rule.name })];
 }
 
 const LIMIT: Limit = { kind: 'alert rules', most: MAX_RULES, added: alertRuleCreated };

@@ -1,5 +1,5 @@
 /**
- * Access requests: what happens when somebody who is not an approved user signs in with Google.
+ * Access requests: what happens when a person who is not an approved user signs in with Google.
  *
  * One request per Google account. The account's subject is claimed as a name, hashed, so that two simultaneous sign-ins
  * create a single request and the log does not name the account.
@@ -26,12 +26,11 @@ import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import { fromGoogle, type GoogleProfile } from './google.ts';
 import { type AdminsOf, changeUser, needAnotherAdmin, removesAdmin } from './last-admin.ts';
+import { createUser, releaseUsername } from './registration.ts';
 import {
-  createUser,
   differing,
   inWorkspace,
   mustExist,
-  releaseUsername,
   USER_EXISTS,
   type UserState,
   userDecider,
@@ -159,7 +158,7 @@ export function decideReject(state: AccessRequestState, requestId: number, note:
   return [accessRequestRejected.draft({ requestId, email: state.email, note })];
 }
 
-/** The approved request of somebody who already is a user. @param callerId 0 unless the caller is a user */
+/** The approved request of a person who already is a user. @param callerId 0 unless the caller is a user */
 export function decideApproval(
   state: UserState,
   userId: number,

@@ -17,16 +17,8 @@ import { userNameClaims } from '../names.ts';
 import { RELEASED_AFTER_MS } from '../naming.ts';
 import type { Place } from '../workspaces/workspaces.ts';
 import { type AdminsOf, changeUser } from './last-admin.ts';
-import {
-  checkDisplayName,
-  differing,
-  mustExist,
-  type Reach,
-  releaseUsername,
-  removeUnnamedPasswords,
-  type UserState,
-  userDecider,
-} from './users.ts';
+import { releaseUsername, removeUnnamedPasswords } from './registration.ts';
+import { checkDisplayName, differing, mustExist, type Reach, type UserState, userDecider } from './users.ts';
 
 /** Fields that an update may set; undefined leaves a field unchanged. */
 export interface UserChanges {
@@ -153,8 +145,7 @@ export async function claimPlace(
   // Claims are safe to repeat, so they need no intents.
   for (const { kind, scope, name, shown } of userNameClaims(workspace, before.username))
     await claimName(commands, { origin: context.origin }, kind, scope, name, stream, shown);
-  const lost = () =>
-    conflict('Another user or agent gets this name there at this moment; try again.', { code: 'BUSY' });
+  const lost = () => conflict('Another user or agent is taking this name right now; try again.', { code: 'BUSY' });
   // The process that voided the earlier claim may be about to take the name, whatever is claimed here.
   if (Date.now() - before.placeVoidedAt < RELEASED_AFTER_MS) throw lost();
   return (state) => {

@@ -23,7 +23,7 @@ export const fromGoogle = ({ sub, email, picture }: GoogleProfile) => ({
   ...(picture !== null && { avatarUrl: picture }),
 });
 
-/** A Google sign-in of an approved user. @throws AppError 403 for anybody else */
+/** A Google sign-in of an approved user. @throws AppError 403 for all others */
 export function decideGoogleSignIn(state: UserState, userId: number, profile: GoogleProfile): readonly EventDraft[] {
   if (!state.exists || !state.isApproved || state.provider !== 'google') {
     throw forbidden('This account is not approved.', { code: 'PENDING_APPROVAL' });

@@ -3,7 +3,7 @@
  *
  * A user who still exists is deleted first. Then each record of the person is erased, the user last: the key goes, entries of
  * the audit trail lose the fields, and an event says that it is done. A process that dies in between leaves a deleted
- * user who is not erased; the same request finds that user again and goes on.
+ * user who is not erased; the same request finds that user again and resumes.
  */
 import { conflict, forbidden, notFound } from '../../shared/errors.ts';
 import { accessRequestStream } from '../../shared/events/auth/access-requests.ts';
@@ -54,7 +54,7 @@ export function choosePerson(
   if (!one) throw notFound('Person');
   if (others.length === 0) return one;
   const ids = candidates.map(({ id }) => id).join(', ');
-  throw conflict(`Several people had the username "${username}", with the ids ${ids}: say which one, by id.`, {
+  throw conflict(`Several people had the username "${username}", with the ids ${ids}: name one of them by id.`, {
     code: 'SEVERAL_PEOPLE',
   });
 }

@@ -5,8 +5,9 @@ import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { FoundUser } from '../../shared/ports/users.ts';
 import type { CommandContext, Executed } from '../handler.ts';
+import { removeUnnamedPasswords } from './registration.ts';
 import { beginSession, type SessionParts } from './sessions.ts';
-import { checkDisplayName, mustExist, removeUnnamedPasswords, type UserState, userDecider } from './users.ts';
+import { checkDisplayName, mustExist, type UserState, userDecider } from './users.ts';
 
 interface ProfileRequest {
   readonly userId: number;

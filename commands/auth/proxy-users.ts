@@ -6,7 +6,7 @@ import { type Role, systemActor } from '../../shared/identity.ts';
 import { userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { Commands } from '../handler.ts';
-import { createUser } from './users.ts';
+import { createUser } from './registration.ts';
 
 /** Makes a function that creates a user. Concurrent requests that name the same user share one attempt. */
 export function createProxyUsers(

@@ -4,9 +4,10 @@ import { userStream } from '../../shared/events/auth/users.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import type { CommandContext } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
+import { addUser } from './registration.ts';
 import type { SessionParts, SignedIn } from './sessions.ts';
 import { signIn } from './sign-in.ts';
-import { addUser, asUser } from './users.ts';
+import { asUser } from './users.ts';
 
 /** Creates the first admin and signs them in. @throws AppError 403 once there has been a user, 409 when another setup was faster */
 export async function setUp(

@@ -70,7 +70,7 @@ async function recordFailure(
 }
 
 /**
- * Signs in the holder of a Google account. For anybody who is not an approved user, the attempt creates an access
+ * Signs in the holder of a Google account. For a person who is not an approved user, the attempt creates an access
  * request.
  *
  * @param profile of a verified token

@@ -1,7 +1,7 @@
 /**
  * Tasks that stand for issues of GitHub, and how changes go from one to the other.
  *
- * The stream of an issue says which task stands for it, so no two syncs make two of one issue: whoever appends first has
+ * The stream of an issue says which task stands for it, so no two syncs make two of one issue: the first to append has
  * the task's id, and the task is a stream that must not exist yet. If a process dies between the two, the next sync finds
  * an id without a task, and makes that task.
  *

@@ -68,7 +68,7 @@ export const markedDecider = defineDecider<MarkedState>({
 const markedStream = ({ origin }: CommandContext): string =>
   `notifications-${origin.workspace}-${Math.floor(seconds(Date.now()) / DAY)}`;
 
-/** Records a change of those that nobody else has changed in the same way. */
+/** Records a change of those that have not been changed in the same way meanwhile. */
 async function mark(
   commands: Commands,
   context: CommandContext,
@@ -218,7 +218,7 @@ function requireRecipient({ agent, isPerson, recipient }: PendingNotification): 
   if (!agent && !isPerson) throw new AppError(404, `No agent and no user of this workspace is named ${recipient}.`);
 }
 
-/** Undefined when another run has delivered it meanwhile. @throws AppError 404 when nobody has the name */
+/** Undefined when another run has delivered it meanwhile. @throws AppError 404 for an unknown recipient */
 async function deliverOne(
   commands: Commands,
   context: CommandContext,
@@ -292,7 +292,7 @@ export async function deliverNotifications(
   return { processed: pending.length, results, errors };
 }
 
-/** @throws AppError 404 when nobody has the name */
+/** @throws AppError 404 for an unknown recipient */
 function dryRunOf(one: PendingNotification): DeliveryResult {
   requireRecipient(one);
   return {

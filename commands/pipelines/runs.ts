@@ -191,7 +191,7 @@ export async function nextHandOver(
   hasRunner: boolean,
 ): Promise<HandOver> {
   const next = steps[step + 1];
-  // There is no such step, and nobody will be asked to do it.
+  // There is no such step, so it is not handed over.
   if (!next) return 'no_template';
   const { state } = await commands.load(workflowDecider, workflowStream(workspace, next.templateId));
   return handOverOf(state.id !== 0, hasRunner);

@@ -57,14 +57,14 @@ export async function updateProject(
   );
 }
 
-/** How long to wait for the general project that somebody else is just making, milliseconds. */
+/** How long to wait for the general project while another request creates it, milliseconds. */
 const GENERAL_WAIT_MS = 1_000;
 const GENERAL_PAUSE_MS = 20;
 
 /**
  * The general project of the caller's workspace, made now where there is none.
  *
- * @param waitMs how long to wait for somebody who has claimed its names but not made it yet
+ * @param waitMs how long to wait for a request that has claimed its names but not created it yet
  * @throws AppError 503 when it was not made in that time
  */
 export async function ensureGeneral(
@@ -92,7 +92,7 @@ export async function makeGeneral(
       const made = await generalInLog(commands, { origin });
       if (made) return made;
       if (Date.now() >= deadline)
-        throw unavailable('The general project of this workspace is still being made; try again in a moment.', {
+        throw unavailable('The general project of this workspace is still being created; try again in a moment.', {
           code: 'GENERAL_PROJECT_PENDING',
           cause: error,
         });

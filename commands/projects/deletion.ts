@@ -51,7 +51,7 @@ export function decideMove({ id, task }: TaskState, from: number, to: Ticket): E
 const AT_ONCE = 16;
 /** Tasks that are looked up at once. */
 const PAGE = 400;
-/** A request goes on moving tasks for as long; what is left is for the schedule. Milliseconds. */
+/** How long one request moves tasks, milliseconds; the scheduled task moves the rest. */
 const REQUEST_MS = 15_000;
 
 /**

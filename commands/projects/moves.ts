@@ -9,7 +9,7 @@ import { claimAll, releaseAll } from '../naming.ts';
 import { claimsFor } from './names.ts';
 import { decideArchive, decideCreate, projectDecider, projectStream } from './projects.ts';
 
-/** Names that a project gets where its own are taken, before it gets some that are made of its id. */
+/** Names that a project gets where its own are taken, before it gets names derived from its id. */
 const NAMES_TRIED = 9;
 /** Characters of a ticket prefix to which a digit is added. */
 const PREFIX_KEPT = 11;

@@ -88,10 +88,10 @@ export function existing(state: ProjectState): { readonly projectId: number; rea
 
 export type NewProject = Omit<EventOf<typeof projectCreated>['data'], 'projectId'>;
 
-/** @throws AppError 409 when a claim of the stream was voided: somebody else has the name by now */
+/** @throws AppError 409 if a claim of the stream was voided: the name has another owner by now */
 export function decideCreate(state: ProjectState, projectId: number, project: NewProject): EventDraft[] {
   if (state.life !== 'none' || Object.keys(state.givenUpNames).length > 0)
-    throw conflict('Somebody else has taken the slug or the ticket prefix of this project meanwhile; try again.');
+    throw conflict('The slug or the ticket prefix of this project was taken in the meantime; try again.');
   return [projectCreated.draft({ projectId, ...project })];
 }
 
@@ -142,7 +142,7 @@ export function decideArchive(state: ProjectState, archived: boolean): EventDraf
 
 function refuseGeneral({ slug }: ProjectState, done: string): void {
   if (slug === GENERAL.slug)
-    throw invalid(`The general project cannot be ${done}: it takes the tasks that belong to no other one.`);
+    throw invalid(`The general project cannot be ${done}: it holds the tasks without another project.`);
 }
 
 /** The project is no longer kept in step with a repository. No event for one that is gone. */
@@ -164,7 +164,7 @@ function decideMembers(state: ProjectState, names: readonly string[], ids: reado
   ];
 }
 
-/** No event when the deletion has begun already: it is gone on with. @throws AppError 400 for the general project, 404 */
+/** No event if the deletion has already begun: it is resumed. @throws AppError 400 for the general project, 404 */
 export function decideBeginDeletion(state: ProjectState): EventDraft[] {
   if (state.life === 'deleting') return [];
   const project = existing(state);

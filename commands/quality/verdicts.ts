@@ -24,20 +24,20 @@ const MAX_NOTES = 4_000;
 /** How long a task waits at most after reviews without a verdict, seconds. */
 const LONGEST_WAIT = 60 * MINUTE;
 
-export interface Verdict {
+export interface ReviewVerdict {
   readonly status: 'approved' | 'rejected';
   readonly notes: string;
 }
 
 /** What a reviewer says. A text that is no verdict, or several, is a rejection. */
-export function verdictOf(text: string | null): Verdict {
+export function verdictOf(text: string | null): ReviewVerdict {
   const said = [...(text ?? '').matchAll(/\bVERDICT\W+(APPROVE|REJECT)(?:D|ED)?\b/gi)].map(([, word]) =>
     word?.toUpperCase(),
   );
   const [verdict] = said;
   if (verdict === undefined || said.some((one) => one !== verdict)) {
     const answer = text === null || text.trim() === '' ? 'nothing' : frontOf(text.trim(), QUOTED);
-    return { status: 'rejected', notes: `The reviewer gave no clear verdict. It said: ${answer}` };
+    return { status: 'rejected', notes: `The reviewer gave no clear verdict. Its text: ${answer}` };
   }
   const notes = /\bNOTES\W*:\W*([\s\S]*)/i.exec(text ?? '')?.[1]?.trim() || 'No notes were given.';
   return { status: verdict === 'APPROVE' ? 'approved' : 'rejected', notes: frontOf(notes, MAX_NOTES) };
@@ -58,7 +58,7 @@ export function decideReviewRequest(state: TaskState, now: number): EventDraft[]
 }
 
 /**
- * An answer to the review with this number. No event when somebody has taken the task into their hands meanwhile.
+ * An answer to the review with this number. No event if the task was changed in the meantime.
  *
  * @param ids for what may have to be written
  * @param now Unix seconds

@@ -43,7 +43,7 @@ function anyOf(...matchers: (RegExp | Matcher)[]): Matcher {
 function inOrder(...patterns: [RegExp, ...RegExp[]]): Matcher {
   return (text) => {
     if (endOf(patterns[0], text, 0) < 0) return false;
-    // To a shell a line that ends in a backslash goes on, so it is one line here too.
+    // A shell continues a line that ends in a backslash, so it is one line here too.
     const lines = text.replace(/\\\r?\n/g, ' ').split(/[\r\n]/);
     return lines.some((line) => {
       let position = 0;
@@ -296,7 +296,7 @@ const TAG_CHARACTERS = /[\u{E0020}-\u{E007E}]/gu;
 /** Arabic phrases and Japanese words in one character grow up to 18-fold when normalised; no rule has their letters. */
 const LONG_LIGATURES = /[\uFDFA\uFDFB\u3300-\u3357]/g;
 
-/** What each ASCII character is imitated with. Escapes, because the point of these is that nobody sees the difference. */
+/** Look-alikes of each ASCII character. Escapes, because the difference is not visible. */
 const LOOKALIKES: Readonly<Record<string, string>> = {
   a: '\u0430\u03b1\u0251\u1d00',
   b: '\u0432\u03b2\u0299',

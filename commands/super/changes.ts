@@ -49,10 +49,10 @@ const linuxUsers = nameOfTenants(
 
 type Created = Omit<EventOf<typeof tenantCreated>['data'], 'tenantId'>;
 
-/** @throws AppError 409 when a claim of the stream was voided: somebody else has the name by now */
+/** @throws AppError 409 if a claim of the stream was voided: the name has another owner by now */
 export function decideCreateTenant(state: TenantState, tenantId: number, tenant: Created): EventDraft[] {
   if (state.id !== 0 || Object.keys(state.givenUpNames).length > 0)
-    throw conflict('Somebody else has taken the slug or the linux_user of this tenant meanwhile; try again.');
+    throw conflict('The slug or the linux_user of this tenant was taken in the meantime; try again.');
   const { slug, displayName: name, mainWorkspace: workspaceId } = tenant;
   return [
     tenantCreated.draft({ tenantId, ...tenant }),
@@ -124,7 +124,7 @@ export async function createTenant(
     if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
     throw error;
   }
-  // In the new workspace, where the name and the address of the caller are nobody's business.
+  // In the new workspace, which must not see the name and the address of the caller.
   const { requestId, correlationId, causationId } = origin;
   const actor = systemActor('first start');
   const own = { tenant, workspace: mainWorkspace, actor, ip: null, userAgent: null };

@@ -24,7 +24,7 @@ import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import { existing, type OpenJob, type TenantState, tenantDecider } from './tenants.ts';
 
-/** Jobs of one tenant that wait for somebody. */
+/** Jobs of one tenant that wait for a person. */
 export const MAX_OPEN_JOBS = 100;
 
 export interface NewJob {
@@ -89,7 +89,7 @@ export function decideQueue(state: TenantState, jobId: number, job: NewJob): Eve
 /** @throws AppError 400 for a job that has ended for good */
 function openJob({ jobs }: TenantState, id: number): OpenJob {
   const job = jobs.get(id);
-  if (!job) throw invalid('This job has ended: completed and cancelled jobs do not change any more. Queue a new one.');
+  if (!job) throw invalid('This job has ended and cannot change any more. Queue a new one.');
   return job;
 }
 
@@ -123,7 +123,7 @@ export function decideJob(
 const mayBeSame = (one: Actor, other: Actor): boolean =>
   one.type !== 'user' || other.type !== 'user' || one.id === other.id;
 
-/** What to do when somebody did not act with an account of their own. */
+/** What to do if a caller acts without a personal account. */
 const signIn = (...actors: readonly Actor[]): string =>
   actors.every(({ type }) => type === 'user')
     ? ''
@@ -143,7 +143,7 @@ export function decideRun(state: TenantState, jobId: number, by: Actor, runnerHo
   const job = openJob(state, jobId);
   const { jobType, dryRun, status, steps, approvedBy, requestedBy } = job;
   if (status !== 'approved' || approvedBy === null)
-    throw invalid(`This job is ${status}; somebody has to approve it before it can run.`);
+    throw invalid(`This job is ${status}; it must be approved before it can run.`);
   if (steps.length === 0)
     throw invalid('plan_json: the plan of this job is empty; cancel it and queue one with steps.');
   if (!dryRun && mayBeSame(approvedBy, requestedBy))

@@ -84,7 +84,7 @@ export async function openPull(
   const stream = taskStream(context.origin.workspace, taskId);
   const { task, source } = existing((await commands.load(taskDecider, stream)).state);
   const branch = source?.github_branch;
-  if (!branch) throw invalid('This task has no branch to open a pull request from; make the branch first.');
+  if (!branch) throw invalid('This task has no branch to open a pull request from; create the branch first.');
   const issue = source.github_repo?.toLowerCase() === repo.toLowerCase() ? source.github_issue_number : null;
   const text = body ?? `${task.description ?? ''}${issue === null ? '' : `\n\nCloses #${issue}`}`.trim();
   const named = title ?? `${ticketRef(prefix, task.ticketNo)}: ${task.title}`;

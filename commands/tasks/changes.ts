@@ -81,7 +81,7 @@ export function decideUpdate(state: TaskState, { fields, by, mentioned, move, no
   if (fields.status === 'done') requireApproval(state);
   const moves = movesTo(fields, task);
   if (moves && move?.from !== task.projectId)
-    throw conflict('Others are changing the project of this task; try again.', { code: 'BUSY' });
+    throw conflict('The project of this task is being changed; try again.', { code: 'BUSY' });
   const next = changed(task, fields, moves ? move?.ticket : undefined, now);
   const updated = updatedFrom(state, task, next, fields, moves ? move?.names : undefined);
   const told = newlyMentioned(mentioned, task.description);

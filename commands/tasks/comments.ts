@@ -1,4 +1,4 @@
-/** Comments on tasks: who follows the task because of one, who is told of it, and whom it assigns the task to. */
+/** Comments on tasks: who follows the task because of one, who is notified, and whom it assigns the task to. */
 import type { CommentRecord, NewComment } from '../../shared/contract/tasks/comments.ts';
 import { invalid, notFound } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
@@ -73,7 +73,7 @@ export function decideComment(state: TaskState, comment: Comment): EventDraft[] 
   ];
 }
 
-/** A comment that nobody is told of, because whoever follows the task sees what it is about; none when it has no room. */
+/** A comment without notifications, because followers see its subject; none if there is no room. */
 export function commentFrom(
   { id: taskId, task, comments }: TaskState,
   { id, author, content }: Pick<Comment, 'id' | 'author' | 'content'>,
@@ -86,7 +86,7 @@ export function commentFrom(
 const isFull = ({ count, characters }: TaskState['comments'], content: string): boolean =>
   count >= MAX_COMMENTS.count || characters + content.length > MAX_COMMENTS.characters;
 
-/** A task that belongs to nobody goes to the first agent that is mentioned. */
+/** An unassigned task is assigned to the first mentioned agent. */
 function assignToMentioned({ id, task }: TaskState, { author, mentioned }: Comment): EventDraft[] {
   const [agent] = mentioned.agents;
   if (task.assignedTo !== null || agent === undefined) return [];

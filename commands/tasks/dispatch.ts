@@ -34,7 +34,7 @@ export function decideDispatch(
   return [taskDispatched.draft({ ...about, before: placeOf(task), after })];
 }
 
-/** An answer to the dispatch with this number. No event when somebody has taken the task into their hands meanwhile. */
+/** An answer to the dispatch with this number. No event if the task was changed in the meantime. */
 export function decideDispatchAnswer(
   state: TaskState,
   run: number,
@@ -100,7 +100,7 @@ export function describedTask(state: TaskState, ticket: string): PromptPart[] {
   ];
 }
 
-/** What the agent reads. @param rejection why the reviewer has sent the last result back; null: nobody has */
+/** What the agent reads. @param rejection why the reviewer rejected the last result; null: not rejected */
 export const taskPrompt = (state: TaskState, ticket: string, rejection: string | null): PromptPart[] => [
   ...describedTask(state, ticket),
   ...(rejection === null
@@ -111,7 +111,7 @@ export const taskPrompt = (state: TaskState, ticket: string, rejection: string |
       ]),
 ];
 
-/** The text was not handed over. No event when somebody has taken the task into their hands meanwhile. */
+/** The text was not handed over. No event if the task was changed in the meantime. */
 export function decideWithheld(
   state: TaskState,
   what: Asked['what'],

@@ -39,7 +39,7 @@ export const MAX_ATTEMPTS = 5;
 
 /**
  * Takes a task back from an agent that is offline or unknown. It waits for the agent again; when there is no such agent,
- * for anybody. No event when somebody has changed the task since.
+ * for any agent. No event if the task has been changed since.
  *
  * @param stale.since Unix seconds: a task that was changed later is not stale
  */
@@ -188,7 +188,7 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
       if (claimed) return { task: recordOf(claimed, workspace), reason: 'assigned' };
       gone.add(id);
     }
-    throw conflict('Other polls were faster every time; poll again.', { code: 'BUSY' });
+    throw conflict('Other polls claimed every task first; poll again.', { code: 'BUSY' });
   }
 
   return {

@@ -1,4 +1,4 @@
-/** Which agent fits a task that belongs to nobody. `commands/policies/tasks/routing.ts` looks for such tasks. */
+/** Which agent fits an unassigned task. `commands/policies/tasks/routing.ts` finds such tasks. */
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import { placeOf, type TaskData } from '../../shared/events/tasks/tasks.ts';
@@ -52,7 +52,7 @@ export function bestOf(task: TaskData, agents: readonly RoutableAgent[]): Fit | 
     .sort((a, b) => b.score - a.score || load(a) - load(b) || (a.agent.name < b.agent.name ? -1 : 1))[0];
 }
 
-/** No event when the task is gone, has left the inbox, or belongs to somebody by now. */
+/** No event if the task was deleted, has left the inbox, or is assigned by now. */
 export function decideRoute({ id, task }: TaskState, { agent, score }: Fit): EventDraft[] {
   if (id === 0 || task.status !== 'inbox' || task.assignedTo !== null) return [];
   const after = placedAt(task, { status: 'assigned', assignedTo: agent.name });

@@ -76,7 +76,7 @@ export interface TaskState {
   readonly comments: { readonly count: number; readonly characters: number };
   /** The newest review by the one reviewer that counts was an approval. */
   readonly approved: boolean;
-  /** What the agent runner has been asked for; null: nothing, or somebody has moved the task since. */
+  /** The pending request to the agent runner; null: none, or the task was moved since. */
   readonly asked: Asked | null;
   /** How often it was asked. */
   readonly runs: number;
@@ -90,7 +90,7 @@ export interface TaskState {
   readonly source: TaskSource | null;
   /** What it and its issue were like when they last agreed; null: it has none. */
   readonly agreed: Agreed | null;
-  /** Who wrote the texts that agents read; null: nobody, or it is not known. */
+  /** Authors of the texts that agents read; null: none, or unknown. */
   readonly writers: Writers;
   /** Characters of its texts and its metadata, about. */
   readonly size: number;
@@ -102,9 +102,9 @@ export interface Asked {
   readonly what: 'dispatch' | 'review';
   /** Which time it is, counted from 1. */
   readonly run: number;
-  /** Whose work it is; null: nobody's in particular. */
+  /** Whose work it is; null: no one in particular. */
   readonly agentId: number | null;
-  /** The runner has taken it, and somebody reports the end. */
+  /** The runner has accepted it; its end is reported later. */
   readonly accepted: boolean;
 }
 
@@ -164,7 +164,7 @@ export { GATEKEEPER };
 /** Whether a text reads as the gatekeeper's name. */
 export const readsAsGatekeeper = (name: string): boolean => looksLike(name, GATEKEEPER);
 
-/** A task is followed by at most this many; whoever comes later is not added. */
+/** Maximum number of followers of a task; later ones are not added. */
 export const MAX_SUBSCRIBERS = 500;
 
 const followedBy = (state: TaskState, names: readonly (string | null)[]): readonly string[] => {
@@ -228,7 +228,7 @@ const GITHUB = 'GitHub';
 const writtenBy = (writers: Writers, writer: string | null, texts: readonly (keyof Writers)[]): Writers =>
   texts.length === 0 ? writers : { ...writers, ...Object.fromEntries(texts.map((text) => [text, writer])) };
 
-/** Who wrote the first texts of a task. What is made on schedule repeats what somebody wrote there. */
+/** Who wrote the first texts of a task. A task created on a schedule repeats texts of its recurring task. */
 function firstWriter(
   { source, parentTaskId }: EventOf<typeof taskCreated>['data'],
   by: Actor | undefined,
@@ -432,7 +432,7 @@ export const notice = (
   },
 ): EventDraft => notificationRaised.draft({ sourceType: 'task', sourceId: taskId, by, ...told });
 
-/** Who a task that is assigned to this text belongs to; null: nobody. */
+/** The owner of a task that is assigned to this text; null: none. */
 export const assigneeOf = (text: string | undefined): string | null => text?.trim() || null;
 
 const assignmentNotice = (taskId: number, title: string, recipient: string): EventDraft =>
@@ -452,7 +452,7 @@ const mentionNotice = (taskId: number, title: string, recipient: string, by: str
     by,
   });
 
-/** Those who are mentioned follow the task, and all but the one who wrote it are told. */
+/** Those who are mentioned follow the task, and all but the author are notified. */
 export function tellMentioned(
   { id, task, subscribers }: Pick<TaskState, 'id' | 'task' | 'subscribers'>,
   mentioned: readonly string[],
@@ -469,7 +469,7 @@ export function tellMentioned(
   ];
 }
 
-/** The assignee is told, also where it assigned itself. */
+/** The assignee is notified, even if it assigned itself. */
 export const tellAssignee = (taskId: number, { title, assignedTo }: TaskData): EventDraft[] =>
   assignedTo === null ? [] : [assignmentNotice(taskId, title, assignedTo)];
 

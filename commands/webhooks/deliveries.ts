@@ -26,7 +26,7 @@ export function delayAfter(attempt: number, { delaysMs }: RetrySchedule, random:
 }
 
 /** What an attempt means for the webhook. */
-export interface Verdict {
+export interface AttemptVerdict {
   /** Failed attempts in a row, this one included. */
   readonly failures: number;
   /** Unix ms; null: it succeeded, or was the last. */
@@ -40,7 +40,7 @@ export function judge(
   { attempt, success, failures }: { readonly attempt: number; readonly success: boolean; readonly failures: number },
   schedule: RetrySchedule,
   { now, random }: { readonly now: number; readonly random: () => number },
-): Verdict {
+): AttemptVerdict {
   if (success) return { failures: 0, nextRetryAt: null, trips: false };
   const more = attempt < schedule.attempts - 1;
   return {

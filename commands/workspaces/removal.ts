@@ -34,10 +34,10 @@ export interface RemovalParts {
   readonly admins: AdminsOf;
 }
 
-/** A request goes on moving for as long; what is left is for the schedule. Milliseconds. */
+/** How long one request moves records, milliseconds; the scheduled task moves the rest. */
 const REQUEST_MS = 15_000;
 
-/** No event when the deletion has begun already: it is gone on with. @throws AppError 400 for the main workspace, 404 */
+/** No event if the deletion has already begun: it is resumed. @throws AppError 400 for the main workspace, 404 */
 export function decideBeginRemoval(state: TenantState, id: number, agents: number): EventDraft[] {
   if (state.workspaces.get(id)?.removal) return [];
   const { name, slug } = workspaceOf(state, id);

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
-import { createUser } from '../../commands/auth/users.ts';
+import { createUser } from '../../commands/auth/registration.ts';
 import { newUserBody } from '../../shared/contract/auth/users.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ROLES } from '../../shared/identity.ts';

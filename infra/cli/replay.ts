@@ -43,7 +43,7 @@ export function addReplay(program: Command): void {
     .action(async (options: Options) => {
       const wanted = chosen('projection', projections, options.projection);
       const deciders = chosen('decider', replayables, options.decider);
-      if (wanted.length + deciders.length === 0) throw new Error('Say what to replay: --projection or --decider.');
+      if (wanted.length + deciders.length === 0) throw new Error('Specify what to replay: --projection or --decider.');
       const range = {
         from: numberOf('--from', options.from),
         until: numberOf('--until', options.until),

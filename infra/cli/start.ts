@@ -70,7 +70,7 @@ export function addStart(program: Command): void {
         stopping = true;
         log.info({ reason }, 'stopping; requests in flight are finished first, a second signal exits at once');
         setTimeout(() => {
-          log.warn('shutdown took too long because a store does not answer; exiting');
+          log.warn('shutdown took too long because a store does not respond; exiting');
           process.exit(1);
         }, config.shutdownTimeoutMs + SILENCE_MS);
         service.close().then(

@@ -53,7 +53,7 @@ async function verifyFolder(folder: string, keyFile: string | undefined): Promis
   report(verified, verified.origin);
   if (trusted === undefined) {
     console.log(
-      `The key came from the bundle itself, so whoever wrote the bundle may have made it. Compare it with one that you trust, or pass that with --key:\n${verified.ownKey}`,
+      `The key came from the bundle itself, so the author of the bundle may have created it. Compare it with one that you trust, or pass that with --key:\n${verified.ownKey}`,
     );
   }
 }

@@ -5,7 +5,8 @@
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { configureGlobalKey, generateGlobalKey } from '../../commands/auth/global-key.ts';
-import { createUser, hasFirstAdmin } from '../../commands/auth/users.ts';
+import { createUser } from '../../commands/auth/registration.ts';
+import { hasFirstAdmin } from '../../commands/auth/users.ts';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
 import { ensureGeneral } from '../../commands/projects/changes.ts';
 import { ensureDefaultTenant } from '../../commands/super/tenants.ts';

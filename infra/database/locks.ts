@@ -45,7 +45,7 @@ export function createLocks(database: Pick<Database, 'kind' | 'connect'>, waitMs
       if (held) return held;
       await pause(backOff.next(), undefined, { ref: true });
     }
-    throw conflict('Others are doing the same right now; try again.', { code: 'BUSY' });
+    throw conflict('The same change is in progress; try again.', { code: 'BUSY' });
   }
 
   /** Resolves when the next caller may have its turn. `settle` gets the work, which may be done earlier. */

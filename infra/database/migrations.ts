@@ -254,6 +254,10 @@ const migrations: Record<string, Migration> = {
     // the second, unless the tables have moved on without them.
     'ALTER TABLE service.checkpoints ADD COLUMN history_from bigint, ADD COLUMN history_to bigint',
   ),
+  '0011_newest_checkpoint': statements(
+    // The newest checkpoint need not be the largest: a restored log goes on under another origin, with fewer events.
+    'CREATE INDEX log_checkpoints_signed ON credentials.log_checkpoints (signed_at, size)',
+  ),
 };
 
 const MIGRATION_SCHEMA = 'migrations';

@@ -178,7 +178,7 @@ export function createAppender(options: AppenderOptions): Appender {
       }
       if (Date.now() >= deadline) {
         known.doubt(append, since);
-        throw new LogUnavailableError(`append to ${stream}: no answer within ${timeoutMs} ms`, { cause: failure });
+        throw new LogUnavailableError(`append to ${stream}: no response within ${timeoutMs} ms`, { cause: failure });
       }
       if (failure.kind !== 'unavailable')
         await pause(Math.min(pauses.next(), deadline - Date.now()), never, { ref: true });

@@ -148,7 +148,7 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
           call.end();
         },
         cancel() {
-          end(new StoreFailure('unavailable', 'the server did not answer, so the call was cancelled'));
+          end(new StoreFailure('unavailable', 'the server did not respond, so the call was cancelled'));
           call.cancel();
         },
       };

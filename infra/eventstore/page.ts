@@ -76,7 +76,7 @@ export function gatherPage<T>(
       act();
     };
     const abandon = () => {
-      settle(() => reject(new StoreFailure('unavailable', 'the server did not answer the read in time')));
+      settle(() => reject(new StoreFailure('unavailable', 'the server did not respond to the read in time')));
       source.cancel().catch((error: unknown) => late(error, 'cancel a read'));
     };
     const cut = () => {

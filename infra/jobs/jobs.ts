@@ -51,8 +51,8 @@ const REPEAT_LOG_MS = 30_000;
 const RETRY_PAGE = 200;
 const ALL = 'all';
 /**
- * With an offset, however small, scheduled jobs are due at fixed times of the clock. Without one, times are counted
- * from the first call, and on PostgreSQL two processes that make it at the same time each run the first job.
+ * With an offset, however small, scheduled jobs are due at fixed times of the clock; without one, times are counted
+ * from the first call.
  */
 const SLOT_OFFSET_MS = 1;
 const JOB_ID = /^[A-Za-z][A-Za-z0-9_.-]{0,199}$/;
@@ -185,8 +185,7 @@ class BullJobs implements Jobs {
 
   async #storeSchedules(): Promise<void> {
     for (const [name, every] of this.#schedules) {
-      // A schedule that has not changed is not touched: on PostgreSQL, the update would deadlock with a worker that is
-      // just starting its next job.
+      // A schedule that has not changed is not touched: storing it again replaces its next job and notifies all workers.
       const known = await this.#call((queue) => queue.getJobScheduler(name));
       if (known?.every === every && (known.next ?? 0) > Date.now() - every) continue;
       const template = { name, data: {}, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } };

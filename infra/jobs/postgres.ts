@@ -1,7 +1,7 @@
 /**
  * Jobs in PostgreSQL, in the schema `bullmq`: BullMQ's own Postgres backend on a server, and on the embedded database.
  *
- * BullMQ is given an object that looks like a `pg.Pool`, for three reasons:
+ * BullMQ is given an object that looks like a `pg.Pool`, for four reasons:
  *
  * - Its statements name no schema, so they need `search_path`. On a server, a separate pool sets it for each
  *   connection. The embedded database has one session for everybody; there the schema is appended to the search path,
@@ -9,6 +9,8 @@
  * - The embedded database delivers no notifications. Only this process works on it, so an event within the process
  *   takes their place, emitted after the statements that would have notified: an idle service need not poll. A job
  *   added by a command-line tool is found by the next poll, at most 10 s later.
+ * - BullMQ's functions read a schedule and then write it and its next job, without a lock. Two at the same time ran a turn
+ *   twice. On a server, they run under an advisory lock; the embedded database runs one statement at a time anyway.
  * - BullMQ repeats a failed fetch at once unless the connection was refused, which would be a busy loop while a
  *   database restarts. So a statement that fails because of its connection is rejected only after a pause.
  */
@@ -31,6 +33,10 @@ const FAILED_PAUSE_MS = 500;
 const RINGS =
   /\b(add_job|add_jobs_bulk|add_job_scheduler|update_job_scheduler\w*|move_to_delayed|move_active_to_wait|retry_jobs?|reprocess_job|promote|promote_jobs|change_delay|move_stalled_jobs_to_wait|pause)\s*\(/;
 const BELL = 'bullmq_jobs';
+/** The statements that read and then write a schedule; the queue is their first parameter. */
+const SCHEDULES = /\b(add_job_scheduler|update_job_scheduler\w*)\s*\(/;
+/** First key of the lock on the schedules of a queue ("SBSC"). */
+const LOCK_CLASS = 0x5342_5343;
 
 export interface PostgresJobsOptions {
   readonly database: Database;
@@ -98,10 +104,27 @@ function makePool(url: string, { statementTimeoutMs, log }: PostgresJobsOptions)
   return pool;
 }
 
-/** Rejects only after a pause when the connection failed. */
-async function run(pool: pg.Pool, text: string, params?: readonly unknown[]): Promise<BullMQ.PgQueryResult> {
+/** Runs a statement while no other process reads or writes the schedules of its queue. */
+async function underLock(pool: pg.Pool, text: string, params: unknown[]): Promise<BullMQ.PgQueryResult> {
+  const client = await pool.connect();
   try {
-    return await pool.query(text, params as unknown[] | undefined);
+    await client.query('BEGIN');
+    await client.query('SELECT pg_advisory_xact_lock($1, hashtext($2))', [LOCK_CLASS, params[0]]);
+    const result = await client.query(text, params);
+    await client.query('COMMIT');
+    client.release();
+    return result;
+  } catch (error) {
+    // Closing the connection rolls back, whatever state it is in.
+    client.release(error as Error);
+    throw error;
+  }
+}
+
+/** Rejects only after a pause when the connection failed. */
+async function paused(statement: Promise<BullMQ.PgQueryResult>): Promise<BullMQ.PgQueryResult> {
+  try {
+    return await statement;
   } catch (error) {
     if (isConnectionFailure(error as Error)) await pause(FAILED_PAUSE_MS);
     throw error;
@@ -123,15 +146,16 @@ const borrowed = {
 function serverPool(pool: pg.Pool): BullMQ.PgPool {
   return {
     ...borrowed,
-    query: (text: string, params?: readonly unknown[]) => run(pool, text, params),
+    query: (text: string, params?: unknown[]) =>
+      paused(SCHEDULES.test(text) ? underLock(pool, text, params ?? []) : pool.query(text, params)),
     connect: () => pool.connect(),
   } as unknown as BullMQ.PgPool;
 }
 
 function embeddedPool(pool: pg.Pool): BullMQ.PgPool {
   const listeners = new Set<EventEmitter>();
-  async function query(text: string, params?: readonly unknown[]): Promise<BullMQ.PgQueryResult> {
-    const result = await run(pool, text, params);
+  async function query(text: string, params?: unknown[]): Promise<BullMQ.PgQueryResult> {
+    const result = await paused(pool.query(text, params));
     // The search for stalled jobs, which runs every 30 s, returns rows only when it found some.
     if (result.rows.length > 0 && RINGS.test(text)) {
       for (const listener of listeners) listener.emit('notification', { channel: BELL, payload: params?.[0] });
@@ -142,7 +166,7 @@ function embeddedPool(pool: pg.Pool): BullMQ.PgPool {
     const bell = new EventEmitter();
     listeners.add(bell);
     const client = Object.assign(bell, {
-      query: (text: string, params?: readonly unknown[]) =>
+      query: (text: string, params?: unknown[]) =>
         // LISTEN does nothing here, and settings would apply to every user of the session.
         /^\s*LISTEN\b|\bset_config\(/i.test(text) ? Promise.resolve({ rows: [] }) : query(text, params),
       release() {

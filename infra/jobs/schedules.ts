@@ -250,7 +250,7 @@ export function schedulesOf(
     },
     {
       ...{ id: 'recurring_task_spawn', kind: 'recurring-tasks', everyMs: EVERY_MINUTE_MS },
-      name: 'Make tasks from recurring ones',
+      name: 'Create tasks from recurring ones',
       enabled: on('general.recurring_task_spawn'),
       async run() {
         const zone = config.timeZone;
@@ -261,7 +261,7 @@ export function schedulesOf(
     },
     {
       ...{ id: 'task_auto_route', kind: 'task-routing', everyMs: EVERY_MINUTE_MS },
-      name: 'Give tasks that belong to nobody to agents',
+      name: 'Assign unassigned tasks to agents',
       enabled: on('general.task_dispatch'),
       async run() {
         const routed = await routeTasks({ commands, reads: routingReads(reads) });
@@ -270,7 +270,7 @@ export function schedulesOf(
     },
     {
       ...{ id: 'task_dispatch', kind: 'task-dispatch', everyMs: EVERY_MINUTE_MS },
-      name: 'Have agents work on their tasks',
+      name: 'Dispatch tasks to agents',
       enabled: on('general.task_dispatch'),
       async run() {
         if (config.runnerUrl === undefined) return NO_RUNNER;
@@ -290,7 +290,7 @@ export function schedulesOf(
     },
     {
       ...{ id: 'github_sync', kind: 'github-sync', everyMs: config.githubSyncIntervalMs },
-      name: 'Sync projects with their repositories of GitHub',
+      name: 'Sync projects with their GitHub repositories',
       enabled: async () => github.configured && (await on('general.github_sync')()),
       async run(_asked, signal) {
         if (!github.configured) return 'GitHub is not connected: GITHUB_TOKEN is not set.';
@@ -308,7 +308,7 @@ export function schedulesOf(
     },
     {
       ...{ id: 'webhook_retry', kind: 'webhook-retry', everyMs: EVERY_MINUTE_MS },
-      name: 'Repeat failed deliveries of webhooks',
+      name: 'Retry failed webhook deliveries',
       enabled: on('webhooks.retry_enabled'),
       async run() {
         return `${counted(await retryWebhooks(), 'delivery waits', 'deliveries wait')} to be repeated.`;
@@ -331,14 +331,14 @@ export function schedulesOf(
     },
     {
       ...{ id: 'purge_idempotency_keys', kind: 'purge-idempotency-keys', everyMs: EVERY_TEN_MINUTES_MS },
-      name: 'Forget old idempotency keys',
+      name: 'Delete old idempotency keys',
       async run() {
         return `${counted(await purgeIdempotency(database.pool), 'key was', 'keys were')} forgotten.`;
       },
     },
     {
       ...{ id: 'purge_logs', kind: 'purge-logs', everyMs: EVERY_TEN_MINUTES_MS },
-      name: 'Delete old lines of the log',
+      name: 'Delete old log lines',
       async run() {
         const days = Number(await setting('retention.logs_days'));
         return `${counted(await createLogEntries(database.pool).purge(days, now()), 'line was', 'lines were')} deleted.`;
@@ -346,7 +346,7 @@ export function schedulesOf(
     },
     {
       ...{ id: 'purge_history', kind: 'purge-history', everyMs: EVERY_TEN_MINUTES_MS },
-      name: 'Remove what read models remember from before the time for which it is kept',
+      name: 'Remove old versions of read model rows',
       enabled: async () => config.retainHistoryDays > 0,
       async run(_asked, signal) {
         if (config.retainHistoryDays === 0) return 'The past is kept for ever: MC_RETAIN_HISTORY_DAYS is 0.';
@@ -358,7 +358,7 @@ export function schedulesOf(
     },
     {
       ...{ id: 'purge_sessions', kind: 'purge-sessions', everyMs: HOUR_MS },
-      name: 'Delete sessions that have ended',
+      name: 'Delete ended sessions',
       async run() {
         // They are no longer accepted anyway, so no cache has to be invalidated.
         const { rowCount } = await database.pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [

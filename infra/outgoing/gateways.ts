@@ -32,7 +32,7 @@ export function createGateways({
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       const cause = { cause: error };
-      if (late.aborted) throw new GatewayError(`The gateway did not answer within ${timeoutMs} ms.`, true, cause);
+      if (late.aborted) throw new GatewayError(`The gateway did not respond within ${timeoutMs} ms.`, true, cause);
       throw new GatewayError(`The gateway could not be reached (${codeOf(error)}).`, false, cause);
     }
   }

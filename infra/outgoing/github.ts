@@ -163,7 +163,7 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
       // Its reason is whoever stops the work.
       if (signal?.aborted) throw signal.reason;
       const cause = { cause: error };
-      if (late.aborted) throw new GithubError('late', `GitHub did not answer within ${timeoutMs} ms.`, cause);
+      if (late.aborted) throw new GithubError('late', `GitHub did not respond within ${timeoutMs} ms.`, cause);
       throw new GithubError('offline', `GitHub could not be reached (${codeOf(error)}).`, cause);
     }
   }
@@ -180,17 +180,17 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
         ? `: ${frontOf(storable(said), QUOTED).replaceAll(token ?? '\0', '…')}`
         : '';
     if (status === 401) return new GithubError('refused', 'GitHub does not accept the token; check GITHUB_TOKEN.');
-    if (status === 403) return new GithubError('refused', `GitHub does not let the token do this${quoted}.`);
+    if (status === 403) return new GithubError('refused', `The token lacks permission for this at GitHub${quoted}.`);
     if (status === 404 || status === 410)
-      return new GithubError('missing', `GitHub has nothing there, or the token may not see it${quoted}.`);
+      return new GithubError('missing', `GitHub has no such record, or the token may not see it${quoted}.`);
     if (status >= 300 && status < 400)
-      return new GithubError('missing', 'GitHub says that the repository has moved; use its new name.');
-    return new GithubError('refused', `GitHub answered ${status}${quoted}.`);
+      return new GithubError('missing', 'The repository has moved at GitHub; use its new name.');
+    return new GithubError('refused', `GitHub responded with status ${status}${quoted}.`);
   }
 
   async function read<T>(schema: z.ZodType<T>, path: string, asked?: Asked): Promise<T> {
     const result = schema.safeParse((await ask(path, asked)).body);
-    if (!result.success) throw new GithubError('refused', 'GitHub answered with something else than was asked for.');
+    if (!result.success) throw new GithubError('refused', 'GitHub returned an unexpected response.');
     return result.data;
   }
 
@@ -203,8 +203,7 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
     async issues(repo, query, signal) {
       const { headers, body } = await ask(of(repo, `/issues?${paramsOf(query)}`), { signal });
       const result = z.array(ISSUE).safeParse(body);
-      if (!result.success)
-        throw new GithubError('refused', 'GitHub answered with something that is no list of issues.');
+      if (!result.success) throw new GithubError('refused', 'GitHub returned something other than a list of issues.');
       return {
         issues: result.data.flatMap(({ isPull, issue }) => (isPull ? [] : [issue])),
         more: /<[^>]*>;\s*rel="next"/.test(headers.get('link') ?? ''),
@@ -293,7 +292,7 @@ function paramsOf({ state, labels, since, perPage, page = 1 }: IssuesQuery): URL
 const tooMuch = () => new GithubError('refused', `GitHub sent more than ${MAX_ANSWER} bytes.`);
 
 const limited = (seconds: number): GithubError =>
-  new GithubError('limited', `GitHub has had too many requests; it can be asked again in ${seconds} s.`, {
+  new GithubError('limited', `GitHub got too many requests; try again in ${seconds} s.`, {
     retryAfter: seconds,
   });
 

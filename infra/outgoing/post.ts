@@ -63,7 +63,7 @@ async function send(request: OutgoingRequest, options: OutgoingOptions, signal?:
   } catch (error) {
     // Its reason is whoever stops the work.
     if (signal?.aborted) throw signal.reason;
-    if (late.aborted) return failed(`The receiver did not answer within ${timeoutMs} ms.`);
+    if (late.aborted) return failed(`The receiver did not respond within ${timeoutMs} ms.`);
     if (error instanceof RefusedAddressError) return failed(error.message);
     return failed(`The receiver could not be reached (${codeOf(error)}).`);
   }
@@ -106,7 +106,7 @@ function exchange(
         settle({
           status,
           body: answer,
-          error: redirect ? `The receiver answered with a redirect (${status}), which is not followed.` : null,
+          error: redirect ? `The receiver responded with a redirect (${status}), which is not followed.` : null,
         });
         made.destroy();
       });
@@ -133,7 +133,7 @@ const guarded =
     });
   };
 
-const refused = (host: string) => new RefusedAddressError(`${host} does not lead to a public address.`);
+const refused = (host: string) => new RefusedAddressError(`${host} does not resolve to a public address.`);
 
 /** Calls back once, with the beginning of an answer: at its end, when it is long enough, or when it breaks off. */
 function beginningOf(response: IncomingMessage, done: (text: string) => void): void {

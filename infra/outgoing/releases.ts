@@ -61,11 +61,11 @@ async function read(url: string, timeoutMs: number): Promise<Release> {
   });
   if (response.status !== 200) {
     await response.body?.cancel();
-    throw new FeedError(`The release feed answered ${response.status}.`);
+    throw new FeedError(`The release feed responded with status ${response.status}.`);
   }
   const text = await textOf(response.body, MAX_BYTES, tooMuch);
   const feed = FEED.safeParse(parsed(text));
-  if (!feed.success) throw new FeedError('The release feed answered with something that is no release.');
+  if (!feed.success) throw new FeedError('The release feed returned something other than a release.');
   const { tag_name, html_url, body } = feed.data;
   return { version: tag_name.replace(/^v(?=\d)/i, ''), url: html_url, notes: frontOf(body ?? '', MAX_NOTES) };
 }
@@ -74,6 +74,6 @@ async function read(url: string, timeoutMs: number): Promise<Release> {
 function reasonOf(error: unknown, timeoutMs: number): string {
   if (error instanceof FeedError) return error.message;
   if ((error as { name?: unknown }).name === 'TimeoutError')
-    return `The release feed did not answer within ${timeoutMs} ms.`;
+    return `The release feed did not respond within ${timeoutMs} ms.`;
   return `The release feed could not be reached (${codeOf(error)}).`;
 }

@@ -166,7 +166,7 @@ async function copyEvents(
     await Promise.allSettled(inFlight.map(({ append }) => append));
     if (!(error instanceof ConflictError)) throw error;
     throw new CopyError(
-      `${target.name} was written to by somebody else (${error.message}). Copy into an empty target.`,
+      `${target.name} was written to by another process (${error.message}). Copy into an empty target.`,
       {
         cause: error,
       },

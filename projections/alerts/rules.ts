@@ -49,7 +49,7 @@ export const alertRulesProjection = defineProjection({
     on(alertRuleCreated, ({ data, meta }) => [
       insert(alertRulesTable, {
         workspace_id: meta.workspace,
-        id: data.ruleId,
+        id: data.rule_id,
         tenant_id: meta.tenant,
         ...ruleAfter(NO_RULE, data),
         last_triggered_at: null,
@@ -60,7 +60,7 @@ export const alertRulesProjection = defineProjection({
       }),
     ]),
     on(alertRuleUpdated, ({ data, meta }) => [
-      update(alertRulesTable, { workspace_id: meta.workspace, id: data.ruleId }, (row) => ({
+      update(alertRulesTable, { workspace_id: meta.workspace, id: data.rule_id }, (row) => ({
         ...row,
         ...ruleAfter(
           {
@@ -76,14 +76,14 @@ export const alertRulesProjection = defineProjection({
       })),
     ]),
     on(alertRuleTriggered, ({ data, meta }) => [
-      update(alertRulesTable, { workspace_id: meta.workspace, id: data.ruleId }, (row) => ({
+      update(alertRulesTable, { workspace_id: meta.workspace, id: data.rule_id }, (row) => ({
         ...row,
         last_triggered_at: seconds(meta.at),
         trigger_count: data.count,
       })),
     ]),
     on(alertRuleDeleted, ({ data, meta }) => [
-      update(alertRulesTable, { workspace_id: meta.workspace, id: data.ruleId }, () => undefined),
+      update(alertRulesTable, { workspace_id: meta.workspace, id: data.rule_id }, () => undefined),
     ]),
   ],
 });

@@ -90,27 +90,21 @@ export const listedProject = (reads: Reads, workspace: number, id: number): Prom
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** A project with its agents as it is after a command; its tickets are those that the read model shows. */
+/** A project with its agents as it is after a command. @param before the command; its tickets are shown */
 export async function projectAfter(
-  { records, reads }: { readonly records: Records; readonly reads: Reads },
+  records: Records,
   workspace: number,
-  id: number,
+  { id, ticket_counter, updated_at }: ProjectRecord,
   executed: Executed,
 ) {
-  const [row, agents, tickets] = await Promise.all([
+  const [row, agents] = await Promise.all([
     rowAfter(records, 'Project', [projectsProjection, projectsTable], { workspace_id: workspace, id }, executed),
     records.all(projectsProjection, projectAgentsTable, { workspace_id: workspace, project_id: id }, executed),
-    tables(reads.at({}), ticketsProjection)
-      .selectFrom('tickets')
-      .select(['last', 'updated_at'])
-      .where('workspace_id', '=', workspace)
-      .where('project_id', '=', id)
-      .executeTakeFirst(),
   ]);
   return {
     ...columnsOf(row, COLUMNS),
-    ticket_counter: tickets?.last ?? 0,
-    updated_at: Math.max(row.updated_at, tickets?.updated_at ?? 0),
+    ticket_counter,
+    updated_at: Math.max(row.updated_at, updated_at),
     assigned_agents: agents
       .toSorted((a, b) => a.assigned_at - b.assigned_at || a.id - b.id)
       .map(({ agent_name }) => agent_name),

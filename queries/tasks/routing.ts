@@ -1,4 +1,4 @@
-/** Tasks that belong to nobody, and agents that could have them. */
+/** Unassigned tasks, and agents that could get them. */
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';

@@ -29,7 +29,7 @@ export const chatMessageSchema = z
     conversation_id: z.int(),
     conversation_key: z.string(),
     sender: z.string(),
-    recipient: z.string().nullable().describe('null: to everybody'),
+    recipient: z.string().nullable().describe('null: to all'),
     content: z.string(),
     created_at: unixSeconds,
     from_agent: z.string().describe('same as `sender`'),
@@ -44,7 +44,7 @@ export type ChatMessageRecord = z.infer<typeof chatMessageSchema>;
 
 export const conversationsQuery = z.object({
   agent: nameFilter.describe(
-    'only conversations in which this name is a sender or a recipient, or which have messages to everybody',
+    'only conversations in which this name is a sender or a recipient, or which have messages to all',
   ),
   limit: limitParam(50),
   offset: offsetParam,
@@ -122,7 +122,7 @@ export const chatMessageBody = z.object({
     .boolean()
     .optional()
     .describe(
-      'hand it to the session of the recipient through the primary gateway, if there is one, and report in `forward` what became of it',
+      'send it to the session of the recipient through the primary gateway, if there is one, and report the result in `forward`',
     ),
   sessionKey: text(200).nullish().describe('deliver to the agent with this session key'),
   attachments: z

@@ -35,12 +35,12 @@ const RULES = [
 
 export const derivationSchema = z
   .object({
-    total: z.number().describe('the number; of sums, how many were added up'),
-    rule: z.enum(RULES).describe('what is counted in the events'),
+    total: z.number().describe('the number; for sums, how many values were added'),
+    rule: z.enum(RULES).describe('rule by which events are counted'),
     filter: z
       .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string())]))
       .optional()
-      .describe('which of them count; of a list, one of its values'),
+      .describe('which events count; a list matches any of its values'),
     positions: z.array(z.int()).optional().describe('of all events that count, in log order'),
     from: z.int().optional().describe('instead of `positions`: no event that counts is before this position'),
     to: z.int().optional().describe('nor after this one'),

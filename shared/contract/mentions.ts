@@ -5,7 +5,7 @@ import { isStorable, UNSTORABLE_TEXT } from './storable.ts';
 
 export const mentionTargetSchema = z
   .object({
-    handle: z.string().describe('what stands behind the `@`, in lower case'),
+    handle: z.string().describe('the text after the `@`, in lower case'),
     recipient: z.string().describe('username, or name of the agent'),
     type: z.enum(['user', 'agent']),
     display: z.string(),
@@ -33,6 +33,6 @@ export type MentionsQuery = z.infer<typeof mentionsQuery>;
 
 export const mentionsAnswer = z.object({
   mentions: z.array(mentionTargetSchema).describe('users by username, then agents by name'),
-  total: z.int().describe('targets in this answer'),
-  q: z.string().describe('as it was looked for'),
+  total: z.int().describe('targets in this response'),
+  q: z.string().describe('as searched for'),
 });

@@ -66,7 +66,7 @@ export const cliSessionBody = z.object({
   project_slug: text(200).nullish().describe('default: agent_name'),
   project_path: text(1_000).nullish(),
   git_branch: text(300).nullish(),
-  user_messages: count.describe('until now, like the other numbers; absent: as before'),
+  user_messages: count.describe('until now, like the other numbers; absent: unchanged'),
   assistant_messages: count,
   tool_uses: count,
   input_tokens: count,
@@ -86,7 +86,7 @@ export const sessionSchema = z
     key: z.string().describe('of a gateway: key of the session; of a tool: project'),
     agent: z.string(),
     kind: z.string().describe('of a gateway: as it says, else unknown; of a tool: claude-code'),
-    age: z.string().describe('now, or minutes, hours or days: 5m, 2h, 3d; - if nobody knows'),
+    age: z.string().describe('now, or minutes, hours or days: 5m, 2h, 3d; - if unknown'),
     model: z.string(),
     tokens: z
       .string()
@@ -134,7 +134,7 @@ export const sessionActionBody = z.object({
 });
 /** What became of it: for sessions of tools as given here, for those of gateways what the gateway answered. */
 const resultOf = <Own extends z.ZodType>(own: Own) =>
-  z.union([own, jsonObject]).describe('of a session at a gateway: what the gateway answered');
+  z.union([own, jsonObject]).describe('of a session at a gateway: response of the gateway');
 export const sessionActionAnswer = z.object({
   success: z.literal(true),
   action: z.string(),

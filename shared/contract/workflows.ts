@@ -32,7 +32,7 @@ const orNull = (value: string | null): string | null => value || null;
 const fields = {
   name: filled(200),
   model: text(100).transform((model) => model || DEFAULT_MODEL),
-  task_prompt: filled(10_000).describe('what an agent is told; screened for attempts to take the agent over'),
+  task_prompt: filled(10_000).describe('the prompt for the agent; screened for attempts to take over the agent'),
   timeout_seconds: z.int().min(10).max(3_600),
   tags: z.array(filled(100)).max(50),
 };

@@ -59,7 +59,7 @@ const sent = z.object({
   report: z.boolean(),
 });
 
-/** A message that nobody has read yet. */
+/** An unread message. */
 const sentFields = ({ data, meta }: DomainEvent<string, z.output<typeof sent>>) =>
   messageFields({ ...data, id: data.messageId, createdAt: seconds(meta.at), readAt: null });
 
@@ -73,7 +73,7 @@ export const chatMessageSent = defineEvent({
   doc: 'Somebody said something in a conversation. A conversation begins with its first message and has the id of it.',
   schema: sent,
   secrets: { fields: ['metadata'], owner: (_data, { workspace }) => `chat:${workspace}` },
-  formerNames: { fields: ({ report }) => (report ? ['from', 'to'] : ['from']) },
+  formerNames: { before: 2, fields: ({ report }) => (report ? ['from', 'to'] : ['from']) },
   activity: ({ data }) =>
     data.report
       ? undefined

@@ -105,7 +105,7 @@ export interface WebhookMessageDraft {
 
 export interface EventDefinition<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
   readonly type: Type;
-  /** Version of `schema`. Older versions are upcast in `upcasters.ts`. */
+  /** Version of `schema`. Older versions are upcast in `upcasters.ts` and `field-names.ts`. */
   readonly version: number;
   readonly doc: string;
   readonly schema: z.ZodType<Data>;
@@ -115,9 +115,10 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
    */
   readonly personal?: { readonly fields: readonly (keyof Data & string)[]; readonly person: (data: Data) => string };
   /**
-   * Fields of older versions that may hold display names, as dotted paths into `data`. `copy-log` seals them.
+   * Fields of versions before this one that may hold display names, as dotted paths into `data`. `copy-log` seals them.
    */
   readonly formerNames?: {
+    readonly before: number;
     readonly fields: (data: Readonly<Record<string, unknown>>) => readonly string[];
     /**
      * Whose names: those of the actor, the default; of the actor of the stream's first event; of the actor or, where that

@@ -1,9 +1,12 @@
 /**
  * The one place where old versions of events are upcast.
  *
- * `upcasters.<type>[n]` turns data of version n into data of version n + 1; who caused the event may matter. The golden
- * files of the old version stay in `test/golden/events` and the tests read them through these upcasters.
+ * `upcasters.<type>[n]` turns data of version n into data of version n + 1; who caused the event may matter. The step from
+ * camelCase to the names of the interface is the same for all types: `field-names.ts`. The golden files of the old version
+ * stay in `test/golden/events` and the tests read them through these upcasters.
  */
+import type { EventDefinition } from './define.ts';
+import { renamed } from './field-names.ts';
 import type { Actor } from './metadata.ts';
 
 type Data = Readonly<Record<string, unknown>>;
@@ -55,11 +58,18 @@ export const upcasters: Upcasters = {
   NotificationForwarded: { 1: asItWas },
 };
 
-/** Upcasts `data` of `type` from version `from` to version `to`. @throws Error when a step is missing */
-export function upcast(type: string, data: Data, meta: By, from: number, to: number, steps = upcasters): Data {
+/** Upcasts `data` from version `from` to the newest. @throws Error when a step is missing */
+export function upcast(
+  definition: Pick<EventDefinition, 'type' | 'version' | 'schema'>,
+  data: Data,
+  meta: By,
+  from: number,
+  steps = upcasters,
+): Data {
+  const { type, version: newest } = definition;
   let current = data;
-  for (let version = from; version < to; version++) {
-    const step = steps[type]?.[version];
+  for (let version = from; version < newest; version++) {
+    const step = steps[type]?.[version] ?? renamed(definition, version);
     if (!step) throw new Error(`there is no upcaster for ${type} from version ${version} to ${version + 1}`);
     current = step(current, meta);
   }

@@ -2,52 +2,52 @@
 import { z } from 'zod';
 import { defineEvent } from './define.ts';
 
-const workflowId = z.int().positive();
+const workflow_id = z.int().positive();
 
 /** What a template says. */
 export const workflowFields = z.object({
   name: z.string(),
   description: z.string().nullable(),
   model: z.string(),
-  taskPrompt: z.string(),
-  timeoutSeconds: z.int(),
-  agentRole: z.string().nullable(),
+  task_prompt: z.string(),
+  timeout_seconds: z.int(),
+  agent_role: z.string().nullable(),
   tags: z.array(z.string()),
 });
 export type WorkflowFields = z.infer<typeof workflowFields>;
 
 export const workflowCreated = defineEvent({
   type: 'WorkflowCreated',
-  version: 1,
+  version: 2,
   doc: 'A workflow template exists from now on.',
-  schema: workflowFields.extend({ workflowId }),
+  schema: workflowFields.extend({ workflow_id }),
   activity: ({ data }) => ({
     type: 'workflow_created',
     entity_type: 'workflow',
-    entity_id: data.workflowId,
+    entity_id: data.workflow_id,
     description: `Workflow template created: ${data.name}`,
   }),
 });
 
 export const workflowUpdated = defineEvent({
   type: 'WorkflowUpdated',
-  version: 1,
+  version: 2,
   doc: 'Fields of a workflow template were set. Those that are missing stayed as they were.',
-  schema: workflowFields.partial().extend({ workflowId }),
+  schema: workflowFields.partial().extend({ workflow_id }),
 });
 
 export const workflowUsed = defineEvent({
   type: 'WorkflowUsed',
-  version: 1,
+  version: 2,
   doc: 'Somebody reported to have used a workflow template.',
-  schema: z.object({ workflowId }),
+  schema: z.object({ workflow_id }),
 });
 
 export const workflowDeleted = defineEvent({
   type: 'WorkflowDeleted',
-  version: 1,
+  version: 2,
   doc: 'A workflow template is gone. Pipelines that name it stay.',
-  schema: z.object({ workflowId }),
+  schema: z.object({ workflow_id }),
 });
 
 export const workflowEvents = [workflowCreated, workflowUpdated, workflowUsed, workflowDeleted];

@@ -11,7 +11,7 @@ export interface IdempotencyRecord {
 }
 
 export interface IdempotencyStore {
-  /** 32 bytes, shared by all processes of the deployment and known to nobody else. */
+  /** 32 bytes, shared by all processes of the deployment and secret outside of it. */
   secret(): Promise<Buffer>;
   /**
    * Takes the key for this request, or returns the record that holds it. `taken` is also true when the earlier run was

@@ -1,6 +1,6 @@
 /** Notifications as the read models have them, for commands: which of them a change is about. */
 
-/** One that has not been delivered yet, and whether anybody has the name that it is for. */
+/** A pending notification, and whether its recipient exists. */
 export interface PendingNotification {
   readonly id: number;
   readonly recipient: string;

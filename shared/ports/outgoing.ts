@@ -1,5 +1,5 @@
 /**
- * The port of requests to URLs that users give: webhooks, and whoever else tells the outside world something.
+ * The port of requests to URLs that users give, such as those of webhooks.
  */
 
 export interface OutgoingRequest {

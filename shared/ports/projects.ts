@@ -1,7 +1,7 @@
 /** Projects as the read models have them, for commands that know no stream yet. */
 import type { ReadAt } from './read-models.ts';
 
-/** A project that somebody can name: neither deleted nor being deleted. */
+/** A project that can be named: neither deleted nor being deleted. */
 export interface FoundProject {
   readonly id: number;
   readonly name: string;

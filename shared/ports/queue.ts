@@ -37,7 +37,7 @@ export interface QueueView {
   /** Tasks that the agent works on, last changed first. */
   readonly inProgress: readonly QueuedTask[];
   /**
-   * Ids of tasks that wait for this agent or for anybody: most urgent first, then by due date (those without one last),
+   * Ids of tasks that wait for this agent or for any agent: most urgent first, then by due date (those without one last),
    * then by age.
    */
   readonly waiting: readonly number[];

@@ -1,4 +1,4 @@
-/** Tasks that belong to nobody, and agents that could have them. */
+/** Unassigned tasks, and agents that could get them. */
 
 export interface UnassignedTask {
   readonly tenant: number;

@@ -1,6 +1,6 @@
-/** The port of the agent runner: whoever has agents do the steps of pipelines, work on tasks, and review them. */
+/** The port of the agent runner, which makes agents do pipeline steps, work on tasks, and review results. */
 
-/** One step of a run, as the runner is told. */
+/** One step of a run, as the runner gets it. */
 export interface StepRequest {
   readonly workspaceId: number;
   readonly runId: number;
@@ -12,7 +12,7 @@ export interface StepRequest {
   readonly steps: number;
   readonly templateId: number;
   readonly templateName: string;
-  /** What the agent is told. It begins with the pipeline's name and the number of the step. */
+  /** The prompt of the agent. It begins with the pipeline's name and the number of the step. */
   readonly prompt: string;
   readonly model: string;
   /** How long the agent may take, seconds. */
@@ -22,7 +22,7 @@ export interface StepRequest {
 }
 
 /**
- * `accepted`: somebody advances the run later. `completed`, `failed`: the step is over, and the run goes on by itself.
+ * `accepted`: the run is advanced later. `completed`, `failed`: the step is over, and the run continues by itself.
  * Texts are short and can be stored.
  */
 export interface RunnerAnswer {
@@ -40,7 +40,7 @@ interface AboutTask {
   readonly priority: string;
   /** Which time it is that the runner is asked about this task, counted from 1. */
   readonly attempt: number;
-  /** What the agent is told. */
+  /** The prompt of the agent. */
   readonly prompt: string;
   /** The same whenever this request is repeated: a runner that has seen it answers as it did then. */
   readonly idempotencyKey: string;

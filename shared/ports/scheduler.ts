@@ -1,4 +1,4 @@
-/** What the service does by itself, by the clock: when it did, how that went, and how to have it done now. */
+/** Scheduled tasks of the service: last run, its result, next run, and running one now. */
 
 export interface ScheduledTask {
   readonly id: string;

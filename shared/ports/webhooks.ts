@@ -60,7 +60,7 @@ export interface WebhookRecords {
     filter: { readonly webhook: number | undefined; readonly limit: number; readonly offset: number },
   ): Promise<{ readonly deliveries: readonly Delivery[]; readonly total: number }>;
   find(workspace: number, delivery: number): Promise<Delivery | undefined>;
-  /** Records an attempt that somebody has asked for. Gives its id; undefined when the webhook is gone. */
+  /** Records a requested attempt. Gives its id; undefined if the webhook was deleted. */
   record(delivery: NewDelivery): Promise<number | undefined>;
   /** Forgets failures. */
   reset(workspace: number, webhook: number): Promise<void>;
@@ -114,13 +114,13 @@ export interface WebhookQueue {
   claim(): Promise<Claim | undefined>;
   /** When a webhook can be claimed, Unix ms: a retry is due then, or the lease on one with something to do ends. */
   next(): Promise<number | undefined>;
-  /** Prolongs a claim. Gives the failures in a row, which somebody may have reset; undefined when it was lost. */
+  /** Prolongs a claim. Gives the failures in a row, which may have been reset; undefined if the claim was lost. */
   renew(claim: Claim): Promise<number | undefined>;
   /** Deliveries of the webhook that are to be tried again by now (Unix ms), oldest first. */
   due(claim: Claim, now: number, limit: number): Promise<readonly Delivery[]>;
   /** How many deliveries of the webhook will be tried again. */
   pending(claim: Claim): Promise<number>;
-  /** Those of these messages that the webhook has been told of. */
+  /** Those of these messages that the webhook has received. */
   told(claim: Claim, messages: readonly string[]): Promise<ReadonlySet<string>>;
   /** Records an attempt, which takes the place of the retry that its parent was waiting for. False when the claim was lost. */
   settle(claim: Claim, outcome: Outcome): Promise<boolean>;

@@ -46,7 +46,7 @@ describe('Reports about an agent', () => {
         refused(keyOf(8, 'scout'));
       });
 
-      it('are for nobody else, except for admins who say that they are privileged', () => {
+      it('are refused to all others, except admins with privileged=1', () => {
         const admin = caller({ role: 'admin' });
         expect(refused(admin)).to.include('privileged=1');
         expect(scopeOf(admin, '1')).to.equal('privileged');

@@ -223,7 +223,7 @@ describe('generated requests', () => {
   });
 
   // By hand, before the others may have taken the callers their roles: what each of them has to be able to meet.
-  it('meet every kind of answer', async () => {
+  it('meet every kind of response', async () => {
     const json = { 'content-type': 'application/json' };
     const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
     const agent = { name: 'generated', role: 'x' };

@@ -60,7 +60,7 @@ describe('Google ID tokens', () => {
     });
   }
 
-  it('refuses tokens signed by somebody else, signed with a secret or not signed, and what is not a token', async () => {
+  it('refuses tokens signed by another key, signed with a secret or unsigned, and texts that are not tokens', async () => {
     expect((await refused(await google.token({}, { foreignKey: true }))).status).to.equal(400);
     const hmac = await new SignJWT({ email: 'a@b.c', email_verified: true, sub: 's' })
       .setProtectedHeader({ alg: 'HS256', kid: 'k1' })

@@ -152,7 +152,7 @@ describe('Idempotency-Key', function () {
     }
     const me = exchangeOf({ workspace: 1, id: 7 });
 
-    it('stored answers are still returned, and their keys still refuse a different body', async () => {
+    it('stored responses are still returned, and their keys still refuse a different body', async () => {
       const key = newKey();
       await former(key, 'done', { intents: [], answer: { status: 201, body: { before: true } } });
       expect(await ask(key, me)).to.deep.equal({ ran: false, body: { before: true }, replayed: true });
@@ -187,7 +187,7 @@ describe('Idempotency-Key', function () {
       expect(await ask(key, me)).to.deep.equal({ ran: false, body: { after: true }, replayed: true });
     });
 
-    it('a request whose record can no longer be read is not repeated, and blocks nobody for good', async () => {
+    it('a request whose record can no longer be read is not repeated, and blocks no other request for good', async () => {
       for (const state of ['done', 'running'] as const) {
         const key = newKey();
         await former(key, state, { intents: [], answer: { status: 201, body: {} } });

@@ -137,7 +137,7 @@ describe('API description', () => {
       }
     });
 
-    it('allow new fields in answers, except where the contract forbids them', () => {
+    it('allow new fields in responses, unless the contract forbids them', () => {
       const { schema } = described(z.object({ open: z.object({}), closed: z.strictObject({}) }), 'output');
       expect(schema).not.to.have.property('additionalProperties');
       expect(schema).to.have.nested.property('properties.closed.additionalProperties', false);

@@ -80,7 +80,7 @@ describe('API description', () => {
       }
     });
 
-    it('answers every error with the Error schema, unless the route has its own', () => {
+    it('uses the Error schema for every error, unless the route has its own', () => {
       const error = { $ref: '#/components/schemas/Error' };
       for (const one of shown(routes)) {
         const { operation } = operations.find(({ name }) => name === nameOf(one)) as Described;
@@ -178,7 +178,7 @@ describe('API description', () => {
       expect(headersOf({ responses: stream })).to.deep.equal(['Last-Event-ID']);
     });
 
-    it('adds the answers of the authorization in front of the route', () => {
+    it('adds the responses of the authorization in front of the route', () => {
       const statuses = (changes: Partial<Route>) =>
         Object.keys(operation({ noPast: 'it is a test', ...changes }).operation.responses);
       const past = operation({ access: 'viewer' });
@@ -226,7 +226,7 @@ describe('API description', () => {
       expect(responses[409]).to.deep.equal({ $ref: '#/components/responses/Conflict' });
     });
 
-    it('supports optional bodies, answers without a body and other media types', () => {
+    it('supports optional bodies, responses without a body and other media types', () => {
       const { requestBody, responses } = operation({
         method: 'delete',
         body: z.object({}),

@@ -48,7 +48,7 @@ describe('shutting down the HTTP server', () => {
     expect(await closed).to.equal('');
   });
 
-  it('answers what is in flight, and then closes a connection that its client would keep', async () => {
+  it('completes requests in flight, and then closes a connection that its client would keep', async () => {
     const requests = new EventEmitter();
     const server = await serve((_req, res) => requests.emit('request', res));
     const { socket, closed } = await server.open();

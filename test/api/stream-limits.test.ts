@@ -64,7 +64,7 @@ describe('stream limits', () => {
     expect([base.hub.held, inResponses(), base.log.out.now]).to.deep.equal([0, 0, 0]);
   });
 
-  it('live clients that stop reading are bounded together, and nobody else is slowed down', async () => {
+  it('live clients that stop reading are bounded together, and do not slow down others', async () => {
     base = await startHub({ limits: { liveBytes: 5 * MB, catchUpBytes: 5 * MB, stallMs: 60_000 } });
     deaf(25);
     const healthy = await openStream(base.url, { 'x-user': '99' });

@@ -253,7 +253,7 @@ describe('frames for agents and viewers', () => {
     };
     const cut = { from: 1_234 };
 
-    it('by time are left out, and the client is told from when on it gets them', async () => {
+    it('by time are left out, and the connected frame names the limit', async () => {
       await start({ after: 0, notBefore: LOGGED_AT + 2 * DAY });
       expect(await from('0')).to.deep.equal({ connected: cut, ids: ['3.1', '3', '4.1', '4', '5.1', '5'] });
       expect(await from('1.1')).to.deep.equal({ connected: cut, ids: ['3.1', '3', '4.1', '4', '5.1', '5'] });

@@ -328,7 +328,7 @@ export async function benchHttp({ name, start }: Combination): Promise<void> {
         amount: QUEUE.claimed,
       },
       {
-        name: 'GET tasks/queue, goes on with its task',
+        name: 'GET tasks/queue, continues its task',
         connections: 32,
         method: 'GET',
         // Whoever polls first claims a task of those that are left; there are more than agents.

@@ -51,7 +51,7 @@ describe('chat', () => {
     expect(new Set(ids).size).to.equal(1);
   });
 
-  it('goes on with a conversation that is known, by id or key', async () => {
+  it('continues a known conversation, by id or key', async () => {
     for (const conversation of [{ id: 7 }, { key: 'a2a:ada:eve' }]) {
       const [event] = await said({ conversation });
       expect(event?.data).to.include({ conversationId: 7, conversation: 'a2a:ada:eve' });
@@ -133,7 +133,7 @@ describe('chat', () => {
     expect(handed, 'not asked for, or without a session').to.deep.equal([]);
   });
 
-  it('reports to the sender in conversations with the coordinator, and in those of agents that nobody received', async () => {
+  it('reports to the sender in conversations with the coordinator, and when no agent received the message', async () => {
     const reported = async (key: string, recipient: string) => {
       const [, report] = await said({ conversation: { key }, recipient, forward: true });
       return report?.data;

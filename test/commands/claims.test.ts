@@ -1,6 +1,7 @@
 /** Unique names, with several processes at work at once. */
 import { expect } from 'chai';
-import { createUser, NAME_LOST, type NewUser, userDecider, usernames } from '../../commands/auth/users.ts';
+import { createUser } from '../../commands/auth/registration.ts';
+import { NAME_LOST, type NewUser, userDecider, usernames } from '../../commands/auth/users.ts';
 import { ABANDONED_AFTER_MS, claimName, nameDecider, releaseName } from '../../commands/claims.ts';
 import type { Commands } from '../../commands/handler.ts';
 import { userNameClaims } from '../../commands/names.ts';
@@ -67,7 +68,7 @@ describe('unique names', () => {
   });
 });
 
-describe('a claim of somebody else', () => {
+describe('a claim of another owner', () => {
   const mine = 'user-1-1';
   const theirs = 'user-1-2';
   let now: number;
@@ -173,7 +174,7 @@ describe('a claim of somebody else', () => {
     expect((await named()).owner).to.equal(mine);
   });
 
-  it('ends when its owner releases the name, which nobody else can do', async () => {
+  it('ends when its owner releases the name; no other can do so', async () => {
     await release(mine);
     expect((await named()).owner).to.equal(theirs);
     expect(world.written()).to.have.length(1);

@@ -5,7 +5,7 @@ import { connectTool, decideConnect, decideDisconnect, toolsRegistration } from 
 import { connectionClosed, connectionOpened, connectionSeen } from '../../shared/events/connections.ts';
 import { ada, deleted, given, registered, status } from '../support/agent.ts';
 import { agentsMemory } from '../support/agents-memory.ts';
-import { anyRoom, type Draft, outcomeOf, refusalOf, timeOf } from '../support/kit.ts';
+import { anyRoom, type Draft, outcomeOf, timeOf } from '../support/kit.ts';
 
 const FIRST = '00000000-0000-4000-8000-000000000001';
 const SECOND = '00000000-0000-4000-8000-000000000002';
@@ -15,7 +15,7 @@ const opened = (connectionId: string, replaces: string | null = null) =>
 
 describe('a connection', () => {
   const connect = (...drafts: readonly Draft[]) =>
-    decideConnect(given(...drafts), { ...tool, id: 2, connectionId: SECOND });
+    decideConnect(given(...drafts).state, { ...tool, id: 2, connectionId: SECOND });
 
   it('brings its agent online, and begins', () => {
     const [changed, begun] = connect(registered);
@@ -26,39 +26,39 @@ describe('a connection', () => {
 
   it('replaces the one before it, which ends with it', () => {
     expect(connect(registered, status('online'), opened(FIRST))[0]?.data).to.include({ replaces: FIRST });
-    expect(given(registered, opened(FIRST), opened(SECOND, FIRST)).connection?.id).to.equal(SECOND);
+    expect(given(registered, opened(FIRST), opened(SECOND, FIRST)).state.connection?.id).to.equal(SECOND);
   });
 
   it('takes its agent offline when it ends, once, and only if it is the present one', () => {
-    const state = given(registered, status('busy'), opened(FIRST));
-    const drafts = decideDisconnect(state, FIRST);
+    const before = given(registered, status('busy'), opened(FIRST));
+    const drafts = decideDisconnect(before.state, FIRST);
     expect(drafts.map(({ type }) => type)).to.deep.equal(['ConnectionClosed', 'AgentStatusChanged']);
     expect(drafts[0]?.data).to.include({ cause: 'request' });
     expect(drafts[1]?.data).to.include({ from: 'busy', to: 'offline', cause: 'disconnect' });
-    expect(decideDisconnect(state, SECOND)).to.deep.equal([]);
+    before.when(decideDisconnect, SECOND).then();
     const closed = connectionClosed.draft({ ...ada, connectionId: FIRST, cause: 'request' });
-    expect(decideDisconnect(given(registered, opened(FIRST), closed), FIRST)).to.deep.equal([]);
-    expect(decideDisconnect(given(registered, opened(FIRST)), FIRST), 'offline already').to.have.length(1);
+    given(registered, opened(FIRST), closed).when(decideDisconnect, FIRST).then();
+    expect(decideDisconnect(given(registered, opened(FIRST)).state, FIRST), 'offline already').to.have.length(1);
   });
 
   it('is gone with its agent', () => {
-    const state = given(registered, opened(FIRST), deleted);
-    expect(state.connection).to.equal(null);
-    expect(refusalOf(() => decideDisconnect(state, FIRST)).status).to.equal(404);
-    expect(refusalOf(() => decideConnect(state, { ...tool, id: 2, connectionId: SECOND })).status).to.equal(404);
+    const before = given(registered, opened(FIRST), deleted);
+    expect(before.state.connection).to.equal(null);
+    before.when(decideDisconnect, FIRST).thenRefuses(404);
+    before.when(decideConnect, { ...tool, id: 2, connectionId: SECOND }).thenRefuses(404);
   });
 
   it('is refreshed by heartbeats that name it, and by no others', () => {
-    const state = given(registered, opened(FIRST));
+    const state = given(registered, opened(FIRST)).state;
     const seen = (connectionId: string | null) =>
       decideHeartbeat(state, { connectionId, workItemsCount: 0, workItemTypes: [], tokenUsage: null }).filter(
         ({ type }) => type === connectionSeen.type,
       );
     expect(seen(FIRST).map(({ data }) => data)).to.deep.equal([{ ...ada, connectionId: FIRST }]);
     for (const other of [SECOND, null]) expect(seen(other)).to.deep.equal([]);
-    const after = given(registered, opened(FIRST), connectionSeen.draft({ ...ada, connectionId: FIRST }));
+    const after = given(registered, opened(FIRST), connectionSeen.draft({ ...ada, connectionId: FIRST })).state;
     expect(after.connection).to.deep.equal({ id: FIRST, seenAt: timeOf(3) });
-    const late = given(registered, opened(SECOND), connectionSeen.draft({ ...ada, connectionId: FIRST }));
+    const late = given(registered, opened(SECOND), connectionSeen.draft({ ...ada, connectionId: FIRST })).state;
     expect(late.connection, 'of one that has been replaced').to.deep.equal({ id: SECOND, seenAt: timeOf(2) });
   });
 });

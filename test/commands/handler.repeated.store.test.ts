@@ -8,7 +8,7 @@ import { issueAgentKey } from '../../commands/agents/keys.ts';
 import { claimsFor, sessionKeyKind } from '../../commands/agents/names.ts';
 import { operatorsRegistration, registerAgent } from '../../commands/agents/registration.ts';
 import { rotateGlobalKey } from '../../commands/auth/global-key.ts';
-import { createUser } from '../../commands/auth/users.ts';
+import { createUser } from '../../commands/auth/registration.ts';
 import { claimantOf } from '../../commands/claims.ts';
 import { type CommandContext, type Commands, createCommands, type Intent } from '../../commands/handler.ts';
 import { reportTokens } from '../../commands/tokens/reports.ts';
@@ -129,7 +129,7 @@ describe('repeated requests', function () {
     expect(new Set(names).size).to.equal(names.length);
   });
 
-  it('a run that is taken over leaves what the other run goes on with: names, and the password', async () => {
+  it('a run that is taken over leaves what the other run needs: names, and the password', async () => {
     const registration = (name: string) =>
       operatorsRegistration({ name, role: 'coder', session_key: `key of ${name}` });
     for (const at of [0, 1]) {

@@ -65,7 +65,7 @@ describe('mentions in a text', () => {
   });
 });
 
-describe('mentions of somebody', () => {
+describe('mentions of a user or agent', () => {
   it('give tokens as typed, recipients and agents, each once', () => {
     const targets = [
       target('ada', 'user', 'Ada'),
@@ -78,7 +78,7 @@ describe('mentions of somebody', () => {
       agents: ['My Bot'],
     });
   });
-  it('take the longest reading that somebody answers to', () => {
+  it('take the longest reading that is a known handle', () => {
     const both = [target('bob'), target('bob.')];
     expect(resolveMentions(['bob.'], both).recipients).to.deep.equal(['bob.']);
     expect(resolveMentions(['bob.', 'bob'], [target('bob')])).to.deep.equal({
@@ -87,7 +87,7 @@ describe('mentions of somebody', () => {
       agents: ['bob'],
     });
   });
-  it('are refused together when one means nobody', () => {
+  it('are refused together if one is unknown', () => {
     const { status, message, extras } = refusalOf(() => resolveMentions(['bob', 'Nobody', 'none.'], [target('bob')]));
     expect(status).to.equal(400);
     expect(message).to.match(/^Unknown mentions: @Nobody, @none\./);

@@ -28,7 +28,7 @@ describe('screening: properties', () => {
     );
   });
 
-  it('gives the same answer twice: no state stays in the patterns', () => {
+  it('gives the same result twice: the patterns keep no state', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(screenText(text)).to.deep.equal(screenText(text));

@@ -1,45 +1,43 @@
 import { expect } from 'chai';
 import { decideChange, decideDelete, workflowDecider } from '../../commands/workflows.ts';
 import { workflowCreated, workflowDeleted, workflowUpdated, workflowUsed } from '../../shared/events/workflows.ts';
-import { refusalOf, stateAfter } from '../support/kit.ts';
+import { givenFor } from '../support/kit.ts';
 
+const given = givenFor(workflowDecider);
 const created = workflowCreated.draft({
-  workflowId: 7,
+  workflow_id: 7,
   name: 'Scout',
   description: null,
   model: 'sonnet',
-  taskPrompt: 'Look around.',
-  timeoutSeconds: 60,
-  agentRole: null,
+  task_prompt: 'Look around.',
+  timeout_seconds: 60,
+  agent_role: null,
   tags: [],
 });
-const there = stateAfter(workflowDecider, created);
-const gone = stateAfter(workflowDecider, created, workflowDeleted.draft({ workflowId: 7 }));
+const there = given(created);
+const gone = given(created, workflowDeleted.draft({ workflow_id: 7 }));
 
 describe('commands: workflows', () => {
   it('a change holds what is given, also null', () => {
-    expect(decideChange(there, { name: 'New', agentRole: null, tags: undefined })).to.deep.equal([
-      workflowUpdated.draft({ workflowId: 7, name: 'New', agentRole: null }),
-    ]);
+    there
+      .when(decideChange, { name: 'New', agent_role: null, tags: undefined })
+      .then(workflowUpdated.draft({ workflow_id: 7, name: 'New', agent_role: null }));
   });
 
   it('no change is a use', () => {
-    expect(decideChange(there, { name: undefined })).to.deep.equal([workflowUsed.draft({ workflowId: 7 })]);
+    there.when(decideChange, { name: undefined }).then(workflowUsed.draft({ workflow_id: 7 }));
   });
 
   it('one that is gone, or never was, is neither changed nor deleted', () => {
-    for (const state of [gone, workflowDecider.initial]) {
-      for (const decide of [
-        () => decideChange(state, { name: 'x' }),
-        () => decideChange(state, {}),
-        () => decideDelete(state),
-      ])
-        expect(refusalOf(decide).status).to.equal(404);
+    for (const before of [gone, given()]) {
+      before.when(decideChange, { name: 'x' }).thenRefuses(404);
+      before.when(decideChange, {}).thenRefuses(404);
+      before.when(decideDelete).thenRefuses(404);
     }
-    expect(decideDelete(there)).to.deep.equal([workflowDeleted.draft({ workflowId: 7 })]);
+    there.when(decideDelete).then(workflowDeleted.draft({ workflow_id: 7 }));
   });
 
   it('keeps nothing in memory of what a template says', () => {
-    expect(there).to.deep.equal({ id: 7 });
+    expect(there.state).to.deep.equal({ id: 7 });
   });
 });

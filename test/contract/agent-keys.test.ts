@@ -442,6 +442,17 @@ describe('contract: keys of agents', function () {
     expect(await label('own-session')).to.equal(200);
   });
 
+  it('controls the sessions that the gateway keeps under the simplified name of its agent, and no others', async () => {
+    const name = `Agent No. ${++names}`;
+    const self = { id: await world.makeAgent(name), name, live: `agent:agent-no-${names}:main` };
+    gateway.sessions = [...gateway.sessions, { key: self.live }, { key: `agent:agent-no-${names}0:main` }];
+    const as = await keyOf(self, 'operator');
+    const label = async (sessionKey: string) =>
+      (await world.ask('POST', '/api/sessions?action=set-label', { as, body: { sessionKey, label: 'mine' } })).status;
+    expect(await label(self.live)).to.equal(200);
+    expect(await label(`agent:agent-no-${names}0:main`)).to.equal(403);
+  });
+
   it('does not make its agent the coordinator, who gets what is said to it', async () => {
     const self = await subject();
     const as = await keyOf(self, 'operator');

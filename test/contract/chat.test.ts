@@ -46,7 +46,7 @@ describe('contract: chat', function () {
     expect(await messages()).to.deep.equal({ messages: [], total: 0, page: 1, limit: 50 });
   });
 
-  it('begins a conversation, goes on with it, and shows both', async () => {
+  it('starts a conversation, continues it, and shows both messages', async () => {
     const { message, forward } = await say({ content: '  hello ', recipient: 'ben', metadata: { mood: 'good' } });
     expect(message).to.deep.equal({
       id: message.id,
@@ -87,7 +87,7 @@ describe('contract: chat', function () {
     expect(one.body.message).to.deep.equal(message);
   });
 
-  it('answers each write with what is shown afterwards', async () => {
+  it('returns from each write what is shown afterwards', async () => {
     const { name } = await world.create();
     const metadata = { b: 1, a: { deep: [1.5, null, 'é 😀'] }, 'long key': true };
     const first = await say({ content: ' line\n\ttwo \u2028 ', recipient: name, metadata });
@@ -124,7 +124,7 @@ describe('contract: chat', function () {
     expect(found).to.deep.equal(['own key', 'again']);
   });
 
-  it('tells those who listen: a frame, a notification and an activity', async () => {
+  it('sends a frame, a notification and an activity', async () => {
     const { message } = await say({ content: 'x'.repeat(300), recipient: 'ben' });
     const { stream } = world;
     const frames = () =>
@@ -331,7 +331,7 @@ describe('contract: chat', function () {
     expect(await played(), 'the setting').to.equal(chosen.id);
   });
 
-  it('lets operators speak for the coordinator, and for nobody else', async () => {
+  it('lets operators speak for the coordinator, and for no other agent', async () => {
     expect((await say({ content: 'x', from: 'Coordinator' })).message.sender).to.equal('coordinator');
     expect((await say({ content: 'x', from: 'somebody' })).message.sender).to.equal('Olga');
     const { id } = await world.create({ name: 'carl' });

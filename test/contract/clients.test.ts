@@ -334,7 +334,7 @@ describe('contract: clients', function () {
     admin = await world.signIn(username);
   });
 
-  it('every row of the interface answers with its status and its keys', async () => {
+  it('every call of the interface returns its status and its keys', async () => {
     for (const row of ROWS) {
       // Without the status of the row, it is 200.
       await does({ status: 200, ...row });

@@ -185,7 +185,7 @@ export function describeConnections(service: () => AgentsWorld): void {
       await disconnect(connection_id, key);
     });
 
-    it('is nobody’s business in other workspaces', async () => {
+    it('is not visible in other workspaces', async () => {
       const { connection_id } = await connect(world.fresh('tool'));
       await world.world.makeUser({ username: 'outside', role: 'admin', tenant: 8, workspace: 8 });
       const as = await world.world.signIn('outside');

@@ -24,7 +24,7 @@ describe('contract: requests', () => {
     const post = (key: string, body: unknown, path = '/api/agents') =>
       call(base, 'POST', path, body, { 'idempotency-key': key });
 
-    it('returns the stored answer for the same key and body, 409 for a different body', async () => {
+    it('returns the stored response for the same key and body, 409 for a different body', async () => {
       const body = { name: 'idem', role: 'coder' };
       const first = await post('key-1', body);
       expect(first.status).to.equal(201);
@@ -231,7 +231,7 @@ describe('contract: requests', () => {
       }
     });
 
-    it('does not answer into a response that has begun, and lives on', async () => {
+    it('does not write into a response that has begun, and keeps running', async () => {
       const socket = connect(Number(new URL(base.url).port), '127.0.0.1');
       socket.write(`GET /api/events HTTP/1.1\r\nHost: localhost\r\nx-api-key: ${TEST_KEY}\r\n\r\n`);
       let text = '';
@@ -266,7 +266,7 @@ describe('contract: requests', () => {
       expect((await call(base, 'HEAD', '/api/events?since=x')).status).to.equal(400);
     });
 
-    it('answers may be cached only if they say so', async () => {
+    it('responses may be cached only if they say so', async () => {
       const kept = async (method: string, path: string, body?: unknown) =>
         (await call(base, method, path, body)).headers.get('cache-control');
       expect(await kept('POST', '/api/auth/login', TEST_ADMIN)).to.equal('no-store');
@@ -355,7 +355,7 @@ describe('contract: requests', () => {
       for (const headers of own) expect((await write(headers)).status, JSON.stringify(headers)).to.equal(201);
     });
 
-    it('are refused where they would sign somebody in, which needs no cookie', async () => {
+    it('are refused for sign-ins, which need no cookie', async () => {
       for (const headers of [{ origin: 'null' }, { 'sec-fetch-site': 'cross-site' }] as Record<string, string>[]) {
         const reply = await call(base, 'POST', '/api/auth/login', TEST_ADMIN, { 'x-api-key': '', ...headers });
         expect([reply.status, reply.headers.getSetCookie()]).to.deep.equal([403, []]);

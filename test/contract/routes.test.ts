@@ -12,6 +12,7 @@ import { type AuthWorld, freshAddress, PASSWORD, startAuthWorld } from '../suppo
 /** Method, path, least role, class of limits, and `deployment` where only the default tenant may call. */
 const TABLE = `
 POST    /api/auth/login               none      login
+GET     /api/auth/google              none      -
 POST    /api/auth/google              none      login
 POST    /api/auth/google/disconnect   viewer    -
 POST    /api/auth/logout              viewer    -
@@ -207,6 +208,22 @@ GET     /docs/page.css                none      -
 GET     /docs/init.js                 none      -
 GET     /docs/icon.svg                none      -
 GET     /                             none      -
+GET     /agents                       none      -
+GET     /agents/{id}                  none      -
+GET     /tasks                        none      -
+GET     /tasks/{id}                   none      -
+GET     /activity                     none      -
+GET     /audit                        none      -
+GET     /cost                         none      -
+GET     /alerts                       none      -
+GET     /webhooks                     none      -
+GET     /chat                         none      -
+GET     /chat/{id}                    none      -
+GET     /log                          none      -
+GET     /log/{view}                   none      -
+GET     /admin                        none      -
+GET     /admin/{view}                 none      -
+GET     /console/{file}               none      -
 `;
 
 /** Calls a minute, by class. */

@@ -40,7 +40,7 @@ describe('Secrets of agents', () => {
     return reply.body.agent;
   };
 
-  it('in a config are shown only to admins, in every answer', async () => {
+  it('in a config are shown only to admins, in every response', async () => {
     const config = {
       model: { primary: 'm', apiKey: secret() },
       auth: { mode: 'basic', pwd: secret() },

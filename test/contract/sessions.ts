@@ -334,7 +334,7 @@ export function describeSessions(service: () => AgentsWorld): void {
         expect(await listedAnew()).to.have.length(1);
       });
 
-      it('is set, asked to pause, and deleted by the gateway, whose answer is passed on', async () => {
+      it('is set, paused and deleted by the gateway, whose response is passed on', async () => {
         gateway.sessions = [LIVE];
         const key = LIVE.key;
         const path = '/api/sessions/agent%3Aada%3Amain';
@@ -396,9 +396,9 @@ export function describeSessions(service: () => AgentsWorld): void {
         for (const key of ['.', '..']) await remove(404, /Session not found/, key);
         expect(gateway.seen.length).to.equal(calls);
         gateway.mode = 'broken';
-        await remove(500, /The gateway answered 500: out of order/);
+        await remove(500, /The gateway responded with status 500: out of order/);
         gateway.mode = 'redirects';
-        await remove(500, /The gateway answered 302/);
+        await remove(500, /The gateway responded with status 302/);
         gateway.mode = 'well';
         await ask('PUT', '/api/gateways', { id, url: 'http://127.0.0.1:1' });
         await remove(500, /The gateway could not be reached/);

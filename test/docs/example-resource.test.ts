@@ -53,13 +53,12 @@ import { createTaskProjects } from '../../queries/projects/tickets.ts';
 import { createRecords } from '../../queries/records.ts';
 import { taskQueueReads } from '../../queries/tasks/queue.ts';
 import { createIsolations } from '../../queries/workspaces/isolation.ts';
-import { AppError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
 import { framesOf } from '../../shared/events/monitoring/frames.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Draft, eventsOf, rowsAfter, stateAfter, timeOf } from '../support/kit.ts';
+import { eventsOf, givenFor, rowsAfter, timeOf } from '../support/kit.ts';
 import { call, testConfig } from '../support/service.ts';
 import { embeddedDatabase, ensureTables, openView, testOrigin } from '../support/world.ts';
 import { noteRoutes } from './example-resource/api/routes/notes.ts';
@@ -72,22 +71,21 @@ const written = noteWritten.draft({ noteId: 7, text: 'Tests are red' });
 const revised = noteRevised.draft({ noteId: 7, text: 'Tests are green' });
 const discarded = noteDiscarded.draft({ noteId: 7 });
 
-/** The state of a note after these events. */
-const given = (...drafts: readonly Draft[]) => stateAfter(noteDecider, ...drafts);
+const given = givenFor(noteDecider);
 
 describe('example resource: decisions', () => {
   it('a new text is an event', () => {
-    expect(decideRevise(given(written), 'Tests are green')).to.deep.equal([revised]);
+    given(written).when(decideRevise, 'Tests are green').then(revised);
   });
   it('the same text is not', () => {
-    expect(decideRevise(given(written, revised), 'Tests are green')).to.deep.equal([]);
+    given(written, revised).when(decideRevise, 'Tests are green').then();
   });
   it('what was never written, or was discarded, is not found', () => {
-    for (const state of [given(), given(written, discarded)]) {
-      expect(() => decideRevise(state, 'Tests are green')).to.throw(AppError, 'Note not found');
-      expect(() => decideDiscard(state)).to.throw(AppError, 'Note not found');
+    for (const before of [given(), given(written, discarded)]) {
+      before.when(decideRevise, 'Tests are green').thenRefuses(404);
+      before.when(decideDiscard).thenRefuses(404);
     }
-    expect(decideDiscard(given(written))).to.deep.equal([discarded]);
+    given(written).when(decideDiscard).then(discarded);
   });
 });
 
@@ -174,6 +172,7 @@ describe('example resource: on the embedded store', function () {
       credentials,
       freshness,
       gateways: createGateways(),
+      consoleFolder: new URL('../../console/', import.meta.url),
       gatewaySessions: { list: async () => [] },
       github: createGithub(config),
       backups: createBackups({ ...view, config }),

@@ -267,7 +267,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     });
   });
 
-  it('answers 503 in time while PostgreSQL is down or does not respond', async () => {
+  it('returns 503 in time while PostgreSQL is down or does not respond', async () => {
     const { proxy } = stores.postgres;
     await underLoad(LONGEST_MS.database + LONGEST_MS.visible, async (load) => {
       for (const [fail, repair] of [
@@ -385,7 +385,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect(report.refused).to.deep.equal([]);
   });
 
-  it('answers 503 to writes and current reads in time while the event store is down, and reads of what is there continue', async () => {
+  it('returns 503 to writes and current reads in time while the event store is down; eventual reads continue', async () => {
     const { proxy } = stores.events;
     const { body } = await api('api-1', 'POST', '/api/agents', { name: 'popular', role: 'coder' });
     const path = `/api/agents/${body.agent.id}`;

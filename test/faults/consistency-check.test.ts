@@ -62,7 +62,7 @@ describe('the checker of histories', () => {
     ).to.deep.equal(['out of order']);
   });
 
-  it('finds a value that nobody wrote, or that is shown before it is written', () => {
+  it('finds a value that was never written, or is shown before it is written', () => {
     expect(found(created, read(2, 3, shows('x')))).to.deep.equal(['from nowhere']);
     expect(found(created, read(2, 3, shows('v1')), write(4, 5, sets('v1')))).to.deep.equal(['from nowhere']);
   });
@@ -79,7 +79,7 @@ describe('the checker of histories', () => {
     expect(found(created, refusal)).to.deep.equal(['missing']);
   });
 
-  it('finds a refusal of a name that nobody has', () => {
+  it('finds a refusal of a name that is free', () => {
     const refusal = write(2, 3, sets('c2', { refused: true, exists: 'agent a' }));
     const creating = (completed: number) => write(0, completed, sets('c1', { once: 'creating agent a' }));
     const lookup = (from: number) => read(from, 5, { absent: 'agent a' });
@@ -130,11 +130,11 @@ describe('the checker of histories', () => {
       expect(found(waits, claim(2, 3, 'a'), told(4, 5, 'a'), handIn(6, 7))).to.deep.equal([]);
       expect(found(waits, write(2, Infinity, { agent: 'a' }), told(4, 5, 'a'))).to.deep.equal([]);
     });
-    it('finds a task that two agents are told', () => {
+    it('finds a task that two agents get', () => {
       expect(found(waits, claim(2, 3, 'a'), told(4, 5, 'b'))).to.include('from nowhere');
       expect(found(waits, claim(2, 5, 'a'), claim(3, 6, 'b'))).to.include('done twice');
     });
-    it('finds an agent that is told of a task it has handed in', () => {
+    it('finds an agent that gets a task it has completed', () => {
       expect(found(waits, claim(2, 3, 'a'), handIn(4, 5), told(6, 7, 'a'))).to.deep.equal(['out of order']);
     });
     it('finds a poll that misses a task, or gives an agent too many', () => {
@@ -170,7 +170,7 @@ describe('the checker of histories', () => {
       expect(found(created, changed, other, both('eventual'))).to.deep.equal([]);
       expect(found(created, done('at', 4, 5, { position: 1, absent: 'agent a' }))).to.deep.equal(['missing']);
     });
-    it('finds that those of eventual reads shrink, if one process answers them', () => {
+    it('finds that positions of eventual reads decrease within one process', () => {
       const eventual = (at: number, position: number, source: string) =>
         done('eventual', at, at + 1, { position, source });
       expect(found(eventual(2, 5, 'one'), eventual(4, 4, 'one'))).to.deep.equal(['position']);

@@ -94,7 +94,7 @@ describe(`kill -9 while pipelines run (FAULT_SEED=${seed})`, function () {
     expect([...runner.taken.values()].every((times) => times === 1)).to.equal(true);
   }
 
-  it('before an answer, after it, and between two steps: the run goes on', async () => {
+  it('before a response, after it, and between two steps: the run continues', async () => {
     runner.react(async ({ body }) => {
       // The runner takes the first step and answers a process that is gone.
       if (body.step_index === 0) {

@@ -127,7 +127,7 @@ describe('two processes', function () {
     expect(await admins()).to.have.length.within(1, 2);
   });
 
-  it('the same Idempotency-Key through both gives one agent and one answer', async () => {
+  it('the same Idempotency-Key through both gives one agent and one response', async () => {
     const post = (service: ServiceProcess) =>
       fetch(`${service.url}/api/agents`, {
         method: 'POST',

@@ -125,7 +125,7 @@ describe(`webhooks with a receiver that fails (FAULT_SEED=${seed})`, function ()
     }
   });
 
-  it('a process that is killed while it tells: the next one goes on, with the same ids', async () => {
+  it('a process that is killed during deliveries: the next one resumes, with the same ids', async () => {
     const directory = await dataDirectory();
     let service: ServiceProcess | undefined;
     try {

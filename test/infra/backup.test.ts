@@ -9,7 +9,7 @@ import { readRelated } from '../../infra/tools/related.ts';
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import { call, startTestService, type TestService } from '../support/service.ts';
 
-describe('backups of a service that goes on writing', function () {
+describe('backups of a service that keeps writing', function () {
   this.timeout(60_000);
   let service: TestService;
   let dataDir: string;

@@ -33,7 +33,7 @@ describe('writes of several followers', () => {
     expect(statements).to.deep.equal([['a_v1', 'b_v1', 'c_v1']]);
   });
 
-  it('are told of while they are on their way, whether or not they are refused', async () => {
+  it('are reported while they are pending, whether or not they are refused', async () => {
     const { statements, writes, writer } = open('b_v1');
     for (const schema of ['a_v1', 'b_v1']) {
       const outcome = writer.write(batch(schema)).then(

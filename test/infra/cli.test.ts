@@ -228,7 +228,7 @@ describe('command line', function () {
     }
   });
 
-  it('replays read models without a service, and shows what somebody changed in a table', async () => {
+  it('replays read models without a service, and shows manual changes of a table', async () => {
     const { path, remove } = await temporaryDirectory();
     const here = { DATA_DIR: path };
     try {

@@ -345,7 +345,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(read).to.deep.equal(Array.from({ length: 1_600 }, (_, n) => n));
   });
 
-  it('an append expecting any that got no answer in time is recognised after the server restarted', async () => {
+  it('an append expecting any that got no response in time is recognised after the server restarted', async () => {
     await start({ appendTimeoutMs: 2_000 });
     const stream = newStream();
     const event = newEvent();

@@ -146,7 +146,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     expect(await streamIds(stream)).to.have.length(703);
   });
 
-  it('one answer is silently lost while others come: the append is repeated', async () => {
+  it('one response is silently lost while others arrive: the append is repeated', async () => {
     await start({ appendTimeoutMs: 1_500 });
     const stream = newStream();
     standIn.loseAnswers(1, 'silence');

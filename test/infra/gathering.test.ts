@@ -40,7 +40,7 @@ describe('gathering', () => {
     expect(seen).to.deep.equal(['b', 'a', 'c']);
   });
 
-  it('lets nobody wait while somebody waits for rows', async () => {
+  it('makes no append wait while a read waits for rows', async () => {
     const seen = begun(open(true), 'a', 'b');
     await new Promise(setImmediate);
     expect(seen).to.deep.equal(['a', 'b']);
@@ -159,7 +159,7 @@ describe('rows that gather', () => {
     await policy.close();
   });
 
-  it('rows that nobody asks for are written, too', async () => {
+  it('rows that no read waits for are written, too', async () => {
     await add(2, 5);
     await until('the row is there', async () => {
       const { rows } = await database.pool.query('SELECT sum FROM sums_v1.sums WHERE id = 2');
@@ -167,7 +167,7 @@ describe('rows that gather', () => {
     });
   });
 
-  it('a read of a stuck read model is refused after a while, and answered once it goes on', async () => {
+  it('a read of a stuck read model is refused after a while, and served once it continues', async () => {
     poison.on = true;
     await add(3, 1);
     const refused = await sumOf(3).catch((error: unknown) => error);

@@ -61,7 +61,7 @@ describe('requests to GitHub', () => {
     expect(asked).to.equal(0);
   });
 
-  it('say that nobody answered, without the address', async () => {
+  it('report a missing response, without the address', async () => {
     const gone = createServer();
     await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
     const { port } = gone.address() as AddressInfo;
@@ -92,7 +92,7 @@ describe('requests to GitHub', () => {
     expect(await failureOf(list(github)), 'an hour at most').to.include({ retryAfter: 3_600 });
   });
 
-  it('tell a refusal from a limit, and never repeat the token', async () => {
+  it('distinguish a refusal from a limit, and never repeat the token', async () => {
     answer = sends(403, JSON.stringify({ message: `no, ${GITHUB_TOKEN}` }), { 'x-ratelimit-remaining': '7' });
     const { fault, message } = await failureOf(list());
     expect(fault).to.equal('refused');

@@ -154,7 +154,7 @@ describe('idempotency leases', function () {
     await one.finish('s', hash, Buffer.from('answer'));
   });
 
-  it('the answer of a process whose lease was taken over does not replace that of the other', async () => {
+  it('the response of a process whose lease was taken over does not replace that of the other', async () => {
     const hash = key();
     const [slow, other] = [process('slow'), process('other')];
     await slow.begin('s', hash, request);

@@ -370,6 +370,51 @@ describe('jobs on a server', () => {
   });
 });
 
+describe('schedules on PostgreSQL', () => {
+  before(function () {
+    needsServer('TEST_DATABASE_URL', this);
+  });
+
+  it('run each turn once when two processes store a schedule at the same time', async () => {
+    const fresh = await freshDatabase();
+    const database = await serverDatabase(fresh.url);
+    const tick = defineJob({ name: 'tick', schema: z.object({}) });
+    const turns: string[] = [];
+    const open = () =>
+      openJobs({
+        database,
+        databaseUrl: fresh.url,
+        redisUrl: undefined,
+        statementTimeoutMs: 15_000,
+        log,
+        shutdownTimeoutMs: 10_000,
+      });
+    const both = await Promise.all([open(), open()]);
+    try {
+      await both[0].counts();
+      // The processes write in turn, each longer after it has read than a turn takes.
+      await database.pool.query(`
+        CREATE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql AS $$
+          BEGIN PERFORM pg_advisory_xact_lock(1), pg_sleep(0.6); RETURN NEW; END $$;
+        CREATE TRIGGER wait BEFORE INSERT ON bullmq.scheduler FOR EACH ROW EXECUTE FUNCTION public.wait()`);
+      for (const jobs of both) {
+        jobs.work([
+          handleJob(tick, async (_payload, { id }) => {
+            turns.push(id);
+          }),
+        ]);
+        jobs.every(tick, 200);
+      }
+      await until('eight turns', () => turns.length >= 8);
+      expect(turns.filter((id, at) => turns.indexOf(id) !== at)).to.deep.equal([]);
+    } finally {
+      await Promise.all(both.map((jobs) => jobs.close()));
+      await database.close();
+      await fresh.drop();
+    }
+  });
+});
+
 describe('jobs on Redis', () => {
   before(function () {
     needsServer('TEST_REDIS_URL', this);

@@ -66,13 +66,13 @@ describe('requests to URLs of users', () => {
       const refused = await createOutgoing({ rule: PUBLIC_ONLY, timeoutMs: 2_000, lookup }).post(request(url));
       expect(refused, addresses.join()).to.deep.include({
         status: null,
-        error: 'hook.example.org does not lead to a public address.',
+        error: 'hook.example.org does not resolve to a public address.',
       });
     }
     expect(sent()).to.equal(before);
   });
 
-  it('a name that changes its address after a first answer gets no second chance', async () => {
+  it('a name that changes its address after the first lookup is refused', async () => {
     const rebinding = names(['127.0.0.2'], ['127.0.0.1']);
     const rule = createAddressRule(['127.0.0.2']);
     const url = `http://rebind.example.org:${receiver.port}/hook`;
@@ -95,7 +95,7 @@ describe('requests to URLs of users', () => {
       const { lookup } = names(addresses);
       const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 2_000, lookup });
       const { error } = await outgoing.post(request(`http://hook.example.org:${receiver.port}/hook`));
-      expect(error, addresses.join()).to.equal('hook.example.org does not lead to a public address.');
+      expect(error, addresses.join()).to.equal('hook.example.org does not resolve to a public address.');
     }
     expect(sent()).to.equal(before);
   });
@@ -114,7 +114,7 @@ describe('requests to URLs of users', () => {
       lookup: names(['168.63.129.16']).lookup,
     });
     const { error } = await leading.post(request('http://hook.example.org/'));
-    expect(error).to.equal('hook.example.org does not lead to a public address.');
+    expect(error).to.equal('hook.example.org does not resolve to a public address.');
     expect(asked).to.deep.equal([]);
     expect(sent()).to.equal(before);
   });
@@ -142,13 +142,13 @@ describe('requests to URLs of users', () => {
     const rule = { fault: () => undefined, allows: () => asked++ < 0 };
     const { port } = server.address() as AddressInfo;
     const result = await createOutgoing({ rule, timeoutMs: 2_000 }).post(request(`http://127.0.0.1:${port}/`));
-    expect(result.error).to.equal('127.0.0.1 does not lead to a public address.');
+    expect(result.error).to.equal('127.0.0.1 does not resolve to a public address.');
     expect(asked).to.equal(1);
     expect(received.join('')).not.to.include('"a"');
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it('an endless answer is read up to a limit, and a slow one for as long as the time-out', async () => {
+  it('an endless response is read up to a limit, and a slow one until the time-out', async () => {
     const open = new Set<ServerResponse>();
     const sockets = new Set<Socket>();
     const server = createServer((req, res) => {
@@ -199,7 +199,7 @@ describe('requests to URLs of users', () => {
 });
 
 describe('requests to gateways', () => {
-  it('an answer that is nested too deep to be passed on is as if it were no JSON', async () => {
+  it('a response that is nested too deep is treated as not JSON', async () => {
     const gateway = await startFakeGateway();
     try {
       const { call } = createGateways();
@@ -227,7 +227,7 @@ describe('requests to gateways', () => {
     }
   });
 
-  it('an answer that is too long ends its connection', async () => {
+  it('a response that is too long ends its connection', async () => {
     let ended = false;
     const server = createServer((_req, res) => {
       res.on('close', () => {

@@ -191,7 +191,7 @@ describe('the past of a read model', () => {
       expect(await refusal(4)).to.deep.equal([409, 'HISTORY_NOT_KEPT']);
     });
 
-    it('begins where a rebuild is told that it does', async () => {
+    it('begins at the position given to a rebuild', async () => {
       const directory = await temporaryDirectory();
       const stores = { ...view, log: createLogger('silent'), config: { dataDir: directory.path } };
       await rebuildProjection(stores, projection, { history: true, historyFrom: at[4] as number });

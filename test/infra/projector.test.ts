@@ -92,7 +92,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       await place?.close();
     });
 
-    it('inserts, changes and deletes rows; rows have their position; types that nobody listens to are skipped', async () => {
+    it('inserts, changes and deletes rows; rows have their position; types without a listener are skipped', async () => {
       const projector = view.project('one');
       await add(view, 'box-1', opened.draft({ box: 1 }), filled.draft({ box: 1, by: 5 }), unseen.draft({}));
       const { position } = await add(

@@ -204,7 +204,7 @@ describe('tree over a log', function () {
         expect(await leaves(target)).to.deep.equal(await leaves(source));
       });
 
-      it('goes on where it was, and an event is looked up as soon as it is there', async () => {
+      it('resumes where it was, and finds an event as soon as it is appended', async () => {
         const target = place as Place;
         const index = indexOf(target);
         for (let n = 0; n < 3; n++) {
@@ -436,7 +436,7 @@ describe('logs that are moved or restored', function () {
     return { place, keepsOrigin };
   }
 
-  it('a backup that is restored goes on under another name; earlier checkpoints hold with their own key', async () => {
+  it('a restored backup continues under another name; earlier checkpoints remain valid with their own key', async () => {
     const { place, keepsOrigin } = await restored();
     expect(keepsOrigin).to.equal(false);
     const after = await sign(place);

@@ -122,7 +122,7 @@ describe('a batch', () => {
   const writesOf = (batch: Batch) =>
     batch.writes().map(({ table, inserts, upserts, deletes }) => [table.name, inserts, upserts, deletes]);
 
-  it('loads the rows that it touches at once, and tells new ones from those that are there', async () => {
+  it('loads the affected rows at once, and distinguishes new ones from existing ones', async () => {
     const { batch, loaded } = open();
     expect(
       await batch.add(events(touched.draft({ id: 1 }), put.draft({ id: 2, text: 'b' }), touched.draft({ id: 2 }))),

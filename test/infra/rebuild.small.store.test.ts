@@ -178,7 +178,7 @@ describe('rebuild of one small read model', () => {
     ]);
   });
 
-  it('goes on where it was cut off, unless it is told otherwise or the code is another', async () => {
+  it('resumes where it was cut off, unless a restart is requested or the code has changed', async () => {
     await add(...Array.from({ length: 300 }, (_, n) => note(n)));
     const cut = async () => {
       const stop = new AbortController();
@@ -322,7 +322,7 @@ describe('rebuild of one small read model', () => {
     expect(await leftovers()).to.deep.equal([]);
   });
 
-  it('leaves the old tables to the next rebuild when somebody goes on reading them', async () => {
+  it('leaves the old tables to the next rebuild while they are being read', async () => {
     await add(note(1));
     const reader = await place.database.pool.connect();
     const warnings: unknown[] = [];
@@ -341,7 +341,7 @@ describe('rebuild of one small read model', () => {
     expect(await leftovers()).to.deep.equal([]);
   });
 
-  it('a key that comes again after rows were looked up replaces the row', async () => {
+  it('a key that is repeated after rows were looked up replaces the row', async () => {
     await add(note(1), note(2), crossed.draft({ id: 2 }), note(1, 'again'), note(3), note(3, 'again'), note(2, 'back'));
     for (const batchSize of [1, 2, 4, 100])
       expect(await rebuild({ batchSize, check: true }), `batches of ${batchSize}`).to.include({

@@ -501,7 +501,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(report.equal && report.switched).to.equal(true);
     });
 
-    it('switches while people write and read, and nobody notices', async () => {
+    it('switches without an effect on concurrent writes and reads', async () => {
       await history(500);
       await live();
       const writing = new AbortController();

@@ -53,7 +53,7 @@ describe('the feed of releases', () => {
     answer = sends(500, '');
     let now = 0;
     const releases = createReleases({ releasesUrl: url }, () => now);
-    expect(await releases.latest()).to.deep.equal({ error: 'The release feed answered 500.' });
+    expect(await releases.latest()).to.deep.equal({ error: 'The release feed responded with status 500.' });
     answer = sends(200, RELEASE);
     now = 599_999;
     expect(await releases.latest()).to.have.property('error');
@@ -63,19 +63,19 @@ describe('the feed of releases', () => {
 
   it('is never waited for too long, and every failure has its sentence', async () => {
     answer = () => undefined;
-    expect(await errorOf({ timeoutMs: 100 })).to.equal('The release feed did not answer within 100 ms.');
+    expect(await errorOf({ timeoutMs: 100 })).to.equal('The release feed did not respond within 100 ms.');
     answer = (_req, res) => res.writeHead(200).write('{"tag_name":');
-    expect(await errorOf({ timeoutMs: 100 })).to.equal('The release feed did not answer within 100 ms.');
+    expect(await errorOf({ timeoutMs: 100 })).to.equal('The release feed did not respond within 100 ms.');
     answer = (req) => req.socket.destroy();
     expect(await errorOf()).to.match(/^The release feed could not be reached \(\w+\)\.$/);
     answer = sends(302, '', { location: url });
-    expect(await errorOf()).to.equal('The release feed answered 302.');
+    expect(await errorOf()).to.equal('The release feed responded with status 302.');
     expect(asked, 'redirects are not followed').to.equal(4);
     answer = sends(200, ' '.repeat(1_000_001));
     expect(await errorOf()).to.equal('The release feed sent more than 1000000 bytes.');
     for (const body of ['<html>', [], { ...RELEASE, html_url: 'no URL' }, { tag_name: '' }]) {
       answer = sends(200, body);
-      expect(await errorOf()).to.equal('The release feed answered with something that is no release.');
+      expect(await errorOf()).to.equal('The release feed returned something other than a release.');
     }
     expect(await errorOf({ releasesUrl: 'http://127.0.0.1:1/latest' })).to.match(/could not be reached/);
     expect(await createReleases({ releasesUrl: undefined }).latest())

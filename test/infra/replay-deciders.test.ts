@@ -84,9 +84,9 @@ function suite(name: string, open: () => Promise<Place>): void {
         name: 'w',
         description: null,
         model: 'm',
-        taskPrompt: 'Do it.',
-        timeoutSeconds: 60,
-        agentRole: null,
+        task_prompt: 'Do it.',
+        timeout_seconds: 60,
+        agent_role: null,
         tags: [],
       };
       const { id } = await createWorkflow(view.commands, { origin: testOrigin }, fields);
@@ -160,7 +160,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await replay(stricter, { until: woken.position - 1 })).to.include({ refused: 1, otherwise: 0 });
     });
 
-    it('finds events that nobody decided, and events that a fold does not take', async () => {
+    it('finds events without a decision, and events that a fold does not accept', async () => {
       const other = agentStream(1, 8);
       const hide = agentHidden.draft({ agentId: 8, name: 'bob' });
       for (const draft of [agentRegisteredAs(8, 'bob'), hide, hide])

@@ -386,7 +386,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       }
     });
 
-    it('compares at the position where it began, while the live read model goes on', async () => {
+    it('compares at the position where it began, while the live read model advances', async () => {
       const head = await view.store.log.head();
       let more: Promise<unknown> | undefined;
       const options: ReplayOptions = {

@@ -49,7 +49,7 @@ describe('queue of webhooks', () => {
     expect(claims.find(Boolean)).to.include({ webhook: 1, workspace: 1, position: 10, wanted: 13, failures: 0 });
   });
 
-  it('news that come while it is told are not forgotten', async () => {
+  it('events that arrive during a delivery are not forgotten', async () => {
     await records.begin(1, 1, 10);
     await queue.wake([1], 12);
     const claim = await claimed();

@@ -1,6 +1,17 @@
 /** The source is as the map says, and the map notices what is not. */
 import { expect } from 'chai';
-import { circlesIn, deviations, importsOfInfra, openOrders, printed, sameWord, sources, textOf } from './map.ts';
+import {
+  circlesIn,
+  deviations,
+  filesInCircles,
+  importsOf,
+  importsOfInfra,
+  openOrders,
+  printed,
+  sameWord,
+  sources,
+  textOf,
+} from './map.ts';
 
 const files = sources();
 
@@ -67,6 +78,15 @@ describe('the map of the source', () => {
       ['c', new Set(['a'])],
     ]);
     expect(circlesIn(circle)).to.deep.equal(['a → b → c → a', 'a → c → a']);
+  });
+  it('has no files that import one another', () => {
+    expect(filesInCircles(importsOf(files))).to.deep.equal([]);
+    const arrows = { top: ['a'], a: ['b'], b: ['c', 'end'], c: ['a'], end: [] };
+    expect(filesInCircles(new Map(Object.entries(arrows).map(([from, to]) => [from, new Set(to)])))).to.deep.equal([
+      'a',
+      'b',
+      'c',
+    ]);
   });
   it('has one cache for all queries, which keeps values by their owners, and none in routes', () => {
     const rooms = files.filter((file) => /^(queries|api\/routes|commands\/policies)\//.test(file));

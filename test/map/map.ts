@@ -191,6 +191,29 @@ export function circlesIn(arrows: ReadonlyMap<string, ReadonlySet<string>>): str
   return found;
 }
 
+/** Which files each file imports, types included. */
+export function importsOf(files: readonly string[]): Map<string, Set<string>> {
+  const imports = new Map<string, Set<string>>();
+  for (const file of files) {
+    const targets = [...textOf(file).matchAll(/ from '(\.[^']+)'|\bimport\('(\.[^']+)'\)/g)];
+    imports.set(file, new Set(targets.map(([, from, lazy]) => posix.join(folderOf(file), (from ?? lazy) as string))));
+  }
+  return imports;
+}
+
+/** The files that are in a circle of imports, or between two circles. */
+export function filesInCircles(imports: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const left = new Set(imports.keys());
+  const isEnd = (file: string) =>
+    [...(imports.get(file) ?? [])].every((other) => !left.has(other)) ||
+    [...left].every((other) => !imports.get(other)?.has(file));
+  for (let before = -1; before !== left.size; ) {
+    before = left.size;
+    for (const file of left) if (isEnd(file)) left.delete(file);
+  }
+  return [...left];
+}
+
 const WIDTH = 100;
 
 /** The map as text: groups and concerns by floors, then what belongs to no group. */

@@ -12,6 +12,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     google: 'ID tokens of Google',
     sessions: 'what a sign-in leaves with the browser',
     users: 'accounts',
+    registration: 'how accounts are created',
     people: 'their erasure',
     changes: 'what admins and operators change about users',
     'proxy-users': 'users whom a trusted proxy names',
@@ -121,7 +122,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     webhooks: 'the record: who is told of what',
     messages: 'what an event says to receivers',
     deliveries: 'attempts, by themselves and by hand',
-    news: 'the log, read once for all receivers',
+    'log-cache': 'the log, read once for all receivers',
     signatures: 'how receivers know who it was',
   },
   alerts: {
@@ -162,6 +163,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     syncs: 'projects and their repositories in step',
   },
   docs: {},
+  console: {},
 };
 
 /** Concerns that look like one word and are two in the interface. */
@@ -182,7 +184,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'shared/contract': { column: 'contract', shared: ['common', 'evidence', 'storable'] },
   'shared/events': {
     column: 'events',
-    shared: ['catalogue', 'claims', 'define', 'metadata', 'seal', 'upcasters'],
+    shared: ['catalogue', 'claims', 'define', 'field-names', 'metadata', 'seal', 'upcasters'],
   },
   commands: {
     column: 'commands',
@@ -257,7 +259,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'token-prices',
     'waiting',
   ],
-  api: ['openapi', 'openapi-schemas', 'services'],
+  api: ['openapi', 'openapi-schemas', 'services', 'settings'],
   infra: [
     'bin',
     'cli',
@@ -299,6 +301,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'infra/jobs': 'background jobs, policies, schedules',
   'test/api': 'tests of what routes share',
   'test/bench': 'the benchmark',
+  'test/console': 'the console, in Chromium',
   'test/docs': 'the documents, tried out',
   'test/faults': 'processes and stores that die',
   'test/infra': 'tests of the outside world',

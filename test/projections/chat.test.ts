@@ -145,7 +145,7 @@ describe('projection chat', () => {
     ]);
   });
 
-  it('a message to everybody can be read, and is unread for nobody', () => {
+  it('a message to all can be read, and is unread for no agent', () => {
     const { messages, participants } = rowsAfter(chatProjection, eventsOf([said(1, null), read(1, null, true)]));
     expect(messages[0]).to.include({ to_agent: null, read_at: time(2) });
     expect(participants.map(({ name, unread }) => [name, unread])).to.deep.equal([['admin', 0]]);

@@ -55,7 +55,7 @@ describe('projection sessions', () => {
     ]);
   });
 
-  it('shows what was set; a terminated session goes on with its next report', () => {
+  it('shows what was set; a terminated session resumes with its next report', () => {
     const set = [controlled('set-thinking', 'high'), controlled('set-label', 'mine'), controlled('pause')];
     expect(sessions(reported(), ...set)[0]).to.deep.include({ settings: { thinking: 'high' }, label: 'mine' });
     expect(sessions(reported(), ...set, controlled('set-label', ''))[0]).to.include({ label: null });

@@ -5,13 +5,13 @@ import { seconds } from '../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
 
 const created = workflowCreated.draft({
-  workflowId: 7,
+  workflow_id: 7,
   name: 'Scout',
   description: 'looks',
   model: 'sonnet',
-  taskPrompt: 'Look around.',
-  timeoutSeconds: 60,
-  agentRole: 'coder',
+  task_prompt: 'Look around.',
+  timeout_seconds: 60,
+  agent_role: 'coder',
   tags: ['a'],
 });
 const rowAfter = (...drafts: Draft[]) => rowsAfter(workflowsProjection, eventsOf([created, ...drafts])).workflows[0];
@@ -40,16 +40,16 @@ describe('projection: workflows', () => {
   it('a change sets what it names; null is a value', () => {
     const before = rowAfter();
     const at = { updated_at: seconds(timeOf(2)), position: 2 };
-    const update = (fields: object) => rowAfter(workflowUpdated.draft({ workflowId: 7, ...fields }));
+    const update = (fields: object) => rowAfter(workflowUpdated.draft({ workflow_id: 7, ...fields }));
     expect(update({ name: 'New' })).to.deep.equal({ ...before, ...at, name: 'New' });
-    expect(update({ description: null, agentRole: null, tags: [] })).to.deep.equal({
+    expect(update({ description: null, agent_role: null, tags: [] })).to.deep.equal({
       ...before,
       ...at,
       description: null,
       agent_role: null,
       tags: [],
     });
-    expect(update({ model: 'opus', taskPrompt: 'p', timeoutSeconds: 10 })).to.deep.equal({
+    expect(update({ model: 'opus', task_prompt: 'p', timeout_seconds: 10 })).to.deep.equal({
       ...before,
       ...at,
       model: 'opus',
@@ -59,7 +59,7 @@ describe('projection: workflows', () => {
   });
 
   it('counts uses', () => {
-    const used = workflowUsed.draft({ workflowId: 7 });
+    const used = workflowUsed.draft({ workflow_id: 7 });
     expect(rowAfter(used, used)).to.deep.include({
       use_count: 2,
       last_used_at: seconds(timeOf(3)),
@@ -68,6 +68,6 @@ describe('projection: workflows', () => {
   });
 
   it('a deleted template has no row', () => {
-    expect(rowAfter(workflowDeleted.draft({ workflowId: 7 }))).to.equal(undefined);
+    expect(rowAfter(workflowDeleted.draft({ workflow_id: 7 }))).to.equal(undefined);
   });
 });

@@ -47,7 +47,7 @@ describe('queries of the chat', () => {
       typeof listMessages
     >[2]);
 
-  it('lists a conversation once that an agent takes part in and that has messages to everybody', async () => {
+  it('lists a conversation once if an agent takes part in it and it has messages to all', async () => {
     const keys = async (query: Parameters<typeof conversations>[0]) => {
       const { conversations: found, total } = await conversations(query);
       return [total, ...found.map(({ conversation_key }) => conversation_key)];

@@ -70,7 +70,7 @@ describe('schedules', () => {
     ]);
   });
 
-  it('go by the clocks of their zone, also when those change', () => {
+  it('follow the time zone, also when its clocks change', () => {
     const berlin = (cron: string, after: string, until: string) => due(cron, after, until, 'Europe/Berlin');
     expect(berlin('0 9 * * *', '2026-01-10T00:00:00Z', '2026-01-11T00:00:00Z')).to.deep.equal(['2026-01-10T08:00']);
     expect(berlin('0 9 * * *', '2026-07-10T00:00:00Z', '2026-07-11T00:00:00Z')).to.deep.equal(['2026-07-10T07:00']);

@@ -227,7 +227,8 @@ describe('event store', () => {
       Joined: { 1: (data: object) => ({ ...data, email: null }), 2: (data: object) => ({ ...data, city: 'Paris' }) },
     };
     const by = { actor: { type: 'api', id: 0, name: 'api' } } as const;
-    expect(upcast('Joined', { id: 1 }, by, 1, 3, steps)).to.deep.equal({ id: 1, email: null, city: 'Paris' });
-    expect(() => upcast('Joined', { id: 1 }, by, 3, 4, steps)).to.throw(/Joined from version 3 to 4/);
+    const at = (version: number) => ({ type: 'Joined', version, schema: joined.schema });
+    expect(upcast(at(3), { id: 1 }, by, 1, steps)).to.deep.equal({ id: 1, email: null, city: 'Paris' });
+    expect(() => upcast(at(4), { id: 1 }, by, 3, steps)).to.throw(/Joined from version 3 to 4/);
   });
 });

@@ -73,7 +73,7 @@ describe('names', () => {
     }
   });
 
-  it('of the gatekeeper, the schedule and the service are nobody else’s, nor is what looks like them', () => {
+  it('of the gatekeeper, the schedule and the service are reserved, and so are look-alikes', () => {
     const lookAlikes = [
       ...['aegis', 'Aegis', 'AEGIS', 'AEGlS', '\u0430egis', 'aeg\u0456s', 'ａｅｇｉｓ', '𝐚𝐞𝐠𝐢𝐬', 'a\u200begis'],
       ...[

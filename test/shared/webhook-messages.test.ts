@@ -43,7 +43,7 @@ describe('messages to webhooks', () => {
     }
   });
 
-  it('a status is told as such and as an activity; an error by its own name too, whichever call has set it', () => {
+  it('a status is delivered as a status and as an activity; an error also under its own type, whichever call set it', () => {
     expect(told(status({})).map(({ type }) => type)).to.deep.equal([
       'agent.status_change',
       'activity.agent_status_change',
@@ -86,7 +86,7 @@ describe('messages to webhooks', () => {
     ]);
   });
 
-  it('users that come and go are told, although the live stream has no frame for them', () => {
+  it('created and deleted users are delivered, although the live stream has no frame for them', () => {
     const draft = userDeleted.draft({ userId: 4, username: 'bob' } as never);
     const [message] = told(draft);
     expect(message?.type).to.equal('security.user_deleted');

@@ -1,9 +1,9 @@
 /** One agent, ada, and what happens to it, for tests of decisions. */
-import { type AgentState, agentDecider } from '../../commands/agents/agents.ts';
+import { agentDecider } from '../../commands/agents/agents.ts';
 import type { Registration } from '../../commands/agents/registration.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../shared/events/agents/agents.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
-import { type Draft, stateAfter } from './kit.ts';
+import { givenFor } from './kit.ts';
 
 export const ada = { agentId: 7, name: 'ada' };
 
@@ -25,8 +25,7 @@ export const registration: Registration = {
 export const registered = agentRegistered.draft({ agentId: 7, ...registration });
 export const deleted = agentDeleted.draft({ ...ada, role: 'coder', removeWorkspace: false });
 
-/** The agent after these events. */
-export const given = (...drafts: readonly Draft[]): AgentState => stateAfter(agentDecider, ...drafts);
+export const given = givenFor(agentDecider);
 
 export const status = (to: string, more: object = {}) =>
   agentStatusChanged.draft({

@@ -2,7 +2,7 @@
 import type { GoogleProfile } from '../../commands/auth/google.ts';
 import { type NewUser, userDecider } from '../../commands/auth/users.ts';
 import { userCreated } from '../../shared/events/auth/users.ts';
-import { type Draft, stateAfter } from './kit.ts';
+import { givenFor } from './kit.ts';
 
 export const OLD = '11111111-1111-4111-8111-111111111111';
 export const NEW = '22222222-2222-4222-8222-222222222222';
@@ -25,4 +25,4 @@ export const profile: GoogleProfile = { sub: 'sub-1', email: 'ann@example.com', 
 export const created = (user: NewUser = ann, credentialId: string | null = OLD) =>
   userCreated.draft({ ...user, userId: 7, credentialId });
 
-export const given = (...drafts: readonly Draft[]) => stateAfter(userDecider, ...drafts);
+export const given = givenFor(userDecider);

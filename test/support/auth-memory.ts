@@ -1,6 +1,8 @@
 /** Credentials and users in memory, beside a log in memory, for tests of the commands of sign-in and users. */
+
+import { createUser } from '../../commands/auth/registration.ts';
 import type { SessionParts } from '../../commands/auth/sessions.ts';
-import { createUser, type NewUser, userDecider } from '../../commands/auth/users.ts';
+import { type NewUser, userDecider } from '../../commands/auth/users.ts';
 import type { CommandContext } from '../../commands/handler.ts';
 import type { UserRecord } from '../../shared/contract/auth/users.ts';
 import { notFound } from '../../shared/errors.ts';

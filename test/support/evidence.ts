@@ -218,8 +218,8 @@ export class EvidenceReader {
 
   /** Of alert rules that events changed, how many were enabled then. */
   private enabledRules(derivation: Derivation): number {
-    return this.eventsOf(derivation).filter(({ data: { ruleId }, position }) => {
-      const own = this.log.filter((one) => one.data.ruleId === ruleId && one.position <= position);
+    return this.eventsOf(derivation).filter(({ data: { rule_id }, position }) => {
+      const own = this.log.filter((one) => one.data.rule_id === rule_id && one.position <= position);
       const said = own.map(({ type, data }) => (type === 'AlertRuleDeleted' ? false : data.enabled));
       return said.filter((enabled) => enabled !== undefined).at(-1) === derivation.filter?.enabled;
     }).length;
@@ -282,7 +282,7 @@ export class EvidenceReader {
       derivation.rule === 'rules'
         ? this.enabledRules(derivation)
         : derivation.rule === 'triggers'
-          ? events.filter(({ type, data }) => type === 'AlertRuleTriggered' && allows(rule_id, data.ruleId)).length
+          ? events.filter(({ type, data }) => type === 'AlertRuleTriggered' && allows(rule_id, data.rule_id)).length
           : events.filter((event) => this.countsAs(event, derivation)).length;
     // Of listed events, each counts.
     if (derivation.positions) expect(counted).to.equal(events.length);

@@ -69,6 +69,41 @@ export const stateAfter = <State>(decider: Decider<State>, ...drafts: readonly D
     decider.initial,
   );
 
+export interface Given<State> {
+  /** The state after the events. */
+  readonly state: State;
+  when<Args extends readonly unknown[]>(
+    decide: (state: State, ...args: Args) => unknown,
+    ...args: NoInfer<Args>
+  ): {
+    /** Expects exactly these events; none without arguments. */
+    then(...events: readonly Draft[]): void;
+    /** @param expected status of the HTTP response, or the error's code */
+    thenRefuses(expected: number | string): void;
+  };
+}
+
+/**
+ * Tests of decisions: `given(...events).when(decide, ...arguments).then(...events)`, or `.thenRefuses(status)`. Nothing is
+ * decided before `then` or `thenRefuses` is called. @param before precedes the events of each test
+ */
+export const givenFor =
+  <State>(decider: Decider<State>, ...before: readonly Draft[]) =>
+  (...events: readonly Draft[]): Given<State> => {
+    const state = stateAfter(decider, ...before, ...events);
+    return {
+      state,
+      when: (decide, ...args) => ({
+        // biome-ignore lint/suspicious/noThenProperty: nobody awaits it.
+        then: (...drafts) => expect(decide(state, ...args)).to.deep.equal(drafts),
+        thenRefuses: (expected) => {
+          const { status, extras } = refusalOf(() => decide(state, ...args));
+          expect(typeof expected === 'number' ? status : extras.code).to.equal(expected);
+        },
+      }),
+    };
+  };
+
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
 type AnyTable = Table<any>;
 

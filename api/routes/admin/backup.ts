@@ -27,7 +27,7 @@ const create = defineRoute({
   tag: 'Admin',
   summary: 'Write a backup',
   description:
-    'The file holds the whole log, credentials and the keys that open personal data: keep it as safe as the database. `signalbox restore` reads it. It is written to the data directory of the process that answers; the newest ones are kept, as many as the setting `general.backup_retention_count` says.',
+    'The file holds the whole log, credentials and the keys that open personal data: keep it as safe as the database. `signalbox restore` reads it. It is written to the data directory of the process that handles the request; the setting `general.backup_retention_count` says how many are kept.',
   access: 'admin',
   shared: 'backup',
   scope: 'deployment',

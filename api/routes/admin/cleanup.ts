@@ -15,7 +15,7 @@ const read = defineRoute({
   method: 'get',
   path: '/api/cleanup',
   tag: 'Admin',
-  summary: 'See how long rows are kept, and how many are older',
+  summary: 'Get retention times and numbers of older rows',
   access: 'admin',
   shared: 'cleanup',
   responses: { 200: { description: 'Days by kind of record, and a preview', schema: retentionAnswer } },
@@ -66,7 +66,7 @@ const run = defineRoute({
   tag: 'Admin',
   summary: 'Remove old activities, notifications, pipeline runs, token reports and audit entries from the lists',
   description:
-    'Only what lists show is removed, in the caller’s workspace. Events stay in the log. Runs that have not ended stay, and so do audit entries that are younger than the setting retention.audit_log_days. Sums of tokens go down by the reports that are removed.',
+    'Rows are removed from the lists of the caller’s workspace only. Events stay in the log. Runs that have not ended stay, and so do audit entries that are younger than the setting retention.audit_log_days. Sums of tokens no longer include the removed reports.',
   access: 'admin',
   shared: 'cleanup',
   limit: 'heavy',

@@ -35,7 +35,7 @@ const decide = defineRoute({
   tag: 'Admin',
   summary: 'Approve or deny a command',
   description:
-    'The decision is recorded, then handed to the primary gateway, whose answer is recorded and passed on. The audit trail has `exec_approval_decided` and, with the id of that entry as `decision_id`, `exec_approval_answered`: without the second entry, the process ended before the gateway had answered.',
+    'The decision is recorded, then sent to the primary gateway, whose response is recorded and passed on. The audit trail has `exec_approval_decided` and, with the id of that entry as `decision_id`, `exec_approval_answered`: without the second entry, the process ended before the gateway responded.',
   access: 'operator',
   shared: 'exec-approvals',
   scope: 'deployment',
@@ -46,7 +46,7 @@ const decide = defineRoute({
   responses: {
     200: { description: 'What the gateway answered', schema: jsonObject },
     502: { description: 'There is no primary gateway, or it cannot be reached', schema: errorSchema },
-    504: { description: 'The gateway did not answer in time', schema: errorSchema },
+    504: { description: 'The gateway did not respond in time', schema: errorSchema },
   },
   handle: async ({ body, services, command }) => ({
     body: await decideApproval(services.commands, command, services.gateways, body),

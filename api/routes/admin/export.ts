@@ -82,7 +82,7 @@ const take = defineRoute({
   tag: 'Admin',
   summary: 'Export records as JSON or CSV',
   description:
-    'Sends a file of the newest records of the workspace. Secrets in the configs of agents are hidden. In CSV, texts that a spreadsheet would run as formulas begin with an apostrophe. The export is recorded in the audit trail; an answer that ends before its last byte is not a whole export.',
+    'Sends a file of the newest records of the workspace. Secrets in the configs of agents are hidden. In CSV, texts that a spreadsheet would run as formulas begin with an apostrophe. The export is recorded in the audit trail; a response that breaks off is not a complete export.',
   access: 'admin',
   limit: 'heavy',
   // Data that leaves is recorded.
@@ -104,7 +104,7 @@ const take = defineRoute({
         rowCount += page.length;
         yield kind === 'tasks' ? await withCreators(services, identity, page) : page;
       }
-      // Before the end of the answer: whoever has a whole file is in the audit trail.
+      // Before the end of the response: every complete file is in the audit trail.
       if (isLast) await record();
     }
     const kinds = type === 'all' ? EXPORT_KINDS : [type];

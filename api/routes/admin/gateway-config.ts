@@ -24,7 +24,7 @@ import { invalid } from '../../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
 const NO_GATEWAY = {
-  502: { description: 'No gateway is connected, or it refuses or does not answer', schema: errorSchema },
+  502: { description: 'No gateway is connected, or it refuses or does not respond', schema: errorSchema },
 } as const;
 
 const read = defineCachedRoute({
@@ -61,7 +61,8 @@ const ANSWER_KEYS = ['path', 'config', 'raw_size', 'hash'];
 function documentOf(body: GatewayDocument): { readonly document: GatewayDocument; readonly hash?: string } {
   const { config, hash } = body;
   if (!isObject(config) || !Object.keys(body).every((key) => ANSWER_KEYS.includes(key))) return { document: body };
-  if (hash !== undefined && typeof hash !== 'string') throw invalid('hash: must be a string, as in the answer of GET');
+  if (hash !== undefined && typeof hash !== 'string')
+    throw invalid('hash: must be a string, as in the response of GET');
   return { document: config, ...(hash !== undefined && { hash }) };
 }
 
@@ -69,9 +70,9 @@ const write = defineRoute({
   method: 'put',
   path: '/api/gateway-config',
   tag: 'Admin',
-  summary: 'Replace or change the stored gateway configuration, or hand it to the gateway',
+  summary: 'Replace or change the stored gateway configuration, or send it to the gateway',
   description:
-    '`action=apply` hands the stored document to the primary gateway, `action=update` asks it to update itself; both add its answer to `ok`. The gateway serves callers of the default tenant; for others none is connected.',
+    '`action=apply` sends the stored document to the primary gateway, `action=update` makes it update itself; both add its response to `ok`. The gateway serves callers of the default tenant; for others none is connected.',
   access: 'admin',
   shared: 'gateway-config',
   limit: 'gateway-config',

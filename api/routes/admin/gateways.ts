@@ -119,7 +119,7 @@ const health = defineRoute({
   tag: 'Admin',
   summary: 'Probe the gateways',
   description:
-    'Asks each gateway for `/health` and records what it answers: 2xx is `online`, another status `error`, no answer within 5 s `offline`.',
+    'Calls `/health` of each gateway and records the result: 2xx is `online`, another status `error`, no response within 5 s `offline`.',
   access: 'viewer',
   shared: 'gateways',
   scope: 'deployment',

@@ -13,7 +13,7 @@ const list = defineRoute({
   path: '/api/scheduler',
   noPast: 'this is the state of the processes',
   tag: 'Admin',
-  summary: 'List what the service does by the clock',
+  summary: 'List scheduled tasks',
   access: 'admin',
   shared: 'scheduler',
   scope: 'deployment',
@@ -27,7 +27,7 @@ const run = defineRoute({
   tag: 'Admin',
   summary: 'Run a scheduled task now',
   description:
-    'A worker runs it, even when it is switched off; its schedule and its last result stay as they are. The answer waits for it for up to 10 seconds.',
+    'A worker runs it, even if it is switched off; its schedule and its last result do not change. The response waits up to 10 seconds for it.',
   access: 'admin',
   shared: 'scheduler',
   scope: 'deployment',

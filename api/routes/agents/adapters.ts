@@ -35,7 +35,7 @@ const report = defineRoute({
   tag: 'Agents',
   summary: 'Report what an agent of a framework did, or get its assignments',
   description:
-    'Reports are recorded and sent to the stream; they change no agents or tasks. Assignments are tasks that wait for the agent or for anybody; a caller that speaks for an agent and is no admin gets those among them that it sees.',
+    'Reports are recorded and sent to the stream; they change no agents or tasks. Assignments are tasks that wait for this agent or for any agent; a caller that speaks for an agent and is not an admin gets only those that it sees.',
   access: 'operator',
   limit: 'agent-heartbeat',
   body: adapterBody,

@@ -56,7 +56,7 @@ const look = defineRoute({
   method: 'get',
   path: '/api/agents/{id}/heartbeat',
   tag: 'Agents',
-  summary: 'Get what is waiting for an agent',
+  summary: 'Get the pending work of an agent',
   description: 'Changes nothing. A caller that speaks for an agent may ask only for that agent.',
   access: 'viewer',
   params: agentParams,
@@ -76,7 +76,7 @@ const beat = defineRoute({
   method: 'post',
   path: '/api/agents/{id}/heartbeat',
   tag: 'Agents',
-  summary: 'Report that an agent is alive, and get what is waiting for it',
+  summary: 'Send a heartbeat, and get the pending work of the agent',
   description: 'The agent is idle afterwards. A complete `token_usage` is recorded with it.',
   access: 'operator',
   limit: 'agent-heartbeat',
@@ -97,7 +97,7 @@ const beat = defineRoute({
     );
     const answer = await answerOf(services, identity, inbox, seconds(services.now()));
     return {
-      // Not a spread with something behind it: see docs/benchmarks.md on object spread.
+      // Not a spread with something behind it: see "hidden class" in docs/benchmarks.md.
       body: Object.assign({ success: true }, answer, {
         token_recorded: usage !== null,
       }),
@@ -124,9 +124,9 @@ const wake = defineRoute({
   method: 'post',
   path: '/api/agents/{id}/wake',
   tag: 'Agents',
-  summary: 'Ask an agent to check its tasks and notifications',
+  summary: 'Notify an agent to check its tasks and notifications',
   description:
-    'The agent is idle afterwards. It learns about the call from the stream or its next heartbeat. A reason that tries to take the agent over is refused.',
+    'The agent is idle afterwards. It learns about the call from the stream or its next heartbeat. A reason that tries to take over the agent is refused.',
   access: 'operator',
   limit: 'mutation',
   params: agentParams,

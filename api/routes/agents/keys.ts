@@ -46,7 +46,7 @@ const issue = defineRoute({
   tag: 'Agents',
   summary: 'Issue a key',
   description:
-    'The key is shown only in this answer. Its role follows from its scopes: the highest of admin, operator and viewer. Without an expiry, it is valid until it is revoked or the agent is deleted.',
+    'The key is shown only in this response. Its role follows from its scopes: the highest of admin, operator and viewer. Without an expiry, it is valid until it is revoked or the agent is deleted.',
   access: 'admin',
   closedToAgents: true,
   limit: 'mutation',

@@ -42,7 +42,7 @@ const comms = defineCachedRoute({
   method: 'get',
   path: '/api/agents/comms',
   tag: 'Agents',
-  summary: 'List messages between agents, and who talks to whom',
+  summary: 'List messages between agents, and pairs of senders and recipients',
   description: NOTICES,
   access: 'viewer',
   query: commsQuery,

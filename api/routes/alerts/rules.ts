@@ -119,7 +119,7 @@ const act = defineRoute({
   tag: 'Alerts',
   summary: 'Create an alert rule, evaluate the rules, or try one on the past',
   description:
-    'Without `action` the body is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does by the clock; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` answers how often a rule would have triggered, and triggers nothing. `evidence=1` adds the events of the log that each number was derived from.',
+    'Without `action` the body is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does on a schedule; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` returns how often a rule would have triggered, and triggers nothing. `evidence=1` adds the events of the log that each number was derived from.',
   access: 'operator',
   limit: 'mutation',
   query: alertsQuery,
@@ -161,7 +161,7 @@ const change = defineRoute({
   tag: 'Alerts',
   summary: 'Change an alert rule',
   description:
-    'Fields that are sent are set, `action_config` as a whole; 8 dashes in it stand for what was there. When the rule triggered, and how often, stays.',
+    'Omitted fields stay unchanged; `action_config` is replaced as a whole, but 8 dashes in it keep the stored value. The trigger count and time stay.',
   access: 'operator',
   limit: 'mutation',
   query: alertsQuery,

@@ -43,7 +43,7 @@ const rotate = defineRoute({
   tag: 'Tokens',
   summary: 'Replace the API key',
   description:
-    'The old key stops working at once. The new one is shown only in this answer. Of several requests at the same time one replaces the key; the others get 409.',
+    'The old key stops working at once. The new one is shown only in this response. Of several concurrent requests, one replaces the key; the others get 409.',
   access: 'admin',
   scope: 'deployment',
   limit: 'api-key',

@@ -56,7 +56,7 @@ const updateMe = defineRoute({
   tag: 'Auth',
   summary: 'Change the caller’s password or display name',
   description:
-    'A new password needs the current one. It ends every session of the user and begins a new one, whose cookie comes with the answer. API keys have no profile: 403.',
+    'A new password needs the current one. It ends every session of the user and starts a new one, whose cookie is in the response. API keys have no profile: 403.',
   access: 'any',
   body: profileBody,
   refuses: [403, 404, 429],

@@ -2,7 +2,7 @@
 import { disconnectGoogle } from '../../../commands/auth/google.ts';
 import { signInWithGoogle, signInWithPassword, signOut } from '../../../commands/auth/sign-in.ts';
 import { callerAnswer } from '../../../shared/contract/auth/profile.ts';
-import { googleBody, loginBody, signedOutAnswer } from '../../../shared/contract/auth/sign-in.ts';
+import { googleBody, googleSettings, loginBody, signedOutAnswer } from '../../../shared/contract/auth/sign-in.ts';
 import { unauthenticated } from '../../../shared/errors.ts';
 import { clearingCookies, sessionHeaders, sessionParts, tokensOf } from '../../auth/sessions.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
@@ -25,13 +25,23 @@ const login = defineRoute({
   },
 });
 
+const googleState = defineRoute({
+  method: 'get',
+  path: '/api/auth/google',
+  tag: 'Auth',
+  summary: 'Get what a page needs to offer Google sign-in',
+  access: 'public',
+  responses: { 200: { description: 'The client id', schema: googleSettings } },
+  handle: ({ services }) => ({ body: { client_id: services.settings.googleClientId ?? null } }),
+});
+
 const google = defineRoute({
   method: 'post',
   path: '/api/auth/google',
   tag: 'Auth',
   summary: 'Sign in with Google',
   description:
-    'Takes a Google ID token. For anybody who is not an approved user, it creates an access request and answers 403 with the code PENDING_APPROVAL.',
+    'Takes a Google ID token. For a person who is not an approved user, it creates an access request and returns 403 with the code PENDING_APPROVAL.',
   access: 'public',
   limit: 'login',
   body: googleBody,
@@ -79,4 +89,4 @@ const logout = defineRoute({
   },
 });
 
-export const signInRoutes: readonly Route[] = [login, google, disconnect, logout];
+export const signInRoutes: readonly Route[] = [login, googleState, google, disconnect, logout];

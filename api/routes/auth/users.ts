@@ -1,7 +1,7 @@
 /** Users of the caller's workspace. */
 
 import { deleteUser, type Transfer, updateUser } from '../../../commands/auth/changes.ts';
-import { addUser } from '../../../commands/auth/users.ts';
+import { addUser } from '../../../commands/auth/registration.ts';
 import { mustBeThere, noSuchWorkspace, type Place } from '../../../commands/workspaces/workspaces.ts';
 import { adminsIn, findUser, findUserByName, listUsers, userAfter } from '../../../queries/auth/users.ts';
 import { findWorkspace } from '../../../queries/workspaces/workspaces.ts';
@@ -104,7 +104,7 @@ const update = defineRoute({
   tag: 'Auth',
   summary: 'Change a user',
   description:
-    'A new password and `is_approved: 0` end the sessions of the user. `workspace_id` puts the user into another workspace: admins of the whole deployment can do so with every user, others within their own tenant, those of a strictly isolated workspace not at all. Callers cannot change their own role or workspace, and the last enabled admin of a tenant cannot be demoted, disabled or put into another tenant.',
+    'A new password and `is_approved: 0` end the sessions of the user. `workspace_id` moves the user to another workspace: admins of the whole deployment can move every user, others the users of their own tenant, those of a strictly isolated workspace none. Callers cannot change their own role or workspace, and the last enabled admin of a tenant cannot be demoted, disabled or put into another tenant.',
   access: 'admin',
   limit: 'users',
   body: userChangesBody,

@@ -29,7 +29,7 @@ import { type Call, defineRoute, type Route } from '../../http/route.ts';
 /** What GitHub may cost a call, besides the route's own errors. */
 export const GITHUB_FAILURES = {
   502: { description: 'GitHub cannot be reached, or refuses', schema: errorSchema },
-  504: { description: 'GitHub did not answer in time', schema: errorSchema },
+  504: { description: 'GitHub did not respond in time', schema: errorSchema },
 } as const;
 
 /** As of the arrival of the request: nothing waits for what it has appended itself. */
@@ -104,7 +104,7 @@ const read = defineRoute({
   path: '/api/github',
   noPast: 'GitHub is asked',
   tag: 'GitHub',
-  summary: 'Issues of a repository, or what the account of the token has',
+  summary: 'Issues of a repository, or the account of the token',
   access: 'operator',
   scope: 'deployment',
   query: githubQuery,
@@ -195,9 +195,9 @@ const write = defineRoute({
   method: 'post',
   path: '/api/github',
   tag: 'GitHub',
-  summary: 'Import issues as tasks, comment on one, close one, make labels, or sync a project',
+  summary: 'Import issues as tasks, comment on or close an issue, create labels, or sync a project',
   description:
-    'An issue has one task at most, however often and by how many it is imported. A project is synced both ways: what its issues have that is newer goes to their tasks, then the other way round.',
+    'An issue has at most one task, even if it is imported repeatedly or concurrently. A project is synchronised both ways: newer changes of its issues are copied to their tasks, then newer changes of the tasks to the issues.',
   access: 'operator',
   scope: 'deployment',
   limit: 'mutation',

@@ -14,7 +14,7 @@ const list = defineRoute({
   method: 'get',
   path: '/api/github/sync',
   tag: 'GitHub',
-  summary: 'Projects that are synced with their repositories, and when that is next',
+  summary: 'Projects synchronised with repositories, and the time of the next run',
   access: 'operator',
   scope: 'deployment',
   responses: { 200: { description: 'By name of the project', schema: githubProjectsAnswer } },

@@ -11,7 +11,7 @@ export const historyCauseRoutes: readonly Route[] = [
     path: '/api/history/causes/{id}',
     noPast: 'the log does not change',
     tag: 'History',
-    summary: 'Get what caused an event, and what it caused',
+    summary: 'Get the causes and effects of an event',
     description:
       'The chain of events that led to it, up to the request or the schedule that began it: who it was, with which credential, from which address. Then the tree of events that followed from it. The id may also be that of a webhook message (`webhook-id`): it is sent because of an event.',
     access: 'admin',

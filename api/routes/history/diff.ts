@@ -11,9 +11,9 @@ export const historyDiffRoutes: readonly Route[] = [
     path: '/api/history/diff',
     noPast: 'from and to say which moments are compared',
     tag: 'History',
-    summary: 'Compare the records of the workspace at two moments',
+    summary: 'Compare the records of the workspace at two positions',
     description:
-      'Records that were added, removed or changed after `from`, up to `to`, with the fields that differ and the events that changed them. Fields are named as in the read model. A record that was changed and is as it was before is left out.',
+      'Records that were added, removed or changed after `from`, up to `to`, with the fields that differ and the events that changed them. Fields are named as in the read model. A record that was changed and changed back is left out.',
     access: 'admin',
     query: diffQuery,
     refuses: [409],

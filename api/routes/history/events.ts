@@ -19,7 +19,7 @@ const list = defineRoute({
   tag: 'History',
   summary: 'List events of the log, oldest first',
   description:
-    'For admins of the deployment: the log holds the events of all tenants. Events are as they are stored: personal fields and secrets are sealed, old versions are not brought up to date. `open=1` makes personal fields readable.\n\n`next_after` is the `after` of the next page; filters can be combined.',
+    'For admins of the deployment: the log holds the events of all tenants. Events are as they are stored: personal fields and secrets are sealed, old versions are not upcast. `open=1` makes personal fields readable.\n\n`next_after` is the `after` of the next page; filters can be combined.',
   access: 'admin',
   scope: 'deployment',
   shared: 'history',

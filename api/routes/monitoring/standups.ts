@@ -16,7 +16,7 @@ const list = defineCachedRoute({
   method: 'get',
   path: '/api/standup',
   tag: 'Monitoring',
-  summary: 'Earlier standup reports in numbers, the newest first',
+  summary: 'Numbers of earlier standup reports, newest first',
   access: 'viewer',
   query: standupsQuery,
   responses: { 200: { description: 'A page of reports', schema: standupsAnswer } },
@@ -30,7 +30,7 @@ const generate = defineRoute({
   method: 'post',
   path: '/api/standup',
   tag: 'Monitoring',
-  summary: 'Make the standup report of a day',
+  summary: 'Create the standup report of a day',
   description:
     'What agents did on the day, and what they have to do now. The numbers are kept, in the place of an earlier report of the same day. Each list has 1,000 tasks at most; the summary counts all. A caller that speaks for an agent and is no admin gets a report of the tasks that it sees; the numbers that are kept are those of all tasks.',
   access: 'operator',

@@ -66,11 +66,11 @@ async function databaseCheck(services: Services): Promise<HealthCheck> {
   try {
     const ms = await within(PROBE_MS, databaseProbe(services.reads), 'the database');
     return ms > SLOW_MS
-      ? { name, status: 'warning', message: 'The database answers slowly.' }
-      : { name, status: 'healthy', message: 'The database answers.' };
+      ? { name, status: 'warning', message: 'The database responds slowly.' }
+      : { name, status: 'healthy', message: 'The database responds.' };
   } catch (error) {
-    services.log.warn({ err: error }, 'the database did not answer a probe');
-    return { name, status: 'unhealthy', message: 'The database does not answer.' };
+    services.log.warn({ err: error }, 'the database did not respond to a probe');
+    return { name, status: 'unhealthy', message: 'The database does not respond.' };
   }
 }
 

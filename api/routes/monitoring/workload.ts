@@ -9,7 +9,7 @@ export const workloadRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/workload',
     tag: 'Monitoring',
-    summary: 'How much there is to do, and whether more should be submitted',
+    summary: 'Workload, and a recommendation whether to submit more',
     access: 'viewer',
     responses: { 200: { description: 'Load, agents and a recommendation', schema: workloadAnswer } },
     handle: async ({ identity, services: { reads, settings, now } }) => ({

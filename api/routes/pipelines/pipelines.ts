@@ -66,7 +66,7 @@ const change = defineRoute({
   tag: 'Pipelines',
   summary: 'Change a pipeline, or report that it was used',
   description:
-    'Fields that are sent are set; runs that have started go on as they were. With nothing but `id` it is a report: `use_count` goes up by one, and `last_used_at` is now.',
+    'Omitted fields stay unchanged; runs that have started are not affected. A body with only `id` reports a use: `use_count` is incremented, and `last_used_at` is set to now.',
   access: 'operator',
   body: pipelineChangesBody,
   refuses: [404],
@@ -85,7 +85,7 @@ const remove = defineRoute({
   path: '/api/pipelines',
   tag: 'Pipelines',
   summary: 'Delete a pipeline and its runs',
-  description: 'A run that is under way is cancelled. Deleting what does not exist is a success.',
+  description: 'A run in progress is cancelled. Deleting a pipeline that does not exist succeeds.',
   access: 'operator',
   body: idBody,
   responses: { 200: { description: 'Deleted', schema: successAnswer } },

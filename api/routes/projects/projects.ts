@@ -87,7 +87,7 @@ const create = defineRoute({
   tag: 'Projects',
   summary: 'Create a project',
   description:
-    'Its slug and its ticket prefix are unique in the workspace, archived projects included. Where they are not sent, they are made of the name.',
+    'Its slug and its ticket prefix are unique in the workspace, archived projects included. If omitted, they are derived from the name.',
   access: 'operator',
   limit: 'mutation',
   body: createProjectBody,
@@ -168,7 +168,7 @@ const change = defineRoute({
   tag: 'Projects',
   summary: 'Change a project',
   description:
-    'All of it happens, or nothing. A new ticket prefix holds for all tasks of the project at once. The general project cannot be archived.',
+    'All changes are made, or none. A new ticket prefix applies to all tasks of the project at once. The general project cannot be archived.',
   access: 'operator',
   limit: 'mutation',
   params: idParams,
@@ -188,10 +188,10 @@ const change = defineRoute({
   async handle(call) {
     const { params, body, identity, services, command } = call;
     await requireOwnTenant(call);
-    await requireProject(services, identity, params.id);
+    const before = await requireProject(services, identity, params.id);
     if (body.assigned_agents) await requireAgents(services, identity, body.assigned_agents);
     const executed = await updateProject(services.commands, command, params.id, updateOf(body));
-    return { body: { project: await projectAfter(services, identity.workspace, params.id, executed) } };
+    return { body: { project: await projectAfter(services.records, identity.workspace, before, executed) } };
   },
 });
 

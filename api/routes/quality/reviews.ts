@@ -78,7 +78,7 @@ const reviewAccess =
   ({ kind, agentName }: Identity) =>
   ({ task }: TaskState): void => {
     if (kind === 'agent-key' && task.assignedTo === agentName)
-      throw forbidden(`This task is assigned to ${agentName}, and no agent reviews its own work.`);
+      throw forbidden(`This task is assigned to ${agentName}, and an agent cannot review its own work.`);
   };
 
 const review = defineRoute({

@@ -55,7 +55,7 @@ const one = defineCachedRoute({
   method: 'get',
   path: '/api/super/provision-jobs/{id}',
   tag: 'Super Admin',
-  summary: 'A provisioning job, with what happened to it',
+  summary: 'A provisioning job, with its events',
   access: 'admin',
   scope: 'deployment',
   params: idParams,
@@ -94,7 +94,7 @@ const run = defineRoute({
   tag: 'Super Admin',
   summary: 'Run an approved provisioning job',
   description:
-    'A dry run goes through the steps and executes nothing. A live run needs two people: whoever asked for the job cannot approve it, and whoever approved it cannot run it. It fails with 400 `NO_PROVISIONER`, because Signalbox executes no commands.',
+    'A dry run records the steps and executes nothing. A live run needs two people: the requester of the job cannot approve it, and the approver cannot run it. It fails with 400 `NO_PROVISIONER`, because Signalbox executes no commands.',
   access: 'admin',
   scope: 'deployment',
   limit: 'mutation',

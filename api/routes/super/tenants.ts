@@ -42,7 +42,7 @@ const create = defineRoute({
   tag: 'Super Admin',
   summary: 'Create a tenant, with its main workspace and a bootstrap job',
   description:
-    'The job waits for approval. Put the first admin of the tenant into `workspace_id` with `POST /api/auth/users`.',
+    'The job waits for approval. Create the first admin of the tenant in `workspace_id` with `POST /api/auth/users`.',
   access: 'admin',
   scope: 'deployment',
   limit: 'mutation',

@@ -41,7 +41,7 @@ const make = defineRoute({
   method: 'post',
   path: '/api/tasks/{id}/branch',
   tag: 'Tasks',
-  summary: 'Make a branch for a task, or a pull request of it',
+  summary: 'Create a branch for a task, or a pull request from it',
   description:
     "For a task that the caller sees. Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself is answered with 503. Callers of a strictly isolated workspace get 403.",
   access: 'operator',
@@ -65,10 +65,10 @@ const make = defineRoute({
         'The github_repo of the project is not a repository; set it to owner/name with PATCH /api/projects/{id}.',
       );
     if (body.action === 'create-pr' && !task.source?.github_branch)
-      throw invalid('This task has no branch to open a pull request from; make the branch first.');
+      throw invalid('This task has no branch to open a pull request from; create the branch first.');
     await checkShared('github');
     if (!github.configured || !(await isOfDeployment()))
-      throw unavailable('No source host is connected to this deployment, so no branch can be made.', {
+      throw unavailable('No source host is connected to this deployment, so no branch can be created.', {
         code: 'NO_SOURCE_HOST',
       });
     const place = { repo, base: body.base ?? task.base, prefix: task.prefix };

@@ -13,7 +13,7 @@ const send = defineRoute({
   tag: 'Tasks',
   summary: 'Send a message to the agents that follow a task',
   description:
-    'Agents that have a session get a notification; the others are skipped, and users and the author are not among them. The whole message is in the activity. A text that tries to take agents over is refused. A caller that speaks for an agent and is no admin may do so for the tasks that it sees.',
+    'Agents that have a session get a notification; the others are skipped, and users and the author are not among them. The whole message is in the activity. A text that tries to take over agents is refused. A caller that speaks for an agent and is no admin may do so for the tasks that it sees.',
   access: 'operator',
   params: idParams,
   body: broadcastBody,

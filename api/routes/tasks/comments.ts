@@ -53,7 +53,7 @@ const add = defineRoute({
   path: '/api/tasks/{id}/comments',
   tag: 'Tasks',
   summary: 'Comment on a task',
-  description: `The author, everybody mentioned and the assignee follow the task from then on; all who follow it but the author are notified. A task that belongs to nobody is assigned to the first agent that is mentioned. ${BOUND}`,
+  description: `The author, all who are mentioned and the assignee follow the task from then on; all followers except the author are notified. An unassigned task is assigned to the first mentioned agent. ${BOUND}`,
   access: 'operator',
   limit: 'mutation',
   params: idParams,

@@ -11,7 +11,7 @@ export const taskOutcomeRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/tasks/outcomes',
     tag: 'Tasks',
-    summary: 'How tasks that are done came out',
+    summary: 'Outcomes of completed tasks',
     description: SEEN,
     access: 'viewer',
     query: outcomesQuery,

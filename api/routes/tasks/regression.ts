@@ -12,7 +12,7 @@ export const taskRegressionRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/tasks/regression',
     tag: 'Tasks',
-    summary: 'Whether tasks take longer or need more help since a moment',
+    summary: 'Compare duration and interventions of tasks before and after a time',
     description: `Compares tasks completed since \`beta_start\` with those completed before it, in a window as long, \`lookback_seconds\` at most. ${SEEN}`,
     access: 'viewer',
     limit: 'read',

@@ -116,7 +116,7 @@ const create = defineRoute({
   tag: 'Tasks',
   summary: 'Create a task',
   description:
-    'A project that is not active, or none, means the general one. The creator, the assignee and everybody whom the description mentions follow the task. Without approval no task is done, a new one neither.',
+    'If the project is omitted or not active, the general one is used. The creator, the assignee and all who are mentioned in the description follow the task. A task is done only after an approval, a new one too.',
   access: 'operator',
   limit: 'mutation',
   body: createTaskBody,

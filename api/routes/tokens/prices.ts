@@ -40,7 +40,7 @@ const set = defineRoute({
   path,
   tag: 'Tokens',
   summary: 'Set the price of a model',
-  description: 'It applies to reports from now on; earlier ones keep the cost that they have.',
+  description: 'It applies to later reports; earlier ones keep their cost.',
   access: 'operator',
   limit: 'mutation',
   body: setPriceBody,

@@ -42,7 +42,7 @@ const report = defineRoute({
   tag: 'Tokens',
   summary: 'Report used tokens',
   description:
-    'The report belongs to the agent whose name is the part of `sessionId` before the first colon; where there is none, to the agent that the caller speaks for. Its cost follows from the prices of this moment and never changes. With an `id`, or under the same `Idempotency-Key`, the same report again is the same report.',
+    'The report belongs to the agent whose name is the part of `sessionId` before the first colon; where there is none, to the agent that the caller speaks for. Its cost follows from the prices of this moment and never changes. With an `id`, or with the same `Idempotency-Key`, a repeated report is recorded only once.',
   access: 'operator',
   body: tokenReportBody,
   agents: (call) => agentsOf(call, [call.body]),
@@ -59,7 +59,7 @@ const batch = defineRoute({
   path: '/api/tokens/batch',
   tag: 'Tokens',
   summary: 'Report used tokens, many at once',
-  description: `Up to ${MAX_REPORTS} reports. Give each an \`id\`: a batch that is sent again, as a whole or in other parts, then adds only what is missing.`,
+  description: `Up to ${MAX_REPORTS} reports. Give each an \`id\`: a batch that is repeated, as a whole or in other parts, then adds only missing reports.`,
   access: 'operator',
   body: tokenBatchBody,
   agents: (call) => agentsOf(call, call.body.reports),

@@ -25,7 +25,7 @@ const list = defineRoute({
   tag: 'Webhooks',
   summary: 'Deliveries, newest first',
   description:
-    'Each attempt is a delivery of its own; those that retry the same event share `message_id`. Of each webhook the newest 200 are kept, for 30 days.',
+    'Each attempt is a separate delivery; retries of the same event share `message_id`. The newest 200 of each webhook are kept, for 30 days.',
   access: 'admin',
   query: deliveriesQuery,
   responses: { 200: { description: 'A page of deliveries', schema: deliveriesAnswer } },
@@ -44,7 +44,7 @@ const test = defineRoute({
   tag: 'Webhooks',
   summary: 'Send test.ping to a webhook',
   description:
-    'Waits for the receiver. It is sent whatever the webhook has chosen, and whether or not it is enabled; a failure is not retried and does not count.',
+    'Waits for the receiver. The test is sent even if the webhook does not subscribe to it or is disabled; a failure is not retried and does not count.',
   access: 'admin',
   body: testBody,
   refuses: [404],
@@ -58,7 +58,7 @@ const retry = defineRoute({
   method: 'post',
   path: '/api/webhooks/retry',
   tag: 'Webhooks',
-  summary: 'Send a delivery once more',
+  summary: 'Retry a delivery',
   description:
     'Waits for the receiver. The event keeps its `webhook-id`; time and signature are new. A failure is not retried and does not count.',
   access: 'admin',

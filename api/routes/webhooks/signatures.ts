@@ -16,7 +16,7 @@ const verifyDocs = defineRoute({
   path: '/api/webhooks/verify-docs',
   noPast: 'the text is part of the program',
   tag: 'Webhooks',
-  summary: 'How receivers verify deliveries',
+  summary: 'How to verify deliveries',
   access: 'viewer',
   responses: { 200: { description: 'Algorithm, steps and an example', schema: verifyDocsAnswer } },
   handle: () => ({

@@ -13,7 +13,8 @@ import {
 } from '../../../shared/contract/webhooks/webhooks.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { type ApiSettings, limitsOf } from '../../services.ts';
+import { limitsOf } from '../../services.ts';
+import type { ApiSettings } from '../../settings.ts';
 
 /** @throws AppError 400 */
 function checkUrl(settings: ApiSettings, url: string): void {
@@ -40,7 +41,7 @@ const create = defineRoute({
   tag: 'Webhooks',
   summary: 'Create a webhook',
   description:
-    'From now on the URL is told of events of the chosen types. The secret, with which deliveries are signed, is shown only in this answer. The URL must be that of a public host.',
+    'The URL receives all later events of the chosen types. The secret that signs deliveries is shown only in this response. The host of the URL must be public.',
   access: 'admin',
   limit: 'mutation',
   body: newWebhookBody,
@@ -66,7 +67,7 @@ const change = defineRoute({
   tag: 'Webhooks',
   summary: 'Change a webhook',
   description:
-    'Fields that are sent are set. `regenerate_secret` replaces the secret, and the answer shows the new one. `reset_circuit` forgets failures and enables the webhook, whatever `enabled` says.',
+    'Omitted fields stay unchanged. `regenerate_secret` replaces the secret, and the response shows the new one. `reset_circuit` resets the failures and enables the webhook, regardless of `enabled`.',
   access: 'admin',
   limit: 'mutation',
   body: webhookChangesBody,

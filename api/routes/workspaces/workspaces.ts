@@ -39,7 +39,7 @@ const create = defineRoute({
   tag: 'Admin',
   summary: "Create a workspace of the caller's tenant",
   description:
-    'It begins with a general project. Put users into it with `workspace_id` of `POST` and `PUT /api/auth/users`. Slugs are unique in the whole deployment. Callers of a strictly isolated workspace get 403.',
+    'It starts with a general project. Add users with `workspace_id` of `POST` and `PUT /api/auth/users`. Slugs are unique in the whole deployment. Callers of a strictly isolated workspace get 403.',
   access: 'admin',
   limit: 'mutation',
   body: newWorkspaceBody,
@@ -96,7 +96,7 @@ const remove = defineRoute({
   tag: 'Admin',
   summary: "Delete a workspace of the caller's tenant",
   description:
-    'Its users, agents and projects go to the main workspace of the tenant; agents and projects whose names are taken there get a number. Keys and connections of its agents end. Its webhooks, alert rules, recurring tasks and syncs with GitHub are switched off. Tasks, messages and everything else of the workspace stay in the event log, where no call finds them. The main workspace cannot be deleted. Callers of a strictly isolated workspace get 403.',
+    'Its users, agents and projects move to the main workspace of the tenant; agents and projects whose names are taken there get a number. Keys and connections of its agents end. Its webhooks, alert rules, recurring tasks and syncs with GitHub are switched off. Tasks, messages and everything else of the workspace stay in the event log, where no call finds them. The main workspace cannot be deleted. Callers of a strictly isolated workspace get 403.',
   access: 'admin',
   limit: 'mutation',
   params: idParams,

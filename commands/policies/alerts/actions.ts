@@ -20,7 +20,7 @@ import { definePolicy, type Policy, wantJob, whenever } from '../policy.ts';
 
 /** Longer than a receiver may take at most (`WEBHOOK_TIMEOUT_MS`), milliseconds. */
 const TIMEOUT_MS = 70_000;
-/** News that are older are none, milliseconds: a log that was moved elsewhere must not raise its alerts again. */
+/** Older triggers are not sent, milliseconds: a log that was moved must not raise its alerts again. */
 const STALE_MS = DAY * 1_000;
 
 export const alertCallJob = defineJob({
@@ -43,8 +43,8 @@ export const alertPolicies: readonly Policy[] = [
     'alert-webhooks',
     [
       whenever(alertRuleTriggered, ({ data, meta, revision }) =>
-        data.actionType === 'webhook'
-          ? [wantJob(alertCallJob, { workspace: meta.workspace, rule: data.ruleId, revision, at: meta.at })]
+        data.action_type === 'webhook'
+          ? [wantJob(alertCallJob, { workspace: meta.workspace, rule: data.rule_id, revision, at: meta.at })]
           : [],
       ),
     ],
@@ -74,7 +74,7 @@ async function call(parts: AlertCalls, { workspace, rule: id, revision, at }: Ca
   const stream = ruleStream(workspace, id);
   const { state } = await commands.load(ruleDecider, stream);
   const { url, secret } = state.rule.action_config;
-  // Deleted, or somebody is notified instead.
+  // Deleted, or its action is a notification now.
   if (state.id === 0 || state.rule.action_type !== 'webhook' || typeof url !== 'string') return;
   const message = await messageAt(store, stream, revision);
   const sentAt = now();
@@ -83,7 +83,7 @@ async function call(parts: AlertCalls, { workspace, rule: id, revision, at }: Ca
   const headers = headersOf(message, { secret: key, body, at: sentAt });
   const { status, error } = await outgoing.post({ url, headers, body }, job.signal);
   if (status !== null && status >= 200 && status < 300) return;
-  throw new UndeliveredError(error ?? `The receiver answered with status ${status}.`);
+  throw new UndeliveredError(error ?? `The receiver responded with status ${status}.`);
 }
 
 /** What the event of a stream tells webhooks. */

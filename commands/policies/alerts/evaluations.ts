@@ -1,4 +1,4 @@
-/** Evaluates the alert rules of all workspaces, by the clock. */
+/** Evaluates the alert rules of all workspaces on a schedule. */
 import { randomUUID } from 'node:crypto';
 import { type Evaluating, evaluateRule, PAGE } from '../../alerts/evaluations.ts';
 import { scheduledContext } from '../policy.ts';

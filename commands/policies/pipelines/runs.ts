@@ -149,7 +149,7 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
   );
 }
 
-/** What the runner is told, from the run's first event. */
+/** The request to the runner, from the run's first event. */
 async function requestOf(
   store: PipelineWork['store'],
   payload: StepPayload,

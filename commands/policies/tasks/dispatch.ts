@@ -199,7 +199,7 @@ export async function runErrand(
       await commands.execute(taskDecider, stream, context(), (now) => decideWithheld(now, what, run, breaches));
       return;
     }
-    if (!runner) throw new RunnerError('The process that was to ask the agent runner has no RUNNER_URL.', true);
+    if (!runner) throw new RunnerError('The process that calls the agent runner has no RUNNER_URL.', true);
     const common = {
       workspaceId: workspace,
       taskId: id,

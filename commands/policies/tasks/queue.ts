@@ -1,7 +1,7 @@
 /**
  * Whenever an agent has fallen silent over a task, the task returns to the queue.
  *
- * The read model names the candidates; the decision is made on the task's own stream, so that one that somebody has just
+ * The read model names the candidates; the decision is made on the task's own stream, so that one that was just
  * changed stays as it is.
  */
 import { randomUUID } from 'node:crypto';

@@ -1,7 +1,7 @@
 /**
- * Whenever a task belongs to nobody, it is given to the agent that fits best.
+ * Whenever a task is unassigned, it is assigned to the agent that fits best.
  *
- * The read models name tasks and agents; the decision is made on the task's own stream, so that one that somebody has just
+ * The read models name tasks and agents; the decision is made on the task's own stream, so that one that was just
  * taken stays where it is, and several processes give it away once.
  */
 import { randomUUID } from 'node:crypto';

@@ -1,5 +1,5 @@
 /**
- * Whenever something happens, the webhooks of its workspace that have chosen it are told.
+ * Whenever an event is written, it is delivered to the webhooks of its workspace that subscribe to it.
  *
  * The log is the queue. For each webhook a position says up to where it has been told; a worker that has claimed the
  * webhook goes on from there and sends one message after the other. What a webhook had chosen when an event was written
@@ -39,14 +39,14 @@ import {
 } from '../../webhooks/deliveries.ts';
 import { decideTrip, type WebhookState, webhookDecider, webhookStream } from '../../webhooks/webhooks.ts';
 import { scheduledContext } from '../policy.ts';
-import { createNews, type News } from './news.ts';
+import { createLogCache, type LogCache } from './log-cache.ts';
 
 /** Tells webhooks what they have not been told, until nothing is left to do. */
 export const deliveryJob = defineJob({ name: 'webhook-deliveries', schema: z.object({}), timeoutMs: 120_000 });
 
-/** How long one job goes on, milliseconds; an attempt that has begun is finished. */
+/** How long one job runs, milliseconds; an attempt that has begun is finished. */
 const JOB_MS = 45_000;
-/** How long one webhook is told before others get their turn, milliseconds. */
+/** How long one webhook receives messages before others get their turn, milliseconds. */
 const TURN_MS = 15_000;
 /** Webhooks that one process tells at the same time. Slow receivers must not take all places from other jobs. */
 const AT_ONCE = 5;
@@ -85,7 +85,7 @@ export interface DeliveryWork {
 /** Delivers for all webhooks that have something to do. One per process: it counts what the process does at once. */
 export function createDeliveries(work: DeliveryWork): (signal: AbortSignal) => Promise<void> {
   let running = 0;
-  const news = createNews(work.store.log);
+  const logCache = createLogCache(work.store.log);
   return async (signal) => {
     // Those that run go on until nothing is left to do.
     if (running >= AT_ONCE) return;
@@ -94,7 +94,7 @@ export function createDeliveries(work: DeliveryWork): (signal: AbortSignal) => P
     try {
       while (!signal.aborted) {
         const claim = await work.queue.claim();
-        if (claim) await new Turn(work, news, claim, signal).take();
+        if (claim) await new Turn(work, logCache, claim, signal).take();
         if (work.now() >= until) return await work.again(work.now());
         if (claim) continue;
         const at = await work.queue.next();
@@ -115,14 +115,14 @@ interface Version {
   readonly state: WebhookState;
 }
 
-/** Why a turn ends. `waits`: until it is woken, or a retry is due. `unfinished`: it goes on as soon as possible. */
+/** Why a turn ends. `waits`: until it is notified, or a retry is due. `unfinished`: it continues as soon as possible. */
 type Ending = 'waits' | 'disabled' | 'unfinished';
-/** Nothing is left to give back: somebody else has the claim, or the webhook is gone. */
+/** Nothing is left to give back: another process has the claim, or the webhook was deleted. */
 type Gone = 'lost' | 'deleted';
 
 class Turn {
   readonly #work: DeliveryWork;
-  readonly #news: News;
+  readonly #logCache: LogCache;
   readonly #claim: Claim;
   readonly #signal: AbortSignal;
   readonly #until: number;
@@ -136,9 +136,9 @@ class Turn {
   #position: Position;
   #tenant = 1;
 
-  constructor(work: DeliveryWork, news: News, claim: Claim, signal: AbortSignal) {
+  constructor(work: DeliveryWork, logCache: LogCache, claim: Claim, signal: AbortSignal) {
     this.#work = work;
-    this.#news = news;
+    this.#logCache = logCache;
     this.#claim = claim;
     this.#signal = signal;
     this.#leased = work.now();
@@ -213,10 +213,10 @@ class Turn {
   /** Sends the next messages, at most so many, and none after one that opens the circuit. `more`: there may be further ones. */
   async #tell(versions: readonly Version[], webhook: WebhookState, most: number): Promise<Ending | Gone | 'more'> {
     let sent = 0;
-    // News that come meanwhile, and retries that are due, lead to another claim.
+    // New events and retries that become due lead to another claim.
     while (this.#position < this.#claim.wanted) {
       if (this.#isOver()) return 'unfinished';
-      const page = await this.#news.after(this.#position);
+      const page = await this.#logCache.after(this.#position);
       if (page.length === 0) break;
       for (const logged of page) {
         const messages = await this.#messagesFor(versions, logged);

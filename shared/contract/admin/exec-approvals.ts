@@ -15,7 +15,7 @@ export type Allowlist = Readonly<Record<string, readonly string[]>>;
 const pattern = z.object({ pattern: z.string() });
 export const execApprovalsAnswer = z.union([
   z.object({
-    approvals: z.array(jsonObject).describe('as the primary gateway has them; empty when it does not answer'),
+    approvals: z.array(jsonObject).describe('as listed by the primary gateway; empty if it does not respond'),
   }),
   z.object({ agents: z.record(z.string(), z.array(pattern)), hash: z.string() }),
 ]);

@@ -37,7 +37,7 @@ export const updatesForm = z.strictObject({
 });
 
 export const gatewayActionBody = z.strictObject({ hash: z.string().optional() });
-export const gatewayActionAnswer = z.looseObject({ ok: z.literal(true) }).describe('what the gateway answered');
+export const gatewayActionAnswer = z.looseObject({ ok: z.literal(true) }).describe('response of the gateway');
 
 export const gatewayConfigPutAnswer = z.object({
   success: z.literal(true),

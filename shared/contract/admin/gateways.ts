@@ -52,7 +52,7 @@ const address = {
       'a URL (http, https, ws, wss) or a host; a port in it wins over `port`, a query `token` in it over `token`; to a host without a scheme, browsers connect by wss when they show a page over https',
     ),
   host: filledText(MAX_URL).optional().describe('the same as `url`'),
-  port: count(65_535, 1).optional().describe('of an address that names none; 18789 beside a URL says nothing'),
+  port: count(65_535, 1).optional().describe('of an address without a port; 18789 next to a URL is ignored'),
 };
 const token = text(4_096);
 /** Agents of one request that are registered; further ones are left out. */
@@ -62,7 +62,7 @@ const agents = z
   .max(1_000)
   .optional()
   .describe(
-    `the first ${GATEWAY_AGENTS} are registered in the workspace of the caller, or heard of again: they are idle`,
+    `the first ${GATEWAY_AGENTS} are registered in the workspace of the caller, or show a sign of life: they are idle`,
   );
 
 export const newGatewayBody = z.object({
@@ -79,7 +79,7 @@ export const gatewayChangesBody = z.object({
   name: filledText(200).optional(),
   url: address.url,
   host: address.host.describe('the same as `url`; a host without a port keeps the port of before'),
-  port: address.port.describe('of an address that names none; alone, the rest of the address stays'),
+  port: address.port.describe('of an address without a port; alone, the rest of the address stays'),
   token: token.optional().describe('empty: none from now on; `--------`: unchanged'),
   is_primary: flag.optional(),
   status: z.enum(GATEWAY_STATUSES).optional(),
@@ -94,7 +94,7 @@ export type GatewayChangesBody = z.infer<typeof gatewayChangesBody>;
 export const gatewaysAnswer = z.object({ gateways: z.array(gatewaySchema) });
 export const gatewayAnswer = z.object({
   gateway: gatewaySchema,
-  agents_registered: z.int().optional().describe('only where agents were sent'),
+  agents_registered: z.int().optional().describe('only if agents were sent'),
 });
 export const gatewayChangedAnswer = gatewayAnswer.extend({ success: z.literal(true) });
 export const gatewayDeletedAnswer = z.object({ success: z.literal(true), deleted: z.boolean() });

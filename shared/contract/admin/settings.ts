@@ -89,7 +89,7 @@ export const KNOWN_SETTINGS = {
     whole(0, 10_080),
   ),
   'general.agent_heartbeat': general('Whether silent agents are set offline', 'true', flag),
-  'general.recurring_task_spawn': general('Whether tasks are made from recurring ones', 'true', flag),
+  'general.recurring_task_spawn': general('Whether tasks are created from recurring ones', 'true', flag),
   'general.stale_task_requeue': general('Whether stuck tasks return to the queue', 'true', flag),
   'general.task_dispatch': general(
     'Whether tasks in the inbox are given to agents that fit, and assigned ones handed to the agent runner',

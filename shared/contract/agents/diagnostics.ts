@@ -18,12 +18,12 @@ export type TypeCount = z.infer<typeof byType>[number];
 const counts = z.record(z.string(), z.int());
 
 export const diagnosticsSummary = z.object({
-  tasks_completed: z.int().describe('how often one of its tasks became done in the window'),
+  tasks_completed: z.int().describe('number of its tasks completed in the window'),
   tasks_total: z.int().describe('tasks that are assigned to it'),
   activity_count: z.int(),
   error_count: z.int(),
   error_rate_percent: percent.describe(
-    'errors per activity, at most 100; when there are only errors, 100. Per cent, two decimals',
+    'errors per activity in per cent, two decimals; at most 100, and 100 if there are only errors',
   ),
 });
 
@@ -46,7 +46,7 @@ export const diagnosticsTasks = z.object({
 const failure = z.object({
   id: z.int(),
   type: z.string(),
-  description: z.string().describe('why, where it is known'),
+  description: z.string().describe('reason, if known'),
   data: jsonObject,
   created_at: unixSeconds,
 });

@@ -36,7 +36,7 @@ export interface Timeframe {
 export const timeframeSchema = z.object({
   hours: z.int(),
   since: unixSeconds,
-  until: unixSeconds.describe('when the answer was made'),
+  until: unixSeconds.describe('time of the response'),
 });
 
 /**

@@ -141,11 +141,9 @@ export type Evaluation = z.infer<typeof evaluationAnswer>;
 export const backtestAnswer = z.object({
   rule_id: z.int().nullable(),
   hours: z.int().describe('as asked for'),
-  since: unixSeconds.describe(
-    'from when on the rule was tried: later than asked for where there was too much to replay',
-  ),
+  since: unixSeconds.describe('beginning of the replayed time; later than requested if there was too much to replay'),
   until: unixSeconds,
-  complete: z.boolean().describe('the whole time that was asked for was replayed'),
+  complete: z.boolean().describe('whether the whole requested time was replayed'),
   evaluated: z.int().describe('how often the rule would have been evaluated, cooldowns included'),
   triggered: z.int().describe('how often it would have triggered'),
   triggers: z.array(unixSeconds).describe('when, oldest first; at most the first 100'),

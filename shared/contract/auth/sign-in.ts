@@ -10,4 +10,7 @@ export const loginBody = z.object({
 export const googleBody = z.object({
   credential: z.string().min(1, 'must not be empty').max(16_384).describe('Google ID token'),
 });
+export const googleSettings = z.object({
+  client_id: z.string().nullable().describe('audience of the ID token; null: Google sign-in is off'),
+});
 export const signedOutAnswer = z.object({ ok: z.literal(true), success: z.literal(true) });

@@ -73,9 +73,7 @@ export const userChangesBody = z.object({
     .union([z.literal(0), z.literal(1), z.boolean()])
     .optional()
     .describe('0 ends the sessions of the user and refuses new ones'),
-  workspace_id: idValue
-    .optional()
-    .describe('puts the user into this workspace; their sessions follow, open streams end'),
+  workspace_id: idValue.optional().describe('moves the user to this workspace; sessions move too, open streams end'),
   password: z
     .union([z.literal(''), newPassword])
     .optional()

@@ -49,7 +49,7 @@ export const githubIssueSchema = z
 
 export const githubIssuesAnswer = z.object({
   issues: z.array(githubIssueSchema).describe('at most 50, changed last first, without pull requests'),
-  total: z.int().describe('issues in this answer'),
+  total: z.int().describe('issues in this response'),
   repo: z.string(),
 });
 
@@ -114,7 +114,7 @@ export const githubSyncSchema = z
     id: z.int(),
     repo: z.string(),
     last_synced_at: unixSeconds,
-    issue_count: z.int().describe('issues that were looked at'),
+    issue_count: z.int().describe('issues that were checked'),
     sync_direction: z.string().describe('inbound, or both for a project'),
     status: z.enum(['success', 'partial', 'error']),
     error: z.string().nullable(),
@@ -131,14 +131,14 @@ export const githubImportAnswer = z.object({
   imported: z.int(),
   skipped: z.int().describe('issues that have a task already'),
   errors: z.int(),
-  tasks: z.array(taskSchema).describe('those that were made'),
+  tasks: z.array(taskSchema).describe('those that were created'),
 });
 export const githubDoneAnswer = z.object({ ok: z.literal(true) });
 export const githubLabelsAnswer = z.object({ ok: z.literal(true), repo: z.string() });
 export const githubStatusAnswer = z.object({ syncs: z.array(githubSyncSchema).describe('newest first, at most 20') });
 export const githubSyncedAnswer = z.object({
   ok: z.literal(true),
-  pulled: z.int().describe('tasks that were made or changed'),
+  pulled: z.int().describe('tasks that were created or changed'),
   pushed: z.int().describe('issues that were changed'),
 });
 export const githubWriteAnswer = z.union([

@@ -21,7 +21,7 @@ export const githubProjectsAnswer = z.object({
     .describe('projects with github_sync_enabled, and those that were synced before; at most 200'),
   poller: notInThePast(
     z.object({
-      running: z.boolean().describe('whether projects are synced by the clock'),
+      running: z.boolean().describe('whether projects are synchronised on a schedule'),
       interval: z.int().describe('milliseconds'),
       lastRun: z.int().optional().describe('Unix milliseconds'),
     }),

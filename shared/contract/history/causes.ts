@@ -23,7 +23,7 @@ const actor = historyEventSchema.shape.actor;
 const first = z.object({
   kind: z
     .enum(['request', 'schedule', 'command line', 'first start', 'unknown'])
-    .describe('what began it; `unknown`: the log does not say'),
+    .describe('what started it; `unknown`: not in the log'),
   id: z
     .string()
     .nullable()
@@ -62,7 +62,7 @@ export const causesAnswer = z.object({
   causes: z
     .array(z.discriminatedUnion('kind', [event, first]))
     .describe('nearest first, up to the request or the schedule that began it'),
-  effects: z.array(effects).describe('what followed from the event, and from that, in log order'),
+  effects: z.array(effects).describe('direct and indirect effects of the event, in log order'),
   effects_complete: z.boolean().describe(`false: only the first ${MAX_EFFECTS} are shown`),
 });
 export type CausesAnswer = z.infer<typeof causesAnswer>;

@@ -53,7 +53,7 @@ export const historyEventsQuery = z.object({
   stream: exactParam.describe('name of a stream, such as `agent-1-7`'),
   type: exactParam.describe('type of the events, such as `TaskCreated`'),
   actor: exactParam.describe(
-    `name of whoever caused the events, at that time; or type and id, such as \`agent:12\` (types: ${ACTOR_TYPES.join(', ')})`,
+    `name of the actor of the events, at that time; or type and id, such as \`agent:12\` (types: ${ACTOR_TYPES.join(', ')})`,
   ),
   correlation: exactParam.describe('id that all events with the same first cause share'),
   causation: exactParam.describe('id of the event, or of the request, that caused the events directly'),

@@ -26,7 +26,7 @@ export const activitiesQuery = z.object({
   since: secondsParam.describe('only activities after this time, Unix seconds'),
   limit: limitParam(50, 500),
   offset: offsetParam,
-  stats: z.string().optional().describe('if present, the answer holds statistics instead of a list'),
+  stats: z.string().optional().describe('if present, the response contains statistics instead of a list'),
   hours: z
     .string()
     .regex(/^\d{1,5}$/, 'must be a whole number of hours')

@@ -12,7 +12,7 @@ export const logEntrySchema = z
     source: z.string(),
     session: z.string().optional(),
     message: z.string(),
-    data: jsonObject.nullable().describe('what else the service says of its own lines; for admins'),
+    data: jsonObject.nullable().describe('further fields of the service’s own log lines; for admins'),
   })
   .meta({ id: 'LogEntry' });
 export type LogEntryAnswer = z.infer<typeof logEntrySchema>;

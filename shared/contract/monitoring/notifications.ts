@@ -22,7 +22,7 @@ export type NotificationAnswer = z.infer<typeof notificationSchema>;
 export const listedNotificationSchema = z
   .object({
     ...notificationFields,
-    source: jsonObject.nullable().describe('what it is about, as it is now; null if it no longer exists'),
+    source: jsonObject.nullable().describe('its subject, as it is now; null if it no longer exists'),
   })
   .meta({ id: 'ListedNotification' });
 export type ListedNotification = z.infer<typeof listedNotificationSchema>;

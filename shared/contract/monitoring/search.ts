@@ -39,7 +39,7 @@ export const resultSchema = z
     id: z.int(),
     title: z.string(),
     subtitle: z.string().optional(),
-    excerpt: z.string().optional().describe('the text around the match, or its beginning; missing where there is none'),
+    excerpt: z.string().optional().describe('the text around the match, or its beginning; absent if there is none'),
     snippet: z.string().optional().describe('the same as excerpt'),
     created_at: unixSeconds,
     relevance: z.int().describe('2: found in the title of a task, agent, webhook or pipeline; else 1'),

@@ -13,7 +13,7 @@ const overview = z.object({
   memory: z.object({ total: z.int(), used: z.int(), available: z.int() }).describe('MB'),
   disk: z.object({ total: z.string(), used: z.string(), available: z.string(), usage: z.string() }),
   sessions: z.object({ total: z.int(), active: z.int() }).describe('agents that have a session key; those not offline'),
-  processes: z.array(z.string()).max(0).describe('always empty: the service looks at no other processes'),
+  processes: z.array(z.string()).max(0).describe('always empty: the service does not inspect other processes'),
 });
 
 const dashboard = overview.extend({

@@ -35,7 +35,7 @@ export const workloadAnswer = z.object({
   capacity: z.object({
     active_tasks: z.int().describe('assigned, in progress or in review'),
     tasks_last_5m: z.int().describe('created or assigned in the recent window'),
-    errors_last_5m: z.int().describe('activities in the recent window that speak of an error or a failure'),
+    errors_last_5m: z.int().describe('activities in the recent window that report an error or a failure'),
     error_rate_5m: z.number().describe('errors among all activities of the recent window, 0 to 1'),
     completions_last_hour: z.int(),
     avg_completion_rate_per_hour: z.number().describe('over the last 24 hours'),

@@ -12,14 +12,14 @@ export const stepStateSchema = z
     template_name: z.string().describe('as it was when the run started'),
     on_failure: z.enum(ON_FAILURE),
     status: z.enum(['pending', 'running', 'completed', 'failed', 'skipped']),
-    spawn_id: z.string().nullable().describe('set once the agent runner has taken the step'),
+    spawn_id: z.string().nullable().describe('set once the agent runner has accepted the step'),
     started_at: unixSeconds.nullable(),
     completed_at: unixSeconds.nullable(),
     error: z.string().nullable(),
     attempts: z.int().describe('how often the step was handed to the agent runner'),
     retrying: z.boolean().describe('the last attempt failed, and there will be another'),
     last_error: z.string().nullable().describe('why the last failed attempt failed'),
-    output: z.string().nullable().describe('what the agent runner said when it took the step'),
+    output: z.string().nullable().describe('output of the agent runner when it accepted the step'),
   })
   .meta({ id: 'PipelineStepState' });
 export type StepState = z.infer<typeof stepStateSchema>;
@@ -69,14 +69,14 @@ export const runBody = z
     action: z.enum(RUN_ACTIONS).optional().describe('start may be left out where there is a pipeline_id'),
     pipeline_id: idValue.optional().describe('for start'),
     run_id: idValue.optional().describe('for advance and cancel'),
-    success: z.boolean().nullish().describe('for advance: whether the step was done; default true'),
+    success: z.boolean().nullish().describe('for advance: whether the step succeeded; default true'),
     error: text(MAX_STEP_TEXT).nullish().describe('for advance: what went wrong'),
     step_index: z
       .int()
       .nonnegative()
       .max(MAX_STEPS)
       .optional()
-      .describe('for advance: the step that is meant, from 0; refused when the run is at another one'),
+      .describe('for advance: index of the step, from 0; refused if the run is at another step'),
   })
   .superRefine((body, context) => {
     const path = missing(body);
@@ -85,10 +85,10 @@ export const runBody = z
 
 export const spawnSchema = z
   .object({
-    success: z.boolean().describe('whether the agent runner has taken the step'),
+    success: z.boolean().describe('whether the agent runner has accepted the step'),
     stdout: z.string().optional().describe('what it said; on success'),
     error: z.string().optional().describe('why not; otherwise'),
-    pending: z.literal(true).optional().describe('not yet: it is tried in the background; the run shows how it went'),
+    pending: z.literal(true).optional().describe('not yet: it is retried in the background; the run shows the result'),
   })
   .meta({ id: 'PipelineSpawn' });
 export type Spawn = z.infer<typeof spawnSchema>;

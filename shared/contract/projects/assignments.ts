@@ -14,7 +14,7 @@ export const assignmentSchema = z
   .meta({ id: 'ProjectAssignment' });
 
 export const assignmentsAnswer = z.object({
-  assignments: z.array(assignmentSchema).describe('in the order in which they were made'),
+  assignments: z.array(assignmentSchema).describe('in the order of their creation'),
 });
 
 export const assignBody = z.object({

@@ -101,8 +101,8 @@ export const createProjectBody = z
   .object({
     name: z.preprocess((value) => (typeof value === 'number' ? String(value) : value), filledText(MAX_NAME)),
     description: optionalText(MAX_DESCRIPTION).optional(),
-    slug: z.string().max(MAX_NAME).nullable().optional().describe('default: made of the name'),
-    ticket_prefix: z.string().max(MAX_SENT_PREFIX).nullable().optional().describe('default: made of the name'),
+    slug: z.string().max(MAX_NAME).nullable().optional().describe('default: derived from the name'),
+    ticket_prefix: z.string().max(MAX_SENT_PREFIX).nullable().optional().describe('default: derived from the name'),
     ticketPrefix: z.string().max(MAX_SENT_PREFIX).nullable().optional().describe('the same as ticket_prefix'),
     github_repo: optionalText(MAX_REPO).optional(),
     deadline: deadline.optional(),
@@ -161,7 +161,7 @@ export const updateProjectBody = z
       .max(MAX_ASSIGNED)
       .refine((names) => new Set(names).size === names.length, 'must not name an agent twice')
       .optional()
-      .describe('names of agents of the workspace: all that the project is to have'),
+      .describe('names of agents of the workspace: the complete list for the project'),
   })
   .refine((body) => body.ticket_prefix === undefined || body.ticketPrefix === undefined, {
     path: ['ticketPrefix'],

@@ -19,7 +19,7 @@ export const tenantSchema = z
     config: z.record(z.string(), z.unknown()),
     created_by: z.string(),
     owner_gateway: z.string().nullable(),
-    workspace_id: z.int().describe('its main workspace: put its first admin there'),
+    workspace_id: z.int().describe('its main workspace: create its first admin there'),
     created_at: unixSeconds,
     updated_at: unixSeconds,
   })
@@ -59,7 +59,7 @@ export const newTenantBody = z
       .trim()
       .regex(LINUX_USER, 'must have 2 to 31 characters of a to z, 0 to 9, _ and -, and begin with a letter or _')
       .optional()
-      .describe('unique; default: made of the slug'),
+      .describe('unique; default: derived from the slug'),
     gateway_port: port,
     dashboard_port: port.nullable().default(null),
     plan_tier: filledText(50).toLowerCase().default('standard'),

@@ -47,7 +47,7 @@ export const commentAnswer = z.object({
   auto_assigned_to: z
     .string()
     .optional()
-    .describe('the task belonged to nobody: the first agent that the comment mentions has it now'),
+    .describe('the task was unassigned and is now assigned to the first agent that the comment mentions'),
 });
 
 export const commentsAnswer = z.object({

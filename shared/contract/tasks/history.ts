@@ -14,8 +14,8 @@ export const historyEntrySchema = z
     changes: z
       .record(z.string(), z.object({ from: z.unknown(), to: z.unknown() }))
       .describe('by the names of the record'),
-    cause: z.string().nullable().describe('what set it off'),
-    reason: z.string().nullable().describe('why, where somebody said so'),
+    cause: z.string().nullable().describe('what triggered it'),
+    reason: z.string().nullable().describe('reason, if given'),
     request_id: z.string().nullable(),
     correlation_id: z.string(),
   })

@@ -23,7 +23,7 @@ const counts = {
   failed: z.int(),
   partial: z.int(),
   abandoned: z.int(),
-  unknown: z.int().describe('no outcome was given'),
+  unknown: z.int().describe('without an outcome'),
 };
 const group = z.object({
   ...counts,
@@ -42,7 +42,7 @@ export const outcomesAnswer = z.object({
     avg_time_to_resolution_seconds: z.number().describe('from creation to completion; 0 when nothing was completed'),
     success_rate: z.number().describe('0 to 1, among those with an outcome'),
   }),
-  by_agent: z.record(z.string(), group).describe('by assignee; `unassigned` where there is none'),
+  by_agent: z.record(z.string(), group).describe('by assignee; `unassigned` for tasks without one'),
   by_priority: z.record(z.string(), group),
   common_errors: z.array(z.object({ error_message: z.string(), count: z.int() })).describe('the 10 most frequent'),
   record_count: z.int().describe('the same as summary.total_done'),

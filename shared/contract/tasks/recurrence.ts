@@ -15,7 +15,7 @@ export const recurrenceSchema = z
       .optional()
       .describe('minute, hour, day of month, month and day of week, in the time zone of the deployment'),
     natural_text: text(500).optional(),
-    enabled: z.boolean().optional().describe('true: a task is made whenever the schedule is due'),
+    enabled: z.boolean().optional().describe('true: a task is created whenever the schedule is due'),
   })
   .refine(({ enabled, cron_expr }) => enabled !== true || cron_expr !== undefined, {
     path: ['cron_expr'],

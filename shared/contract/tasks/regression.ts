@@ -37,7 +37,7 @@ const momentText = z
 
 export const regressionQuery = z
   .object({
-    beta_start: momentText.describe('when the change came: Unix seconds, or a date such as 2026-01-31T12:00:00Z'),
+    beta_start: momentText.describe('time of the change: Unix seconds, or a date such as 2026-01-31T12:00:00Z'),
     cutover: momentText.describe('alias of beta_start'),
     lookback_seconds: z
       .string()
@@ -50,7 +50,7 @@ export const regressionQuery = z
       .meta({
         override: { type: 'integer', minimum: LOOKBACK.min, maximum: LOOKBACK.max, default: LOOKBACK.default },
       })
-      .describe('the longest time before beta_start that is compared with'),
+      .describe('maximum time before beta_start to compare with'),
   })
   .superRefine((query, context) => {
     if (betaStart(query) !== undefined) return;

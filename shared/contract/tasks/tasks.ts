@@ -68,7 +68,7 @@ export const taskSchema = z
     dispatch_attempts: z
       .int()
       .describe(
-        'how often the task came back: its agent fell silent, its dispatch failed, or an automatic review rejected it',
+        'how often the task was returned: its agent was silent, its dispatch failed, or an automatic review rejected it',
       ),
     project_name: z.string().nullable(),
     project_prefix: z.string().nullable(),
@@ -100,7 +100,7 @@ export const tasksQuery = z.object({
     .optional()
     .transform((value) => (value !== undefined && /^\d{1,15}$/.test(value.trim()) ? Number(value) : undefined))
     .meta({ override: { type: 'integer', minimum: 1, maximum: 999_999_999_999_999 } })
-    .describe('what is no number is no filter'),
+    .describe('ignored unless it is a number'),
   sort: z
     .enum(TASK_SORTS)
     .optional()
@@ -130,7 +130,7 @@ const metadata = z
   .looseObject({
     implementation_repo: text(200).min(1).optional(),
     code_location: text(500).min(1).optional(),
-    recurrence: recurrenceSchema.nullable().optional().describe('makes other tasks like this one, on a schedule'),
+    recurrence: recurrenceSchema.nullable().optional().describe('creates tasks like this one, on a schedule'),
   })
   .superRefine(storable());
 
@@ -162,13 +162,13 @@ export type CreateTask = z.infer<typeof createTaskBody>;
 export const updateTaskBody = createTaskBody.partial().extend({
   project_id: idNumber.optional().describe('an active project; the task gets its next ticket number'),
   status: taskStatus.optional().describe('done needs an approving quality review by aegis'),
-  assigned_to: text(100).normalize('NFC').optional().describe('name of an agent or a user; empty: nobody'),
+  assigned_to: text(100).normalize('NFC').optional().describe('name of an agent or a user; empty: unassigned'),
 });
 export type UpdateTask = z.infer<typeof updateTaskBody>;
 
 export const taskAnswer = z.object({ task: taskSchema });
 export const updatedTaskAnswer = taskAnswer.extend({
-  unchanged: z.literal(true).optional().describe('nothing was sent that could be changed'),
+  unchanged: z.literal(true).optional().describe('the request contained no field to change'),
 });
 
 /** A request may name at most this many tasks. */

@@ -26,7 +26,7 @@ const reportFields = z.object({
     .nullish()
     .transform((id) => id ?? null)
     .meta({ override: { type: ['string', 'null'], minLength: 1, maxLength: 128 } })
-    .describe('the same id again is the same report; default: a new one'),
+    .describe('a report with a known id is recorded only once; default: a new id'),
   model: filledText(200),
   sessionId: filledText(512).describe('`<agent name>:<kind of chat>`'),
   inputTokens: count,

@@ -10,7 +10,7 @@ export const webhookDeliverySchema = z
     event: z.string().describe('the same as `event_type`'),
     message_id: z.string().describe('the same for each attempt to deliver this event; sent as `webhook-id`'),
     payload: z.string().describe('the body as it was sent'),
-    status_code: z.int().nullable().describe('null: no answer'),
+    status_code: z.int().nullable().describe('null: no response'),
     response_body: z.string().nullable(),
     error: z.string().nullable(),
     duration_ms: z.int(),

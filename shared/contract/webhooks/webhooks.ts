@@ -12,9 +12,9 @@ export const webhookSchema = z
     events: z.array(z.string()),
     enabled: z.boolean(),
     last_fired_at: notInThePast(unixSeconds.nullable()),
-    last_status: notInThePast(z.int().nullable().describe('HTTP status of the last delivery; -1: no answer')),
+    last_status: notInThePast(z.int().nullable().describe('HTTP status of the last delivery; -1: no response')),
     consecutive_failures: notInThePast(z.int()),
-    circuit_open: notInThePast(z.boolean().describe('so many deliveries have failed in a row that new events wait')),
+    circuit_open: notInThePast(z.boolean().describe('too many deliveries in a row have failed; new events wait')),
     total_deliveries: notInThePast(z.int()),
     successful_deliveries: notInThePast(z.int()),
     failed_deliveries: notInThePast(z.int()),
@@ -63,7 +63,7 @@ export const webhookChangesBody = z.object({
   id: idValue,
   ...z.object({ ...fields, enabled: z.boolean() }).partial().shape,
   regenerate_secret: z.boolean().default(false),
-  reset_circuit: z.boolean().default(false).describe('forgets failures and enables the webhook'),
+  reset_circuit: z.boolean().default(false).describe('resets the failures and enables the webhook'),
 });
 
 export const webhooksAnswer = z.object({ webhooks: z.array(webhookSchema) });

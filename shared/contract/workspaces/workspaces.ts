@@ -28,7 +28,7 @@ const isolation = z.enum(ISOLATIONS);
 export const newWorkspaceBody = z
   .object({
     name,
-    slug: z.string().max(MAX_NAME).nullable().optional().describe('default: made of the name'),
+    slug: z.string().max(MAX_NAME).nullable().optional().describe('default: derived from the name'),
     brand: brand.default(null),
     isolation: isolation.default('shared'),
   })

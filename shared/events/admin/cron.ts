@@ -46,7 +46,7 @@ export const cronRunStarted = defineEvent({
     name,
     /** Counted from 1 for each job. */
     run: z.int().positive(),
-    /** The minute that was due, Unix seconds; null: somebody asked for it. */
+    /** The minute that was due, Unix seconds; null: run on request. */
     dueAt: z.int().nullable(),
     /** Of the task that this run makes, and no other: whoever finishes the run makes it, unless it is there. */
     taskId: z.int().positive().optional(),

@@ -42,7 +42,7 @@ export const gatewayActionRequested = defineEvent({
     action: z.enum(['apply', 'update']),
     gatewayId: z.int().positive(),
     gatewayName: z.string(),
-    /** HTTP status of its answer; null: it did not answer, so that nobody knows whether it did it. */
+    /** HTTP status of its response; null: no response, so the outcome is unknown. */
     status: z.int().nullable(),
   }),
   audit: ({ data }) => ({

@@ -1,7 +1,7 @@
 /**
  * Erasure of people. Streams: those of the records whose key is gone, `user-<id>` and `access_request-<id>`.
  *
- * These events name nobody.
+ * These events contain no name.
  */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';

@@ -61,7 +61,7 @@ export const notificationRaised = defineEvent({
     /** Username by which the message begins; null: it begins with none. */
     by: z.string().nullable(),
   }),
-  formerNames: { fields: () => ['recipient', 'title', 'message'], of: 'actor or others' },
+  formerNames: { before: 2, fields: () => ['recipient', 'title', 'message'], of: 'actor or others' },
   notification: ({ data: { recipient, type, title, message, sourceType, sourceId, by }, meta }) => ({
     recipient,
     type,
@@ -115,7 +115,7 @@ export const notificationForwarded = defineEvent({
     /** Null for users. */
     message: z.object({ messageId: z.int().positive(), toAgentId: z.int().positive(), content: z.string() }).nullable(),
   }),
-  formerNames: { fields: () => ['recipient', 'title', 'message.content'], of: 'others' },
+  formerNames: { before: 2, fields: () => ['recipient', 'title', 'message.content'], of: 'others' },
   activity: ({ data }) => ({
     type: 'notification_delivered',
     entity_type: 'notification',

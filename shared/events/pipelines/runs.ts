@@ -12,11 +12,11 @@ const step = z.int().nonnegative();
 const ofRun = z.object({ runId, pipelineId });
 const ofStep = ofRun.extend({ step });
 
-/** Who a step is handed to, and why to nobody. */
+/** Who a step is handed to, or why it is not handed over. */
 export const HAND_OVERS = ['runner', 'no_runner', 'no_template'] as const;
 export type HandOver = (typeof HAND_OVERS)[number];
 
-/** What a step says that nobody was told of. */
+/** The error of a step that no runner received. */
 export const HAND_OVER_FAULTS: Readonly<Record<HandOver, string | null>> = {
   runner: null,
   no_runner: 'No agent runner is configured (RUNNER_URL); advance the run when the step is done.',

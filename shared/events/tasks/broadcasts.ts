@@ -15,7 +15,7 @@ export const taskBroadcast = defineEvent({
     sent: z.int().nonnegative(),
     skipped: z.int().nonnegative(),
   }),
-  formerNames: { fields: () => ['author'] },
+  formerNames: { before: 2, fields: () => ['author'] },
   activity: ({ data: { taskId, title, author, message, sent, skipped } }) => ({
     type: 'task_broadcast',
     ...aboutTask(taskId),

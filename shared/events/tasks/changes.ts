@@ -45,7 +45,7 @@ export const taskUpdated = defineEvent({
     github: taskSource.optional(),
   }),
   secrets: { fields: ['task.metadata', 'before.metadata'], owner: taskOwner },
-  formerNames: { fields: () => ['task.createdBy'], of: 'creator' },
+  formerNames: { before: 3, fields: () => ['task.createdBy'], of: 'creator' },
   activity: ({ data: { taskId, task, before, given, moved } }) => {
     const changes = entriesOf(before, task, moved);
     if (changes.length === 0) return undefined;

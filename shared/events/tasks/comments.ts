@@ -24,7 +24,7 @@ export const taskCommented = defineEvent({
     /** Mentions as typed, without `@`. */
     mentions: z.array(z.string()),
   }),
-  formerNames: { fields: () => ['author'] },
+  formerNames: { before: 2, fields: () => ['author'] },
   activity: ({ data: { taskId, title, commentId, parentId, author, content, mentions } }) => ({
     type: 'comment_added',
     entity_type: 'comment',
@@ -53,7 +53,7 @@ export const taskAssigned = defineEvent({
     /** Who wrote the comment. */
     by: z.string(),
   }),
-  formerNames: { fields: () => ['by'] },
+  formerNames: { before: 2, fields: () => ['by'] },
   activity: ({ data: { taskId, title, after, trigger, by } }) => ({
     type: 'task_assigned',
     ...aboutTask(taskId),

@@ -140,7 +140,7 @@ export const taskWithheld = defineEvent({
   schema: z.object({
     ...moveFields,
     what: z.enum(['dispatch', 'review']),
-    /** Whose task it is; null: nobody's. */
+    /** The assignee; null: unassigned. */
     agent: z.string().nullable(),
     run: handOverNo,
     breaches,

@@ -8,7 +8,7 @@ const SHOWN = 500;
 interface Turn {
   readonly taskId: number;
   readonly title: string;
-  /** Null: nobody. */
+  /** Null: none. */
   readonly agent: string | null;
   /** Null: the task is new. */
   readonly before: { readonly status: string; readonly outcome?: string | null } | null;

@@ -1,4 +1,4 @@
-/** Tasks that belonged to nobody and were given to the agent that fits best. They are on the task's own stream. */
+/** Unassigned tasks that were assigned to the agent that fits best. The events are on the task's own stream. */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';

@@ -1,4 +1,4 @@
-/** Who is told what happens to a task. */
+/** Who is notified about a task. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 import { taskFields } from './tasks.ts';
@@ -9,7 +9,7 @@ export const taskSubscribed = defineEvent({
   doc: 'Agents or users follow a task from now on: they were mentioned, or said something. Whoever follows it already stays as they are.',
   /** Usernames, and names of agents; up to version 1 also display names. */
   schema: z.object({ ...taskFields, names: z.array(z.string()) }),
-  formerNames: { fields: () => ['names'] },
+  formerNames: { before: 2, fields: () => ['names'] },
 });
 
 export const taskSubscriptionEvents = [taskSubscribed];

@@ -173,7 +173,7 @@ export const taskCreated = defineEvent({
     cron: z.string().optional(),
   }),
   secrets: { fields: ['task.metadata'], owner: taskOwner },
-  formerNames: { fields: () => ['task.createdBy'] },
+  formerNames: { before: 3, fields: () => ['task.createdBy'] },
   activity: ({ data: { taskId, task, source, parentTaskId, cron } }) => ({
     type: 'task_created',
     ...aboutTask(taskId),

@@ -30,7 +30,7 @@ const BY_AUDIT: Readonly<Record<string, string>> = {
   user_delete: 'security.user_deleted',
 };
 
-/** Whether a webhook that has chosen these types is told of this one. There are no prefixes. */
+/** Whether a webhook that subscribes to these types receives this one. There are no prefixes. */
 export const isChosen = (chosen: readonly string[], type: string): boolean =>
   chosen.includes('*') || chosen.includes(type);
 

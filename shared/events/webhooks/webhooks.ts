@@ -1,5 +1,5 @@
 /**
- * Webhooks: URLs that are told of what happens. Streams: `webhook-<workspace>-<id>`.
+ * Webhooks: URLs that receive events. Streams: `webhook-<workspace>-<id>`.
  *
  * What was delivered, and how that went, is not in the log but in records that are kept for a while (`shared/ports/webhooks.ts`).
  */

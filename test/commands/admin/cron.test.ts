@@ -14,12 +14,12 @@ import { tenantStream } from '../../../shared/events/super/tenants.ts';
 import { type TaskData, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
 import { workspaceCreated } from '../../../shared/events/workspaces/workspaces.ts';
 import type { ProjectDirectory } from '../../../shared/ports/projects.ts';
-import { type Draft, refusalOf, stateAfter, timeOf } from '../../support/kit.ts';
+import { givenFor, timeOf } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
 const added = cronJobAdded.draft({ name: 'a', schedule: '* * * * *', command: 'purge_logs', enabled: true });
-const state = (...drafts: Draft[]) => stateAfter(cronDecider, added, ...drafts);
+const state = givenFor(cronDecider, added);
 const now = timeOf(1) + 600_000;
 const dueAt = Math.floor(now / 60_000) * 60;
 const started = cronRunStarted.draft({ name: 'a', run: 1, dueAt });
@@ -27,27 +27,27 @@ const ended = cronRunEnded.draft({ name: 'a', run: 1, ok: true, message: '', dur
 
 describe('commands: scheduled jobs', () => {
   it('a due minute is claimed once', () => {
-    expect(decideDueRun(state(), 'a', { dueAt }, now)).to.deep.equal([started]);
-    expect(decideDueRun(state(started, ended), 'a', { dueAt }, now)).to.deep.equal([]);
-    expect(decideDueRun(state(started, ended), 'a', { dueAt: dueAt + 60 }, now)).to.have.length(1);
+    state().when(decideDueRun, 'a', { dueAt }, now).then(started);
+    state(started, ended).when(decideDueRun, 'a', { dueAt }, now).then();
+    expect(decideDueRun(state(started, ended).state, 'a', { dueAt: dueAt + 60 }, now)).to.have.length(1);
   });
 
   it('nothing is due before the job was made, or while it is off, or still running', () => {
-    const [job] = state().jobs;
+    const [job] = state().state.jobs;
     if (!job) throw new Error('there is no job');
     expect(dueOf(job, 'UTC', timeOf(1))).to.equal(undefined);
     expect(dueOf(job, 'UTC', now)).to.equal(dueAt);
     const off = state(cronJobToggled.draft({ name: 'a', enabled: false }));
-    expect(decideDueRun(off, 'a', { dueAt }, now)).to.deep.equal([]);
+    off.when(decideDueRun, 'a', { dueAt }, now).then();
     const running = state(started);
-    expect(decideDueRun(running, 'a', { dueAt: dueAt + 60 }, timeOf(3))).to.deep.equal([]);
-    expect(refusalOf(() => decideAskedRun(running, 'a', timeOf(3))).status).to.equal(409);
+    running.when(decideDueRun, 'a', { dueAt: dueAt + 60 }, timeOf(3)).then();
+    running.when(decideAskedRun, 'a', timeOf(3)).thenRefuses(409);
   });
 
   it('a time zone of its own moves the hours of a job, and a stagger the second at which it begins', () => {
     const at = Date.UTC(2026, 6, 1, 2) / 1_000;
     const daily = cronJobAdded.draft({ ...added.data, name: 'b', schedule: '0 4 * * *', timeZone: 'Europe/Berlin' });
-    const [, berlin] = state(daily).jobs;
+    const [, berlin] = state(daily).state.jobs;
     if (!berlin) throw new Error('there is no job');
     const job = { ...berlin, since: at - 86_400 };
     expect(dueOf(job, 'UTC', at * 1_000)).to.equal(at);
@@ -61,7 +61,7 @@ describe('commands: scheduled jobs', () => {
 
   it('a run that died with its process is ended by the next', () => {
     const later = timeOf(2) + 11 * 60_000;
-    const [lost, next] = decideAskedRun(state(started), 'a', later);
+    const [lost, next] = decideAskedRun(state(started).state, 'a', later);
     expect(lost?.data).to.include({ run: 1, ok: false });
     expect(next?.data).to.include({ run: 2, dueAt: null });
   });
@@ -71,11 +71,12 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
   it('a run that has not made its task is never given up for the next', () => {
     const told = cronJobAdded.draft({ ...added.data, task: { workspace: 1, agent: null } });
     const late = timeOf(2) + 60 * 60_000;
-    const given = stateAfter(cronDecider, told, cronRunStarted.draft({ name: 'a', run: 1, dueAt, taskId: 5 }));
-    expect(decideDueRun(given, 'a', { dueAt: dueAt + 60, taskId: 6 }, late)).to.deep.equal([]);
-    expect(refusalOf(() => decideAskedRun(given, 'a', late, 6)).status).to.equal(409);
-    expect(decideDueRun(stateAfter(cronDecider, told), 'a', { dueAt }, late), 'without an id').to.deep.equal([]);
-    expect(decideDueRun(state(), 'a', { dueAt, taskId: 6 }, late), 'of a job that makes none').to.deep.equal([]);
+    const given = givenFor(cronDecider, told);
+    const running = given(cronRunStarted.draft({ name: 'a', run: 1, dueAt, taskId: 5 }));
+    running.when(decideDueRun, 'a', { dueAt: dueAt + 60, taskId: 6 }, late).then();
+    running.when(decideAskedRun, 'a', late, 6).thenRefuses(409);
+    expect(decideDueRun(given().state, 'a', { dueAt }, late), 'without an id').to.deep.equal([]);
+    expect(decideDueRun(state().state, 'a', { dueAt, taskId: 6 }, late), 'of a job that makes none').to.deep.equal([]);
   });
 
   const MIDNIGHT = Date.UTC(2026, 6, 1);

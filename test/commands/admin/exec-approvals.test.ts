@@ -47,7 +47,7 @@ describe('a decision about a command', () => {
     expect(decisionId).to.be.a('number');
   });
 
-  it('that the gateway refuses, or does not answer, says so', async () => {
+  it('that the gateway refuses, or does not respond to, is recorded as such', async () => {
     for (const [call, expected, outcome] of [
       [async () => ({ status: 404, body: { error: 'no such approval' } }), 404, { outcome: 'refused', status: 404 }],
       [async () => ({ status: 500, body: null }), 502, { outcome: 'refused', status: 500 }],

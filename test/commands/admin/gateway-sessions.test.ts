@@ -36,7 +36,7 @@ describe('commands: sessions at a gateway', () => {
     expect(only({ updatedAt: 8_640_000_000_000_001 })).to.deep.equal(only({}));
   });
 
-  it('what is no session is left out, and an answer that is no list is none', () => {
+  it('an entry that is not a session is left out; a response that is not a list is ignored', () => {
     const keys = sessionsIn(
       heard([null, 'x', [], {}, { key: '' }, { key: 'x'.repeat(201) }, { key: '..' }, { key: 'good' }]),
     );
@@ -124,7 +124,7 @@ describe('commands: sessions at a gateway', () => {
     expect(asked, 'changed since').to.have.length(3);
   });
 
-  it('a gateway that does not answer has no sessions, and is not asked by each', async () => {
+  it('a gateway that does not respond has no sessions, and is not called for each request', async () => {
     const { commands, gateways, asked, answers } = await withGateway();
     const sessions = createGatewaySessions({ commands, gateways, now: () => 1_000 });
     answers(async () => {

@@ -12,35 +12,37 @@ import {
 import { allowlistHash } from '../../../shared/contract/admin/exec-approvals.ts';
 import { execAllowlistChanged } from '../../../shared/events/admin/exec-approvals.ts';
 import { gatewayAdded, gatewayChanged, gatewayRemoved } from '../../../shared/events/admin/gateways.ts';
-import { refusalOf, stateAfter } from '../../support/kit.ts';
+import { givenFor, refusalOf } from '../../support/kit.ts';
 
+const given = givenFor(gatewaysDecider);
 const added = (gatewayId: number, isPrimary = false) =>
   gatewayAdded.draft({ gatewayId, name: `g${gatewayId}`, url: 'http://x', token: 'secret', isPrimary });
-const two = stateAfter(gatewaysDecider, added(1, true), added(2));
+const two = given(added(1, true), added(2));
 const three = { id: 3, name: 'g3', url: 'http://y', bare: false, token: null, isPrimary: true };
 
 describe('commands: gateways', () => {
   it('one is primary: the one before steps back first', () => {
-    expect(decideAdd(two, three)).to.deep.equal([
-      gatewayChanged.draft({ gatewayId: 1, isPrimary: false }),
-      gatewayAdded.draft({ gatewayId: 3, name: 'g3', url: 'http://y', token: null, isPrimary: true }),
-    ]);
-    const drafts = decideChange(two, 2, { isPrimary: true });
-    const after = stateAfter(gatewaysDecider, added(1, true), added(2), ...drafts);
+    two
+      .when(decideAdd, three)
+      .then(
+        gatewayChanged.draft({ gatewayId: 1, isPrimary: false }),
+        gatewayAdded.draft({ gatewayId: 3, name: 'g3', url: 'http://y', token: null, isPrimary: true }),
+      );
+    const drafts = decideChange(two.state, 2, { isPrimary: true });
+    const after = given(added(1, true), added(2), ...drafts).state;
     expect(after.gateways.map(({ isPrimary }) => isPrimary)).to.deep.equal([false, true]);
   });
 
   it('names are unique, and there is a limit', () => {
-    expect(refusalOf(() => decideAdd(two, { ...three, name: 'g1' })).status).to.equal(409);
-    expect(refusalOf(() => decideChange(two, 2, { name: 'g1' })).status).to.equal(409);
-    expect(decideChange(two, 2, { name: 'g2' })).to.have.length(1);
-    const full = stateAfter(gatewaysDecider, ...Array.from({ length: MAX_GATEWAYS }, (_, n) => added(n + 1)));
+    two.when(decideAdd, { ...three, name: 'g1' }).thenRefuses(409);
+    two.when(decideChange, 2, { name: 'g1' }).thenRefuses(409);
+    expect(decideChange(two.state, 2, { name: 'g2' })).to.have.length(1);
+    const full = given(...Array.from({ length: MAX_GATEWAYS }, (_, n) => added(n + 1))).state;
     expect(refusalOf(() => decideAdd(full, { ...three, id: 999, name: 'more' })).message).to.include('50');
   });
 
   it('a change keeps the token unless it names one', () => {
-    const changed = (changes: object) =>
-      stateAfter(gatewaysDecider, added(1), ...decideChange(stateAfter(gatewaysDecider, added(1)), 1, changes));
+    const changed = (changes: object) => given(added(1), ...decideChange(given(added(1)).state, 1, changes)).state;
     expect(changed({ name: 'new' }).gateways[0]).to.include({ name: 'new', token: 'secret' });
     expect(changed({ token: null }).gateways[0]).to.include({ token: null });
     expect(changed({ token: 'other' }).gateways[0]).to.include({ token: 'other' });
@@ -48,11 +50,10 @@ describe('commands: gateways', () => {
 
   it('an address without a scheme is remembered as one until another URL comes', () => {
     const state = (...changes: readonly object[]) =>
-      stateAfter(
-        gatewaysDecider,
+      given(
         ...decideAdd({ gateways: [] }, { ...three, bare: true }),
         ...changes.map((data) => gatewayChanged.draft({ gatewayId: 3, ...data })),
-      ).gateways[0];
+      ).state.gateways[0];
     expect(state()).to.include({ url: 'http://y', bare: true });
     expect(state({ name: 'new' })).to.include({ bare: true });
     expect(state({ url: 'http://z' })).to.include({ bare: false });
@@ -60,9 +61,9 @@ describe('commands: gateways', () => {
   });
 
   it('the primary one stays, an unknown one is no event', () => {
-    expect(refusalOf(() => decideRemove(two, 1)).status).to.equal(400);
-    expect(decideRemove(two, 2)).to.deep.equal([gatewayRemoved.draft({ gatewayId: 2, name: 'g2' })]);
-    expect(decideRemove(two, 5)).to.deep.equal([]);
+    two.when(decideRemove, 1).thenRefuses(400);
+    two.when(decideRemove, 2).then(gatewayRemoved.draft({ gatewayId: 2, name: 'g2' }));
+    two.when(decideRemove, 5).then();
   });
 
   it('addresses lose what does not belong to them', () => {
@@ -119,21 +120,18 @@ describe('commands: gateways', () => {
 });
 
 describe('commands: allowed commands', () => {
-  const stored = stateAfter(
-    allowlistDecider,
-    execAllowlistChanged.draft({ agents: [{ agent: 'a', patterns: ['x'] }] }),
-  );
+  const stored = givenFor(allowlistDecider)(execAllowlistChanged.draft({ agents: [{ agent: 'a', patterns: ['x'] }] }));
 
   it('only what changes is an event', () => {
-    expect(decideAllowlist(stored, { a: ['x'], b: [] })).to.deep.equal([]);
-    expect(decideAllowlist(stored, { a: ['x'], b: ['y'] })).to.deep.equal([
-      execAllowlistChanged.draft({ agents: [{ agent: 'b', patterns: ['y'] }] }),
-    ]);
+    stored.when(decideAllowlist, { a: ['x'], b: [] }).then();
+    stored
+      .when(decideAllowlist, { a: ['x'], b: ['y'] })
+      .then(execAllowlistChanged.draft({ agents: [{ agent: 'b', patterns: ['y'] }] }));
   });
 
   it('an outdated hash is refused; the order of agents does not matter to it', () => {
-    expect(decideAllowlist(stored, { a: [] }, allowlistHash({ a: ['x'] }))).to.have.length(1);
-    expect(refusalOf(() => decideAllowlist(stored, { a: [] }, allowlistHash({}))).extras.code).to.equal('CONFLICT');
+    expect(decideAllowlist(stored.state, { a: [] }, allowlistHash({ a: ['x'] }))).to.have.length(1);
+    stored.when(decideAllowlist, { a: [] }, allowlistHash({})).thenRefuses('CONFLICT');
     expect(allowlistHash({ a: ['1'], b: ['2'] })).to.equal(allowlistHash({ b: ['2'], a: ['1'] }));
   });
 });

@@ -2,36 +2,36 @@ import { expect } from 'chai';
 import { decideReset, decideSettings, MAX_SETTINGS, settingsDecider } from '../../../commands/admin/settings.ts';
 import { KNOWN_SETTINGS, type SettingName, settingsBody } from '../../../shared/contract/admin/settings.ts';
 import { settingReset, settingsUpdated } from '../../../shared/events/admin/settings.ts';
-import { refusalOf, stateAfter } from '../../support/kit.ts';
+import { givenFor } from '../../support/kit.ts';
 
+const given = givenFor(settingsDecider);
 const updated = (...changes: { name: string; old: string | null; value: string }[]) =>
   settingsUpdated.draft({ changes });
 
 describe('settings', () => {
   it('that differ are changed, with what they were', () => {
-    const state = stateAfter(settingsDecider, updated({ name: 'a', old: null, value: '1' }));
-    const drafts = decideSettings(state, [
+    const before = given(updated({ name: 'a', old: null, value: '1' }));
+    const drafts = decideSettings(before.state, [
       { name: 'a', value: '2' },
       { name: 'b', value: '3' },
     ]);
     expect(drafts).to.deep.equal([updated({ name: 'a', old: '1', value: '2' }, { name: 'b', old: null, value: '3' })]);
-    expect(decideSettings(state, [{ name: 'a', value: '1' }])).to.deep.equal([]);
+    before.when(decideSettings, [{ name: 'a', value: '1' }]).then();
   });
 
   it('are reset only where they are stored, and be it under the name of a method', () => {
-    const state = stateAfter(settingsDecider, updated({ name: 'a', old: null, value: '1' }));
-    const [draft] = decideReset(state, 'a');
-    expect(draft).to.deep.equal(settingReset.draft({ name: 'a', old: '1' }));
-    const after = settingsDecider.evolve(state, { ...(draft as typeof draft & object), at: 1 } as never);
-    expect(refusalOf(() => decideReset(after, 'a')).status).to.equal(404);
-    expect(refusalOf(() => decideReset(after, 'constructor')).status).to.equal(404);
+    const stored = updated({ name: 'a', old: null, value: '1' });
+    const reset = settingReset.draft({ name: 'a', old: '1' });
+    given(stored).when(decideReset, 'a').then(reset);
+    given(stored, reset).when(decideReset, 'a').thenRefuses(404);
+    given(stored, reset).when(decideReset, 'constructor').thenRefuses(404);
   });
 
   it('are so many at most', () => {
     const full = Array.from({ length: MAX_SETTINGS }, (_, n) => ({ name: `n${n}`, old: null, value: '' }));
-    const state = stateAfter(settingsDecider, updated(...full));
-    expect(refusalOf(() => decideSettings(state, [{ name: 'more', value: '1' }])).status).to.equal(409);
-    expect(decideSettings(state, [{ name: 'n1', value: '1' }])).to.have.length(1);
+    const before = given(updated(...full));
+    before.when(decideSettings, [{ name: 'more', value: '1' }]).thenRefuses(409);
+    expect(decideSettings(before.state, [{ name: 'n1', value: '1' }])).to.have.length(1);
   });
 
   it('are taken as text, and checked where they are known', () => {

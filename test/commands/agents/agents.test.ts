@@ -22,13 +22,13 @@ import { agentRegistered, agentReturned } from '../../../shared/events/agents/re
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { nameClaimVoided, nameReleased } from '../../../shared/events/claims.ts';
 import { ada, deleted, details, given, registered, registration, status } from '../../support/agent.ts';
-import { eventsOf, refusalOf, timeOf } from '../../support/kit.ts';
+import { eventsOf, timeOf } from '../../support/kit.ts';
 
 const heartbeat = { connectionId: null, workItemsCount: 0, workItemTypes: [], tokenUsage: null };
 
 describe('agent: state', () => {
   it('starts with what was registered', () => {
-    expect(given(registered)).to.deep.include({
+    expect(given(registered).state).to.deep.include({
       registered: true,
       deleted: false,
       id: 7,
@@ -56,27 +56,27 @@ describe('agent: state', () => {
       agentReturned.draft(ada),
     ];
     for (const sign of signs) {
-      expect(given(registered, status('busy'), sign)).to.deep.include({ status: 'idle', aliveAt: timeOf(3) });
+      expect(given(registered, status('busy'), sign).state).to.deep.include({ status: 'idle', aliveAt: timeOf(3) });
     }
   });
 
-  it('counts a status set by somebody as a sign of life, but not the sweep', () => {
-    expect(given(registered, status('busy')).aliveAt).to.equal(timeOf(2));
-    expect(given(registered, status('offline', { cause: 'sweep' })).aliveAt).to.equal(timeOf(1));
+  it('counts a status set by a caller as a sign of life, but not one set by the sweep', () => {
+    expect(given(registered, status('busy')).state.aliveAt).to.equal(timeOf(2));
+    expect(given(registered, status('offline', { cause: 'sweep' })).state.aliveAt).to.equal(timeOf(1));
     const repeated = details({}, { via: 'name', status: 'offline' });
-    expect(given(registered, repeated).aliveAt).to.equal(timeOf(2));
+    expect(given(registered, repeated).state.aliveAt).to.equal(timeOf(2));
     for (const more of [{}, { via: 'name' }, { status: 'offline' }])
-      expect(given(registered, details({ role: 'x' }, more)).aliveAt, JSON.stringify(more)).to.equal(timeOf(1));
+      expect(given(registered, details({ role: 'x' }, more)).state.aliveAt, JSON.stringify(more)).to.equal(timeOf(1));
   });
 
   it('follows changed fields', () => {
     const state = given(
       registered,
       details({ name: 'eve', role: 'lead', sessionKey: null, runtimeType: 'codex', soulContent: null, config: {} }),
-    );
+    ).state;
     expect(state).to.deep.include({ name: 'eve', role: 'lead', sessionKey: null, runtimeType: 'codex' });
     expect(state).to.deep.include({ soulLength: 0, configVersion: 2 });
-    const others = given(registered, details({ runtimeType: 'codex' }), details({ config: {} }));
+    const others = given(registered, details({ runtimeType: 'codex' }), details({ config: {} })).state;
     expect(others).to.include({ sessionKey: 'key-1', runtimeType: 'codex', soulLength: 4, configVersion: 2 });
   });
 
@@ -97,7 +97,7 @@ describe('agent: state', () => {
       agentHidden.draft(ada),
       issued,
       issued,
-    );
+    ).state;
     expect(state).to.deep.include({ soulLength: 11, memoryLength: 3, hidden: true, keys: { 3: null } });
     const after = given(
       registered,
@@ -107,7 +107,7 @@ describe('agent: state', () => {
       agentShown.draft(ada),
       agentMemoryWritten.draft({ ...ada, text: 'abc', append: false, size: 3 }),
       agentMemoryCleared.draft(ada),
-    );
+    ).state;
     expect(after).to.deep.include({ keys: {}, hidden: false, memoryLength: 0 });
   });
 
@@ -117,12 +117,12 @@ describe('agent: state', () => {
       agentRegistered.draft({ agentId: 7, ...registration, soulContent: long, config: { long } }),
       details({ soulContent: long, config: { long } }),
       agentMemoryWritten.draft({ ...ada, text: long, append: false, size: long.length }),
-    );
+    ).state;
     expect(JSON.stringify(state).length).to.be.below(1_000);
   });
 
   it('ignores unknown events', () => {
-    expect(given(registered, { type: 'SomethingElse', data: {} })).to.deep.equal(given(registered));
+    expect(given(registered, { type: 'SomethingElse', data: {} }).state).to.deep.equal(given(registered).state);
   });
 
   it('keeps the config beside it, with the same count', () => {
@@ -131,7 +131,7 @@ describe('agent: state', () => {
       agentConfigDecider.initial,
     );
     expect(config).to.deep.equal({ version: 2, config: { a: 1 } });
-    expect(given(registered, details({ role: 'x' }), details({ config: { a: 1 } })).configVersion).to.equal(2);
+    expect(given(registered, details({ role: 'x' }), details({ config: { a: 1 } })).state.configVersion).to.equal(2);
   });
 });
 
@@ -140,44 +140,46 @@ describe('agent: unique names', () => {
   const holdsName = (state: AgentState, key: string) => claimsFor(1, { name: 'x' })[0]?.kind.holds(state, key, 1);
 
   it('are held from the registration to the deletion or the next name', () => {
-    expect(holdsName(given(), 'ada')).to.equal('not yet');
-    expect(holdsName(given(registered), 'ada')).to.equal('yes');
-    expect(holdsName(given(registered), 'eve')).to.equal('not yet');
-    expect(holdsName(given(registered, details({ name: 'eve' })), 'ada')).to.equal('not yet');
-    expect(holdsName(given(registered, deleted), 'ada')).to.equal('never');
-    expect(sessionKeyKind.holds(given(registered), 'key-1', 'all')).to.equal('yes');
-    expect(sessionKeyKind.holds(given(registered, details({ sessionKey: null })), 'key-1', 'all')).to.equal('not yet');
+    expect(holdsName(given().state, 'ada')).to.equal('not yet');
+    expect(holdsName(given(registered).state, 'ada')).to.equal('yes');
+    expect(holdsName(given(registered).state, 'eve')).to.equal('not yet');
+    expect(holdsName(given(registered, details({ name: 'eve' })).state, 'ada')).to.equal('not yet');
+    expect(holdsName(given(registered, deleted).state, 'ada')).to.equal('never');
+    expect(sessionKeyKind.holds(given(registered).state, 'key-1', 'all')).to.equal('yes');
+    expect(sessionKeyKind.holds(given(registered, details({ sessionKey: null })).state, 'key-1', 'all')).to.equal(
+      'not yet',
+    );
   });
 
   it('are never held by a stream whose claim was voided before it registered', () => {
-    expect(holdsName(given(voided), 'ada')).to.equal('never');
-    expect(refusalOf(() => decideRegister(given(voided), 7, registration)).status).to.equal(409);
+    expect(holdsName(given(voided).state, 'ada')).to.equal('never');
+    given(voided).when(decideRegister, 7, registration).thenRefuses(409);
   });
 
   it('are being given up from the change until the release is known', () => {
-    const renamed = given(registered, details({ name: 'eve', sessionKey: 'key-2' }));
+    const renamed = given(registered, details({ name: 'eve', sessionKey: 'key-2' })).state;
     const once = { times: 1, since: timeOf(2) };
     expect(renamed.givenUpNames).to.deep.equal({ 'name:ada': once, 'session_key:key-1': once });
-    expect(given(registered, details({ name: 'ada' })).givenUpNames).to.deep.equal({});
+    expect(given(registered, details({ name: 'ada' })).state.givenUpNames).to.deep.equal({});
     const released = nameReleased.draft({ kind: 'name', name: 'ada', owner: 'agent-1-7' });
     const over = [registered, details({ name: 'eve' }), released];
-    expect(given(...over).givenUpNames).to.deep.equal({ 'name:ada': { times: 1, since: null } });
+    expect(given(...over).state.givenUpNames).to.deep.equal({ 'name:ada': { times: 1, since: null } });
     // The count stays: a request that rests on an earlier claim sees that it was given up in between.
-    expect(given(...over, voided).givenUpNames).to.deep.equal({ 'name:ada': { times: 2, since: timeOf(4) } });
+    expect(given(...over, voided).state.givenUpNames).to.deep.equal({ 'name:ada': { times: 2, since: timeOf(4) } });
   });
 });
 
 describe('agent: snapshots', () => {
   it('of an older version are ignored', async () => {
     const events = eventsOf([registered, details({ name: 'eve' })]);
-    const { givenUpNames: left, ...rest } = given(registered);
+    const { givenUpNames: left, ...rest } = given(registered).state;
     const old = { revision: 0, position: 1, at: timeOf(1), state: { ...rest, left } };
     const states = createStates(
       { readStream: async (_, from = 0) => events.slice(from) },
       { find: async (_, kind) => (['agent.1', 'agent.2'].includes(kind) ? old : undefined), save: () => undefined },
     );
     const { state } = await states.read(agentDecider, 'agent-1-7');
-    expect(state).to.deep.equal(given(registered, details({ name: 'eve' })));
+    expect(state).to.deep.equal(given(registered, details({ name: 'eve' })).state);
   });
 });
 
@@ -195,14 +197,14 @@ describe('agent: every decision', () => {
   };
   for (const [name, decide] of Object.entries(decisions)) {
     it(`${name}: 404 for an agent that never existed or was deleted`, () => {
-      expect(refusalOf(() => decide(given())).status).to.equal(404);
-      expect(refusalOf(() => decide(given(registered, deleted))).status).to.equal(404);
+      given().when(decide).thenRefuses(404);
+      given(registered, deleted).when(decide).thenRefuses(404);
     });
   }
 });
 
 describe('agent: update', () => {
-  const update = (fields: object, via: 'name' | 'id' = 'id', state = given(registered)) =>
+  const update = (fields: object, via: 'name' | 'id' = 'id', state = given(registered).state) =>
     decideUpdate(state, fields, { via });
 
   it('leaves out fields that do not change', () => {
@@ -239,13 +241,13 @@ describe('agent: update', () => {
 describe('agent: visibility, deletion', () => {
   it('hides and shows once', () => {
     const hidden = agentHidden.draft(ada);
-    expect(decideVisibility(given(registered), true)).to.deep.equal([hidden]);
-    expect(decideVisibility(given(registered, hidden), true)).to.deep.equal([]);
-    expect(decideVisibility(given(registered, hidden), false)).to.deep.equal([agentShown.draft(ada)]);
+    given(registered).when(decideVisibility, true).then(hidden);
+    given(registered, hidden).when(decideVisibility, true).then();
+    given(registered, hidden).when(decideVisibility, false).then(agentShown.draft(ada));
   });
 
   it('records what was deleted', () => {
-    expect(decideDelete(given(registered, details({ name: 'eve', role: 'lead' })), true)[0]?.data).to.deep.equal({
+    expect(decideDelete(given(registered, details({ name: 'eve', role: 'lead' })).state, true)[0]?.data).to.deep.equal({
       agentId: 7,
       name: 'eve',
       role: 'lead',

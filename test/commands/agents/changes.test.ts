@@ -27,7 +27,7 @@ describe('an agent’s own update', () => {
     expect(details?.data).to.include({ via: 'name', writeToGateway: false });
   });
 
-  it('finds nobody under a name that the agent has no longer', async () => {
+  it('finds no agent under its earlier name', async () => {
     const { update } = await open();
     expect(await outcomeOf(update({ role: 'lead' }, 'eve'))).to.equal('404');
     expect(await outcomeOf(update({ config: { token: MASK } }, 'eve'))).to.equal('404');
@@ -190,7 +190,7 @@ describe('an operator’s update', () => {
     expect(await agents.entries()).to.deep.equal([entry]);
   });
 
-  it('leaves the entry where nobody knows whether the agent was changed', async () => {
+  it('leaves the entry if the outcome of the change is unknown', async () => {
     const { agents, id, update } = await open();
     agents.breakStreams(agentStream(1, id));
     const failure = await update({ update: { config: { model: 'n' } }, writeToGateway: true }).catch(
@@ -210,7 +210,7 @@ describe('an operator’s update', () => {
     expect((await agents.stateOf(id)).role).to.equal('agent');
   });
 
-  it('of nobody is not found', async () => {
+  it('returns 404 for an unknown one', async () => {
     const { update } = await open();
     expect(await outcomeOf(update({ update: { role: 'lead' } }, 99))).to.equal('404');
     expect(await outcomeOf(update({ update: { role: 'lead' }, writeToGateway: true }, 99))).to.equal('404');

@@ -67,7 +67,7 @@ describe('a recorded heartbeat', () => {
     expect(asked.map((agent) => agent.id)).to.deep.equal([id]);
   });
 
-  it('of nobody, or refused to the caller, is not recorded', async () => {
+  it('of an unknown agent, or refused to the caller, is not recorded', async () => {
     const { agents, id, beat, asked } = await open();
     const refuse = () => {
       throw forbidden('not yours');
@@ -141,13 +141,13 @@ const types = (drafts: readonly EventDraft[]) => drafts.map((draft) => draft.typ
 
 describe('agent: heartbeat', () => {
   it('is one event for an idle agent', () => {
-    expect(types(decideHeartbeat(given(registered, status('idle')), heartbeat))).to.deep.equal([
+    expect(types(decideHeartbeat(given(registered, status('idle')).state, heartbeat))).to.deep.equal([
       'AgentHeartbeatReceived',
     ]);
   });
 
   it('records a change of the status first, and leaves the frame to the heartbeat', () => {
-    const [first, second] = decideHeartbeat(given(registered), heartbeat);
+    const [first, second] = decideHeartbeat(given(registered).state, heartbeat);
     expect(first?.data).to.deep.include({
       from: 'offline',
       to: 'idle',
@@ -160,7 +160,7 @@ describe('agent: heartbeat', () => {
 
   it('carries a token report in the same append', () => {
     const tokenUsage = { id: 'r', model: 'm', inputTokens: 1, outputTokens: 2, taskId: null, cost: 0.5 };
-    const drafts = decideHeartbeat(given(registered, status('idle')), { ...heartbeat, tokenUsage });
+    const drafts = decideHeartbeat(given(registered, status('idle')).state, { ...heartbeat, tokenUsage });
     expect(types(drafts)).to.deep.equal(['AgentHeartbeatReceived', 'TokensReported']);
     const whose = { agentId: 7, agentName: 'ada', sessionId: 'ada:cli' };
     const report = { ...whose, ...tokenUsage, operation: 'heartbeat', duration: null };
@@ -170,7 +170,7 @@ describe('agent: heartbeat', () => {
 
 describe('agent: wake-up', () => {
   it('wakes with or without a reason', () => {
-    expect(decideWake(given(registered), 'look')[0]?.data).to.deep.include({ reason: 'look' });
-    expect(decideWake(given(registered), null)[0]?.data).to.deep.include({ reason: null });
+    expect(decideWake(given(registered).state, 'look')[0]?.data).to.deep.include({ reason: 'look' });
+    expect(decideWake(given(registered).state, null)[0]?.data).to.deep.include({ reason: null });
   });
 });

@@ -68,7 +68,7 @@ describe('a key of an agent', () => {
     return { agents, credentials, agentId, issue, revoke };
   };
 
-  it('is shown once; what is kept of it tells keys apart', async () => {
+  it('is shown once; a stored prefix identifies it', async () => {
     const { agents, credentials, agentId, issue } = await open();
     const { id, apiKey, prefix, createdAt } = await issue();
     expect(apiKey).to.match(/^mca_[0-9a-f]{48}$/);
@@ -104,7 +104,7 @@ describe('a key of an agent', () => {
     expect(await outcomeOf(issue())).to.equal('409');
   });
 
-  it('of nobody opens nothing; of an unknown outcome it stays', async () => {
+  it('of an unknown agent is not valid; with an unknown outcome it stays', async () => {
     const { agents, credentials, issue } = await open();
     expect(await outcomeOf(issue(99))).to.equal('404');
     expect(credentials.keys().size).to.equal(0);

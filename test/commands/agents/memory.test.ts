@@ -7,7 +7,7 @@ import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '..
 import { MASK } from '../../../shared/secrets.ts';
 import { ada, given, registered } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { outcomeOf, refusalOf } from '../../support/kit.ts';
+import { outcomeOf } from '../../support/kit.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 20, 15);
 
@@ -108,7 +108,7 @@ describe('writing the working memory', () => {
     expect(types()).to.have.length(before);
   });
 
-  it('of nobody is not found', async () => {
+  it('returns 404 for an unknown one', async () => {
     const { write } = await open();
     expect(await outcomeOf(write({ text: 'x' }, 99))).to.equal('404');
     expect(await outcomeOf(write({ append: true, fields: { a: 1 } }, 99))).to.equal('404');
@@ -117,41 +117,41 @@ describe('writing the working memory', () => {
 
 describe('agent: memory', () => {
   it('is replaced', () => {
-    expect(decideMemory(given(registered), 'abc', false, 0)[0]?.data).to.deep.equal({
+    expect(decideMemory(given(registered).state, 'abc', false, 0)[0]?.data).to.deep.equal({
       ...ada,
       text: 'abc',
       append: false,
       size: 3,
     });
-    expect(decideMemory(given(registered), '', false, 0)[0]?.data).to.deep.include({ text: '', size: 0 });
+    expect(decideMemory(given(registered).state, '', false, 0)[0]?.data).to.deep.include({ text: '', size: 0 });
   });
 
   it('grows at its end, under a heading with the time', () => {
     const written = agentMemoryWritten.draft({ ...ada, text: 'abc', append: false, size: 3 });
-    expect(decideMemory(given(registered), 'x', true, 0)[0]?.data).to.deep.include({
+    expect(decideMemory(given(registered).state, 'x', true, 0)[0]?.data).to.deep.include({
       text: '## 1970-01-01T00:00:00.000Z\nx',
       size: 29,
     });
-    expect(decideMemory(given(registered, written), 'x', true, 0)[0]?.data).to.deep.include({
+    expect(decideMemory(given(registered, written).state, 'x', true, 0)[0]?.data).to.deep.include({
       text: '\n\n## 1970-01-01T00:00:00.000Z\nx',
       size: 34,
     });
-    expect(decideMemory(given(registered, written), '', true, 0)).to.deep.equal([]);
+    given(registered, written).when(decideMemory, '', true, 0).then();
   });
 
   it('has a limit of characters', () => {
     const full = 'x'.repeat(MAX_MEMORY);
-    expect(decideMemory(given(registered), full, false, 0)).to.have.length(1);
-    expect(refusalOf(() => decideMemory(given(registered), `${full}x`, false, 0)).status).to.equal(413);
+    expect(decideMemory(given(registered).state, full, false, 0)).to.have.length(1);
+    given(registered).when(decideMemory, `${full}x`, false, 0).thenRefuses(413);
     const written = agentMemoryWritten.draft({ ...ada, text: full, append: false, size: MAX_MEMORY });
-    expect(refusalOf(() => decideMemory(given(registered, written), 'x', true, 0)).status).to.equal(413);
+    given(registered, written).when(decideMemory, 'x', true, 0).thenRefuses(413);
   });
 
   it('always has the total size of its texts', () => {
     const steps = fc.array(fc.record({ text: fc.string(), append: fc.boolean() }), { maxLength: 12 });
     fc.assert(
       fc.property(steps, (writes) => {
-        let state = given(registered);
+        let state = given(registered).state;
         let memory = '';
         for (const { text, append } of writes) {
           for (const draft of decideMemory(state, text, append, 0)) {

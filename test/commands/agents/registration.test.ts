@@ -102,7 +102,7 @@ describe('an operator’s new agent', () => {
     expect((await agents.stateOf(id)).registered).to.equal(true);
   });
 
-  it('fails as the log does when nobody knows whether it was written', async () => {
+  it('fails like the log if the outcome of the append is unknown', async () => {
     const { agents, created } = await create(true, true);
     agents.breakStreams('gateway_config');
     expect(await created().catch((error: Error) => error.message)).to.match(/the disk is full/);
@@ -267,8 +267,8 @@ describe('an import of agents', () => {
 
 describe('agent: registration', () => {
   it('makes an agent once', () => {
-    expect(decideRegister(given(), 7, registration)).to.deep.equal([registered]);
-    expect(refusalOf(() => decideRegister(given(registered), 7, registration)).status).to.equal(409);
+    given().when(decideRegister, 7, registration).then(registered);
+    given(registered).when(decideRegister, 7, registration).thenRefuses(409);
   });
 
   it('by the agent itself puts its capabilities into its config', () => {
@@ -279,6 +279,6 @@ describe('agent: registration', () => {
   });
 
   it('again is recorded as a return', () => {
-    expect(decideReturn(given(registered))).to.deep.equal([agentReturned.draft(ada)]);
+    given(registered).when(decideReturn).then(agentReturned.draft(ada));
   });
 });

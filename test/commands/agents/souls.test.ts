@@ -5,7 +5,7 @@ import { ada, given, registered } from '../../support/agent.ts';
 
 describe('agent: soul', () => {
   it('records how long the soul was', () => {
-    expect(decideSoul(given(registered), 'new', 'developer')[0]?.data).to.deep.equal({
+    expect(decideSoul(given(registered).state, 'new', 'developer')[0]?.data).to.deep.equal({
       ...ada,
       soulContent: 'new',
       template: 'developer',

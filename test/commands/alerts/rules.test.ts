@@ -8,10 +8,9 @@ import {
   alertRuleTriggered,
   alertRuleUpdated,
   type RuleFields,
-  toRuleData,
 } from '../../../shared/events/alerts/rules.ts';
 import type { WatchedRule } from '../../../shared/ports/alerts.ts';
-import { type Draft, refusalOf, stateAfter, timeOf } from '../../support/kit.ts';
+import { givenFor, refusalOf, timeOf } from '../../support/kit.ts';
 
 const RULE: RuleFields = {
   name: 'errors',
@@ -26,9 +25,8 @@ const RULE: RuleFields = {
   cooldown_minutes: 5,
 };
 const ruleOf = (fields: Partial<RuleFields> = {}): RuleFields => ({ ...RULE, ...fields });
-const created = (fields: Partial<RuleFields> = {}) =>
-  alertRuleCreated.draft({ ruleId: 7, ...toRuleData(ruleOf(fields)) });
-const given = (...drafts: Draft[]) => stateAfter(ruleDecider, ...drafts);
+const created = (fields: Partial<RuleFields> = {}) => alertRuleCreated.draft({ rule_id: 7, ...ruleOf(fields) });
+const given = givenFor(ruleDecider);
 const anyUrl = () => undefined;
 const local = (url: string) => (url.includes('127.0.0.1') ? 'must not point to 127.0.0.1' : undefined);
 
@@ -43,14 +41,14 @@ const watched = (fields: Partial<WatchedRule> = {}): WatchedRule => ({
 
 const triggered = (count: number, fields: object = {}) =>
   alertRuleTriggered.draft({
-    ruleId: 7,
+    rule_id: 7,
     name: 'errors',
     description: null,
-    entityType: 'agent',
-    conditionField: 'status',
-    conditionOperator: 'equals',
-    conditionValue: 'error',
-    actionType: 'notification',
+    entity_type: 'agent',
+    condition_field: 'status',
+    condition_operator: 'equals',
+    condition_value: 'error',
+    action_type: 'notification',
     recipient: 'system',
     count,
     ...fields,
@@ -76,13 +74,14 @@ describe('commands: alert rules', () => {
 
   it('a change records what is different, and what is as before is left out', () => {
     const changes = { name: 'errors', condition_value: 'offline', enabled: false };
-    expect(decideChange(given(created()), changes as never, anyUrl)).to.deep.equal([
-      alertRuleUpdated.draft({ ruleId: 7, conditionValue: 'offline', enabled: false }),
-    ]);
+    given(created())
+      .when(decideChange, changes as never, anyUrl)
+      .then(alertRuleUpdated.draft({ rule_id: 7, condition_value: 'offline', enabled: false }));
   });
 
   it('after a change the whole rule must make sense', () => {
-    const change = (fields: object) => refusalOf(() => decideChange(given(created()), fields as never, anyUrl)).message;
+    const change = (fields: object) =>
+      refusalOf(() => decideChange(given(created()).state, fields as never, anyUrl)).message;
     expect(change({ condition_operator: 'count_above' })).to.equal(
       'condition_value: must be a whole number, 0 or more, for count_above',
     );
@@ -93,13 +92,15 @@ describe('commands: alert rules', () => {
   });
 
   it('what does not exist cannot be changed or deleted', () => {
-    const gone = given(created(), alertRuleDeleted.draft({ ruleId: 7, name: 'errors' }));
-    for (const state of [given(), gone]) {
-      expect(refusalOf(() => decideChange(state, { name: 'x' } as never, anyUrl)).status).to.equal(404);
-      expect(refusalOf(() => decideDelete(state)).status).to.equal(404);
-      expect(decideTrigger(state, watched(), at(9))).to.deep.equal([]);
+    const gone = given(created(), alertRuleDeleted.draft({ rule_id: 7, name: 'errors' }));
+    for (const before of [given(), gone]) {
+      before.when(decideChange, { name: 'x' } as never, anyUrl).thenRefuses(404);
+      before.when(decideDelete).thenRefuses(404);
+      before.when(decideTrigger, watched(), at(9)).then();
     }
-    expect(decideDelete(given(created()))).to.deep.equal([alertRuleDeleted.draft({ ruleId: 7, name: 'errors' })]);
+    given(created())
+      .when(decideDelete)
+      .then(alertRuleDeleted.draft({ rule_id: 7, name: 'errors' }));
   });
 
   it('secrets are shown as dashes, and dashes that come back stand for them', () => {
@@ -109,25 +110,25 @@ describe('commands: alert rules', () => {
     expect(maskedConfig({ url: 'https://example.org/' })).to.deep.equal({ url: 'https://example.org/' });
     const before = given(created({ action_type: 'webhook', action_config: config }));
     const sent = { action_config: { ...shown, note: 'y' } };
-    expect(decideChange(before, sent as never, anyUrl)).to.deep.equal([
-      alertRuleUpdated.draft({ ruleId: 7, actionConfig: { ...config, note: 'y' } }),
-    ]);
+    before
+      .when(decideChange, sent as never, anyUrl)
+      .then(alertRuleUpdated.draft({ rule_id: 7, action_config: { ...config, note: 'y' } }));
     expect(refusalOf(() => decideCreate(7, ruleOf({ action_config: { secret: '--------' } }), anyUrl)).status).to.equal(
       400,
     );
   });
 
   it('a rule triggers, and is quiet until its cooldown is over', () => {
-    expect(decideTrigger(given(created()), watched(), at(2))).to.deep.equal([triggered(1)]);
+    given(created()).when(decideTrigger, watched(), at(2)).then(triggered(1));
     const quiet = given(created(), triggered(1));
-    for (const now of [at(1), at(2), at(2) + 299]) expect(decideTrigger(quiet, watched(), now)).to.deep.equal([]);
-    expect(decideTrigger(quiet, watched(), at(2) + 300)).to.deep.equal([triggered(2)]);
+    for (const now of [at(1), at(2), at(2) + 299]) quiet.when(decideTrigger, watched(), now).then();
+    quiet.when(decideTrigger, watched(), at(2) + 300).then(triggered(2));
   });
 
   it('a rule that was disabled or changed after it was evaluated does not trigger', () => {
     const triggersAs = (fields: Partial<RuleFields>) =>
       decideTrigger(
-        given(created(), alertRuleUpdated.draft({ ruleId: 7, ...toRuleData(ruleOf(fields)) })),
+        given(created(), alertRuleUpdated.draft({ rule_id: 7, ...ruleOf(fields) })).state,
         watched(),
         at(9),
       );
@@ -137,9 +138,9 @@ describe('commands: alert rules', () => {
     expect(triggersAs({ name: 'renamed' })).to.have.length(1);
   });
 
-  it('who is notified: the recipient, else system, and nobody where a webhook is called', () => {
+  it('notifies the recipient, else system; a webhook action notifies no one', () => {
     const recipientOf = (fields: Partial<RuleFields>) =>
-      decideTrigger(given(created(fields)), watched(), at(9)).map(({ data }) => data.recipient);
+      decideTrigger(given(created(fields)).state, watched(), at(9)).map(({ data }) => data.recipient);
     expect(recipientOf({ action_config: { recipient: ' ann ' } })).to.deep.equal(['ann']);
     expect(recipientOf({ action_type: 'webhook', action_config: { url: 'https://example.org' } })).to.deep.equal([
       null,

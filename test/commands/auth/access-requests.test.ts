@@ -19,7 +19,7 @@ import { userDeleted, userStream } from '../../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../../shared/events/claims.ts';
 import type { Credentials } from '../../../shared/ports/credentials.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { type Draft, outcomeOf, refusalOf, stateAfter } from '../../support/kit.ts';
+import { givenFor, outcomeOf } from '../../support/kit.ts';
 import { gate, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -28,35 +28,35 @@ const noCredentials = {} as Credentials;
 
 describe('access request decisions', () => {
   const profile = { sub: 'sub-1', email: 'ann@example.com', name: 'Ann', picture: null };
-  const requests = (...drafts: readonly Draft[]) => stateAfter(accessRequestDecider, ...drafts);
-  const asked = () => decideRequest(requests(), 5, profile);
+  const requests = givenFor(accessRequestDecider);
+  const asked = () => decideRequest(requests().state, 5, profile);
 
   it('every attempt counts, and makes it pending again', () => {
-    const approved = requests(...asked(), ...decideApprove(requests(...asked()), 5, 9, 'viewer', null));
+    const approved = requests(...asked(), ...decideApprove(requests(...asked()).state, 5, 9, 'viewer', null)).state;
     expect(approved).to.deep.include({ status: 'approved', userId: 9 });
     const again = requests(
       ...asked(),
-      ...decideApprove(requests(...asked()), 5, 9, 'viewer', null),
+      ...decideApprove(requests(...asked()).state, 5, 9, 'viewer', null),
       ...decideRequest(approved, 5, { ...profile, name: 'Ann Lee' }),
-    );
+    ).state;
     expect(again).to.deep.include({ status: 'pending', userId: 9, displayName: 'Ann Lee' });
   });
   it('approves and rejects from any status, and nothing that never was', () => {
-    const rejected = requests(...asked(), ...decideReject(requests(...asked()), 5, 'no'));
-    expect(rejected.status).to.equal('rejected');
-    expect(decideApprove(rejected, 5, 9, 'admin', 'yes')[0]?.data).to.deep.equal({
+    const rejected = requests(...asked(), ...decideReject(requests(...asked()).state, 5, 'no'));
+    expect(rejected.state.status).to.equal('rejected');
+    expect(decideApprove(rejected.state, 5, 9, 'admin', 'yes')[0]?.data).to.deep.equal({
       requestId: 5,
       email: 'ann@example.com',
       role: 'admin',
       userId: 9,
       note: 'yes',
     });
-    expect(refusalOf(() => decideApprove(requests(), 5, 9, 'admin', null)).status).to.equal(404);
-    expect(refusalOf(() => decideReject(requests(), 5, null)).status).to.equal(404);
+    requests().when(decideApprove, 5, 9, 'admin', null).thenRefuses(404);
+    requests().when(decideReject, 5, null).thenRefuses(404);
   });
   it('a request whose account was given to another one is not made', () => {
     const voided = requests(nameClaimVoided.draft({ kind: 'google_account', name: 'x' }));
-    expect(refusalOf(() => decideRequest(voided, 5, profile)).status).to.equal(409);
+    voided.when(decideRequest, 5, profile).thenRefuses(409);
   });
   it('usernames come from the address', () => {
     expect(usernameFrom('Ann.Lee+x@example.com')).to.equal('ann.leex');
@@ -114,7 +114,7 @@ describe('an approved request', () => {
     expect(auth.events('UserUpdated')).to.deep.equal([]);
   });
 
-  it('takes the next name when the first is somebody else’s or is not allowed', async () => {
+  it('takes the next name if the first is taken or not allowed', async () => {
     const { auth, approve } = await open();
     await auth.make({ username: 'ann' });
     await auth.make({ username: 'ann-1' });
@@ -130,7 +130,7 @@ describe('an approved request', () => {
     expect(await outcomeOf(approve())).to.equal('NAME_TAKEN');
   });
 
-  it('of somebody who is a user already makes that user sign in with Google', async () => {
+  it('of an existing user lets that user sign in with Google', async () => {
     const { auth, approve, asked } = await open();
     const ann = await auth.make({ email: 'ann@example.com', isApproved: false, role: 'viewer', workspace: 3 });
     expect(await approve({ role: 'admin', known: ann })).to.equal(ann);
@@ -169,7 +169,7 @@ describe('an approved request', () => {
     expect((await auth.stateOf(second)).exists).to.equal(true);
   });
 
-  it('was made by somebody: nobody is approved or rejected who never asked or was erased', async () => {
+  it('must exist: a person who never asked or was erased is neither approved nor rejected', async () => {
     const { auth, approve } = await open();
     expect(await outcomeOf(approve({ id: 9 }))).to.equal('404');
     expect(await outcomeOf(rejectAccess(auth.commands, context(), { id: 9, note: null }))).to.equal('404');

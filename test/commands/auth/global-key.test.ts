@@ -11,30 +11,29 @@ import {
   rotateGlobalKey,
 } from '../../../commands/auth/global-key.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { type Draft, outcomeOf, refusalOf, stateAfter } from '../../support/kit.ts';
+import { givenFor, outcomeOf } from '../../support/kit.ts';
 
 describe('global key decisions', () => {
-  const keys = (...drafts: readonly Draft[]) => stateAfter(globalKeyDecider, ...drafts);
+  const keys = givenFor(globalKeyDecider);
   const env = { keyId: 1, source: 'environment', masked: '****' } as const;
 
   it('the environment is noted once, and replaces a generated key', () => {
-    expect(decideConfigure(keys(), env)).to.have.length(1);
-    expect(decideConfigure(keys(...decideConfigure(keys(), env)), env)).to.have.length(0);
-    const generated = keys(...decideConfigure(keys(), { keyId: 2, source: 'database', masked: 'm' }));
+    expect(decideConfigure(keys().state, env)).to.have.length(1);
+    expect(decideConfigure(keys(...decideConfigure(keys().state, env)).state, env)).to.have.length(0);
+    const generated = keys(...decideConfigure(keys().state, { keyId: 2, source: 'database', masked: 'm' })).state;
     expect(decideConfigure(generated, env)).to.have.length(1);
   });
   it('only one generated key is made', () => {
-    const generated = keys(...decideConfigure(keys(), { keyId: 2, source: 'database', masked: 'm' }));
+    const generated = keys(...decideConfigure(keys().state, { keyId: 2, source: 'database', masked: 'm' })).state;
     expect(decideConfigure(generated, { keyId: 3, source: 'database', masked: 'n' })).to.have.length(0);
   });
   it('a rotated key wins over everything but the next rotation', () => {
-    const rotation = decideRotate(keys(...decideConfigure(keys(), env)), { keyId: 4, masked: 'r' }, 1);
+    const rotation = decideRotate(keys(...decideConfigure(keys().state, env)).state, { keyId: 4, masked: 'r' }, 1);
     expect(rotation[0]?.data).to.deep.equal({ keyId: 4, masked: 'r', oldSource: 'environment', oldMasked: '****' });
     const rotated = keys(...rotation);
-    expect(decideConfigure(rotated, { ...env, keyId: 5 })).to.have.length(0);
-    expect(decideRotate(rotated, { keyId: 6, masked: 's' }, 4)).to.have.length(1);
-    for (const replaced of [1, null])
-      expect(refusalOf(() => decideRotate(rotated, { keyId: 6, masked: 's' }, replaced)).status).to.equal(409);
+    expect(decideConfigure(rotated.state, { ...env, keyId: 5 })).to.have.length(0);
+    expect(decideRotate(rotated.state, { keyId: 6, masked: 's' }, 4)).to.have.length(1);
+    for (const replaced of [1, null]) rotated.when(decideRotate, { keyId: 6, masked: 's' }, replaced).thenRefuses(409);
   });
   it('masks', () => {
     expect(maskKey('123456789')).to.equal('****');

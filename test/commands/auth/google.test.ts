@@ -7,8 +7,8 @@ import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
 describe('Google', () => {
   it('a sign-in brings what is newer, and nothing when nothing is', () => {
-    expect(decideGoogleSignIn(given(created(google)), 7, profile)).to.deep.equal([]);
-    const [event] = decideGoogleSignIn(given(created(google)), 7, { ...profile, email: 'new@example.com' });
+    given(created(google)).when(decideGoogleSignIn, 7, profile).then();
+    const [event] = decideGoogleSignIn(given(created(google)).state, 7, { ...profile, email: 'new@example.com' });
     expect(event?.data).to.deep.equal({
       userId: 7,
       username: 'ann',
@@ -16,30 +16,33 @@ describe('Google', () => {
       passwordChanged: false,
       by: 'google',
     });
-    const [withPicture] = decideGoogleSignIn(given(created(google)), 7, { ...profile, picture: 'https://x/y.png' });
+    const [withPicture] = decideGoogleSignIn(given(created(google)).state, 7, {
+      ...profile,
+      picture: 'https://x/y.png',
+    });
     expect(withPicture?.data).to.include({ avatarUrl: 'https://x/y.png' });
-    const pictured = given(created({ ...google, avatarUrl: 'https://x/y.png' }));
+    const pictured = given(created({ ...google, avatarUrl: 'https://x/y.png' })).state;
     expect(decideGoogleSignIn(pictured, 7, profile), 'an account without a picture').to.deep.equal([]);
   });
   it('refuses local users and unapproved ones', () => {
     for (const user of [ann, { ...google, isApproved: false }]) {
-      const error = refusalOf(() => decideGoogleSignIn(given(created(user)), 7, profile));
+      const error = refusalOf(() => decideGoogleSignIn(given(created(user)).state, 7, profile));
       expect([error.status, error.extras.code]).to.deep.equal([403, 'PENDING_APPROVAL']);
     }
   });
   it('an approval turns a local user into a Google one and keeps the password for later', () => {
-    const state = given(created(), ...decideApproval(given(created()), 7, profile, 'admin', 1));
+    const state = given(created(), ...decideApproval(given(created()).state, 7, profile, 'admin', 1)).state;
     expect(state).to.deep.include({ provider: 'google', providerId: 'sub-1', role: 'admin', credentialId: OLD });
     const back = given(
       created(),
-      ...decideApproval(given(created()), 7, profile, 'admin', 1),
+      ...decideApproval(given(created()).state, 7, profile, 'admin', 1),
       ...decideDisconnect(state, 7),
-    );
+    ).state;
     expect(back).to.deep.include({ provider: 'local', providerId: null, credentialId: OLD });
   });
-  it('does not disconnect somebody who could not sign in again', () => {
-    expect(refusalOf(() => decideDisconnect(given(created(google, null)), 7)).status).to.equal(400);
-    expect(refusalOf(() => decideDisconnect(given(created()), 7)).status).to.equal(400);
+  it('does not disconnect a user who could not sign in again', () => {
+    given(created(google, null)).when(decideDisconnect, 7).thenRefuses(400);
+    given(created()).when(decideDisconnect, 7).thenRefuses(400);
   });
 });
 

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { deleteUser, type Transfer, type UserChanges, updateUser } from '../../../commands/auth/changes.ts';
-import { createUser, type NewUser, userDecider } from '../../../commands/auth/users.ts';
+import { createUser } from '../../../commands/auth/registration.ts';
+import { type NewUser, userDecider } from '../../../commands/auth/users.ts';
 import type { Commands } from '../../../commands/handler.ts';
 import { adminsStream } from '../../../shared/events/auth/last-admin.ts';
 import { userCreated, userStream } from '../../../shared/events/auth/users.ts';
@@ -99,7 +100,7 @@ describe('the last admin', function () {
     expect([await adminsLeft(1), await adminsLeft(2)]).to.deep.equal([1, 2]);
   });
 
-  it('somebody disabled and enabled again takes nobody time', async () => {
+  it('a user who is disabled and enabled again costs others no time', async () => {
     const [ann, bob] = [await make(), await make()];
     for (let round = 0; round < 3; round++) {
       expect(await update(one, ann, { isApproved: false })).to.equal('done');
@@ -109,7 +110,7 @@ describe('the last admin', function () {
     expect(world.written().filter(({ type }) => type === 'AdminRemovalVoided')).to.deep.equal([]);
   });
 
-  it('a user who became an admin a moment ago is told from one who is none', async () => {
+  it('a user who has just become an admin is distinguished from one who is not', async () => {
     const [ann, bob] = [await make(), await make({ role: 'viewer' })];
     expect(await update(one, bob, { role: 'admin' })).to.equal('done');
     // This process still knows them as a viewer.

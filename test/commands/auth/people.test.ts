@@ -8,30 +8,30 @@ import { userDeleted, userTransferred } from '../../../shared/events/auth/users.
 import type { PeopleDirectory, PersonRecords } from '../../../shared/ports/people.ts';
 import { created, given } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { outcomeOf, refusalOf, stateAfter } from '../../support/kit.ts';
+import { givenFor, outcomeOf, refusalOf } from '../../support/kit.ts';
 
 const USER = { kind: 'user', id: 7 } as const;
 const deleted = userDeleted.draft({ userId: 7, username: 'ann' });
 
 describe('erasure of people', () => {
-  it('names nobody, and happens once', () => {
+  it('contains no name, and happens once', () => {
     const event = personErased.draft(USER);
-    expect(decideErasure(given(created(), deleted), USER)).to.deep.equal([event]);
+    given(created(), deleted).when(decideErasure, USER).then(event);
     expect(event.data).to.deep.equal(USER);
-    expect(decideErasure(given(created(), deleted, event), USER)).to.deep.equal([]);
+    given(created(), deleted, event).when(decideErasure, USER).then();
   });
 
   it('takes the personal fields from the states that are kept in memory', () => {
-    const user = given(created(), deleted, personErased.draft(USER));
+    const user = given(created(), deleted, personErased.draft(USER)).state;
     expect(user).to.include({ displayName: null, email: null, avatarUrl: null, providerId: null, username: 'ann' });
     const asked = accessRequested.draft({
       ...{ requestId: 4, provider: 'google', email: 'ann@example.com', displayName: 'Ann' },
       ...{ avatarUrl: 'https://x/y.png', providerId: 'sub-1' },
     });
-    const request = stateAfter(accessRequestDecider, asked, personErased.draft({ kind: 'access_request', id: 4 }));
-    expect(request).to.include({ displayName: null, email: null, avatarUrl: null, providerId: null });
+    const request = givenFor(accessRequestDecider)(asked, personErased.draft({ kind: 'access_request', id: 4 }));
+    expect(request.state).to.include({ displayName: null, email: null, avatarUrl: null, providerId: null });
     const profile = { email: 'ann@example.com', sub: 'sub-1', name: 'Ann', picture: null };
-    expect(refusalOf(() => decideRequest(request, 4, profile)).status).to.equal(409);
+    request.when(decideRequest, 4, profile).thenRefuses(409);
   });
 
   it('finds the user of a name before those who had it, and these only by id if there are several', () => {
@@ -58,10 +58,10 @@ describe('erasure of people', () => {
 
   it('is for admins of the default tenant where the person has been in several tenants', () => {
     const moved = given(created(), userTransferred.draft({ userId: 7, username: 'ann', tenant: 9, workspace: 12 }));
-    expect(moved.tenants).to.deep.equal([1, 9]);
-    expect(refusalOf(() => checkTenants(moved, { tenant: 9 })).status).to.equal(403);
-    checkTenants(moved, 'all');
-    checkTenants(given(created()), { tenant: 1 });
+    expect(moved.state.tenants).to.deep.equal([1, 9]);
+    moved.when(checkTenants, { tenant: 9 }).thenRefuses(403);
+    checkTenants(moved.state, 'all');
+    checkTenants(given(created()).state, { tenant: 1 });
   });
 
   /** A world with one user, and what is asked of the ports. */

@@ -60,7 +60,7 @@ describe('sign-in with a password', () => {
     });
   });
 
-  it('tells the caller the same whatever the reason is, and records the reason', async () => {
+  it('gives the caller the same response for every reason, and records the reason', async () => {
     const id = await auth.make({}, PASSWORD);
     const other = await auth.make({ username: 'off', isApproved: false }, PASSWORD);
     const google = await auth.make({ username: 'goo', provider: 'google', providerId: 'sub-9' }, PASSWORD);
@@ -141,7 +141,7 @@ describe('sign-in with Google', () => {
     expect(signedIn?.data).to.deep.equal({ userId: id, username: 'ann', method: 'google' });
   });
 
-  it('of anybody else is an access request, made once for an account', async () => {
+  it('of an unknown account creates an access request, once per account', async () => {
     await auth.make({ provider: 'google', providerId: 'sub-1', isApproved: false });
     for (const more of [{}, { sub: 'sub-2', email: 'eve@example.com' }]) {
       const { status, extras } = await refused(signIn(more));

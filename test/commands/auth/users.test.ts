@@ -1,48 +1,49 @@
 import { expect } from 'chai';
-import { createUser, decideCreate, firstAdmin, NAME_LOST, usernames } from '../../../commands/auth/users.ts';
+import { createUser } from '../../../commands/auth/registration.ts';
+import { decideCreate, firstAdmin, NAME_LOST, usernames } from '../../../commands/auth/users.ts';
 import { userDeleted } from '../../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../../shared/events/claims.ts';
 import { ann, created, given, OLD } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { outcomeOf, refusalOf } from '../../support/kit.ts';
+import { outcomeOf } from '../../support/kit.ts';
 
 describe('user decisions', () => {
   describe('create', () => {
     it('makes a user and names the credential', () => {
-      const [event] = decideCreate(given(), 7, ann, OLD);
+      const [event] = decideCreate(given().state, 7, ann, OLD);
       expect(event).to.deep.equal(created());
     });
     it('refuses a number that is in use, or was', () => {
-      expect(refusalOf(() => decideCreate(given(created()), 7, ann, OLD)).status).to.equal(409);
+      given(created()).when(decideCreate, 7, ann, OLD).thenRefuses(409);
       const gone = given(created(), userDeleted.draft({ userId: 7, username: 'ann' }));
-      expect(refusalOf(() => decideCreate(gone, 7, ann, OLD)).status).to.equal(409);
+      gone.when(decideCreate, 7, ann, OLD).thenRefuses(409);
     });
-    it('refuses once the name it was about to have was given to somebody else', () => {
+    it('refuses once its intended name was given to another one', () => {
       const voided = given(nameClaimVoided.draft({ kind: 'username', name: 'ann' }));
-      expect(refusalOf(() => decideCreate(voided, 7, ann, OLD)).extras.code).to.equal(NAME_LOST);
+      voided.when(decideCreate, 7, ann, OLD).thenRefuses(NAME_LOST);
     });
   });
 
   describe('unique names', () => {
     it('are held by the user who has them, for good and until deleted', () => {
-      expect(usernames.holds(given(), 'ann', 'all')).to.equal('not yet');
-      expect(usernames.holds(given(created()), 'ann', 'all')).to.equal('yes');
-      expect(usernames.holds(given(created()), 'bob', 'all')).to.equal('never');
+      expect(usernames.holds(given().state, 'ann', 'all')).to.equal('not yet');
+      expect(usernames.holds(given(created()).state, 'ann', 'all')).to.equal('yes');
+      expect(usernames.holds(given(created()).state, 'bob', 'all')).to.equal('never');
       expect(
-        usernames.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })), 'ann', 'all'),
+        usernames.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })).state, 'ann', 'all'),
       ).to.equal('never');
-      expect(usernames.holds(given(nameClaimVoided.draft({ kind: 'username', name: 'ann' })), 'ann', 'all')).to.equal(
-        'never',
-      );
+      expect(
+        usernames.holds(given(nameClaimVoided.draft({ kind: 'username', name: 'ann' })).state, 'ann', 'all'),
+      ).to.equal('never');
     });
     it('the first admin is whoever exists', () => {
-      expect(firstAdmin.holds(given(), 'first', 'all')).to.equal('not yet');
+      expect(firstAdmin.holds(given().state, 'first', 'all')).to.equal('not yet');
       expect(
-        firstAdmin.holds(given(nameClaimVoided.draft({ kind: 'first_admin', name: 'first' })), 'first', 'all'),
+        firstAdmin.holds(given(nameClaimVoided.draft({ kind: 'first_admin', name: 'first' })).state, 'first', 'all'),
       ).to.equal('never');
-      expect(firstAdmin.holds(given(created()), 'first', 'all')).to.equal('yes');
+      expect(firstAdmin.holds(given(created()).state, 'first', 'all')).to.equal('yes');
       expect(
-        firstAdmin.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })), 'first', 'all'),
+        firstAdmin.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })).state, 'first', 'all'),
       ).to.equal('yes');
     });
   });
@@ -72,7 +73,7 @@ describe('a user who is created', () => {
     expect(error).to.match(/^username: /);
   });
 
-  it('keeps the password when nobody knows whether the user was written', async () => {
+  it('keeps the password if the outcome of the append is unknown', async () => {
     const auth = authMemory();
     auth.world.beforeAppend = async () => {
       throw new Error('the disk is full');

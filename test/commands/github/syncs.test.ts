@@ -34,7 +34,7 @@ describe('syncs with GitHub: decisions', () => {
     expect(decide(given(), { ...failed, pushed: 1 })).to.deep.equal(['partial']);
   });
 
-  it('goes on where it was, unless the project has another repository', () => {
+  it('resumes where it was, unless the project has another repository', () => {
     const state = given({ cursor: ONE });
     expect(state).to.deep.include({ syncs: 1, error: null });
     expect(cursorFor(state, 'acme/web')).to.equal(ONE);

@@ -1,4 +1,3 @@
-import { expect } from 'chai';
 import { decideChange, decideDelete, pipelineDecider } from '../../../commands/pipelines/pipelines.ts';
 import {
   pipelineCreated,
@@ -6,29 +5,30 @@ import {
   pipelineUpdated,
   pipelineUsed,
 } from '../../../shared/events/pipelines/pipelines.ts';
-import { refusalOf, stateAfter } from '../../support/kit.ts';
+import { givenFor } from '../../support/kit.ts';
 
+const given = givenFor(pipelineDecider);
 const created = pipelineCreated.draft({ pipelineId: 3, name: 'Survey', description: null, steps: [] });
-const there = stateAfter(pipelineDecider, created);
-const gone = stateAfter(pipelineDecider, created, pipelineDeleted.draft({ pipelineId: 3 }));
+const there = given(created);
+const gone = given(created, pipelineDeleted.draft({ pipelineId: 3 }));
 
 describe('commands: pipelines', () => {
   it('a change holds what is given, also null', () => {
-    expect(decideChange(there, { name: 'New', description: null, steps: undefined })).to.deep.equal([
-      pipelineUpdated.draft({ pipelineId: 3, name: 'New', description: null }),
-    ]);
+    there
+      .when(decideChange, { name: 'New', description: null, steps: undefined })
+      .then(pipelineUpdated.draft({ pipelineId: 3, name: 'New', description: null }));
   });
 
   it('no change is a use', () => {
-    expect(decideChange(there, { name: undefined })).to.deep.equal([pipelineUsed.draft({ pipelineId: 3 })]);
+    there.when(decideChange, { name: undefined }).then(pipelineUsed.draft({ pipelineId: 3 }));
   });
 
   it('one that is gone, or never was, is not changed, and deleted already', () => {
-    for (const state of [gone, pipelineDecider.initial]) {
-      expect(refusalOf(() => decideChange(state, { name: 'New' })).status).to.equal(404);
-      expect(refusalOf(() => decideChange(state, {})).status).to.equal(404);
-      expect(decideDelete(state)).to.deep.equal([]);
+    for (const before of [gone, given()]) {
+      before.when(decideChange, { name: 'New' }).thenRefuses(404);
+      before.when(decideChange, {}).thenRefuses(404);
+      before.when(decideDelete).then();
     }
-    expect(decideDelete(there)).to.deep.equal([pipelineDeleted.draft({ pipelineId: 3 })]);
+    there.when(decideDelete).then(pipelineDeleted.draft({ pipelineId: 3 }));
   });
 });

@@ -25,8 +25,9 @@ import {
   pipelineStepStarted,
 } from '../../../shared/events/pipelines/runs.ts';
 import type { RunnerAnswer } from '../../../shared/ports/runner.ts';
-import { eventsOf, refusalOf, stateAfter } from '../../support/kit.ts';
+import { eventsOf, givenFor, refusalOf } from '../../support/kit.ts';
 
+const given = givenFor(runDecider);
 const run = { runId: 9, pipelineId: 3 };
 const startedWith = (...onFailure: ('stop' | 'continue')[]) => [
   pipelineRunStarted.draft({
@@ -38,7 +39,7 @@ const startedWith = (...onFailure: ('stop' | 'continue')[]) => [
   pipelineStepStarted.draft({ ...run, step: 0, handOver: 'runner' }),
 ];
 const started = startedWith('stop', 'continue', 'stop');
-const begun = stateAfter(runDecider, ...started);
+const begun = given(...started);
 const end = (step: number, success = true, error: string | null = null) => ({ step, success, error });
 const then = (state: RunState, drafts: readonly EventDraft[]): RunState =>
   eventsOf(drafts).reduce((now, event) => runDecider.evolve(now, { ...event, at: 0 }), state);
@@ -55,11 +56,13 @@ const spawned = (step: number, attempt = 1, output: string | null = null) =>
 
 describe('commands: pipeline runs', () => {
   it('a step that is done gives the turn to the next one, and the last one ends the run', () => {
-    expect(decideAdvance(begun, end(0), 'no_runner')).to.deep.equal([
-      pipelineStepCompleted.draft({ ...run, step: 0, error: null }),
-      pipelineStepStarted.draft({ ...run, step: 1, handOver: 'no_runner' }),
-    ]);
-    const last = then(then(begun, decideAdvance(begun, end(0), 'runner')), [
+    begun
+      .when(decideAdvance, end(0), 'no_runner')
+      .then(
+        pipelineStepCompleted.draft({ ...run, step: 0, error: null }),
+        pipelineStepStarted.draft({ ...run, step: 1, handOver: 'no_runner' }),
+      );
+    const last = then(then(begun.state, decideAdvance(begun.state, end(0), 'runner')), [
       pipelineStepStarted.draft({ ...run, step: 2, handOver: 'runner' }),
     ]);
     expect(decideAdvance(last, end(2, true, 'note'), 'runner')).to.deep.equal([
@@ -69,16 +72,15 @@ describe('commands: pipeline runs', () => {
   });
 
   it('a step that fails ends the run or not, as it says itself', () => {
-    expect(decideAdvance(begun, end(0, false, 'lost'), 'runner')).to.deep.equal([
-      pipelineStepFailed.draft({ ...run, step: 0, error: 'lost' }),
-      pipelineRunFailed.draft(run),
-    ]);
-    const second = then(begun, decideAdvance(begun, end(0), 'runner'));
+    begun
+      .when(decideAdvance, end(0, false, 'lost'), 'runner')
+      .then(pipelineStepFailed.draft({ ...run, step: 0, error: 'lost' }), pipelineRunFailed.draft(run));
+    const second = then(begun.state, decideAdvance(begun.state, end(0), 'runner'));
     expect(decideAdvance(second, end(1, false), 'runner')).to.deep.equal([
       pipelineStepFailed.draft({ ...run, step: 1, error: null }),
       pipelineStepStarted.draft({ ...run, step: 2, handOver: 'runner' }),
     ]);
-    const only = stateAfter(runDecider, ...startedWith('continue'));
+    const only = given(...startedWith('continue')).state;
     expect(decideAdvance(only, end(0, false), 'runner').map(({ type }) => type)).to.deep.equal([
       'PipelineStepFailed',
       'PipelineRunCompleted',
@@ -86,7 +88,7 @@ describe('commands: pipeline runs', () => {
   });
 
   it('refuses what comes for another step, too late, or for nothing', () => {
-    const second = then(begun, decideAdvance(begun, end(0), 'runner'));
+    const second = then(begun.state, decideAdvance(begun.state, end(0), 'runner'));
     const late = refusalOf(() => decideAdvance(second, end(0), 'runner'));
     expect([late.status, late.message]).to.deep.equal([400, 'This run is at step 1 by now, not at step 0.']);
     for (const [event, status] of [
@@ -94,7 +96,7 @@ describe('commands: pipeline runs', () => {
       [pipelineRunFailed.draft(run), 'failed'],
       [pipelineRunCancelled.draft({ ...run, reason: 'asked' }), 'cancelled'],
     ] as const) {
-      const over = then(begun, [event]);
+      const over = then(begun.state, [event]);
       for (const decide of [() => decideAdvance(over, end(0), 'runner'), () => decideCancel(over)]) {
         const refusal = refusalOf(decide);
         expect(refusal.status).to.equal(400);
@@ -109,9 +111,9 @@ describe('commands: pipeline runs', () => {
   });
 
   it('what the runner says of a step is recorded once', () => {
-    expect(spawn(begun, 0, answer('accepted', { output: 'on it' }))).to.deep.equal([spawned(0, 1, 'on it')]);
-    const taken = then(begun, [spawned(0)]);
-    expect(isWaiting(begun, 0)).to.equal(true);
+    begun.when(spawn, 0, answer('accepted', { output: 'on it' })).then(spawned(0, 1, 'on it'));
+    const taken = then(begun.state, [spawned(0)]);
+    expect(isWaiting(begun.state, 0)).to.equal(true);
     expect(isWaiting(taken, 0)).to.equal(false);
     for (const status of ['accepted', 'completed', 'failed'] as const)
       expect(spawn(taken, 0, answer(status)), status).to.deep.equal([]);
@@ -119,30 +121,29 @@ describe('commands: pipeline runs', () => {
   });
 
   it('a runner that has ended the step advances the run', () => {
-    expect(spawn(begun, 0, answer('completed'))).to.deep.equal([spawned(0), ...decideAdvance(begun, end(0), 'runner')]);
-    expect(spawn(begun, 0, answer('failed', { error: 'no' }))).to.deep.equal([
-      spawned(0),
-      ...decideAdvance(begun, end(0, false, 'no'), 'runner'),
-    ]);
+    begun.when(spawn, 0, answer('completed')).then(spawned(0), ...decideAdvance(begun.state, end(0), 'runner'));
+    begun
+      .when(spawn, 0, answer('failed', { error: 'no' }))
+      .then(spawned(0), ...decideAdvance(begun.state, end(0, false, 'no'), 'runner'));
   });
 
   it('what comes for a step that the run has left is nothing; for a run that was cancelled it is recorded alone', () => {
-    const second = then(begun, decideAdvance(begun, end(0), 'runner'));
+    const second = then(begun.state, decideAdvance(begun.state, end(0), 'runner'));
     expect(isWaiting(second, 0)).to.equal(false);
     expect(spawn(second, 0, answer('completed'))).to.deep.equal([]);
     expect(decideAttemptFailed(second, 0, { reason: 'r', willRetry: true })).to.deep.equal([]);
-    const cancelled = then(begun, decideCancel(begun));
+    const cancelled = then(begun.state, decideCancel(begun.state));
     expect(isWaiting(cancelled, 0)).to.equal(false);
     expect(spawn(cancelled, 0, answer('completed'))).to.deep.equal([spawned(0)]);
-    expect(spawn(then(begun, decideRemove(begun)), 0, answer('completed'))).to.deep.equal([]);
+    expect(spawn(then(begun.state, decideRemove(begun.state)), 0, answer('completed'))).to.deep.equal([]);
   });
 
   it('attempts are counted, by step', () => {
     const failure = { reason: 'away', willRetry: true };
-    expect(decideAttemptFailed(begun, 0, failure)).to.deep.equal([
-      pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, ...failure }),
-    ]);
-    const twice = then(then(begun, decideAttemptFailed(begun, 0, failure)), [
+    begun
+      .when(decideAttemptFailed, 0, failure)
+      .then(pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, ...failure }));
+    const twice = then(then(begun.state, decideAttemptFailed(begun.state, 0, failure)), [
       pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 2, ...failure }),
     ]);
     expect(isWaiting(twice, 0)).to.equal(true);
@@ -152,8 +153,8 @@ describe('commands: pipeline runs', () => {
 
   it('goes with its pipeline, cancelled first where it ran', () => {
     const cancelled = pipelineRunCancelled.draft({ ...run, reason: 'pipeline_deleted' });
-    expect(decideRemove(begun)).to.deep.equal([cancelled, pipelineRunRemoved.draft(run)]);
-    const over = then(begun, decideCancel(begun));
+    begun.when(decideRemove).then(cancelled, pipelineRunRemoved.draft(run));
+    const over = then(begun.state, decideCancel(begun.state));
     expect(decideRemove(over)).to.deep.equal([pipelineRunRemoved.draft(run)]);
     expect(decideRemove(then(over, decideRemove(over)))).to.deep.equal([]);
   });
@@ -176,7 +177,7 @@ describe('commands: pipeline runs', () => {
         (steps, acts) => {
           const events: EventDraft[] = [...startedWith(...steps)];
           for (const one of acts) {
-            const state = stateAfter(runDecider, ...events);
+            const state = given(...events).state;
             try {
               if (one.kind === 'advance') events.push(...decideAdvance(state, end(one.step, one.success), 'runner'));
               else if (one.kind === 'spawn')
@@ -199,7 +200,7 @@ describe('commands: pipeline runs', () => {
           expect(new Set(taken).size, 'a step is taken once').to.equal(taken.length);
           const ends = events.filter(({ type }) => /^PipelineRun(Completed|Failed|Cancelled)$/.test(type));
           expect(ends.length).to.be.at.most(1);
-          expect(ends.length === 0).to.equal(stateAfter(runDecider, ...events).status === 'running');
+          expect(ends.length === 0).to.equal(given(...events).state.status === 'running');
         },
       ),
     );

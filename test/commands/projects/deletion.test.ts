@@ -10,7 +10,7 @@ import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { projectDeleted, projectDeletionBegun } from '../../../shared/events/projects/projects.ts';
 import { taskCreated, taskMoved } from '../../../shared/events/tasks/tasks.ts';
 import type { FoundProject } from '../../../shared/ports/projects.ts';
-import { outcomeOf, stateAfter } from '../../support/kit.ts';
+import { givenFor, outcomeOf } from '../../support/kit.ts';
 import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { created, deleted, TASK } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -110,7 +110,7 @@ describe('deletion of a project', () => {
     await expectDeleted(world, [10, 11, 12, 13]);
   });
 
-  it('that is killed before any of its steps is gone on with', async () => {
+  it('that is killed before any of its steps is resumed', async () => {
     const { world: counted, parts } = await filledWorld();
     const before = counted.written().length;
     await deleteProject(parts, context(), 2);
@@ -134,7 +134,7 @@ describe('deletion of a project', () => {
     }
   });
 
-  it('that is asked for again goes on where it was', async () => {
+  it('that is requested again resumes where it was', async () => {
     const { world, parts } = await filledWorld();
     let left = 2;
     world.beforeAppend = async () => {
@@ -202,12 +202,12 @@ describe('deletion of a project', () => {
   });
 
   it('passes over a task that has left the project meanwhile, or is gone', () => {
-    const here = stateAfter(taskDecider, created({ projectId: 2 }));
+    const given = givenFor(taskDecider, created({ projectId: 2 }));
     const to = { projectId: 1, ticketNo: 8 };
-    const [moved] = decideMove(here, 2, to);
+    const [moved] = decideMove(given().state, 2, to);
     expect(moved?.data).to.deep.include({ taskId: 7, ticketNo: 8 });
     expect(moved?.data.after).to.deep.include({ projectId: 1, status: 'inbox' });
-    expect(decideMove(here, 3, to)).to.deep.equal([]);
-    expect(decideMove(stateAfter(taskDecider, created({ projectId: 2 }), deleted()), 2, to)).to.deep.equal([]);
+    given().when(decideMove, 3, to).then();
+    given(deleted()).when(decideMove, 2, to).then();
   });
 });

@@ -2,14 +2,13 @@ import { expect } from 'chai';
 import { decideReview } from '../../../commands/quality/reviews.ts';
 import { requireApproval, taskDecider } from '../../../commands/tasks/tasks.ts';
 import { taskReviewed } from '../../../shared/events/quality/reviews.ts';
-import { type Draft, refusalOf, stateAfter } from '../../support/kit.ts';
+import { type Draft, givenFor, refusalOf } from '../../support/kit.ts';
 import { created, deleted, placed, TASK } from '../../support/tasks.ts';
 
+const given = givenFor(taskDecider);
 const NOW = 1_800_000_000;
 const review = (drafts: readonly Draft[], status: 'approved' | 'rejected', reviewer = 'aegis', counts = true) =>
-  decideReview(stateAfter(taskDecider, ...drafts), 4, { reviewer, status, notes: 'so', counts }, NOW).map(
-    ({ data }) => data,
-  );
+  decideReview(given(...drafts).state, 4, { reviewer, status, notes: 'so', counts }, NOW).map(({ data }) => data);
 
 describe('quality review', () => {
   const common = { taskId: 7, title: TASK.title, reviewId: 4, notes: 'so' };
@@ -18,8 +17,8 @@ describe('quality review', () => {
     const before = created({ status: 'review' });
     const [data] = review([before], 'approved', 'eve', false);
     expect(data).to.deep.include({ ...placed({ status: 'review' }, { status: 'review' }), completedAt: null });
-    const after = stateAfter(taskDecider, before, taskReviewed.draft(data as never));
-    expect(refusalOf(() => requireApproval(after)).status).to.equal(403);
+    const after = given(before, taskReviewed.draft(data as never));
+    after.when(requireApproval).thenRefuses(403);
   });
 
   it('that approves and counts makes a task done, from any status', () => {

@@ -16,17 +16,17 @@ import type { EventDraft } from '../../../shared/events/define.ts';
 import { taskStatusChanged } from '../../../shared/events/tasks/changes.ts';
 import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
 import type { WorkAnswer } from '../../../shared/ports/runner.ts';
-import { type Draft, eventsOf, rowsAfter, stateAfter } from '../../support/kit.ts';
+import { type Draft, eventsOf, givenFor, rowsAfter } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { at, created, placed, reviewed, statusSet } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
 
-const given = (...drafts: readonly Draft[]) => stateAfter(taskDecider, ...drafts);
+const given = givenFor(taskDecider);
 const waiting = (fields: Partial<TaskData> = {}) => created({ status: 'review', assignedTo: 'ada', ...fields });
 const LATER = at(1_000);
 const requested = (fields: Partial<TaskData> = {}): Draft[] => [
   waiting(fields),
-  ...decideReviewRequest(given(waiting(fields)), LATER),
+  ...decideReviewRequest(given(waiting(fields)).state, LATER),
 ];
 const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
   ...{ status: 'completed', output: 'VERDICT: APPROVED\nNOTES: good', error: null, sessionId: null },
@@ -35,7 +35,7 @@ const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
 const REJECTED = answer({ output: 'VERDICT: REJECTED\nNOTES: bad' });
 const IDS = { review: 4, comment: 12 };
 const answered = (drafts: readonly Draft[], said = answer(), run = 1) =>
-  decideReviewAnswer(given(...drafts), run, said, IDS, LATER);
+  decideReviewAnswer(given(...drafts).state, run, said, IDS, LATER);
 
 /** Somebody has worked on it, and it waits for a review again. */
 const redone = (from: string) =>
@@ -66,37 +66,39 @@ describe('automatic reviews', () => {
   });
 
   it('begin with a task that waits for a review', () => {
-    const [draft] = decideReviewRequest(given(waiting()), LATER);
+    const [draft] = decideReviewRequest(given(waiting()).state, LATER);
     expect(draft?.data).to.deep.include({ taskId: 7, run: 1 });
-    expect(given(...requested()).task.status).to.equal('quality_review');
+    expect(given(...requested()).state.task.status).to.equal('quality_review');
     for (const drafts of [requested(), [], [created()], [created({ status: 'quality_review' })]])
-      expect(decideReviewRequest(given(...drafts), LATER)).to.deep.equal([]);
+      given(...drafts)
+        .when(decideReviewRequest, LATER)
+        .then();
   });
 
   it('approve: the task is done, and stays approved', () => {
     const drafts = answered(requested());
     expect(drafts.map(({ type }) => type)).to.deep.equal(['TaskVerdictGiven']);
-    const state = given(...requested(), ...drafts);
+    const state = given(...requested(), ...drafts).state;
     expect(state).to.deep.include({ approved: true, rejections: 0, asked: null });
     expect(state.task).to.deep.include({ status: 'done', completedAt: LATER, errorMessage: null });
   });
 
-  it('reject: the task waits for its agent, else for anybody, and fails the third time in a row', () => {
+  it('reject: the task waits for its agent, else for any agent, and fails the third time in a row', () => {
     let drafts: Draft[] = requested();
     for (const [nth, status] of ['assigned', 'assigned', 'failed'].entries()) {
       drafts = [...drafts, ...answered(drafts, REJECTED, nth + 1)];
-      const { task, approved } = given(...drafts);
+      const { task, approved } = given(...drafts).state;
       expect(task).to.deep.include({ status, dispatchAttempts: nth + 1, completedAt: null });
       expect(task.errorMessage).to.equal('Quality review rejected by aegis: bad');
       expect(approved).to.equal(false);
       expect(drafts.at(-1)?.data).to.deep.include({ author: 'aegis', content: 'bad', commentId: 12 });
       drafts = [...drafts, redone(status)];
-      drafts = [...drafts, ...decideReviewRequest(given(...drafts), LATER)];
+      drafts = [...drafts, ...decideReviewRequest(given(...drafts).state, LATER)];
     }
     const nobody = requested({ assignedTo: null });
-    expect(given(...nobody, ...answered(nobody, REJECTED)).task.status).to.equal('inbox');
+    expect(given(...nobody, ...answered(nobody, REJECTED)).state.task.status).to.equal('inbox');
     const approvedBetween: Draft[] = [...requested(), ...answered(requested(), REJECTED), reviewed('approved')];
-    expect(given(...approvedBetween).rejections).to.equal(0);
+    expect(given(...approvedBetween).state.rejections).to.equal(0);
   });
 
   it('without a verdict leave the task as it was, and it waits the longer the more often that happens', () => {
@@ -104,8 +106,8 @@ describe('automatic reviews', () => {
     expect(failed[0]?.data).to.deep.include({ error: 'no reviewer' });
     let drafts: Draft[] = requested();
     for (const minutes of [1, 2, 4]) {
-      drafts = [...drafts, ...decideReviewAbandoned(given(...drafts), given(...drafts).runs, 'no')];
-      const state = given(...drafts);
+      drafts = [...drafts, ...decideReviewAbandoned(given(...drafts).state, given(...drafts).state.runs, 'no')];
+      const state = given(...drafts).state;
       expect(state.task).to.deep.include({ status: 'review', dispatchAttempts: 0 });
       const since = state.updatedAt;
       expect(isReviewable(state, since + minutes * 60 - 1)).to.equal(false);
@@ -114,7 +116,7 @@ describe('automatic reviews', () => {
     }
   });
 
-  it('an answer counts once, and only while the task is under this review', () => {
+  it('a response counts once, and only while the task is under this review', () => {
     const first = requested();
     const accepted = answered(first, answer({ status: 'accepted' }));
     expect(accepted.map(({ type }) => type)).to.deep.equal(['TaskReviewAccepted']);
@@ -125,7 +127,7 @@ describe('automatic reviews', () => {
       [...first, reviewed('rejected')],
     ])
       expect(answered(drafts)).to.deep.equal([]);
-    const given_up = decideReviewAbandoned(given(...first, ...accepted), 1, 'nothing was heard');
+    const given_up = decideReviewAbandoned(given(...first, ...accepted).state, 1, 'nothing was heard');
     expect(given_up, 'also when the runner had taken it').to.have.length(1);
   });
 
@@ -146,8 +148,11 @@ describe('automatic reviews', () => {
     expect(types.slice(0, 3)).to.deep.equal(['TaskCreated', 'TaskReviewRequested', 'TaskReviewAbandoned']);
   });
 
-  it('the reviewer is told the task and its result', () => {
-    const prompt = reviewPrompt(given(waiting({ description: 'It rains in.', resolution: 'A new roof.' })), 'TASK-003');
+  it('the prompt of the reviewer has the task and its result', () => {
+    const prompt = reviewPrompt(
+      given(waiting({ description: 'It rains in.', resolution: 'A new roof.' })).state,
+      'TASK-003',
+    );
     const by = 'user admin';
     expect(prompt.slice(1, -1)).to.deep.equal([
       '[Task TASK-003]',
@@ -156,7 +161,7 @@ describe('automatic reviews', () => {
       { what: 'result of ada', by, text: 'A new roof.' },
     ]);
     expect(prompt.at(-1)).to.include('VERDICT: REJECTED');
-    expect(reviewPrompt(given(waiting({ assignedTo: null })), 'TASK-003')).to.include('The task has no result.');
+    expect(reviewPrompt(given(waiting({ assignedTo: null })).state, 'TASK-003')).to.include('The task has no result.');
   });
 
   it('rows: the review is in the list, the task where the verdict puts it', () => {
@@ -171,7 +176,7 @@ describe('automatic reviews', () => {
     const accepted = answered(requested(), answer({ status: 'accepted' }));
     const taken = rowsAfter(tasksProjection, eventsOf([...requested(), ...accepted]));
     expect(taken.tasks[0]?.asked).to.equal('accepted');
-    const back = decideReviewAbandoned(given(...requested()), 1, 'no');
+    const back = decideReviewAbandoned(given(...requested()).state, 1, 'no');
     const { tasks: returned } = rowsAfter(tasksProjection, eventsOf([...requested(), ...back]));
     expect(returned[0]).to.deep.include({ status: 'review', asked: null });
   });

@@ -18,7 +18,7 @@ import {
   type provisionJobQueued,
   provisionJobRejected,
 } from '../../../shared/events/super/provision-jobs.ts';
-import { type Draft, refusalOf, stateAfter } from '../../support/kit.ts';
+import { type Draft, givenFor, refusalOf, stateAfter } from '../../support/kit.ts';
 import { tenantMade } from '../../support/tenants.ts';
 
 const ann: Actor = { type: 'user', id: 1, name: 'ann' };
@@ -35,8 +35,8 @@ const newJob: NewJob = {
   idempotencyKey: null,
   reason: null,
 };
-const given = (...drafts: readonly Draft[]) => stateAfter(tenantDecider, ...tenantMade, ...drafts);
-const queued = (job: Partial<NewJob> = {}) => decideQueue(given(), 5, { ...newJob, ...job })[0] as Draft;
+const given = givenFor(tenantDecider, ...tenantMade);
+const queued = (job: Partial<NewJob> = {}) => decideQueue(given().state, 5, { ...newJob, ...job })[0] as Draft;
 const about = { tenantId: 4, jobId: 5, jobType: 'bootstrap', dryRun: true } as const;
 const by = (actor: Actor) => ({ ...about, by: actor, reason: null });
 const types = (drafts: readonly { readonly type: string }[]) => drafts.map(({ type }) => type);
@@ -59,12 +59,14 @@ describe('decisions about provisioning jobs', () => {
       const one = queued() as ReturnType<typeof provisionJobQueued.draft>;
       return { ...one, data: { ...one.data, jobId: at + 1 } };
     });
-    expect(statusOf(() => decideQueue(given(...jobs), 999, newJob))).to.equal(409);
+    given(...jobs)
+      .when(decideQueue, 999, newJob)
+      .thenRefuses(409);
     const ended = [
       provisionJobCancelled.draft({ ...by(ann), jobId: 1 }),
       provisionJobCompleted.draft({ ...about, jobId: 2, steps: 1, tenantStatus: null }),
     ];
-    for (const one of ended) expect(decideQueue(given(...jobs, one), 999, newJob)).to.have.length(1);
+    for (const one of ended) expect(decideQueue(given(...jobs, one).state, 999, newJob)).to.have.length(1);
   });
 
   it('goes from state to state as the contract says', () => {
@@ -93,7 +95,7 @@ describe('decisions about provisioning jobs', () => {
       completed: [],
     };
     for (const [status, drafts] of Object.entries(into)) {
-      const state = given(...drafts);
+      const state = given(...drafts).state;
       for (const action of ['approve', 'reject', 'cancel', 'run'] as const) {
         const decide = () =>
           action === 'run' ? decideRun(state, 5, ann, 'host') : decideJob(state, 5, { action }, bob);
@@ -101,19 +103,19 @@ describe('decisions about provisioning jobs', () => {
         else expect(statusOf(decide), `${status} ${action}`).to.equal(400);
       }
     }
-    expect(decideJob(given(queued()), 5, { action: 'approve', reason: 'fine' }, bob)).to.deep.equal([
-      provisionJobApproved.draft({ ...about, by: bob, reason: 'fine' }),
-    ]);
+    given(queued())
+      .when(decideJob, 5, { action: 'approve', reason: 'fine' }, bob)
+      .then(provisionJobApproved.draft({ ...about, by: bob, reason: 'fine' }));
   });
 
   describe('runs', () => {
     const approved = (job: Partial<NewJob>, approver = bob) => {
       const one = queued(job);
       const { jobType = 'bootstrap', dryRun = true } = job;
-      return given(one, provisionJobApproved.draft({ ...by(approver), jobType, dryRun }));
+      return given(one, provisionJobApproved.draft({ ...by(approver), jobType, dryRun })).state;
     };
 
-    it('a dry run skips every step; anybody may have asked, approved and run it', () => {
+    it('a dry run skips every step; one person may request, approve and run it', () => {
       const events = decideRun(approved({}, ann), 5, ann, 'host');
       expect(types(events)).to.deep.equal([
         'ProvisionJobStarted',
@@ -152,7 +154,7 @@ describe('decisions about provisioning jobs', () => {
       expect(types(run(bob, ann, bob)())).to.deep.equal(['ProvisionJobStarted', 'ProvisionJobFailed']);
     });
 
-    it('somebody who signs in and also has the API key is one person', () => {
+    it('a person who signs in and also has the API key counts once', () => {
       const agent: Actor = { ...bob, type: 'agent' };
       for (const [requester, approver, runner] of [
         [key, ann, bob],

@@ -3,14 +3,11 @@ import { expect } from 'chai';
 import { decideBroadcast } from '../../../commands/tasks/broadcasts.ts';
 import { taskDecider } from '../../../commands/tasks/tasks.ts';
 import { taskSubscribed } from '../../../shared/events/tasks/subscriptions.ts';
-import { refusalOf, stateAfter } from '../../support/kit.ts';
+import { givenFor } from '../../support/kit.ts';
 import { created, TASK } from '../../support/tasks.ts';
 
-const followed = stateAfter(
-  taskDecider,
-  created(),
-  taskSubscribed.draft({ taskId: 7, title: TASK.title, names: ['ada', 'bee', 'bob'] }),
-);
+const given = givenFor(taskDecider);
+const followed = given(created(), taskSubscribed.draft({ taskId: 7, title: TASK.title, names: ['ada', 'bee', 'bob'] }));
 const agents = new Map([
   ['ada', { hasSession: true }],
   ['bee', { hasSession: false }],
@@ -19,7 +16,11 @@ const agents = new Map([
 
 describe('task: broadcasts', () => {
   it('reach the agents that follow the task and have a session; users are in no number', () => {
-    const [broadcast, ...notices] = decideBroadcast(followed, { author: 'Ann', message: 'm'.repeat(120), agents });
+    const [broadcast, ...notices] = decideBroadcast(followed.state, {
+      author: 'Ann',
+      message: 'm'.repeat(120),
+      agents,
+    });
     expect(broadcast).to.deep.equal({
       type: 'TaskBroadcast',
       data: { taskId: 7, title: TASK.title, author: 'Ann', message: 'm'.repeat(120), sent: 1, skipped: 1 },
@@ -37,16 +38,16 @@ describe('task: broadcasts', () => {
   });
 
   it('do not reach their author', () => {
-    const [broadcast] = decideBroadcast(followed, { author: 'ada', message: 'm', agents });
+    const [broadcast] = decideBroadcast(followed.state, { author: 'ada', message: 'm', agents });
     expect(broadcast?.data).to.deep.include({ sent: 0, skipped: 1 });
   });
 
   it('are nothing when no agent follows the task', () => {
-    expect(decideBroadcast(followed, { author: 'Ann', message: 'm', agents: new Map() })).to.deep.equal([]);
+    followed.when(decideBroadcast, { author: 'Ann', message: 'm', agents: new Map() }).then();
   });
 
   it('are refused where there is no task', () => {
-    const missing = stateAfter(taskDecider);
-    expect(refusalOf(() => decideBroadcast(missing, { author: 'Ann', message: 'm', agents })).status).to.equal(404);
+    const missing = given();
+    missing.when(decideBroadcast, { author: 'Ann', message: 'm', agents }).thenRefuses(404);
   });
 });

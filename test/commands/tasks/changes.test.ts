@@ -10,10 +10,10 @@ import { activityOf } from '../../../shared/events/monitoring/activities.ts';
 import { taskUpdated } from '../../../shared/events/tasks/changes.ts';
 import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
 import { MASK } from '../../../shared/secrets.ts';
-import { type Draft, eventsOf, refusalOf, rowsAfter, stateAfter } from '../../support/kit.ts';
+import { type Draft, eventsOf, givenFor, refusalOf, rowsAfter } from '../../support/kit.ts';
 import { created, deleted, reviewed, TASK } from '../../support/tasks.ts';
 
-const given = (...drafts: readonly Draft[]): TaskState => stateAfter(taskDecider, ...drafts);
+const given = givenFor(taskDecider);
 const NOW = 1_800_000_000;
 const change = (fields: TaskFields, more: Partial<TaskChange> = {}): TaskChange => ({
   fields,
@@ -43,7 +43,7 @@ describe('task: creation', () => {
     expect(refusalOf(() => create({ status: 'done', assigned_to: 'ada' })).message).to.include('Aegis');
   });
 
-  it('tells those who are mentioned, except the creator, then the assignee', () => {
+  it('notifies those who are mentioned, except the creator, then the assignee', () => {
     const drafts = create({ assigned_to: 'ada' }, ['ada', 'Ann', 'eve']);
     expect(told(drafts)).to.deep.equal([
       'TaskCreated',
@@ -62,7 +62,7 @@ describe('task: creation', () => {
 
 describe('task: change', () => {
   it('sets what was sent, and says what is different and what was before', () => {
-    const drafts = decideUpdate(given(created()), change({ title: 'New', tags: ['a'], retry_count: 0 }));
+    const drafts = decideUpdate(given(created()).state, change({ title: 'New', tags: ['a'], retry_count: 0 }));
     expect(drafts).to.have.length(1);
     expect(updateOf(drafts)).to.deep.include({
       task: { ...TASK, title: 'New', tags: ['a'] },
@@ -73,39 +73,45 @@ describe('task: change', () => {
   });
 
   it('without a field is none; with the same value it is one', () => {
-    expect(decideUpdate(given(created()), change({}))).to.deep.equal([]);
-    expect(updateOf(decideUpdate(given(created()), change({ title: TASK.title }))).changed).to.deep.equal([]);
-    expect(refusalOf(() => decideUpdate(given(), change({}))).status).to.equal(404);
-    expect(refusalOf(() => decideUpdate(given(created(), deleted()), change({ title: 'x' }))).status).to.equal(404);
+    given(created()).when(decideUpdate, change({})).then();
+    expect(updateOf(decideUpdate(given(created()).state, change({ title: TASK.title }))).changed).to.deep.equal([]);
+    given().when(decideUpdate, change({})).thenRefuses(404);
+    given(created(), deleted())
+      .when(decideUpdate, change({ title: 'x' }))
+      .thenRefuses(404);
   });
 
   it('of the assignee moves a task out of the inbox and back', () => {
-    const inbox = given(created());
-    const assigned = given(created({ status: 'assigned', assignedTo: 'ada' }));
+    const inbox = given(created()).state;
+    const assigned = given(created({ status: 'assigned', assignedTo: 'ada' })).state;
     expect(nextOf(inbox, { assigned_to: ' ada ' })).to.include({ status: 'assigned', assignedTo: 'ada' });
     expect(nextOf(inbox, { assigned_to: '' })).to.include({ status: 'inbox', assignedTo: null });
     expect(nextOf(assigned, { assigned_to: '' })).to.include({ status: 'inbox', assignedTo: null });
     expect(nextOf(assigned, { assigned_to: 'eve' })).to.include({ status: 'assigned', assignedTo: 'eve' });
-    expect(nextOf(given(created({ status: 'review' })), { assigned_to: 'ada' })).to.include({ status: 'review' });
+    expect(nextOf(given(created({ status: 'review' })).state, { assigned_to: 'ada' })).to.include({ status: 'review' });
     expect(nextOf(assigned, { assigned_to: '', status: 'assigned' })).to.include({ status: 'assigned' });
   });
 
   it('to done asks for approval, and says when it was', () => {
-    expect(refusalOf(() => decideUpdate(given(created()), change({ status: 'done' }))).message).to.include('Aegis');
+    expect(refusalOf(() => decideUpdate(given(created()).state, change({ status: 'done' }))).message).to.include(
+      'Aegis',
+    );
     const approved = given(
       created(),
       reviewed('approved', { completedAt: 5 }),
       reviewed('rejected', { reviewer: 'eve' }),
-    );
-    expect(nextOf(given(created(), reviewed('approved')), { status: 'done' }).completedAt).to.equal(NOW);
+    ).state;
+    expect(nextOf(given(created(), reviewed('approved')).state, { status: 'done' }).completedAt).to.equal(NOW);
     expect(nextOf(approved, { status: 'done', completed_at: 9 }).completedAt).to.equal(9);
-    const before = given(created({ completedAt: 4 }), reviewed('approved', { completedAt: 4 }));
+    const before = given(created({ completedAt: 4 }), reviewed('approved', { completedAt: 4 })).state;
     expect(nextOf(before, { status: 'done' }).completedAt).to.equal(4);
     expect(nextOf(before, { status: 'review' }).completedAt).to.equal(4);
   });
 
-  it('tells the one it was taken from, the new one, and who is newly mentioned', () => {
-    const state = given(created({ assignedTo: 'ada', status: 'assigned', description: 'hello @eve. @bob-brown' }));
+  it('notifies the previous assignee, the new one, and those newly mentioned', () => {
+    const state = given(
+      created({ assignedTo: 'ada', status: 'assigned', description: 'hello @eve. @bob-brown' }),
+    ).state;
     const drafts = decideUpdate(
       state,
       change(
@@ -126,7 +132,7 @@ describe('task: change', () => {
 
   it('to another project takes the ticket there, and the activity names both', () => {
     const move = { ticket: { projectId: 2, ticketNo: 1 }, from: 1, names: { from: 'General', to: 'Other' } };
-    const drafts = decideUpdate(given(created()), change({ project_id: 2 }, { move }));
+    const drafts = decideUpdate(given(created()).state, change({ project_id: 2 }, { move }));
     expect(updateOf(drafts)).to.deep.include({ changed: ['project_id', 'project_ticket_no'], moved: move.names });
     expect(updateOf(drafts).task).to.include(move.ticket);
     const [event] = eventsOf(drafts);
@@ -137,7 +143,7 @@ describe('task: change', () => {
 
   it('to the project that others have moved it to meanwhile leaves it there, under the number it has', () => {
     const move = { ticket: { projectId: 2, ticketNo: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
-    const there = given(created({ projectId: 2 }));
+    const there = given(created({ projectId: 2 })).state;
     const { task, moved } = updateOf(decideUpdate(there, change({ project_id: 2 }, { move })));
     expect([task.ticketNo, moved]).to.deep.equal([3, undefined]);
   });
@@ -146,14 +152,14 @@ describe('task: change', () => {
     const move = { ticket: { projectId: 2, ticketNo: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
     for (const one of [move, undefined]) {
       const refusal = refusalOf(() =>
-        decideUpdate(given(created({ projectId: 3 })), change({ project_id: 2 }, { move: one })),
+        decideUpdate(given(created({ projectId: 3 })).state, change({ project_id: 2 }, { move: one })),
       );
       expect([refusal.status, refusal.extras.code]).to.deep.equal([409, 'BUSY']);
     }
   });
 
   it('puts back what was masked', () => {
-    const state = given(created({ metadata: { api_key: 'secret', note: 'a' } }));
+    const state = given(created({ metadata: { api_key: 'secret', note: 'a' } })).state;
     expect(nextOf(state, { metadata: { api_key: MASK, note: 'b' } }).metadata).to.deep.equal({
       api_key: 'secret',
       note: 'b',
@@ -163,10 +169,15 @@ describe('task: change', () => {
 
 describe('task: status of many', () => {
   it('is an event also when it was so before', () => {
-    expect(decideStatus(given(created()), 'inbox', NOW)[0]?.data).to.deep.include({ cause: 'bulk', completedAt: null });
-    expect(refusalOf(() => decideStatus(given(created()), 'done', NOW)).message).to.match(/^Task 7 .*Aegis/);
-    expect(decideStatus(given(created(), reviewed('approved')), 'done', NOW)[0]?.data).to.include({ completedAt: NOW });
-    expect(refusalOf(() => decideStatus(given(), 'inbox', NOW)).status).to.equal(404);
+    expect(decideStatus(given(created()).state, 'inbox', NOW)[0]?.data).to.deep.include({
+      cause: 'bulk',
+      completedAt: null,
+    });
+    expect(refusalOf(() => decideStatus(given(created()).state, 'done', NOW)).message).to.match(/^Task 7 .*Aegis/);
+    expect(decideStatus(given(created(), reviewed('approved')).state, 'done', NOW)[0]?.data).to.include({
+      completedAt: NOW,
+    });
+    given().when(decideStatus, 'inbox', NOW).thenRefuses(404);
   });
 });
 
@@ -187,7 +198,7 @@ describe('task: any changes', () => {
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
         const drafts: Draft[] = [created()];
         for (const one of steps) {
-          const state = given(...drafts);
+          const state = given(...drafts).state;
           if (typeof one === 'string') {
             drafts.push(reviewedFrom(state, one));
             continue;
@@ -199,7 +210,7 @@ describe('task: any changes', () => {
             expect(state.approved).to.equal(false);
           }
         }
-        const { task } = existing(given(...drafts));
+        const { task } = existing(given(...drafts).state);
         const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf(drafts));
         expect(tasks[0]).to.deep.include({ status: task.status, assigned_to: task.assignedTo, title: task.title });
         const counted = task_counts.filter(({ count }) => count !== 0);

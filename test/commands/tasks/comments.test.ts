@@ -2,14 +2,14 @@
 import { expect } from 'chai';
 import type { Mentioned } from '../../../commands/mentions.ts';
 import { decideComment, MAX_COMMENTS, MAX_DEPTH, quoted } from '../../../commands/tasks/comments.ts';
-import { MAX_SUBSCRIBERS, type TaskState, taskDecider } from '../../../commands/tasks/tasks.ts';
+import { MAX_SUBSCRIBERS, taskDecider } from '../../../commands/tasks/tasks.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { taskAssigned, taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { taskSubscribed } from '../../../shared/events/tasks/subscriptions.ts';
-import { type Draft, refusalOf, stateAfter } from '../../support/kit.ts';
+import { givenFor, refusalOf } from '../../support/kit.ts';
 import { created, deleted, TASK } from '../../support/tasks.ts';
 
-const given = (...drafts: readonly Draft[]): TaskState => stateAfter(taskDecider, ...drafts);
+const given = givenFor(taskDecider);
 const NOBODY: Mentioned = { tokens: [], recipients: [], agents: [] };
 const agents = (...names: readonly string[]): Mentioned => ({ tokens: names, recipients: names, agents: names });
 const comment = (fields: Partial<Parameters<typeof decideComment>[1]> = {}) => ({
@@ -30,22 +30,24 @@ const told = (drafts: readonly EventDraft[]) =>
 
 describe('task: comments', () => {
   it('a comment by the only follower is one event', () => {
-    expect(decideComment(given(created()), comment())).to.deep.equal([
-      taskCommented.draft({
-        taskId: 7,
-        title: TASK.title,
-        commentId: 31,
-        parentId: null,
-        depth: 0,
-        author: 'Ann',
-        content: 'Looks good',
-        mentions: [],
-      }),
-    ]);
+    given(created())
+      .when(decideComment, comment())
+      .then(
+        taskCommented.draft({
+          taskId: 7,
+          title: TASK.title,
+          commentId: 31,
+          parentId: null,
+          depth: 0,
+          author: 'Ann',
+          content: 'Looks good',
+          mentions: [],
+        }),
+      );
   });
 
-  it('everybody who follows the task is told, except the author', () => {
-    const drafts = decideComment(given(created({ assignedTo: 'ada' })), comment({ author: 'eve' }));
+  it('all who follow the task are notified, except the author', () => {
+    const drafts = decideComment(given(created({ assignedTo: 'ada' })).state, comment({ author: 'eve' }));
     expect(of(drafts, 'TaskSubscribed')).to.deep.equal([{ taskId: 7, title: TASK.title, names: ['eve'] }]);
     expect(told(drafts)).to.deep.equal(['Ann: comment', 'ada: comment']);
     expect(of(drafts, 'NotificationRaised')[0]).to.deep.include({
@@ -55,9 +57,9 @@ describe('task: comments', () => {
     });
   });
 
-  it('those who are mentioned follow the task, and are told that they were', () => {
+  it('those who are mentioned follow the task, and are notified of the mention', () => {
     const drafts = decideComment(
-      given(created({ assignedTo: 'ada' })),
+      given(created({ assignedTo: 'ada' })).state,
       comment({ mentioned: { tokens: ['Bob', 'ada'], recipients: ['bob', 'ada'], agents: ['ada'] } }),
     );
     expect(of(drafts, 'TaskCommented')[0]?.mentions).to.deep.equal(['Bob', 'ada']);
@@ -65,13 +67,13 @@ describe('task: comments', () => {
     expect(told(drafts)).to.deep.equal(['ada: mention', 'bob: mention']);
   });
 
-  it('nobody is told of their own words, mentioned or not', () => {
+  it('authors are not notified of their own comments, mentioned or not', () => {
     const herself = { tokens: ['ann'], recipients: ['Ann'], agents: [] };
-    expect(told(decideComment(given(created()), comment({ mentioned: herself })))).to.deep.equal([]);
+    expect(told(decideComment(given(created()).state, comment({ mentioned: herself })))).to.deep.equal([]);
   });
 
-  it('a task that belongs to nobody goes to the first agent that is mentioned', () => {
-    const drafts = decideComment(given(created()), comment({ mentioned: agents('ada', 'bee') }));
+  it('an unassigned task is assigned to the first mentioned agent', () => {
+    const drafts = decideComment(given(created()).state, comment({ mentioned: agents('ada', 'bee') }));
     expect(of(drafts, 'TaskAssigned')[0]).to.deep.include({
       before: { status: 'inbox', priority: 'medium', assignedTo: null, projectId: 1 },
       after: { status: 'assigned', priority: 'medium', assignedTo: 'ada', projectId: 1 },
@@ -82,29 +84,29 @@ describe('task: comments', () => {
   });
 
   it('a status other than inbox stays', () => {
-    const drafts = decideComment(given(created({ status: 'review' })), comment({ mentioned: agents('ada') }));
+    const drafts = decideComment(given(created({ status: 'review' })).state, comment({ mentioned: agents('ada') }));
     expect(of(drafts, 'TaskAssigned')[0]?.after).to.deep.include({ status: 'review', assignedTo: 'ada' });
   });
 
-  it('neither a user nor a task of somebody leads to an assignment', () => {
+  it('a mentioned user, or a task with an assignee, leads to no assignment', () => {
     const user = { tokens: ['bob'], recipients: ['bob'], agents: [] };
-    expect(of(decideComment(given(created()), comment({ mentioned: user })), 'TaskAssigned')).to.deep.equal([]);
-    const taken = decideComment(given(created({ assignedTo: 'ada' })), comment({ mentioned: agents('bee') }));
+    expect(of(decideComment(given(created()).state, comment({ mentioned: user })), 'TaskAssigned')).to.deep.equal([]);
+    const taken = decideComment(given(created({ assignedTo: 'ada' })).state, comment({ mentioned: agents('bee') }));
     expect(of(taken, 'TaskAssigned')).to.deep.equal([]);
   });
 
   it('the state has the assignee, and knows how much has been said', () => {
-    const drafts = decideComment(given(created()), comment({ mentioned: agents('ada') }));
-    const state = given(created(), ...drafts);
+    const drafts = decideComment(given(created()).state, comment({ mentioned: agents('ada') }));
+    const state = given(created(), ...drafts).state;
     expect(state.task).to.deep.include({ assignedTo: 'ada', status: 'assigned' });
     expect(state.comments).to.deep.equal({ count: 1, characters: 10 });
     expect(state.subscribers).to.deep.equal(['Ann', 'ada']);
   });
 
   it('is refused where there is no task, or no room', () => {
-    expect(refusalOf(() => decideComment(given(), comment())).status).to.equal(404);
-    expect(refusalOf(() => decideComment(given(created(), deleted()), comment())).status).to.equal(404);
-    const state = given(created());
+    given().when(decideComment, comment()).thenRefuses(404);
+    given(created(), deleted()).when(decideComment, comment()).thenRefuses(404);
+    const state = given(created()).state;
     for (const comments of [
       { count: MAX_COMMENTS.count, characters: 0 },
       { count: 1, characters: MAX_COMMENTS.characters - 9 },
@@ -117,9 +119,9 @@ describe('task: comments', () => {
     expect(decideComment(state, comment({ depth: MAX_DEPTH, parentId: 3 }))).to.have.length(1);
   });
 
-  it('whoever comes when there is no room for followers is mentioned all the same, and told by nobody', () => {
+  it('when the list of followers is full, further users are mentioned but do not follow', () => {
     const names = Array.from({ length: MAX_SUBSCRIBERS }, (_, n) => `agent-${n}`);
-    const full = given(created({ assignedTo: 'ada' }), taskSubscribed.draft({ taskId: 7, title: '', names }));
+    const full = given(created({ assignedTo: 'ada' }), taskSubscribed.draft({ taskId: 7, title: '', names })).state;
     const drafts = decideComment(full, comment({ mentioned: agents('late') }));
     expect(of(drafts, 'TaskSubscribed')).to.deep.equal([]);
     expect(told(drafts))
@@ -133,7 +135,10 @@ describe('task: comments', () => {
   });
 
   it('an activity shows how a comment begins, and what it replies to', () => {
-    const [commented] = decideComment(given(created()), comment({ parentId: 30, depth: 1, content: 'y'.repeat(200) }));
+    const [commented] = decideComment(
+      given(created()).state,
+      comment({ parentId: 30, depth: 1, content: 'y'.repeat(200) }),
+    );
     const event = { data: commented?.data, meta: {} } as never;
     expect(taskCommented.activity?.(event)).to.deep.equal({
       type: 'comment_added',

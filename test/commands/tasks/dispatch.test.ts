@@ -20,17 +20,17 @@ import { taskWithheld } from '../../../shared/events/tasks/dispatch.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import type { JobRun } from '../../../shared/ports/jobs.ts';
 import type { Runner, WorkAnswer, WorkRequest } from '../../../shared/ports/runner.ts';
-import { type Draft, eventsOf, rowsAfter, stateAfter } from '../../support/kit.ts';
+import { type Draft, eventsOf, givenFor, rowsAfter } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { ATTACK } from '../../support/screening-cases.ts';
 import { created, deleted, requeued, statusSet, updated } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
 
-const given = (...drafts: readonly Draft[]) => stateAfter(taskDecider, ...drafts);
+const given = givenFor(taskDecider);
 const waiting = (fields: Partial<TaskData> = {}) => created({ status: 'assigned', assignedTo: 'ada', ...fields });
 const dispatched = (fields: Partial<TaskData> = {}): Draft[] => [
   waiting(fields),
-  ...decideDispatch(given(waiting(fields)), ADA),
+  ...decideDispatch(given(waiting(fields)).state, ADA),
 ];
 const ADA = { agentId: 5, agent: 'ada' };
 const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
@@ -40,44 +40,46 @@ const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
 
 describe('tasks for the agent runner: decisions', () => {
   it('a task is dispatched once, while it waits for its agent', () => {
-    const [draft, ...others] = decideDispatch(given(waiting()), ADA);
+    const [draft, ...others] = decideDispatch(given(waiting()).state, ADA);
     expect(others).to.deep.equal([]);
     expect(draft?.data).to.deep.include({ taskId: 7, agentId: 5, agent: 'ada', run: 1 });
-    const state = given(...dispatched());
-    expect(state.task).to.deep.include({ status: 'in_progress', assignedTo: 'ada' });
-    expect(state.asked).to.deep.equal({ what: 'dispatch', run: 1, agentId: 5, accepted: false });
+    const before = given(...dispatched());
+    expect(before.state.task).to.deep.include({ status: 'in_progress', assignedTo: 'ada' });
+    expect(before.state.asked).to.deep.equal({ what: 'dispatch', run: 1, agentId: 5, accepted: false });
     for (const drafts of [
       dispatched(),
       [waiting(), deleted()],
       [created({ assignedTo: 'ada' })],
       [waiting({ assignedTo: 'bob' })],
     ])
-      expect(decideDispatch(given(...drafts), ADA)).to.deep.equal([]);
+      given(...drafts)
+        .when(decideDispatch, ADA)
+        .then();
   });
 
   it('a result goes with a comment of the agent to the review', () => {
-    const drafts = decideDispatchAnswer(given(...dispatched()), 1, answer({ sessionId: 's1' }), 12);
+    const drafts = decideDispatchAnswer(given(...dispatched()).state, 1, answer({ sessionId: 's1' }), 12);
     expect(drafts.map(({ type }) => type)).to.deep.equal(['TaskDispatchCompleted', 'TaskCommented']);
     expect(drafts[0]?.data).to.deep.include({ agentId: 5, sessionId: 's1' });
     expect(drafts[1]?.data).to.deep.include({ commentId: 12, author: 'ada', content: 'It is dry.' });
-    const state = given(...dispatched({ metadata: { kept: 1 } }), ...drafts);
+    const state = given(...dispatched({ metadata: { kept: 1 } }), ...drafts).state;
     expect(state.task).to.deep.include({ status: 'review', outcome: 'success', resolution: 'It is dry.' });
     expect(state.task.metadata).to.deep.equal({ kept: 1, dispatch_session_id: 's1' });
     expect(state.asked).to.equal(null);
-    const silent = decideDispatchAnswer(given(...dispatched()), 1, answer({ output: ' \n' }), 12);
+    const silent = decideDispatchAnswer(given(...dispatched()).state, 1, answer({ output: ' \n' }), 12);
     expect(silent.map(({ data }) => (data as { resolution: unknown }).resolution)).to.deep.equal([null]);
   });
 
   it('a task comes back until it has failed for good', () => {
     const failed = (before: number) => {
       const drafts = dispatched({ dispatchAttempts: before });
-      return given(...drafts, ...decideDispatchFailed(given(...drafts), 1, 'no paper'));
+      return given(...drafts, ...decideDispatchFailed(given(...drafts).state, 1, 'no paper')).state;
     };
     for (const before of [0, 3])
       expect(failed(before).task).to.deep.include({ status: 'assigned', dispatchAttempts: before + 1 });
     expect(failed(4).task).to.deep.include({ status: 'failed', dispatchAttempts: 5, errorMessage: 'no paper' });
     const [draft] = decideDispatchAnswer(
-      given(...dispatched()),
+      given(...dispatched()).state,
       1,
       answer({ status: 'failed', error: null, output: null }),
       12,
@@ -85,12 +87,12 @@ describe('tasks for the agent runner: decisions', () => {
     expect(draft?.data).to.deep.include({ errorMessage: 'The agent gave no reason.' });
   });
 
-  it('an answer counts once, and only while the task is in the hands of this dispatch', () => {
+  it('a response counts once, and only while this dispatch holds the task', () => {
     const first = dispatched();
-    const done = decideDispatchAnswer(given(...first), 1, answer(), 12);
-    const accepted = decideDispatchAnswer(given(...first), 1, answer({ status: 'accepted' }), 12);
-    const back = decideDispatchFailed(given(...first), 1, 'no');
-    const again = decideDispatch(given(...first, ...back), ADA);
+    const done = decideDispatchAnswer(given(...first).state, 1, answer(), 12);
+    const accepted = decideDispatchAnswer(given(...first).state, 1, answer({ status: 'accepted' }), 12);
+    const back = decideDispatchFailed(given(...first).state, 1, 'no');
+    const again = decideDispatch(given(...first, ...back).state, ADA);
     expect(again[0]?.data).to.deep.include({ run: 2 });
     for (const drafts of [
       [...first, ...done],
@@ -102,18 +104,20 @@ describe('tasks for the agent runner: decisions', () => {
       [...first, updated({ assignedTo: 'bob', status: 'in_progress' }, { assignedTo: 'ada', status: 'in_progress' })],
       [...first, requeued()],
     ]) {
-      const state = given(...drafts);
-      expect(isAsked(state, 'dispatch', 1)).to.equal(false);
-      expect(decideDispatchAnswer(state, 1, answer(), 13)).to.deep.equal([]);
-      expect(decideDispatchFailed(state, 1, 'no')).to.deep.equal([]);
+      const before = given(...drafts);
+      expect(isAsked(before.state, 'dispatch', 1)).to.equal(false);
+      before.when(decideDispatchAnswer, 1, answer(), 13).then();
+      before.when(decideDispatchFailed, 1, 'no').then();
     }
     const described = updated({ description: 'more' }, { status: 'in_progress', assignedTo: 'ada' });
-    expect(isAsked(given(...first, described), 'dispatch', 1), 'its description says nothing of it').to.equal(true);
-    expect(isAsked(given(...first), 'review', 1)).to.equal(false);
+    expect(isAsked(given(...first, described).state, 'dispatch', 1), 'its description says nothing of it').to.equal(
+      true,
+    );
+    expect(isAsked(given(...first).state, 'review', 1)).to.equal(false);
   });
 
   it('the agent reads the task, and why its last result came back', () => {
-    const state = given(created({ description: 'It rains in.', tags: ['wood', 'art'] }));
+    const { state } = given(created({ description: 'It rains in.', tags: ['wood', 'art'] }));
     const by = 'user admin';
     expect(taskPrompt(state, 'TASK-003', null)).to.deep.equal([
       '[Task TASK-003]',
@@ -121,15 +125,15 @@ describe('tasks for the agent runner: decisions', () => {
       { what: 'description', by, text: 'It rains in.' },
       { what: 'tags', by, text: 'wood, art' },
     ]);
-    expect(taskPrompt(given(created()), 'TASK-003', 'Still wet.')).to.deep.equal([
+    expect(taskPrompt(given(created()).state, 'TASK-003', 'Still wet.')).to.deep.equal([
       '[Task TASK-003]',
       { what: 'title', by, text: 'Mend the roof' },
       'The last result was rejected. Take the notes of the review into account.',
       { what: 'review notes', by: 'aegis', text: 'Still wet.' },
     ]);
-    expect(targetSession(given(created({ metadata: { target_session: 's1' } })))).to.equal('s1');
+    expect(targetSession(given(created({ metadata: { target_session: 's1' } })).state)).to.equal('s1');
     for (const target_session of [undefined, '', ' ', 7])
-      expect(targetSession(given(created({ metadata: { target_session } })))).to.equal(null);
+      expect(targetSession(given(created({ metadata: { target_session } })).state)).to.equal(null);
   });
 });
 
@@ -157,7 +161,7 @@ describe('tasks for the agent runner: who wrote what', () => {
       issueState: 'open',
     });
 
-  it('is the creator, until somebody else writes a text', () => {
+  it('is the creator, until another author writes a text', () => {
     expect(writers([created(), bob])).to.deep.equal({
       ...{ title: 'user bob', description: 'user bob', tags: 'user bob', resolution: 'user bob' },
     });
@@ -166,12 +170,12 @@ describe('tasks for the agent runner: who wrote what', () => {
     expect(writers([created(), bob], [updated({ status: 'review' }), ada])).to.include({ description: 'user bob' });
   });
 
-  it('of a result is the agent, whoever answers in the name of the runner', () => {
-    const drafts = [...dispatched(), ...decideDispatchAnswer(given(...dispatched()), 1, answer(), 12)];
-    expect(given(...drafts).writers).to.include({ title: 'user admin', resolution: 'agent ada' });
+  it('of a result is the agent, whichever caller reports it for the runner', () => {
+    const drafts = [...dispatched(), ...decideDispatchAnswer(given(...dispatched()).state, 1, answer(), 12)];
+    expect(given(...drafts).state.writers).to.include({ title: 'user admin', resolution: 'agent ada' });
   });
 
-  it('of an imported issue is GitHub, until somebody changes it here, and again once GitHub has changed it', () => {
+  it('of an imported issue is GitHub, until it is changed here, and again once GitHub has changed it', () => {
     const imported: (readonly [Draft, By?])[] = [[created({}, 'github'), bob], [linked]];
     expect(writers(...imported)).to.include({ title: 'GitHub', description: 'GitHub' });
     const here = updated({ description: 'more' });
@@ -183,7 +187,7 @@ describe('tasks for the agent runner: who wrote what', () => {
       ...{ title: 'GitHub', description: 'GitHub' },
     });
     expect(writers([created(), bob], [linked], [pulled({ status: 'done' })])).to.include({ title: 'user bob' });
-    const state = given(created({}, 'github'), linked);
+    const state = given(created({}, 'github'), linked).state;
     expect(taskPrompt(state, 'TASK-003', null)[1]).to.deep.equal({
       ...{ what: 'title', by: 'GitHub issue ann/roof#5', text: 'Mend the roof' },
     });
@@ -204,20 +208,20 @@ describe('tasks for the agent runner: texts that break a rule', () => {
       ['dispatch', dispatched(), 'in_progress', 'assigned'],
       [
         'review',
-        [created({ status: 'review' }), ...decideReviewRequest(given(created({ status: 'review' })), 0)],
+        [created({ status: 'review' }), ...decideReviewRequest(given(created({ status: 'review' })).state, 0)],
         'quality_review',
         'review',
       ],
     ] as const) {
-      const withheld = decideWithheld(given(...drafts), what, 1, [BREACH]);
-      const state = given(...drafts, ...withheld);
+      const withheld = decideWithheld(given(...drafts).state, what, 1, [BREACH]);
+      const state = given(...drafts, ...withheld).state;
       expect(state.task).to.include({ status: 'awaiting_owner', dispatchAttempts: 0 });
       expect(state.task.errorMessage).to.equal(
         `Not handed to the agent runner: the description (by user ann) breaks prompt-override. Change the text, then set the status to ${again} again.`,
       );
       expect(state.asked).to.equal(null);
       expect(decideWithheld(state, what, 1, [BREACH]), 'once').to.deep.equal([]);
-      expect(decideWithheld(given(...drafts), what, 2, [BREACH]), 'another run').to.deep.equal([]);
+      expect(decideWithheld(given(...drafts).state, what, 2, [BREACH]), 'another run').to.deep.equal([]);
       const [event] = eventsOf(withheld);
       const shown = framesOf(taskWithheld as EventDefinition, event as DomainEvent);
       const security = shown.find(({ type }) => type === 'security.event');
@@ -303,15 +307,20 @@ describe('tasks for the agent runner: rows', () => {
   it('know what the runner has been asked for, and count the task where it is', () => {
     const first = dispatched();
     expect(row(...first)).to.deep.include({ asked: 'dispatch', status: 'in_progress', counted: 'in_progress' });
-    const accepted = decideDispatchAnswer(given(...first), 1, answer({ status: 'accepted', sessionId: 's1' }), 12);
+    const accepted = decideDispatchAnswer(
+      given(...first).state,
+      1,
+      answer({ status: 'accepted', sessionId: 's1' }),
+      12,
+    );
     expect(row(...first, ...accepted)).to.deep.include({ asked: 'accepted', status: 'in_progress' });
     expect(row(...first, ...accepted).metadata).to.deep.equal({ dispatch_session_id: 's1' });
-    const done = decideDispatchAnswer(given(...first), 1, answer({ sessionId: 's1' }), 12);
+    const done = decideDispatchAnswer(given(...first).state, 1, answer({ sessionId: 's1' }), 12);
     expect(row(...first, ...done)).to.deep.include({
       ...{ asked: null, status: 'review', counted: 'review', outcome: 'success', resolution: 'It is dry.' },
       comment_count: 1,
     });
-    const failed = decideDispatchFailed(given(...first), 1, 'no paper');
+    const failed = decideDispatchFailed(given(...first).state, 1, 'no paper');
     expect(row(...first, ...failed)).to.deep.include({
       ...{ asked: null, status: 'assigned', counted: 'assigned', dispatch_attempts: 1, error_message: 'no paper' },
     });

@@ -8,7 +8,7 @@ import {
   type TaskQueue,
   type TaskQueueParts,
 } from '../../../commands/tasks/queue.ts';
-import { recordOf, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import { recordOf, type TaskState, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { LogUnavailableError } from '../../../shared/errors.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { taskClaimed } from '../../../shared/events/tasks/queue.ts';
@@ -16,43 +16,47 @@ import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.t
 import type { Locks } from '../../../shared/ports/locks.ts';
 import type { StaleTask, TaskQueueReads } from '../../../shared/ports/queue.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
-import { type Draft, stateAfter } from '../../support/kit.ts';
+import { type Draft, givenFor } from '../../support/kit.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { at, claimed, created, deleted, placed, requeued, statusSet, TASK, updated } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
 
-const given = (...drafts: readonly Draft[]) => stateAfter(taskDecider, ...drafts);
+const given = givenFor(taskDecider);
 
 describe('queue: decisions', () => {
   it('a claim puts the task into the hands of the agent', () => {
-    expect(decideClaim(given(created()), 'ada')).to.deep.equal([claimed()]);
-    const state = given(created(), claimed());
+    given(created()).when(decideClaim, 'ada').then(claimed());
+    const state = given(created(), claimed()).state;
     expect(state.task).to.deep.include({ status: 'in_progress', assignedTo: 'ada' });
     expect(state.subscribers).to.deep.equal(['Ann', 'ada']);
     const own = given(created({ status: 'assigned', assignedTo: 'ada' }));
-    expect(decideClaim(own, 'ada')).to.deep.equal([
+    own.when(decideClaim, 'ada').then(
       taskClaimed.draft({
         taskId: 7,
         title: TASK.title,
         agent: 'ada',
         ...placed({ status: 'assigned', assignedTo: 'ada' }, { status: 'in_progress' }),
       }),
-    ]);
+    );
   });
 
   it('a task is not claimed that is gone, in other hands, or in another status', () => {
-    expect(decideClaim(given(), 'ada')).to.deep.equal([]);
-    expect(decideClaim(given(created(), deleted()), 'ada')).to.deep.equal([]);
-    expect(decideClaim(given(created({ assignedTo: 'bob', status: 'assigned' })), 'ada')).to.deep.equal([]);
-    expect(decideClaim(given(created({ assignedTo: 'Ada', status: 'assigned' })), 'ada')).to.deep.equal([]);
+    given().when(decideClaim, 'ada').then();
+    given(created(), deleted()).when(decideClaim, 'ada').then();
+    given(created({ assignedTo: 'bob', status: 'assigned' }))
+      .when(decideClaim, 'ada')
+      .then();
+    given(created({ assignedTo: 'Ada', status: 'assigned' }))
+      .when(decideClaim, 'ada')
+      .then();
     for (const status of ['backlog', 'awaiting_owner', 'in_progress', 'review', 'quality_review', 'done', 'failed'])
-      expect(decideClaim(given(created({ status })), 'ada'), status).to.deep.equal([]);
+      expect(decideClaim(given(created({ status })).state, 'ada'), status).to.deep.equal([]);
   });
 });
 
 describe('queue: tasks of silent agents', () => {
   const decide = (stale: { since?: number; known?: boolean }, ...drafts: readonly Draft[]) =>
-    decideRequeue(given(created(), claimed(), ...drafts), {
+    decideRequeue(given(created(), claimed(), ...drafts).state, {
       agent: 'ada',
       known: true,
       since: at(50),
@@ -72,20 +76,20 @@ describe('queue: tasks of silent agents', () => {
       mentions: [],
     });
 
-  it('wait for the agent again, or for anybody when there is no such agent', () => {
+  it('wait for the agent again, or for any agent if there is no such agent', () => {
     const waits = 'while it worked on the task, which waits in the queue again (attempt 1 of 5).';
     expect(decide({})).to.deep.equal([requeued(), said(`The agent ada went offline ${waits}`)]);
     expect(decide({ known: false })).to.deep.equal([
       requeued(1, { known: false }),
       said(`There is no agent ada any more ${waits}`),
     ]);
-    expect(given(created(), claimed(), requeued()).task).to.deep.include({
+    expect(given(created(), claimed(), requeued()).state.task).to.deep.include({
       status: 'assigned',
       assignedTo: 'ada',
       dispatchAttempts: 1,
       errorMessage: null,
     });
-    expect(given(created(), claimed(), requeued(1, { known: false })).task.assignedTo).to.equal(null);
+    expect(given(created(), claimed(), requeued(1, { known: false })).state.task.assignedTo).to.equal(null);
   });
 
   it('fail at the fifth time', () => {
@@ -97,14 +101,14 @@ describe('queue: tasks of silent agents', () => {
       said('The agent ada went offline while it worked on the task. After 5 attempts the task has failed.'),
     ]);
     expect(decide({ known: false }, ...tries(4))[0]).to.deep.equal(requeued(5, { known: false }));
-    expect(given(created(), claimed(), ...tries(4), requeued(5)).task).to.deep.include({
+    expect(given(created(), claimed(), ...tries(4), requeued(5)).state.task).to.deep.include({
       status: 'failed',
       assignedTo: 'ada',
       errorMessage: 'The agent ada went offline while it worked on the task; that was attempt 5.',
     });
   });
 
-  it('stay when somebody has changed them since', () => {
+  it('stay if they have been changed since', () => {
     expect(decide({ since: at(2) })).to.have.length(2);
     expect(decide({ since: at(1) })).to.deep.equal([]);
     expect(decide({}, statusSet('in_progress', 'review'))).to.deep.equal([]);
@@ -147,7 +151,7 @@ const context = () => ({ origin: testOrigin });
 /** What read models say that show everything up to a position. @param shown by default the whole log */
 function readsOf(world: MemoryWorld, shown: () => number = () => world.written().length): TaskQueueReads {
   const tasks = () => {
-    const found = new Map<string, ReturnType<typeof given>>();
+    const found = new Map<string, TaskState>();
     for (const [at, { stream, type, data }] of world.written().slice(0, shown()).entries())
       found.set(stream, taskDecider.evolve(found.get(stream) ?? taskDecider.initial, { type, data, at: 1_000 * at }));
     return [...found.values()].filter(({ id }) => id > 0);
@@ -192,7 +196,7 @@ describe('queue: polls', () => {
   const claims = () =>
     world.written().flatMap(({ type, stream, data }) => (type === taskClaimed.type ? [[data.agent, stream]] : []));
 
-  it('claims in order, and goes on with what there is', async () => {
+  it('claims in order, and continues with what there is', async () => {
     await fill({}, { status: 'done' }, {}, { assignedTo: 'bob', status: 'assigned' });
     const queue = process({ reads: readsOf(world) });
     const first = await poll(queue);
@@ -220,7 +224,7 @@ describe('queue: polls', () => {
     expect(await poll(queue, 'cyn')).to.deep.equal({ task: null, reason: 'no_tasks_available' });
   });
 
-  it('goes on to the next candidate when others are quicker, also beyond one page', async () => {
+  it('tries the next candidate when others are faster, also beyond one page', async () => {
     await fill(...Array.from({ length: 40 }, () => ({})));
     const [behind, other] = [readsOf(world, () => 40), process()];
     for (let n = 0; n < 39; n++) await poll(other, `quick-${n}`);

@@ -2,18 +2,18 @@
 import { expect } from 'chai';
 import { spawnRecurring } from '../../../commands/policies/tasks/recurrence.ts';
 import { decideRecurrence, decideSpawn, titleFor } from '../../../commands/tasks/recurrence.ts';
-import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import { type TaskState, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { activeCron, recurrenceSchema } from '../../../shared/contract/tasks/recurrence.ts';
 import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskCreated, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
 import type { FoundProject } from '../../../shared/ports/projects.ts';
 import type { RecurringTask } from '../../../shared/ports/recurrence.ts';
-import { type Draft, stateAfter } from '../../support/kit.ts';
+import { type Draft, givenFor } from '../../support/kit.ts';
 import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { at, created, deleted, TASK, updated } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
 
-const given = (...drafts: readonly Draft[]) => stateAfter(taskDecider, ...drafts);
+const given = givenFor(taskDecider);
 const every = (cron: string, more: object = {}) => ({ recurrence: { cron_expr: cron, enabled: true, ...more } });
 const recurred = (dueAt: number, childId = 9, spawnCount = 1) =>
   taskRecurred.draft({ taskId: 7, title: TASK.title, childId, dueAt, spawnCount });
@@ -24,7 +24,7 @@ describe('recurring tasks: decisions', () => {
 
   it('a minute is due once', () => {
     const decide = (dueAt: number, ...drafts: readonly Draft[]) =>
-      decideRecurrence(given(daily, ...drafts), '0 9 * * *', dueAt, 9);
+      decideRecurrence(given(daily, ...drafts).state, '0 9 * * *', dueAt, 9);
     expect(decide(NINE)).to.deep.equal([recurred(NINE)]);
     expect(decide(NINE, recurred(NINE))).to.deep.equal([]);
     expect(decide(NINE - 60, recurred(NINE)), 'an earlier one').to.deep.equal([]);
@@ -33,22 +33,22 @@ describe('recurring tasks: decisions', () => {
 
   it('the schedule may have changed or gone meanwhile', () => {
     const decide = (metadata: TaskData['metadata']) =>
-      decideRecurrence(given(daily, updated({ metadata })), '0 9 * * *', NINE, 9);
+      decideRecurrence(given(daily, updated({ metadata })).state, '0 9 * * *', NINE, 9);
     expect(decide(every('0 9 * * *'))).to.have.length(1);
     expect(decide(every('0 8 * * *'))).to.deep.equal([]);
     expect(decide(every('0 9 * * *', { enabled: false }))).to.deep.equal([]);
     expect(decide(every('0 9 * * *', { parent_task_id: 3 }))).to.deep.equal([]);
     expect(decide({})).to.deep.equal([]);
-    expect(decideRecurrence(given(daily, deleted()), '0 9 * * *', NINE, 9)).to.deep.equal([]);
+    given(daily, deleted()).when(decideRecurrence, '0 9 * * *', NINE, 9).then();
   });
 
   it('the recurring task says how often and when, and keeps the rest', () => {
-    const { task, updatedAt } = given(daily, recurred(NINE));
+    const { task, updatedAt } = given(daily, recurred(NINE)).state;
     expect(task.metadata).to.deep.equal(
       every('0 9 * * *', { natural_text: 'daily at nine', last_spawned_at: at(2), spawn_count: 1 }),
     );
     expect(updatedAt).to.equal(at(2));
-    const counting = given(created({ metadata: every('0 9 * * *', { spawn_count: 41 }) }));
+    const counting = given(created({ metadata: every('0 9 * * *', { spawn_count: 41 }) })).state;
     expect(decideRecurrence(counting, '0 9 * * *', NINE, 9)[0]?.data).to.deep.include({ spawnCount: 42 });
   });
 
@@ -61,8 +61,8 @@ describe('recurring tasks: decisions', () => {
         ...{ outcome: 'failed', errorMessage: 'rain', dueDate: 5, retryCount: 3, dispatchAttempts: 2 },
         metadata: every('0 9 * * *', { secret: 'x' }),
       }),
-    );
-    const [draft] = decideSpawn(given(), template, { ...own, ...ticket });
+    ).state;
+    const [draft] = decideSpawn(given().state, template, { ...own, ...ticket });
     expect(draft).to.deep.equal(
       taskCreated.draft({
         taskId: 9,
@@ -83,15 +83,15 @@ describe('recurring tasks: decisions', () => {
         },
       }),
     );
-    const [free] = decideSpawn(given(), given(daily), { ...own, ...ticket });
+    const [free] = decideSpawn(given().state, given(daily).state, { ...own, ...ticket });
     expect((free as { data: { task: TaskData } } | undefined)?.data.task).to.deep.include({
       status: 'inbox',
       assignedTo: null,
     });
-    expect(decideSpawn(given(created()), template, { ...own, ...ticket }), 'there is one').to.deep.equal([]);
+    expect(decideSpawn(given(created()).state, template, { ...own, ...ticket }), 'there is one').to.deep.equal([]);
   });
 
-  it('titles tell the day, and the time of frequent ones, in the zone', () => {
+  it('titles name the day, and the time of frequent ones, in the zone', () => {
     expect(titleFor('Roof', '0 9 * * *', NINE, 'UTC')).to.equal('Roof - Jan 05');
     expect(titleFor('Roof', '0 * * * *', NINE, 'UTC')).to.equal('Roof - Jan 05, 09:00');
     expect(titleFor('Roof', '0 * * * *', NINE - 9 * 3_600, 'UTC')).to.equal('Roof - Jan 05, 00:00');
@@ -130,7 +130,7 @@ describe('recurring tasks: turns', () => {
   });
 
   const states = () => {
-    const found = new Map<string, ReturnType<typeof given>>();
+    const found = new Map<string, TaskState>();
     for (const { stream, type, data } of world.written())
       found.set(stream, taskDecider.evolve(found.get(stream) ?? taskDecider.initial, { type, data, at: clock }));
     return [...found.values()].filter(({ id }) => id > 0);
@@ -182,7 +182,7 @@ describe('recurring tasks: turns', () => {
     expect(titles()).to.deep.equal(['Mend the roof - Jan 05', 'Mend the roof - Jan 06']);
   });
 
-  it('minutes that nobody saw are made up for, a quarter of an hour back', async () => {
+  it('missed minutes are made up for, a quarter of an hour back', async () => {
     await recurring('*/5 * * * *');
     await turn(NINE + 20 * 60);
     expect(titles().map((title) => title.slice(-5))).to.deep.equal(['09:10', '09:15', '09:20']);

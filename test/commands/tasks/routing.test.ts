@@ -6,18 +6,19 @@ import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { taskRouted } from '../../../shared/events/tasks/routing.ts';
 import type { RoutableAgent } from '../../../shared/ports/routing.ts';
-import { eventsOf, rowsAfter, stateAfter } from '../../support/kit.ts';
+import { eventsOf, givenFor, rowsAfter } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { created, deleted, placed, TASK, updated } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
 
+const given = givenFor(taskDecider);
 const agent = (name: string, fields: Partial<RoutableAgent> = {}): RoutableAgent => ({
   ...{ name, role: 'helper', status: 'online', capabilities: [], inProgress: 0, assigned: 0 },
   ...fields,
 });
 const task = { ...TASK, title: 'Mend the roof', description: 'It rains in', tags: ['carpentry'] };
 
-describe('tasks that belong to nobody: decisions', () => {
+describe('unassigned tasks: decisions', () => {
   it('fit by words of the role, capabilities and idleness, and fit a little in any case', () => {
     const score = (fields: Partial<RoutableAgent>) => scoreOf(task, agent('a', fields));
     expect(score({})).to.equal(1);
@@ -41,20 +42,22 @@ describe('tasks that belong to nobody: decisions', () => {
 
   it('are given away once, and only from the inbox', () => {
     const fit = { agent: agent('ada', { role: 'roof' }), score: 10 };
-    const [routed, told] = decideRoute(stateAfter(taskDecider, created()), fit);
+    const [routed, told] = decideRoute(given(created()).state, fit);
     expect(routed?.data).to.deep.include({ taskId: 7, agent: 'ada', role: 'roof', score: 10 });
     expect(told?.data).to.deep.include({ recipient: 'ada', type: 'assignment' });
     if (!routed) throw new Error('it is given away');
-    const after = stateAfter(taskDecider, created(), routed);
-    expect(after.task).to.deep.include({ status: 'assigned', assignedTo: 'ada' });
-    expect(after.subscribers).to.include('ada');
+    const after = given(created(), routed);
+    expect(after.state.task).to.deep.include({ status: 'assigned', assignedTo: 'ada' });
+    expect(after.state.subscribers).to.include('ada');
     for (const drafts of [
       [created(), routed],
       [created({ assignedTo: 'ben' })],
       [created(), updated({ status: 'backlog' })],
       [created(), deleted()],
     ])
-      expect(decideRoute(stateAfter(taskDecider, ...drafts), fit)).to.deep.equal([]);
+      given(...drafts)
+        .when(decideRoute, fit)
+        .then();
   });
 
   it('have another place in the read model afterwards', () => {
@@ -70,7 +73,7 @@ describe('tasks that belong to nobody: decisions', () => {
   });
 });
 
-describe('tasks that belong to nobody: turns', () => {
+describe('unassigned tasks: turns', () => {
   it('several processes at once give each away once, and spread them', async () => {
     const world = memoryWorld();
     const commands = world.process();

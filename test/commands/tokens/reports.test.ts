@@ -9,7 +9,7 @@ import {
 } from '../../../commands/tokens/reports.ts';
 import { type TokenReport, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { type Draft, refusalOf, stateAfter } from '../../support/kit.ts';
+import { givenFor, refusalOf } from '../../support/kit.ts';
 
 const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => ({
   id,
@@ -26,25 +26,27 @@ const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => (
   ...fields,
 });
 const reported = (...reports: TokenReport[]) => tokensReported.draft({ page: 1, reports });
-const given = (...drafts: readonly Draft[]) => stateAfter(tokenLedgerDecider, ...drafts);
+const given = givenFor(tokenLedgerDecider);
 
 describe('tokens: the ledger of reports', () => {
   it('a batch is one event', () => {
     const batch = [report('a'), report('b'), report('c')];
-    expect(decideReports(given(), 1, batch)).to.deep.equal([reported(...batch)]);
+    given()
+      .when(decideReports, 1, batch)
+      .then(reported(...batch));
   });
   it('what is on the page already is not added again, whatever it would cost now', () => {
-    const state = given(reported(report('a'), report('b')));
-    expect(decideReports(state, 1, [report('b', { cost: 9, taskId: 3 }), report('c')])).to.deep.equal([
-      reported(report('c')),
-    ]);
-    expect(decideReports(state, 1, [report('a')])).to.deep.equal([]);
+    const before = given(reported(report('a'), report('b')));
+    before.when(decideReports, 1, [report('b', { cost: 9, taskId: 3 }), report('c')]).then(reported(report('c')));
+    before.when(decideReports, 1, [report('a')]).then();
   });
   it('the same report twice in a batch counts once', () => {
-    expect(decideReports(given(), 1, [report('a'), report('a')])).to.deep.equal([reported(report('a'))]);
+    given()
+      .when(decideReports, 1, [report('a'), report('a')])
+      .then(reported(report('a')));
   });
   it('an id cannot be used for a different report', () => {
-    const state = given(reported(report('a')));
+    const before = given(reported(report('a')));
     for (const fields of [
       { model: 'n' },
       { sessionId: 'bob:cli' },
@@ -53,25 +55,27 @@ describe('tokens: the ledger of reports', () => {
       { operation: 'x' },
       { duration: 1 },
     ]) {
-      const refusal = refusalOf(() => decideReports(state, 1, [report('b'), report('a', fields)]));
+      const refusal = refusalOf(() => decideReports(before.state, 1, [report('b'), report('a', fields)]));
       expect(refusal.status).to.equal(409);
       expect(refusal.extras.code).to.equal('TOKEN_REPORT_DIFFERS');
       expect(refusal.message).to.match(/\ba\b.*new id/);
-      expect(refusalOf(() => decideReports(given(), 1, [report('a'), report('a', fields)])).status).to.equal(409);
+      given()
+        .when(decideReports, 1, [report('a'), report('a', fields)])
+        .thenRefuses(409);
     }
   });
   it('a page with enough reports is filled, and takes no more', () => {
     const many = Array.from({ length: 4_999 }, (_, n) => report(`r${n}`));
-    const drafts = decideReports(given(reported(...many)), 1, [report('last')]);
+    const drafts = decideReports(given(reported(...many)).state, 1, [report('last')]);
     expect(drafts).to.deep.equal([reported(report('last')), tokenPageFilled.draft({ page: 1 })]);
-    expect(decideReports(given(reported(...many.slice(1))), 1, [report('last')])).to.have.length(1);
-    expect(() => decideReports(given(...drafts), 1, [report('more')])).to.throw();
-    expect(() => decideReports(given(...drafts), 1, [report('last')])).to.throw();
+    expect(decideReports(given(reported(...many.slice(1))).state, 1, [report('last')])).to.have.length(1);
+    expect(() => decideReports(given(...drafts).state, 1, [report('more')])).to.throw();
+    expect(() => decideReports(given(...drafts).state, 1, [report('last')])).to.throw();
   });
   it('so is a page with enough appends', () => {
     const single = Array.from({ length: 199 }, (_, n) => reported(report(`r${n}`)));
-    expect(decideReports(given(...single), 1, [report('last')]).at(-1)?.type).to.equal(tokenPageFilled.type);
-    expect(decideReports(given(...single.slice(1)), 1, [report('last')])).to.have.length(1);
+    expect(decideReports(given(...single).state, 1, [report('last')]).at(-1)?.type).to.equal(tokenPageFilled.type);
+    expect(decideReports(given(...single.slice(1)).state, 1, [report('last')])).to.have.length(1);
   });
   it('a session belongs to the agent that it begins with', () => {
     expect(agentOfSession('scout:cli')).to.equal('scout');

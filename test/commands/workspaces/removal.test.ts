@@ -13,7 +13,7 @@ import {
   workspaceRemovalBegun,
 } from '../../../shared/events/workspaces/workspaces.ts';
 import type { MovingAgent, MovingProject } from '../../../shared/ports/workspaces.ts';
-import { type Draft, refusalOf, registeredAgent, stateAfter } from '../../support/kit.ts';
+import { givenFor, registeredAgent } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { tenantMade } from '../../support/tenants.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -22,21 +22,21 @@ const about = { tenantId: 4, workspaceId: 10, name: 'Lab', slug: 'lab' };
 const created = workspaceCreated.draft({ ...about, brand: null, isolation: 'shared', main: false });
 const begun = workspaceRemovalBegun.draft({ ...about, movesTo: 9, agents: 3 });
 const deleted = workspaceDeleted.draft({ ...about, movesTo: 9, agents: 3 });
-const given = (...drafts: readonly Draft[]) => stateAfter(tenantDecider, ...tenantMade, created, ...drafts);
+const given = givenFor(tenantDecider, ...tenantMade, created);
 
 describe('deleting workspaces', () => {
-  it('begins once, ends once, and nobody finds the workspace in between', () => {
-    expect(decideBeginRemoval(given(), 10, 3)).to.deep.equal([begun]);
-    expect(decideBeginRemoval(given(begun), 10, 0)).to.deep.equal([]);
-    expect(refusalOf(() => workspaceOf(given(begun), 10)).status).to.equal(404);
-    expect(decideEndRemoval(given(), 10)).to.deep.equal([]);
-    expect(decideEndRemoval(given(begun), 10)).to.deep.equal([deleted]);
-    expect(decideEndRemoval(given(begun, deleted), 10)).to.deep.equal([]);
-    expect(refusalOf(() => decideBeginRemoval(given(begun, deleted), 10, 0)).status).to.equal(404);
+  it('starts once, ends once, and the workspace is not found in between', () => {
+    given().when(decideBeginRemoval, 10, 3).then(begun);
+    given(begun).when(decideBeginRemoval, 10, 0).then();
+    given(begun).when(workspaceOf, 10).thenRefuses(404);
+    given().when(decideEndRemoval, 10).then();
+    given(begun).when(decideEndRemoval, 10).then(deleted);
+    given(begun, deleted).when(decideEndRemoval, 10).then();
+    given(begun, deleted).when(decideBeginRemoval, 10, 0).thenRefuses(404);
   });
 
   it('is refused for the main workspace of a tenant', () => {
-    expect(refusalOf(() => decideBeginRemoval(given(), 9, 0)).status).to.equal(400);
+    given().when(decideBeginRemoval, 9, 0).thenRefuses(400);
   });
 
   const FROM = 10;

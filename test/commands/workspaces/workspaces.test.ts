@@ -10,49 +10,51 @@ import {
 } from '../../../commands/workspaces/workspaces.ts';
 import { tenantStream } from '../../../shared/events/super/tenants.ts';
 import { workspaceCreated, workspaceUpdated } from '../../../shared/events/workspaces/workspaces.ts';
-import { type Draft, outcomeOf, refusalOf, stateAfter } from '../../support/kit.ts';
+import { type Draft, givenFor, outcomeOf } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
 const house = decideDefaultTenant(tenantDecider.initial, { type: 'system', id: 0, name: 'first start' }) as Draft[];
 const lab = { name: 'Lab', slug: 'lab', brand: null, isolation: 'shared' as const };
 const created = workspaceCreated.draft({ tenantId: 1, workspaceId: 2, ...lab, main: false });
-const given = (...drafts: readonly Draft[]) => stateAfter(tenantDecider, ...house, ...drafts);
+const given = givenFor(tenantDecider, ...house);
 
 describe('decisions about workspaces', () => {
   it('the default tenant is created once, with its workspace', () => {
     expect(house.map(({ type }) => type)).to.deep.equal(['TenantCreated', 'WorkspaceCreated']);
-    expect(decideDefaultTenant(given(), testOrigin.actor)).to.deep.equal([]);
-    expect(workspaceOf(given(), 1)).to.deep.include({ slug: 'default', isolation: 'shared' });
+    given().when(decideDefaultTenant, testOrigin.actor).then();
+    expect(workspaceOf(given().state, 1)).to.deep.include({ slug: 'default', isolation: 'shared' });
   });
 
   it('a workspace is created in a tenant that exists, under a slug of its own', () => {
-    expect(decideCreate(given(), 2, lab)).to.deep.equal([created]);
-    expect(refusalOf(() => decideCreate(stateAfter(tenantDecider), 2, lab)).status).to.equal(404);
-    expect(refusalOf(() => decideCreate(given(created), 3, lab)).status).to.equal(409);
+    given().when(decideCreate, 2, lab).then(created);
+    givenFor(tenantDecider)().when(decideCreate, 2, lab).thenRefuses(404);
+    given(created).when(decideCreate, 3, lab).thenRefuses(409);
   });
 
   it('a tenant has a bounded number of them', () => {
     const many = Array.from({ length: MAX_WORKSPACES - 1 }, (_, at) =>
       workspaceCreated.draft({ ...created.data, workspaceId: at + 2, slug: `lab-${at}` }),
     );
-    expect(refusalOf(() => decideCreate(given(...many), 999, lab)).status).to.equal(409);
-    expect(decideCreate(given(...many.slice(1)), 999, lab)).to.have.length(1);
+    given(...many)
+      .when(decideCreate, 999, lab)
+      .thenRefuses(409);
+    expect(decideCreate(given(...many.slice(1)).state, 999, lab)).to.have.length(1);
   });
 
   it('a change records what differs, and nothing where nothing does', () => {
     const change = (changes: object) =>
       workspaceUpdated.draft({ tenantId: 1, workspaceId: 2, name: 'Lab', slug: 'lab', changes });
-    const state = given(created);
-    expect(decideUpdate(state, 2, { name: 'Lab' })).to.deep.equal([]);
-    expect(decideUpdate(state, 2, { name: 'Lab', brand: null, isolation: 'shared' })).to.deep.equal([]);
-    expect(decideUpdate(state, 2, { name: 'Works', brand: 'Acme', isolation: 'strict' })).to.deep.equal([
-      change({ name: 'Works', brand: 'Acme', isolation: 'strict' }),
-    ]);
+    const before = given(created);
+    before.when(decideUpdate, 2, { name: 'Lab' }).then();
+    before.when(decideUpdate, 2, { name: 'Lab', brand: null, isolation: 'shared' }).then();
+    before
+      .when(decideUpdate, 2, { name: 'Works', brand: 'Acme', isolation: 'strict' })
+      .then(change({ name: 'Works', brand: 'Acme', isolation: 'strict' }));
     const changed = given(created, change({ brand: 'Acme', isolation: 'strict' }));
-    expect(decideUpdate(changed, 2, { name: 'Lab', brand: 'Acme', isolation: 'strict' })).to.deep.equal([]);
-    expect(decideUpdate(changed, 2, { name: 'Lab', brand: null })).to.deep.equal([change({ brand: null })]);
-    expect(refusalOf(() => decideUpdate(state, 3, { name: 'x' })).status).to.equal(404);
+    changed.when(decideUpdate, 2, { name: 'Lab', brand: 'Acme', isolation: 'strict' }).then();
+    changed.when(decideUpdate, 2, { name: 'Lab', brand: null }).then(change({ brand: null }));
+    before.when(decideUpdate, 3, { name: 'x' }).thenRefuses(404);
   });
 });
 

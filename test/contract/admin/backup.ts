@@ -9,6 +9,7 @@ import { canonical } from '../../../infra/tools/copy-log.ts';
 import { backupAnswer, backupsAnswer } from '../../../shared/contract/admin/backup.ts';
 import type { EventLog } from '../../../shared/ports/event-log.ts';
 import { SERVERS } from '../../support/databases.ts';
+import { needs } from '../../support/needs.ts';
 import { call, freshDatabase, startTestService, TEST_ADMIN, type TestService } from '../../support/service.ts';
 import { commandLine } from '../../support/service-process.ts';
 
@@ -39,7 +40,7 @@ export function describeBackup(service: () => TestService): void {
       });
     let path = '';
 
-    it('writes a file that only its owner can read, lists it and tells the audit trail', async () => {
+    it('writes a file that only its owner can read, lists it and records it in the audit trail', async () => {
       expect((await backup('GET')).body).to.deep.equal({ backups: [] });
       await call(base, 'POST', '/api/agents', { name: 'survivor', role: 'x', config: { api_key: 'geheim-1' } });
       // More than is read at a time.
@@ -67,7 +68,8 @@ export function describeBackup(service: () => TestService): void {
       expect(gunzipSync(await readFile(path)).toString()).not.to.include('resi@example.org');
     });
 
-    it('refuses a file that is cut off or changed, before it writes anything', async () => {
+    it('refuses a file that is cut off or changed, before it writes anything', async function () {
+      needs('a second process', !process.env.TEST_ONE_PROCESS, this);
       const whole = await readFile(path);
       const bad = join(folder, 'bad.db');
       const text = gunzipSync(whole).toString();
@@ -85,7 +87,8 @@ export function describeBackup(service: () => TestService): void {
       expect(made, 'stores made for a file that was refused').to.deep.equal([]);
     });
 
-    it('restores every event and credential into empty stores, and refuses others', async () => {
+    it('restores every event and credential into empty stores, and refuses others', async function () {
+      needs('a second process', !process.env.TEST_ONE_PROCESS, this);
       const database = SERVERS ? await freshDatabase() : undefined;
       const env: Record<string, string> = {
         DATA_DIR: join(folder, 'stores'),

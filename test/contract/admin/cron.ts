@@ -50,7 +50,7 @@ export function describeCron(service: () => TestService): void {
       }
     });
 
-    it('runs one now, by any of its names, and tells how it went', async () => {
+    it('runs one now, by any of its names, and returns the result', async () => {
       for (const selector of ['name', 'jobId', 'jobName']) {
         const { status, body } = await post({ action: 'trigger', [selector]: 'sweep' });
         expect(status, JSON.stringify(body)).to.equal(200);
@@ -94,7 +94,7 @@ export function describeCron(service: () => TestService): void {
       for (const name of ['east', 'west', 'east (copy)']) await post({ action: 'remove', name });
     });
 
-    it('by the clock, each due time has one run, however many look, in two processes', async () => {
+    it('each due time has one run, in two processes too', async () => {
       const { commands, store, counters, reads } = base.service.core;
       // As in another process: it shares nothing but the log.
       const others = createCommands({ store, counters });

@@ -29,7 +29,7 @@ export function describeExport(service: () => TestService): void {
     const ask = (query: string) => call(base, 'GET', `/api/export?${query}`);
     const audited = async () => (await call(base, 'GET', '/api/audit?action=data_export&limit=50')).body.entries;
 
-    it('gives every kind of record as JSON, newest first, and tells the audit trail', async () => {
+    it('exports every kind of record as JSON, newest first, and records it in the audit trail', async () => {
       const older = await makeTask(base, { title: 'older', tags: ['x'], metadata: { deep: { a: 1 } } });
       const newer = await makeTask(base, { title: 'newer' });
       await call(base, 'POST', '/api/agents', { name: 'exported', role: 'coder', config: { api_key: 'geheim-4711' } });

@@ -31,14 +31,14 @@ export function describeGatewayActions(service: () => AuthWorld): void {
       ask(action === 'schema' ? 'GET' : 'PUT', `/api/gateway-config?action=${action}`, body, as);
     const statuses = async (action: string) => (await world.audit(action)).map(({ detail }) => detail);
 
-    it('answers with the schema of the gateway', async () => {
+    it('returns the schema of the gateway', async () => {
       const reply = await act('schema');
       expect([reply.status, reply.body]).to.deep.equal([200, { type: 'object', title: 'its-own-0815' }]);
       const { line, authorization } = gateway.seen.at(-1) ?? {};
       expect([line, authorization]).to.deep.equal(['GET /api/config/schema', 'Bearer gateway-token']);
     });
 
-    it('hands the stored document to the gateway, and hides secrets in its answer', async () => {
+    it('sends the stored document to the gateway, and hides secrets in its response', async () => {
       const { hash } = (await ask('GET', '/api/gateway-config')).body;
       const stored = await world.service.core.store.readStream('gateway_config-1');
       const reply = await act('apply');
@@ -89,10 +89,13 @@ export function describeGatewayActions(service: () => AuthWorld): void {
       gateway.mode = 'broken';
       for (const action of ['schema', 'apply', 'update']) {
         const reply = await act(action);
-        expect([reply.status, reply.body.error]).to.deep.equal([502, 'The gateway answered 500: out of order']);
+        expect([reply.status, reply.body.error]).to.deep.equal([
+          502,
+          'The gateway responded with status 500: out of order',
+        ]);
       }
       gateway.mode = 'redirects';
-      expect((await act('apply')).body.error).to.equal('The gateway answered 302: out of order');
+      expect((await act('apply')).body.error).to.equal('The gateway responded with status 302: out of order');
       gateway.mode = 'well';
       await ask('PUT', '/api/gateways', { id, url: 'http://127.0.0.1:1' });
       for (const action of ['schema', 'apply', 'update']) {

@@ -65,7 +65,7 @@ describe('Gateway configuration', () => {
     expect(body.agent.name).to.equal('warned');
   });
 
-  it('stores a document, with its secrets kept out of the answer and the log', async () => {
+  it('stores a document, with its secrets kept out of the response and the log', async () => {
     const reply = await put(DOCUMENT);
     expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
     expect(gatewayConfigPutAnswer.parse(reply.body)).to.deep.equal(reply.body);

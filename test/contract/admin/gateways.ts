@@ -177,7 +177,7 @@ export function describeGateways(service: () => TestService): void {
       });
     });
 
-    it('tell viewers where to connect, without the token, and browsers elsewhere their own host', async () => {
+    it('give viewers the URL without the token, and browsers elsewhere their own host', async () => {
       const onlooker = { username: 'onlooker', password: 'a long enough password' };
       await call(base, 'POST', '/api/auth/users', { ...onlooker, role: 'viewer' });
       const as = { 'x-api-key': '', cookie: cookieOf(await call(base, 'POST', '/api/auth/login', onlooker)) };
@@ -257,7 +257,10 @@ export function describeGateways(service: () => TestService): void {
       const about = { decision_id: entry.id, approval_id: 'a1', decision: 'deny' };
       expect((await outcomes())[0].detail).to.deep.equal({ ...about, outcome: 'taken', status: 200 });
       const unknown = await decide({ id: 'unknown', action: 'approve' });
-      expect([unknown.status, unknown.body.error]).to.deep.equal([404, 'The gateway answered 404: no such approval']);
+      expect([unknown.status, unknown.body.error]).to.deep.equal([
+        404,
+        'The gateway responded with status 404: no such approval',
+      ]);
       fake.mode = 'broken';
       expect((await decide({ id: 'a1', action: 'approve' })).status).to.equal(502);
       expect((await call(base, 'GET', '/api/exec-approvals')).body).to.deep.equal({ approvals: [] });
@@ -313,7 +316,7 @@ export function describeGateways(service: () => TestService): void {
       expect((await list()).map(({ name }: { name: string }) => name)).to.deep.equal(['main', 'from url']);
     });
 
-    it('tell of agents, which are registered or heard of again', async () => {
+    it('register the agents that they name, or record a sign of life', async () => {
       const agents = [{ name: 'told-one', role: 'scout' }, { name: 'told-two' }, { name: 'told-one', role: 'scout' }];
       const added = await ask('POST', { name: 'telling', url: fake.url, agents });
       expect(added.status, JSON.stringify(added.body)).to.equal(201);

@@ -95,7 +95,7 @@ export function describeScheduler(service: () => AuthWorld): void {
       });
     });
 
-    it('gives tasks that belong to nobody to the agent that fits best', async () => {
+    it('assigns unassigned tasks to the agent that fits best', async () => {
       const make = async (path: string, body: object) =>
         (await world.ask('POST', path, { as: world.adminKey, body })).body;
       const config = { capabilities: ['mosaics'] };

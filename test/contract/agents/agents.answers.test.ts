@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { type AgentsWorld, startAgentsWorld } from '../../support/worlds/agents.ts';
 
-describe('Answers of writes about agents', function () {
+describe('Responses to writes about agents', function () {
   this.timeout(120_000);
   let world: AgentsWorld;
   before(async () => {
@@ -25,7 +25,7 @@ describe('Answers of writes about agents', function () {
     return agent;
   }
 
-  it('PUT answers the record, after whatever came before it', async () => {
+  it('PUT returns the record, after any earlier change', async () => {
     const { id, name } = await create({ soul_content: 'soul', config: { a: 1 }, session_key: fresh('key') });
     const path = `/api/agents/${id}`;
     /** Each happens right after the one before it. */
@@ -56,7 +56,7 @@ describe('Answers of writes about agents', function () {
     expect(await listed(id)).to.deep.equal(agent);
   });
 
-  it('PUT answers the record of an agent that is new', async () => {
+  it('PUT returns the record of a new agent', async () => {
     const made = await create({ config: { a: 1 } });
     const { agent } = await done('PUT', `/api/agents/${made.id}`, { role: 'lead', gateway_config: { b: 2 } });
     expect(agent).to.include({ role: 'lead', name: made.name });
@@ -64,7 +64,7 @@ describe('Answers of writes about agents', function () {
     expect(await listed(made.id)).to.deep.equal(agent);
   });
 
-  it('PUT of memory and soul answer what GET shows', async () => {
+  it('PUT of memory and persona return what GET shows', async () => {
     const { id } = await create();
     const parts = ['memory', 'soul'] as const;
     const bodies = {
@@ -90,7 +90,7 @@ describe('Answers of writes about agents', function () {
       }
   });
 
-  it('an agent is found under its name at once, and no more under the one that it had', async () => {
+  it('an agent is found under its new name at once, and not under the old one', async () => {
     const { id, name } = await create();
     const message = (to: string) => ask('POST', '/api/agents/message', { from: 'ann', to, content: 'hello' });
     const say = async (recipient: string) =>

@@ -17,7 +17,7 @@ describe('Changes of agents', () => {
   const fresh: AgentsWorld['fresh'] = (prefix) => world.fresh(prefix);
 
   describe('/api/agents/{id}', () => {
-    it('answers 404 for an unknown agent and 400 for an invalid id', async () => {
+    it('returns 404 for an unknown agent and 400 for an invalid id', async () => {
       for (const path of ['999999', 'nobody', '%2e%2e', 'x'.repeat(300)]) {
         await refused('GET', `/api/agents/${path}`, undefined, 404);
         await refused('PUT', `/api/agents/${path}`, { role: 'x' }, 404);

@@ -168,7 +168,7 @@ describe('Agents', () => {
       await refused('POST', '/api/agents', { name: 'x', role: 'x', soul_content: 'x'.repeat(3_000_000) }, 413);
     });
 
-    it('with an Idempotency-Key creates one agent and gives the same answer', async () => {
+    it('with an Idempotency-Key creates one agent and returns the same response', async () => {
       const name = fresh();
       const again = () =>
         ask('POST', '/api/agents', { name, role: 'x', session_key: `${name}-key` }, undefined, {
@@ -312,7 +312,7 @@ describe('Agents', () => {
       await refused('POST', '/api/agents/register', undefined, 400, /body/);
     });
 
-    it('with an Idempotency-Key gives the first answer again', async () => {
+    it('with an Idempotency-Key returns the first response again', async () => {
       const name = fresh('self');
       const again = () => ask('POST', '/api/agents/register', { name }, undefined, { 'idempotency-key': name });
       const first = await again();

@@ -51,7 +51,7 @@ export function describeAttribution(service: () => AgentsWorld): void {
       }
     });
 
-    it('is for admins who say that they are privileged, and for nobody else', async () => {
+    it('is for admins with privileged=1, and refused to all others', async () => {
       const { id, name } = await create();
       const other = await create();
       const privileged = await ask('GET', pathOf(id, 'privileged=1'));

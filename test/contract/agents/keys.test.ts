@@ -246,7 +246,7 @@ describe('contract: API keys', function () {
       expect((await me(first.body.key)).status).to.equal(200);
     });
 
-    it('of several at once one replaces a key, and the others are told so', async () => {
+    it('of several concurrent requests one replaces a key; the others get 409', async () => {
       const replies = await Promise.all(Array.from({ length: 4 }, () => rotate('POST', admin)));
       const refused = replies.filter(({ status }) => status !== 200);
       for (const { status, body } of refused) expect([status, body.code]).to.deep.equal([409, 'CONFLICT']);

@@ -37,7 +37,7 @@ describe('Messages between agents', () => {
     });
   });
 
-  it('sends a message, tells the recipient and shows it in the feed', async () => {
+  it('sends a message, notifies the recipient and shows it in the feed', async () => {
     const reply = await send('ada', 'eve', 'could you review this?', { type: 'request' });
     expect(reply.status).to.equal(200);
     expect(messageAnswer.parse(reply.body)).to.deep.equal(reply.body);
@@ -203,7 +203,7 @@ describe('Messages between agents', () => {
     });
   }
 
-  it('answers 404 for an unknown recipient', async () => {
+  it('returns 404 for an unknown recipient', async () => {
     expect((await send('ada', 'nobody', 'x')).status).to.equal(404);
   });
 });

@@ -269,7 +269,7 @@ describe('contract: alerts', function () {
       expect(await find(id)).to.deep.include({ trigger_count: 1 });
     });
 
-    it('a webhook is called until it answers, with one id, and signed', async () => {
+    it('a webhook is called until it responds, with one id, and signed', async () => {
       let failures = 1;
       receiver.react(() => (failures-- > 0 ? { status: 500 } : { status: 200 }));
       const { id } = await onAgent('watched-3', {

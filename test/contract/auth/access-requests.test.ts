@@ -41,7 +41,7 @@ describe('contract: Google and access requests', function () {
       expect(await requests()).to.deep.equal([]);
     });
 
-    it('somebody new has to wait; every attempt is counted; two at once make one request', async () => {
+    it('a new person has to wait; every attempt is counted; two concurrent ones make one request', async () => {
       const replies = await Promise.all([signIn(account('ann')), signIn(account('ann'))]);
       for (const reply of replies) {
         expect([reply.status, reply.body.code]).to.deep.equal([403, 'PENDING_APPROVAL']);
@@ -193,7 +193,7 @@ describe('contract: Google and access requests', function () {
       expect((await world.audit('google_disconnect'))[0]).to.deep.include({ actor: 'dan' });
     });
 
-    it('disconnect: 400 without a password or Google, 401 for keys and nobody', async () => {
+    it('disconnect: 400 without a password or Google, 401 for keys and without a credential', async () => {
       const disconnect = (as?: string) => world.ask('POST', '/api/auth/google/disconnect', { as });
       expect((await disconnect(cookieOf(await signIn(account('ann'))))).status).to.equal(400);
       expect((await disconnect(admin)).status).to.equal(400);

@@ -48,7 +48,7 @@ describe('contract: first run and trusted proxies', function () {
     expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: true });
   });
 
-  it('answers only under a loopback name, and under the name that a trusted proxy forwards', async () => {
+  it('works only under a loopback name, and under the name that a trusted proxy forwards', async () => {
     const under = async (headers: Record<string, string>, body?: unknown) => {
       const { status, body: answer } = await world.ask(body ? 'POST' : 'GET', '/api/setup', { body, headers });
       return [status, answer.error ?? answer.needsSetup];

@@ -146,7 +146,7 @@ describe('contract: sign-in', function () {
       expect(reply.body.user.username).to.equal('api');
     });
 
-    it('logout ends the session and clears the cookie; 401 for nobody; a key has nothing to end', async () => {
+    it('logout ends the session and clears the cookie; 401 without a credential; a key has no session to end', async () => {
       const cookie = await world.signIn('admin', TEST_ADMIN.password);
       const reply = await world.ask('POST', '/api/auth/logout', { as: cookie });
       expect([reply.status, reply.body.ok]).to.deep.equal([200, true]);

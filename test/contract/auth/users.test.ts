@@ -135,7 +135,7 @@ describe('contract: users', function () {
       }
     });
 
-    it('400: nobody demotes, disables or deletes themselves', async () => {
+    it('400: users cannot demote, disable or delete themselves', async () => {
       for (const change of [{ role: 'viewer' }, { is_approved: 0 }]) {
         expect((await users('PUT', { id: bossId, ...change }, boss)).status).to.equal(400);
       }

@@ -111,7 +111,7 @@ describe('GitHub', function () {
     });
   });
 
-  describe('when GitHub does not answer as it should', () => {
+  describe('when GitHub fails', () => {
     const refused = (status: number, says: RegExp) =>
       world.refused('GET', '/api/github?action=issues', undefined, status, says);
 
@@ -128,7 +128,7 @@ describe('GitHub', function () {
       expect(Date.now() - began).to.be.below(5_000);
     });
 
-    it('the token is in no answer and no event', async () => {
+    it('the token is in no response and no event', async () => {
       github.mode = 'broken';
       expect(JSON.stringify((await refused(502, /500/)).body)).not.to.contain(GITHUB_TOKEN);
       expect(await world.world.rawLog()).not.to.contain(GITHUB_TOKEN);
@@ -352,18 +352,22 @@ describe('GitHub', function () {
       expect(github.repo(repo).issues[0]?.title).to.equal('Renamed');
     });
 
-    it('says what went wrong, and goes on where it was', async () => {
+    it('reports the error, and resumes where it was', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, {});
       github.mode = 'broken';
       await world.refused('POST', '/api/github/sync', { action: 'trigger', project_id: id }, 502, /answered 500/);
       const [failed] = (await act('status')).body.syncs;
-      expect(failed).to.deep.include({ project_id: id, status: 'error', error: 'GitHub answered 500: oops.' });
+      expect(failed).to.deep.include({
+        project_id: id,
+        status: 'error',
+        error: 'GitHub responded with status 500: oops.',
+      });
       github.mode = 'well';
       expect(await sync()).to.deep.equal({ ok: true, pulled: 1, pushed: 0 });
     });
 
-    it('is synced by the clock, and all of them at once by hand', async () => {
+    it('is synchronised on a schedule, and all of them on request', async () => {
       const { repo, id } = await project();
       github.issue(repo, { title: 'By the clock' });
       const ran = await ask('POST', '/api/scheduler', { task_id: 'github_sync' });
@@ -384,7 +388,7 @@ describe('GitHub', function () {
   });
 
   describe('/api/tasks/{id}/branch', () => {
-    it('uses the token of the deployment for nobody else: not for another tenant, nor for a strict workspace', async () => {
+    it('does not use the token of the deployment for other tenants or strict workspaces', async () => {
       const repo = 'acme/elsewhere';
       github.repo(repo);
       const lab = await ask('POST', '/api/workspaces', { name: 'Strict branch', isolation: 'strict' });
@@ -458,13 +462,13 @@ describe('GitHub', function () {
 
   // Last: GitHub is not asked again before it wants to be.
   describe('too many requests', () => {
-    it('the answer says when to come back, and GitHub is left alone until then', async () => {
+    it('the response says when to retry, and GitHub is not called until then', async () => {
       github.mode = 'limited';
       const reply = await world.refused('GET', '/api/github?action=issues', undefined, 503, /GITHUB_LIMITED/);
       expect(reply.headers.get('retry-after')).to.equal('7');
       github.mode = 'well';
       github.seen.length = 0;
-      await world.refused('GET', '/api/github?action=issues', undefined, 503, /asked again in \d+ s/);
+      await world.refused('GET', '/api/github?action=issues', undefined, 503, /try again in \d+ s/);
       expect(github.seen).to.deep.equal([]);
     });
   });

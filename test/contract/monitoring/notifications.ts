@@ -178,7 +178,7 @@ export function describeNotifications(service: () => TestService): void {
       });
     });
 
-    it('for nobody are errors, and stand in nobody’s way', async () => {
+    it('for an unknown recipient are errors, and do not block others', async () => {
       await deliver({ limit: 5_000 });
       const lost = await raise('nobody-of-this-name');
       const known = await raise('nora');

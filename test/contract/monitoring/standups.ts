@@ -107,7 +107,7 @@ export function describeStandups(service: () => TestService): void {
       expect((await call(base, 'POST', '/api/standup', [])).status).to.equal(400);
     });
 
-    it('refuses a list in which something is not a name, instead of reporting on everybody', async () => {
+    it('refuses a list with an entry that is not a name, instead of reporting on all agents', async () => {
       for (const name of [5, null, {}, 'a'.repeat(501), 'a\0']) {
         const { status, body } = await call(base, 'POST', '/api/standup', { agents: ['stan', name] });
         expect(status, String(name)).to.equal(400);

@@ -72,7 +72,7 @@ export function describeStatus(service: () => TestService): void {
         ...['Database', 'Process Memory', 'Disk Space', 'Memory Usage'],
       ]);
       expect(status).to.equal(overallOf(checks));
-      expect(checks[0]).to.deep.equal({ name: 'Database', status: 'healthy', message: 'The database answers.' });
+      expect(checks[0]).to.deep.equal({ name: 'Database', status: 'healthy', message: 'The database responds.' });
       expect(checks[1].detail).to.have.all.keys('rss', 'heapUsed', 'heapTotal');
       expect(version).to.match(/^\d+\.\d+\.\d+/);
       expect(uptime).to.be.above(0);

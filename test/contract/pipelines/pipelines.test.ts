@@ -153,7 +153,7 @@ describe('pipelines without an agent runner', () => {
 
   describeNoRunner(() => world);
 
-  it('runs are advanced by hand: each step says that nobody was told of it', async () => {
+  it('runs are advanced by hand: each step says that no runner received it', async () => {
     const { id: pipeline } = await world.pipeline();
     const { run } = (await world.start(pipeline)).body;
     expect(run).to.deep.include({ status: 'running', current_step: 0 });

@@ -29,7 +29,7 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
         (frame) => frame.type === 'activity.created' && frame.data.type === type && frame.data.entity_id === pipeline,
       );
 
-    it('starts with its first step, which the runner takes; use and run are counted; the stream is told', async () => {
+    it('starts with its first step, which the runner accepts; use and run are counted; the stream gets a frame', async () => {
       const template = await world.template('Look around.', { model: 'opus', timeout_seconds: 60 });
       const pipeline = await world.pipeline([template, template, template]);
       const { body } = await world.start(pipeline.id);
@@ -107,7 +107,7 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
       expect(stored?.data).to.deep.include({ id: activity.id, actor: 'api', metadata: { run_id: id } });
     });
 
-    it('is advanced by hand to its end, which the stream is told', async () => {
+    it('is advanced by hand to its end; the stream gets a frame', async () => {
       const { id: pipeline } = await world.pipeline();
       const { id } = (await world.start(pipeline)).body.run;
       const next = (await world.advance(id)).body.run;
@@ -243,7 +243,7 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
       expect(await world.run(ids[0] as number)).not.to.have.property('pipeline_name');
     });
 
-    it('goes on by itself where the runner has done the step, also to its end', async () => {
+    it('continues by itself when the runner has completed the step, also to its end', async () => {
       runner.react(() => ({ body: { status: 'completed', output: 'done' } }));
       const { id: pipeline } = await world.pipeline();
       const { run } = (await world.start(pipeline)).body;
@@ -278,7 +278,7 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
       expect(run.status).to.equal('running');
       expect(run.spawn).to.deep.equal({
         success: false,
-        error: 'The agent runner answered 503: overloaded',
+        error: 'The agent runner responded with status 503: overloaded',
         pending: true,
       });
       expect(run.steps_snapshot[0]).to.deep.include({
@@ -304,9 +304,9 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
       expect(new Set(keys).size).to.equal(1);
     });
 
-    it('answers what it knows where the runner does not answer, redirects, or refuses', async () => {
+    it('returns what is known when the runner does not respond, redirects, or refuses', async () => {
       for (const [reaction, error, pending] of [
-        [undefined, /did not answer within 300 ms/, true],
+        [undefined, /did not respond within 300 ms/, true],
         [{ status: 307, headers: { location: `${runner.url}/elsewhere` }, taken: false }, /redirect \(307\)/, true],
         [{ body: 'x'.repeat(70_000), taken: false }, /more than 65536 bytes/, true],
         [{ body: { status: 'maybe' }, taken: false }, /without a status/, true],
@@ -328,7 +328,7 @@ export function describeRuns(theWorld: () => PipelinesWorld, theRunner: () => Te
       }
     });
 
-    it('a template that is gone is handed to nobody', async () => {
+    it('a step without its template is not handed over', async () => {
       const [kept, gone] = [await world.template(), await world.template()];
       const { id: pipeline } = await world.pipeline([kept, gone]);
       const early = (await world.start(pipeline)).body.run;

@@ -181,7 +181,7 @@ describe('contract: projects', function () {
   });
 
   describe('PATCH', () => {
-    it('sets what is sent; the answer has agents and no task count', async () => {
+    it('changes the given fields; the response has agents and no task count', async () => {
       const { id, slug } = await create({ description: 'old' });
       const body = {
         name: ' New name ',
@@ -257,7 +257,7 @@ describe('contract: projects', function () {
   });
 
   describe('DELETE', () => {
-    it('archives unless told otherwise', async () => {
+    it('archives by default', async () => {
       for (const query of ['', '?mode=archive', '?mode=purge']) {
         const { id } = await create();
         const reply = await world.ask('DELETE', `/api/projects/${id}${query}`);

@@ -69,7 +69,7 @@ export function describeAssignments(given: () => TasksWorld): void {
       expect(await statsNow()).to.deep.equal({ ...none, total: 2, done: 1, completed: 1 });
     });
 
-    it('an adapter is offered its own and those of nobody', async () => {
+    it('an adapter is offered its own and unassigned tasks', async () => {
       const world = given();
       const agentId = world.fresh('crew');
       const own = await world.task({ assigned_to: agentId, priority: 'critical', description: 'How' });

@@ -28,7 +28,7 @@ export function describeChanges(given: () => TasksWorld): void {
       expect(await updates(task.id)).to.deep.equal([]);
     });
 
-    it('tells of tracked changes in one activity', async () => {
+    it('records tracked changes in one activity', async () => {
       const world = given();
       const task = await world.task({ assigned_to: 'ada' });
       await put(task.id, { title: 'New', status: 'review', assigned_to: 'eve', outcome: 'partial', tags: ['x'] });
@@ -57,7 +57,7 @@ export function describeChanges(given: () => TasksWorld): void {
       expect((await put(id, { assigned_to: '' })).task).to.include({ status: 'backlog', assigned_to: null });
     });
 
-    it('tells the assignee before of a new status, and the new one of the task', async () => {
+    it('notifies the previous assignee of a new status, and the new one of the task', async () => {
       const world = given();
       const [before, next] = [world.fresh('before'), world.fresh('next')];
       const { id } = await world.task({ assigned_to: before });
@@ -69,7 +69,7 @@ export function describeChanges(given: () => TasksWorld): void {
       expect(await types(next)).to.deep.equal(['assignment']);
     });
 
-    it('tells those who are mentioned for the first time', async () => {
+    it('notifies those who are mentioned for the first time', async () => {
       const world = given();
       const [one, two] = [await world.create(), await world.create()];
       const { id } = await world.task({ description: `@${one.name}` });

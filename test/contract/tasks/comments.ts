@@ -63,7 +63,7 @@ export function describeComments(given: () => TasksWorld): void {
       expect((await world.taskNow(task.id)).updated_at).to.equal(task.updated_at);
     });
 
-    it('tell everybody who follows the task, and assign it to the first agent that is mentioned', async () => {
+    it('notify all who follow the task, and assign it to the first mentioned agent', async () => {
       const world = given();
       const [{ name: first }, { name: second }] = [await world.create(), await world.create()];
       const task = await world.task();

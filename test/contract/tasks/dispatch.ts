@@ -166,7 +166,7 @@ export function describeDispatch(theWorld: () => AgentsWorld, theRunner: () => T
     it('come back when the agent or the runner refuses, and have failed the fifth time', async () => {
       const agent = await world.create();
       const id = await make({ assigned_to: agent.name });
-      const errors = ['The agent ran out of paper.', 'The agent runner answered 422: no'];
+      const errors = ['The agent ran out of paper.', 'The agent runner responded with status 422: no'];
       for (let attempt = 1; attempt <= 5; attempt++) {
         if (attempt % 2 === 1) answers.set(id, () => ({ body: { status: 'failed', error: errors[0] } }));
         else answers.delete(id);
@@ -305,7 +305,7 @@ export function describeDispatch(theWorld: () => AgentsWorld, theRunner: () => T
         expect(began).to.deep.include({ status: 'quality_review', previous_status: 'review' });
       });
 
-      it('reject: the task waits for its agent, which is told why; the third time it has failed', async () => {
+      it('reject: the task waits for its agent, with the reason; the third time it has failed', async () => {
         const agent = await world.create();
         const id = await reviewed(agent.name);
         for (const [nth, notes] of ['Too short.', 'Too long.'].entries()) {

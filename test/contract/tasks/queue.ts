@@ -59,7 +59,7 @@ export function describeQueue(given: () => TasksWorld): void {
       expect(await poll(agent)).to.include({ task: null, reason: 'no_tasks_available' });
     });
 
-    it('takes what is assigned to nobody, not what is assigned to others or waits elsewhere', async () => {
+    it('takes unassigned tasks, not those that are assigned to others or wait elsewhere', async () => {
       const [agent, other] = [world.fresh(), world.fresh()];
       await world.task({ assigned_to: other });
       await world.task({ status: 'backlog' });
@@ -73,7 +73,7 @@ export function describeQueue(given: () => TasksWorld): void {
       expect((await poll(other)).reason).to.equal('assigned');
     });
 
-    it('goes on with the task in progress, unless the agent wants more', async () => {
+    it('continues the task in progress, unless the agent wants more', async () => {
       const agent = world.fresh();
       const [first, second] = [await world.task({ assigned_to: agent }), await world.task({ assigned_to: agent })];
       expect((await poll(agent)).task.id).to.equal(first.id);
@@ -122,7 +122,7 @@ export function describeQueue(given: () => TasksWorld): void {
       expect(mine.body.agent).to.equal(agent);
     });
 
-    it('a caller that speaks for an agent takes tasks for nobody else', async () => {
+    it('a caller that speaks for an agent cannot take tasks for another agent', async () => {
       const id = await world.world.makeAgent(world.fresh('bound'));
       const key = await world.world.makeKey(id, ['operator']);
       expect((await ask('GET', '/api/tasks/queue?agent=other', undefined, key)).status).to.equal(403);

@@ -85,7 +85,7 @@ describe('Tasks', () => {
       expect(await world.taskNow(task.id)).to.deep.equal(task);
     });
 
-    it('is assigned when somebody is named, unless another status is asked for', async () => {
+    it('is assigned if an assignee is named, unless another status is requested', async () => {
       const named = { assigned_to: ' ada ' };
       expect(await world.task(named)).to.include({ status: 'assigned', assigned_to: 'ada' });
       expect(await world.task({ ...named, status: 'inbox' })).to.include({ status: 'assigned' });
@@ -94,7 +94,7 @@ describe('Tasks', () => {
       expect(await world.task({ assigned_to: '  ' })).to.include({ status: 'inbox', assigned_to: null });
     });
 
-    it('tells the assignee and those who are mentioned, who follow the task from then on', async () => {
+    it('notifies the assignee and those who are mentioned, who follow the task from then on', async () => {
       const [bob, eve] = [await world.create({ name: world.fresh('Bob Brown') }), await world.create()];
       const handle = bob.name.replaceAll(' ', '-');
       const text = `@${handle.toUpperCase()} and @works, please. Mail x@${eve.name} not.`;
@@ -119,7 +119,7 @@ describe('Tasks', () => {
       expect(activity.description).to.include(task.title);
     });
 
-    it('tells nobody of their own mention, but of their own assignment', async () => {
+    it('does not notify users of their own mention, but of their own assignment', async () => {
       await world.world.makeUser({ username: 'selfish', role: 'operator' });
       const selfish = await world.world.signIn('selfish');
       await world.task({ description: 'for me, @selfish', assigned_to: 'selfish' }, selfish);

@@ -36,7 +36,7 @@ export function describeDeliveries(get: () => WebhooksWorld): void {
   describe('deliveries', () => {
     afterEach(() => get().receiver.react(() => OK));
 
-    it('an event is told to the webhooks that have chosen it, once each, with the record and its activity', async () => {
+    it('an event is delivered once to each webhook that subscribes to it, with the record and its activity', async () => {
       const [chosen, all, other] = [
         await hook(['activity.task_created']),
         await hook(['*']),
@@ -101,7 +101,7 @@ export function describeDeliveries(get: () => WebhooksWorld): void {
       expect((await deliveriesOf(999_999)).deliveries, 'an unknown webhook').to.deep.equal([]);
     });
 
-    it('statuses of agents, sign-ins that fail and new users are told under their names', async () => {
+    it('agent statuses, failed sign-ins and new users are delivered under their types', async () => {
       const { id, received } = await hook([
         'agent.error',
         'agent.status_change',
@@ -159,7 +159,7 @@ export function describeDeliveries(get: () => WebhooksWorld): void {
       expect(titles(received())).to.deep.equal(['refused', 'refused', 'refused', 'back']);
     });
 
-    it('while the circuit is open new events wait, and are told in order once a retry succeeds', async () => {
+    it('while the circuit is open new events wait, and are delivered in order once a retry succeeds', async () => {
       const { id, received } = await hook(['activity.task_created']);
       let back = false;
       get().receiver.react(() => (back ? OK : { status: 503 }));
@@ -217,7 +217,7 @@ export function describeDeliveries(get: () => WebhooksWorld): void {
       }
       const [hung, dropped, redirected] = results;
       expect(hung).to.include({ success: false, status_code: null });
-      expect(hung?.error).to.match(/did not answer within 400 ms/);
+      expect(hung?.error).to.match(/did not respond within 400 ms/);
       expect(dropped).to.include({ success: false, status_code: null });
       expect(dropped?.error).to.match(/could not be reached \(ECONNRESET\)/);
       expect(redirected).to.include({ success: false, status_code: 302 });

@@ -45,7 +45,7 @@ describe('webhooks', () => {
   };
 
   describe('config', () => {
-    it('a webhook has a secret that is shown once, and hears of everything unless told otherwise', async () => {
+    it('a webhook has a secret that is shown once, and receives all events by default', async () => {
       const before = (await list()).length;
       const reply = await world.ask('POST', PATH, { name: ' Ops ', url: `${receiver.url}/quiet` });
       conforms(newWebhookAnswer, reply);

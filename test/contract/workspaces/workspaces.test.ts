@@ -299,7 +299,7 @@ describe('contract: workspaces', function () {
       expect((await ask('POST', '/api/workspaces', { name: `More ${workspace}` }, there)).status).to.equal(201);
     });
 
-    it('of a main workspace can be lifted by its own admins, because nobody else could', async () => {
+    it('of a main workspace can be lifted by its own admins, because no one else could', async () => {
       const { tenant } = (
         await ask('POST', '/api/super/tenants', { slug: 'stern', display_name: 'Stern', gateway_port: 2_000 })
       ).body;
@@ -517,7 +517,7 @@ describe('contract: workspaces', function () {
       expect(await agents()).to.include(`old-${workspace}`);
     });
 
-    it('cannot be changed otherwise from another workspace; nobody moves themselves', async () => {
+    it('cannot be changed otherwise from another workspace; users cannot move themselves', async () => {
       const workspace = await newWorkspace();
       const id = await world.makeUser({ username: `away-${workspace}`, workspace });
       for (const change of [{ role: 'admin' }, { password: `${PASSWORD} 2` }, { display_name: 'x' }]) {

@@ -66,7 +66,7 @@ export function appendConformance(subject: Subject): void {
       expect(event?.meta).to.deep.equal(data);
     });
 
-    it('answers with the revision and position of the last event written', async () => {
+    it('returns the revision and position of the last event written', async () => {
       const stream = newStream();
       const first = await subject.log.append(stream, newEvents(3), 'any');
       const second = await subject.log.append(stream, newEvents(2), 'any');
@@ -198,7 +198,7 @@ export function appendConformance(subject: Subject): void {
       expect(await readAfter(subject.log, before, [stream, `${stream}\0`])).to.deep.equal([]);
     });
 
-    it('an id in upper case is the same id: it is returned in lower case, and a repetition gets the same answer', async () => {
+    it('an id in upper case is the same id: it is returned in lower case, and a repetition gets the same result', async () => {
       const stream = newStream();
       const event = newEvent();
       const shouted = { ...event, id: event.id.toUpperCase() };

@@ -24,7 +24,7 @@ export function repeatConformance(subject: Subject): void {
       });
     }
 
-    it('from another process after a lost answer: the same answer', async () => {
+    it('from another process after a lost response: the same result', async () => {
       const stream = newStream();
       const batch = newEvents(2);
       const answer = await subject.log.append(stream, batch, 'none');
@@ -32,7 +32,7 @@ export function repeatConformance(subject: Subject): void {
       expect(await gather(subject.log.readStream(stream))).to.have.length(2);
     });
 
-    it('with another expectation gets the same answer, even if that expectation would be met', async () => {
+    it('with another expectation gets the same result, even if that expectation would be met', async () => {
       const stream = newStream();
       const event = newEvent();
       const answer = await subject.log.append(stream, [event], 'none');
@@ -42,7 +42,7 @@ export function repeatConformance(subject: Subject): void {
       expect(await gather(subject.log.readStream(stream))).to.have.length(1);
     });
 
-    it('twice at the same time: one event, the same answer', async () => {
+    it('twice at the same time: one event, the same result', async () => {
       const stream = newStream();
       const event = newEvent();
       const answers = await Promise.all([

@@ -29,7 +29,7 @@ describe('projection: gateways', () => {
     expect(row({ latency: 4, lastSeen: 5 })).to.include({ latency: 4, last_health_check: 5 });
   });
 
-  it('a probe that finds nobody leaves the time of the last one that did', () => {
+  it('a probe without a response keeps the time of the last successful one', () => {
     const [row] = told(added(7), probed(1), probed(2, 'offline')).gateways;
     expect(row).to.include({ status: 'offline', latency: null, last_health_check: seconds(timeOf(2)) });
   });

@@ -119,7 +119,7 @@ describe('projection agents', () => {
     }
   });
 
-  it('tells a status that counts as seen from one that does not', () => {
+  it('distinguishes a status that counts as a sign of life from one that does not', () => {
     expect(rowsAfter(registered(), status('busy')).agent).to.include({
       status: 'busy',
       last_seen: null,

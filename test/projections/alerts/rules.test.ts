@@ -8,16 +8,21 @@ import {
   alertRuleTriggered,
   alertRuleUpdated,
   NO_RULE,
-  toRuleData,
 } from '../../../shared/events/alerts/rules.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const rule = { ...NO_RULE, name: 'errors', enabled: true, condition_field: 'status', condition_value: 'error' };
-const created = alertRuleCreated.draft({ ruleId: 3, ...toRuleData(rule) });
+const created = alertRuleCreated.draft({ rule_id: 3, ...rule });
 const triggered = (more: object = {}) =>
   alertRuleTriggered.draft({
-    ...{ ruleId: 3, name: 'errors', description: null, entityType: 'agent', conditionField: 'status' },
-    ...{ conditionOperator: 'equals', conditionValue: 'error', actionType: 'notification', recipient: 'ann', count: 1 },
+    ...{ rule_id: 3, name: 'errors', description: null, entity_type: 'agent', condition_field: 'status' },
+    ...{
+      condition_operator: 'equals',
+      condition_value: 'error',
+      action_type: 'notification',
+      recipient: 'ann',
+      count: 1,
+    },
     ...more,
   });
 const rows = (...drafts: Draft[]) => rowsAfter(alertRulesProjection, eventsOf(drafts)).alert_rules;
@@ -35,21 +40,21 @@ describe('alert rules: rows', () => {
   });
 
   it('a change sets what it names; a trigger is no change', () => {
-    const changed = alertRuleUpdated.draft({ ruleId: 3, description: 'why', enabled: false, actionConfig: { a: 1 } });
+    const changed = alertRuleUpdated.draft({ rule_id: 3, description: 'why', enabled: false, action_config: { a: 1 } });
     const [row] = rows(created, changed, triggered());
     expect(row).to.deep.include({
       ...{ name: 'errors', description: 'why', enabled: false, action_config: { a: 1 } },
       ...{ updated_at: secondsOf(2), last_triggered_at: secondsOf(3), trigger_count: 1 },
     });
-    const [cleared] = rows(created, changed, alertRuleUpdated.draft({ ruleId: 3, description: null }));
+    const [cleared] = rows(created, changed, alertRuleUpdated.draft({ rule_id: 3, description: null }));
     expect(cleared).to.include({ description: null, enabled: false });
   });
 
   it('a config whose key is gone is empty, and a deleted rule has no row', () => {
-    expect(rows(created, alertRuleUpdated.draft({ ruleId: 3, actionConfig: null }))[0]?.action_config).to.deep.equal(
+    expect(rows(created, alertRuleUpdated.draft({ rule_id: 3, action_config: null }))[0]?.action_config).to.deep.equal(
       {},
     );
-    expect(rows(created, triggered(), alertRuleDeleted.draft({ ruleId: 3, name: 'errors' }))).to.deep.equal([]);
+    expect(rows(created, triggered(), alertRuleDeleted.draft({ rule_id: 3, name: 'errors' }))).to.deep.equal([]);
   });
 
   it('a trigger notifies its recipient, with the description where there is one', () => {

@@ -80,7 +80,7 @@ describe('projection github', () => {
   });
 });
 
-describe('projection tasks: what it tells of GitHub', () => {
+describe('projection tasks: fields from GitHub', () => {
   const task = (...drafts: readonly Draft[]) => rowsAfter(tasksProjection, eventsOf(drafts)).tasks[0];
   const nothing = { github_branch: null, github_pr_number: null, github_pr_state: null };
   const link = { github_issue_number: 42, github_repo: 'acme/web' };

@@ -24,7 +24,7 @@ const offline = (cause: 'sweep' | 'update') =>
   });
 
 describe('projection notifications', () => {
-  it('has an unread row for each event that somebody is told of', () => {
+  it('has an unread row for each event with a notification', () => {
     const { notifications } = rowsAfter(notificationsProjection, eventsOf([offline('sweep')], { workspace: 2 }));
     expect(notifications).to.deep.equal([
       {

@@ -111,7 +111,7 @@ describe('projection: pipeline runs', () => {
     });
   });
 
-  it('a step that is handed to nobody says why', () => {
+  it('a step without a runner gives the reason', () => {
     const next = pipelineStepStarted.draft({ ...run, step: 1, handOver: 'no_template' });
     expect(runAfter(next)).to.deep.include({ current_step: 1 });
     expect(stepsAfter(next)[1]).to.deep.include({ status: 'running', started_at: at(4) });

@@ -22,7 +22,7 @@ describe('projection quality_reviews', () => {
     });
   });
 
-  it('knows why the gatekeeper sent a task back, until it approves it: nobody else’s review counts', () => {
+  it('knows why the gatekeeper rejected a task, until it approves it: no other review counts', () => {
     const rejectionAfter = (...events: DomainEvent[]) =>
       rowsAfter(qualityReviewsProjection, events).quality_reviews[0]?.rejection;
     const rejected = eventsOf([created(), reviewed('rejected')]);

@@ -261,7 +261,7 @@ describe('queries: attribution', () => {
     }
   });
 
-  it('has an answer of the declared form', async () => {
+  it('has a response of the declared form', async () => {
     const { timeframe, report, sources } = await reportOf(1, 720);
     const evidence = await evidenceOf(models.reads, about(1), sources, { timeframe, limit: 3 });
     const answer = { agent_name: 'ada', timeframe, access_scope: 'self', ...report, evidence };

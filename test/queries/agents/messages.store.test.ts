@@ -99,7 +99,7 @@ describe('queries of messages', () => {
     expect([ofEve.total, ofEve.messages.map(({ id }) => id)]).to.deep.equal([1, [4]]);
   });
 
-  it('where nobody wrote there is nothing, and no other workspace’s messages', async () => {
+  it('a workspace without messages has none, and none of another workspace', async () => {
     expect(await list({}, 3)).to.deep.equal({
       messages: [],
       total: 0,

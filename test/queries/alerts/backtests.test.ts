@@ -277,7 +277,7 @@ describe('queries: backtests of alert rules', function () {
     cooldown_minutes: 10,
   };
 
-  it('a time with more events than the bound is cut, and the answer says so', async () => {
+  it('a time with more events than the bound is cut, and the response says so', async () => {
     workspace++;
     history.add(workspace, `agent-${workspace}-1`, agent(workspace * 100, 'error'));
     history.clock += 6 * HOUR;

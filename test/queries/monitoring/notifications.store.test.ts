@@ -94,7 +94,7 @@ describe('queries of notifications', () => {
     expect(await sorted(2, { ids, recipient: undefined }, 10)).to.deep.equal([8]);
   });
 
-  it('those for agents and users of the workspace go first; one of the same name elsewhere is nobody here', async () => {
+  it('those for agents and users of the workspace come first; one of the same name elsewhere does not count', async () => {
     const here = { workspace: 3 };
     const there = { workspace: 4 };
     const user = (userId: number, username: string, workspace: number) =>

@@ -64,7 +64,7 @@ describe('queries of the queue', function () {
     return { waiting: found.waiting, inProgress: found.inProgress.map(({ id }) => id) };
   };
 
-  it('what waits for an agent or anybody: urgent, then due, then old ones first', async () => {
+  it('tasks that wait for this or any agent: urgent, then due, then old ones first', async () => {
     expect((await look(1, 'ada', 20, 1)).waiting).to.deep.equal([7, 3, 2, 6, 1, 10]);
     expect((await look(1, 'ada', 3, 1, [7, 2])).waiting).to.deep.equal([3, 6, 1]);
     expect((await look(1, 'nobody', 20, 1)).waiting).to.deep.equal([2, 6, 1]);
@@ -81,7 +81,7 @@ describe('queries of the queue', function () {
     expect(inProgress[0]).not.to.have.any.keys('project_name', 'project_prefix', 'ticket_ref');
   });
 
-  it('polls of the same moment get an answer each: of their workspace, their agent, what they passed over and their limits', async () => {
+  it('concurrent polls get a response each: for their workspace, their agent, the skipped tasks and their limits', async () => {
     const reads = taskQueueReads(models.reads);
     const asked = [
       [1, 'nobody', 20, 1, []],

@@ -45,7 +45,7 @@ describe('queries of routing', () => {
     expect(await agents(2, 10)).to.deep.equal([]);
   });
 
-  it('a workspace whose agents are all hidden has nobody to give a task to, until one is shown', async () => {
+  it('a workspace whose agents are all hidden assigns no task, until one is shown', async () => {
     const { unassigned, agents } = routingReads(models.reads);
     const found = async () => (await unassigned(10)).map(({ workspace, id }) => [workspace, id]);
     expect(await found()).to.deep.equal([[1, 1]]);

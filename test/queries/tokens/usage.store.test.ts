@@ -406,7 +406,7 @@ describe('sums of tokens', () => {
     });
   });
 
-  it('agents of one name are told apart', async () => {
+  it('agents of the same name are distinguished', async () => {
     const [one] = cases as [Case];
     await models.tell(
       agentRegisteredAs(3, 'bob'),

@@ -1,13 +1,11 @@
 /** The stand-in's `Read`: streams, $all, and hands subscriptions on. For tests only. */
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import * as grpc from '@grpc/grpc-js';
+import { fail, type ReadCall, write } from './calls.ts';
 import type { Faults } from './faults.ts';
 import type { Memory, StoredEvent } from './memory.ts';
-import { eventAnswer, notFoundAnswer, type ReadAnswer, type ReadRequest, textOf } from './protocol.ts';
+import { eventAnswer, notFoundAnswer, type ReadRequest, textOf } from './protocol.ts';
 import { type SubscriptionSettings, subscribe } from './subscription.ts';
-
-export type ReadCall = grpc.ServerWritableStream<ReadRequest, ReadAnswer>;
 
 export function read(memory: Memory, faults: Faults, settings: SubscriptionSettings) {
   return (call: ReadCall): void => {
@@ -76,10 +74,6 @@ async function answer(call: ReadCall, memory: Memory, faults: Faults, settings: 
   }
 }
 
-export function fail(call: ReadCall, code: number, details: string, metadata = new grpc.Metadata()): void {
-  call.emit('error', { code, details, metadata });
-}
-
 function failDeleted(call: ReadCall, stream: string): void {
   const metadata = new grpc.Metadata();
   metadata.set('exception', 'stream-deleted');
@@ -103,21 +97,4 @@ async function send(
     await write(call, eventAnswer(event));
   }
   call.end();
-}
-
-/** Resolves when the call can take more, or is over. */
-export async function write(call: ReadCall, answer: ReadAnswer): Promise<void> {
-  if (call.cancelled || call.destroyed || call.write(answer)) return;
-  const over = new AbortController();
-  const ended = () => over.abort();
-  call.once('cancelled', ended);
-  call.once('close', ended);
-  try {
-    await once(call, 'drain', { signal: over.signal });
-  } catch (error) {
-    if (!over.signal.aborted) throw error;
-  } finally {
-    call.off('cancelled', ended);
-    call.off('close', ended);
-  }
 }

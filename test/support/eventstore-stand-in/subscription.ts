@@ -3,10 +3,10 @@
  * overflow drops the consumer as too slow. For tests only.
  */
 import * as grpc from '@grpc/grpc-js';
+import { fail, type ReadCall, write } from './calls.ts';
 import type { Faults } from './faults.ts';
 import type { Memory, StoredEvent } from './memory.ts';
 import { caughtUpAnswer, checkpointAnswer, confirmationAnswer, eventAnswer, type ReadRequest } from './protocol.ts';
-import { fail, type ReadCall, write } from './reads.ts';
 
 export interface SubscriptionSettings {
   /** Live events that wait for a consumer before it is dropped. */

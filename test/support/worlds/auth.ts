@@ -2,8 +2,8 @@
 import { agentStream } from '../../../commands/agents/agents.ts';
 import { issueAgentKey } from '../../../commands/agents/keys.ts';
 import { claimsFor } from '../../../commands/agents/names.ts';
+import { createUser } from '../../../commands/auth/registration.ts';
 import type { NewUser } from '../../../commands/auth/users.ts';
-import { createUser } from '../../../commands/auth/users.ts';
 import { claimName } from '../../../commands/claims.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
 import type { ProcessRole } from '../../../infra/config.ts';

@@ -8,7 +8,7 @@ describe('agent: liveness', () => {
   const late = timeOf(2) + 1;
 
   it('sets a silent agent offline', () => {
-    expect(decideSilence(given(registered, status('busy')), late)[0]?.data).to.deep.include({
+    expect(decideSilence(given(registered, status('busy')).state, late)[0]?.data).to.deep.include({
       from: 'busy',
       to: 'offline',
       cause: 'sweep',
@@ -17,9 +17,9 @@ describe('agent: liveness', () => {
   });
 
   it('ignores agents that have just reported, are offline, were deleted or never existed', () => {
-    expect(decideSilence(given(registered, status('busy')), timeOf(2))).to.deep.equal([]);
-    expect(decideSilence(given(registered), late)).to.deep.equal([]);
-    expect(decideSilence(given(registered, status('busy'), deleted), Number.MAX_SAFE_INTEGER)).to.deep.equal([]);
-    expect(decideSilence(given(), late)).to.deep.equal([]);
+    given(registered, status('busy')).when(decideSilence, timeOf(2)).then();
+    given(registered).when(decideSilence, late).then();
+    given(registered, status('busy'), deleted).when(decideSilence, Number.MAX_SAFE_INTEGER).then();
+    given().when(decideSilence, late).then();
   });
 });

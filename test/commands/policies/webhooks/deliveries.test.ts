@@ -89,7 +89,7 @@ describe('webhooks: one batch of messages', () => {
     expect(released, 'the others wait in the log').to.deep.equal([{ position: 6, done: true, retries: true }]);
   });
 
-  it('goes on while fewer than five attempts in a row have failed', async () => {
+  it('continues while fewer than five attempts in a row have failed', async () => {
     const { deliver, settled, released } = worldOf(15, [503, 503, 503, 503, 200, 503, 503, 503, 503]);
     await deliver();
     expect(settled).to.have.length(15);

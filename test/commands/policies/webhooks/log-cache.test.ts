@@ -1,7 +1,7 @@
 /** The log as several webhooks read it: each gets every event after its place, and most of them from memory. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createNews } from '../../../../commands/policies/webhooks/news.ts';
+import { createLogCache } from '../../../../commands/policies/webhooks/log-cache.ts';
 import type { LoggedEvent, ReadAllOptions } from '../../../../shared/ports/event-log.ts';
 
 const eventAt = (position: number) => ({ position, type: 'Tested' }) as LoggedEvent;
@@ -22,11 +22,11 @@ function logOf(positions: number[], size: number) {
 
 const positionsOf = (events: readonly LoggedEvent[]) => events.map(({ position }) => position);
 
-describe('news for webhooks', () => {
+describe('log cache of webhook deliveries', () => {
   it('what many ask for at once is read once, and is the same object for all', async () => {
     const log = logOf([3, 5, 8], 10);
-    const news = createNews(log);
-    const all = await Promise.all([0, 0, 3, 4, 5].map((from) => news.after(from)));
+    const logCache = createLogCache(log);
+    const all = await Promise.all([0, 0, 3, 4, 5].map((from) => logCache.after(from)));
     expect(all.map(positionsOf)).to.deep.equal([[3, 5, 8], [3, 5, 8], [5, 8], [5, 8], [8]]);
     expect(new Set(all.map((events) => events.at(-1))).size).to.equal(1);
     expect(log.reads).to.deep.equal([0]);
@@ -34,27 +34,27 @@ describe('news for webhooks', () => {
 
   it('what was appended since is read from where the last page ends', async () => {
     const log = logOf([3, 5], 10);
-    const news = createNews(log);
-    await news.after(0);
-    expect(await news.after(5)).to.deep.equal([]);
+    const logCache = createLogCache(log);
+    await logCache.after(0);
+    expect(await logCache.after(5)).to.deep.equal([]);
     log.positions.push(9);
-    expect(positionsOf(await news.after(5))).to.deep.equal([9]);
-    expect(positionsOf(await news.after(3))).to.deep.equal([5]);
+    expect(positionsOf(await logCache.after(5))).to.deep.equal([9]);
+    expect(positionsOf(await logCache.after(3))).to.deep.equal([5]);
     expect(log.reads).to.deep.equal([0, 5, 5]);
   });
 
   it('a read that fails fails its caller, and the next one tries again', async () => {
     const log = logOf([3], 10);
     let fails = true;
-    const news = createNews({
+    const logCache = createLogCache({
       readAll(options) {
         if (fails) throw new Error('the store is away');
         return log.readAll(options);
       },
     });
-    expect(await news.after(0).catch((error: Error) => error.message)).to.equal('the store is away');
+    expect(await logCache.after(0).catch((error: Error) => error.message)).to.equal('the store is away');
     fails = false;
-    expect(positionsOf(await news.after(0))).to.deep.equal([3]);
+    expect(positionsOf(await logCache.after(0))).to.deep.equal([3]);
   });
 
   it('whoever follows from anywhere gets everything once, in order, however many others read elsewhere', async () => {
@@ -70,12 +70,12 @@ describe('news for webhooks', () => {
             last += gap;
             return last;
           });
-          const news = createNews(logOf(positions, size));
+          const logCache = createLogCache(logOf(positions, size));
           await Promise.all(
             froms.map(async (from) => {
               const seen: number[] = [];
               for (let at = from; ; at = seen.at(-1) ?? from) {
-                const page = positionsOf(await news.after(at));
+                const page = positionsOf(await logCache.after(at));
                 if (page.length === 0) break;
                 seen.push(...page);
               }

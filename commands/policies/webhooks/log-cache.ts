@@ -1,6 +1,6 @@
 /**
- * The log as those read it who deliver for webhooks: an event usually concerns several, which have all been told of what
- * was before it. What one of them has read is kept for the others, so it is read and decoded once in a process.
+ * The log cache of webhook deliveries. An event usually concerns several webhooks, which are at the same position. A page
+ * that one of them has read is kept for the others, so it is read and decoded once in a process.
  */
 import type { EventLog, LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
 import { takingTurns } from '../../../shared/waiting.ts';
@@ -10,7 +10,7 @@ const PAGE_BYTES = 1_000_000;
 /** Newest pages that are kept. */
 const PAGES = 4;
 
-export interface News {
+export interface LogCache {
   /**
    * Events after a position, oldest first: some of them, or none when there is nothing after it.
    *
@@ -26,9 +26,9 @@ interface Page {
   readonly events: readonly LoggedEvent[];
 }
 
-export function createNews(log: Pick<EventLog, 'readAll'>): News {
+export function createLogCache(log: Pick<EventLog, 'readAll'>): LogCache {
   const pages: Page[] = [];
-  // Those who come meanwhile find what the one before them has read.
+  // Concurrent readers find the page that the one before them has read.
   const reading = takingTurns();
   const kept = (position: Position): readonly LoggedEvent[] | undefined => {
     const page = pages.find(({ from, until }) => from <= position && position < until);

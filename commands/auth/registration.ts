@@ -1,0 +1,131 @@
+/**
+ * How users are created.
+ *
+ * A new password is first stored in the credential store under a random id; then the event names that id. Passwords
+ * that the log does not name, such as those of refused changes, are worthless and removed afterwards.
+ */
+import { conflict, invalid, isRefusal } from '../../shared/errors.ts';
+import { userCreated, userStream } from '../../shared/events/auth/users.ts';
+import { firstOf } from '../../shared/events/define.ts';
+import { userNameFault } from '../../shared/names.ts';
+import type { Credentials } from '../../shared/ports/credentials.ts';
+import { claimName, isClaimed, isTaken, releaseName } from '../claims.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { userNameClaims } from '../names.ts';
+import { reserveId } from '../reserve.ts';
+import {
+  checkDisplayName,
+  decideCreate,
+  FIRST_ADMIN_NAME,
+  firstAdmin,
+  inWorkspace,
+  type NewUser,
+  userDecider,
+  usernames,
+} from './users.ts';
+
+/** The same as `addUser`. @returns the id */
+export const createUser = async (...of: Parameters<typeof addUser>): Promise<number> => (await addUser(...of)).id;
+
+/**
+ * Creates a user.
+ *
+ * @param password null: no password, as for users who sign in elsewhere
+ * @param options.first the user must be the first of the deployment
+ * @param options.id an id reserved before; default: a new one
+ * @param options.isTaken whether the read model has a user of this name: that saves the slow hash, the claim decides
+ * @throws AppError 400 for a name that is not allowed, 409 if it is taken or another request was first
+ */
+export async function addUser(
+  commands: Commands,
+  context: CommandContext,
+  credentials: Credentials,
+  user: NewUser,
+  password: string | null,
+  options: {
+    readonly first?: boolean;
+    readonly id?: number;
+    readonly isTaken?: (username: string) => Promise<boolean>;
+  } = {},
+): Promise<{ readonly id: number; readonly executed: Executed }> {
+  const fault = userNameFault(user.username);
+  if (fault !== undefined) throw invalid(`username: ${fault}`, [`username: ${fault}`]);
+  if (user.displayName !== null) checkDisplayName(user.displayName, user.username);
+  // A repeated request may meet the user that it has created itself.
+  if (!context.intents && (await options.isTaken?.(user.username))) throw conflict(usernames.taken(user.username));
+  const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
+  const stream = userStream(id);
+  const credentialId = password === null ? null : await credentials.addPassword(id, password);
+  // In its own workspace, unless somebody of another tenant creates it: that one's name and address are no business of the new tenant.
+  const there = user.tenant === context.origin.tenant ? inWorkspace(context, user) : context;
+  try {
+    if (options.first) await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
+    await claimUsername(commands, there, user, stream, options.first);
+    if (!options.first) await closeSetup(commands, there, stream);
+    const executed = await commands.execute(userDecider, stream, there, (state) =>
+      decideCreate(state, id, user, credentialId),
+    );
+    const named = firstOf(executed.events, userCreated)?.data.credentialId ?? credentialId;
+    // An earlier run of the same request may have stored another password; the event says which one counts.
+    if (credentialId !== null && context.intents) await credentials.removePasswords(id, named ?? undefined);
+    return { id, executed };
+  } catch (error) {
+    if (credentialId !== null && isRefusal(error)) await credentials.removePasswords(id);
+    // Others may be creating a user with an id that was reserved before.
+    if (isClaimed(error) && options.id === undefined) await releaseUsername(commands, there, user, stream);
+    throw error;
+  }
+}
+
+/**
+ * All that a user of this name claims, what others are most likely to have first.
+ *
+ * @param first no name can be older than that of the first user, so no read model has to be asked
+ */
+async function claimUsername(
+  commands: Commands,
+  context: CommandContext,
+  { username, workspace }: Pick<NewUser, 'username' | 'workspace'>,
+  stream: string,
+  first = false,
+): Promise<void> {
+  for (const { kind, scope, name, shown } of [
+    ...userNameClaims('all', username),
+    ...userNameClaims(workspace, username),
+  ]) {
+    const { earlier: _, ...withoutEarlier } = kind;
+    await claimName(commands, context, first ? withoutEarlier : kind, scope, name, stream, shown);
+  }
+  await claimName(commands, context, usernames, 'all', username, stream);
+}
+
+/** Frees the name of a user who is gone, or was never created. Claims of others stay theirs. */
+export async function releaseUsername(
+  commands: Commands,
+  context: CommandContext,
+  { username, workspace }: Pick<NewUser, 'username' | 'workspace'>,
+  stream: string,
+): Promise<void> {
+  await releaseName(commands, context, usernames, 'all', username, stream);
+  for (const { kind, scope, name } of [...userNameClaims(workspace, username), ...userNameClaims('all', username)])
+    await releaseName(commands, context, kind, scope, name, stream);
+}
+
+/** Claims the right to be the first admin for good, so that the first-run setup is closed once there is any user. */
+async function closeSetup(commands: Commands, context: CommandContext, stream: string): Promise<void> {
+  try {
+    await claimName(commands, context, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
+  } catch (error) {
+    if (!isTaken(error)) throw error;
+  }
+}
+
+/** Removes the passwords of a user that the log does not name. */
+export async function removeUnnamedPasswords(
+  commands: Commands,
+  credentials: Credentials,
+  userId: number,
+): Promise<void> {
+  const { state } = await commands.load(userDecider, userStream(userId));
+  await credentials.removePasswords(userId, state.credentialId ?? undefined);
+}
