@@ -265,7 +265,7 @@ describe('command line', function () {
         [['--projection', 'nonsense'], /Unknown projection: nonsense\. Known ones: /],
         [['--projection', 'users', '--from', 'x'], /--from must be a whole number, not x/],
         [['--projection', 'users', '--until', '999999'], /--until: must be at most \d+, the position of users_v/],
-        [[], /Say what to replay: --projection or --decider/],
+        [[], /Specify what to replay: --projection or --decider/],
         [['--decider', 'nonsense'], /Unknown decider: nonsense\. Known ones: agent, /],
       ] as const) {
         const { code, err } = await run(['replay', ...args], here);

@@ -114,7 +114,7 @@ describe('requests to GitHub', () => {
     };
     expect((await failureOf(list())).message).to.include('10000000 bytes');
     answer = sends(200, '[{"number":1}]');
-    expect((await failureOf(list())).message).to.include('no list of issues');
+    expect((await failureOf(list())).message).to.include('other than a list of issues');
   });
 
   it('are given up with the work that they belong to', async () => {

@@ -80,7 +80,7 @@ describe('requests to URLs of users', () => {
     const outgoing = createOutgoing({ rule, timeoutMs: 2_000, lookup: rebinding.lookup });
     // Nobody listens there: what counts is that the address of the second answer is not connected to.
     expect((await outgoing.post(request(url))).status).to.equal(null);
-    expect((await outgoing.post(request(url))).error).to.include('does not lead to a public address');
+    expect((await outgoing.post(request(url))).error).to.include('does not resolve to a public address');
     expect(rebinding.asked, 'one look-up for each connection').to.have.length(2);
     expect(sent()).to.equal(before);
   });

@@ -60,7 +60,7 @@ describe('automatic reviews', () => {
     for (const text of [null, '', 'fine', 'VERDICT: APPROVEDISH', 'VERDICT: APPROVED, or VERDICT: REJECTED']) {
       const { status, notes } = verdictOf(text);
       expect(status, String(text)).to.equal('rejected');
-      expect(notes).to.match(/^The reviewer gave no clear verdict\. It said: ./);
+      expect(notes).to.match(/^The reviewer gave no clear verdict\. Its text: ./);
     }
     expect(verdictOf(`VERDICT: REJECTED\nNOTES: ${'x'.repeat(9_000)}`).notes).to.have.length(4_000);
   });

@@ -89,7 +89,7 @@ export function describeCron(service: () => TestService): void {
       const { status, body } = await post(unknown);
       expect([status, body.error]).to.deep.equal([
         400,
-        'timezone: must be the name of a time zone, such as Europe/Berlin; Mars/Olympus is none',
+        'timezone: must be the name of a time zone, such as Europe/Berlin; Mars/Olympus is not',
       ]);
       for (const name of ['east', 'west', 'east (copy)']) await post({ action: 'remove', name });
     });

@@ -117,7 +117,7 @@ describe('GitHub', function () {
 
     it('the error says so, soon', async () => {
       github.mode = 'broken';
-      await refused(502, /answered 500: oops/);
+      await refused(502, /status 500: oops/);
       github.mode = 'garbage';
       await refused(502, /no list of issues/);
       github.mode = 'redirects';
@@ -322,7 +322,7 @@ describe('GitHub', function () {
       expect(issues.map(({ title }) => title)).to.deep.equal(['Stays here']);
       const [first] = (await act('status')).body.syncs;
       expect(first).to.deep.include({ project_id: id, status: 'partial', changes_pushed: 1 });
-      expect(first.error).to.include('nothing there');
+      expect(first.error).to.include('GitHub has no such record');
 
       github.seen.length = 0;
       expect(await sync()).to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
@@ -356,7 +356,7 @@ describe('GitHub', function () {
       const { repo, id, sync } = await project();
       github.issue(repo, {});
       github.mode = 'broken';
-      await world.refused('POST', '/api/github/sync', { action: 'trigger', project_id: id }, 502, /answered 500/);
+      await world.refused('POST', '/api/github/sync', { action: 'trigger', project_id: id }, 502, /status 500/);
       const [failed] = (await act('status')).body.syncs;
       expect(failed).to.deep.include({
         project_id: id,
