@@ -80,6 +80,8 @@ export function turnBack(days = 14): Clock {
       shown = Math.max(shown, ms);
     },
     restore() {
+      // A service that took the function while the clock was set back keeps it.
+      shown = Number.POSITIVE_INFINITY;
       Date.now = realNow;
     },
   };
