@@ -1,5 +1,5 @@
 /** A value that components watch. */
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 export interface Store<T> {
   get(): T;
@@ -26,6 +26,12 @@ export function store<T>(initial: T): Store<T> {
 
 export function useStore<T>(watched: Store<T>): T {
   const [, render] = useState(0);
-  useEffect(() => watched.watch(() => render((n) => n + 1)), [watched]);
-  return watched.get();
+  const shown = watched.get();
+  useLayoutEffect(() => {
+    const changed = () => render((n) => n + 1);
+    // It may have changed between the first render and now.
+    if (!Object.is(watched.get(), shown)) changed();
+    return watched.watch(changed);
+  }, [watched]);
+  return shown;
 }

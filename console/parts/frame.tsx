@@ -1,6 +1,6 @@
 /** The frame around every view: rooms, search, state of the connection, who is signed in, and the register. */
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { go, setParams, urlOf, useAddress } from '../client/address.ts';
 import type { SearchResult } from '../client/api-types.ts';
 import { useAsOf } from '../client/moment.ts';
@@ -103,7 +103,8 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
 
 function useKeys(rooms: readonly Room[], setOpen: (what: 'search' | 'help') => void): void {
   const waits = useRef(0);
-  useEffect(() => {
+  // Before the frame is painted: keys work as soon as it can be seen.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (event.metaKey || event.ctrlKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;

@@ -33,6 +33,7 @@ export class Browser {
   readonly #home: string;
   readonly #waiting = new Map<number, (message: Message) => void>();
   readonly #listeners = new Map<string, (method: string, params: Fields) => void>();
+  readonly #contexts = new Set<string>();
   #last = 0;
 
   private constructor(process: ChildProcess, home: string) {
@@ -88,6 +89,7 @@ export class Browser {
   /** A page in a profile of its own: its cookies and storage are empty. */
   async page(look: Look = {}): Promise<Page> {
     const { browserContextId } = await this.send('Target.createBrowserContext');
+    this.#contexts.add(browserContextId as string);
     const { targetId } = await this.send('Target.createTarget', { url: 'about:blank', browserContextId });
     const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });
     const page = new Page(this, sessionId as string);
@@ -95,6 +97,13 @@ export class Browser {
     for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await page.send(`${domain}.enable`);
     await page.look(look);
     return page;
+  }
+
+  /** Closes every page; what one of them streamed or loaded no longer slows the next. */
+  async closePages(): Promise<void> {
+    for (const browserContextId of this.#contexts) await this.send('Target.disposeBrowserContext', { browserContextId });
+    this.#contexts.clear();
+    this.#listeners.clear();
   }
 
   async close(): Promise<void> {

@@ -40,6 +40,7 @@ describe('the console in Chromium', function () {
     }
     browser = await Browser.open();
   });
+  afterEach(() => browser?.closePages());
   after(async () => {
     await browser?.close();
     await world?.close();
@@ -96,7 +97,7 @@ describe('the console in Chromium', function () {
     await page.click('.rail a', 'Agents');
     await page.has('Live');
     const send = sender(world.url, world.adminKey);
-    await send('PUT', '/api/agents/bert', { last_activity: 'Counts the sleepers', status: 'busy' });
+    await send('PUT', '/api/agents', { name: 'bert', last_activity: 'Counts the sleepers', status: 'busy' });
     await page.has('Counts the sleepers');
     expect(page.faults).to.deep.equal([]);
   });

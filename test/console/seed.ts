@@ -206,7 +206,8 @@ export async function seed(
         }
         if (list.length > 0) await send('POST', '/api/tokens/batch', { reports: list });
         const agent = pick(AGENTS)[0];
-        await send('PUT', `/api/agents/${agent}`, {
+        await send('PUT', '/api/agents', {
+          name: agent,
           status: next() > 0.93 ? 'error' : pick(['busy', 'idle', 'busy']),
           last_activity: pick(['Reads the ticket', 'Runs the tests', 'Writes a summary']),
         });
@@ -231,7 +232,11 @@ export async function seed(
     }
     clock.restore();
     for (const [agent] of AGENTS.slice(0, 6)) await send('POST', `/api/agents/${agent}/heartbeat`, {});
-    await send('PUT', '/api/agents/fritz', { status: 'error', last_activity: 'The certificate has expired' });
+    await send('PUT', '/api/agents', {
+      name: 'fritz',
+      status: 'error',
+      last_activity: 'The certificate has expired',
+    });
     await send('POST', '/api/alerts', { action: 'evaluate' });
   } finally {
     clock.restore();
