@@ -101,7 +101,8 @@ export class Browser {
 
   /** Closes every page; what one of them streamed or loaded no longer slows the next. */
   async closePages(): Promise<void> {
-    for (const browserContextId of this.#contexts) await this.send('Target.disposeBrowserContext', { browserContextId });
+    for (const browserContextId of this.#contexts)
+      await this.send('Target.disposeBrowserContext', { browserContextId });
     this.#contexts.clear();
     this.#listeners.clear();
   }
