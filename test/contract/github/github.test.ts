@@ -119,7 +119,7 @@ describe('GitHub', function () {
       github.mode = 'broken';
       await refused(502, /status 500: oops/);
       github.mode = 'garbage';
-      await refused(502, /no list of issues/);
+      await refused(502, /something other than a list of issues/);
       github.mode = 'redirects';
       await refused(404, /moved/);
       github.mode = 'silent';
