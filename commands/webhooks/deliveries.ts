@@ -5,7 +5,7 @@ import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
 import type { Outgoing } from '../../shared/ports/outgoing.ts';
 import type { Delivery, NewDelivery, WebhookRecords } from '../../shared/ports/webhooks.ts';
 import type { Commands } from '../handler.ts';
-import { bodyOf, headersOf } from './signatures.ts';
+import { bodyOf, cloudEventOf, headersOf } from './signatures.ts';
 import { existingWebhook, type WebhookState } from './webhooks.ts';
 
 /** When failed deliveries are tried again. */
@@ -62,7 +62,7 @@ export type Attempted = Omit<NewDelivery, 'nextRetryAt'>;
 /** Sends a message once. @param at Unix ms @throws what the signal aborts with */
 export async function attempt(
   outgoing: Outgoing,
-  webhook: { readonly workspace: number; readonly id: number; readonly url: string; readonly secret: string | null },
+  webhook: Pick<WebhookState, 'id' | 'url' | 'secret' | 'format'> & { readonly workspace: number },
   message: WebhookMessage,
   {
     number,
@@ -76,11 +76,12 @@ export async function attempt(
     readonly signal?: AbortSignal | undefined;
   },
 ): Promise<Attempted> {
-  const body = bodyOf(message, at);
-  const headers = headersOf(message, { secret: webhook.secret, body, at });
+  const { secret, format, workspace } = webhook;
+  const body = format === 'cloudevents' ? cloudEventOf(message, workspace) : bodyOf(message, at);
+  const headers = headersOf(message, { secret, format, body, at });
   const { status, body: answer, error, durationMs } = await outgoing.post({ url: webhook.url, headers, body }, signal);
   return {
-    workspace: webhook.workspace,
+    workspace,
     webhookId: webhook.id,
     messageId: message.id,
     eventType: message.type,
@@ -96,9 +97,11 @@ export async function attempt(
 }
 
 /** The message of a delivery, to be sent again. */
-export function messageOf({ messageId, eventType, payload }: Delivery): WebhookMessage {
-  const parsed = JSON.parse(payload) as { readonly data?: WebhookMessage['data'] };
-  return { id: messageId, type: eventType, data: parsed.data ?? {} };
+export function messageOf({ messageId, eventType, payload, createdAt }: Delivery): WebhookMessage {
+  const parsed = JSON.parse(payload) as { readonly time?: string; readonly data?: WebhookMessage['data'] };
+  // Only CloudEvents have the time of the event; for other bodies, it is about that of the attempt.
+  const at = parsed.time === undefined ? createdAt : Date.parse(parsed.time);
+  return { id: messageId, type: eventType, at, data: parsed.data ?? {} };
 }
 
 /** What sending by hand needs. */
@@ -137,6 +140,7 @@ async function recorded(
  */
 export async function testWebhook(parts: ByHand, workspace: number, id: number, by: string): Promise<Delivery> {
   const webhook = await existingWebhook(parts.commands, workspace, id);
+  const at = parts.now();
   const data = {
     message: 'This is a test of the webhook.',
     webhook_id: id,
@@ -144,7 +148,7 @@ export async function testWebhook(parts: ByHand, workspace: number, id: number, 
     triggered_by: by,
     workspace_id: workspace,
   };
-  return recorded(parts, workspace, webhook, { id: `msg_${randomUUID()}`, type: 'test.ping', data }, undefined);
+  return recorded(parts, workspace, webhook, { id: `msg_${randomUUID()}`, type: 'test.ping', at, data }, undefined);
 }
 
 /** Sends the message of a delivery once more. A failure has no consequences. @throws AppError 404 */

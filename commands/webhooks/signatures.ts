@@ -1,19 +1,45 @@
 /** The request that a webhook gets: its body, and the headers by which the receiver knows that it is genuine. Pure. */
 import { createHmac } from 'node:crypto';
+import type { WebhookFormat } from '../../shared/contract/webhooks/webhooks.ts';
 import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
 import { seconds } from '../../shared/time.ts';
 
 /** Bytes of a body. Data that makes it longer is left out. */
 const MAX_BODY = 1_000_000;
 
-/** @param at Unix ms */
-export function bodyOf({ type, data }: Pick<WebhookMessage, 'type' | 'data'>, at: number): string {
-  const bodyWith = (content: object) => JSON.stringify({ event: type, timestamp: seconds(at), data: content });
+function bounded(data: WebhookMessage['data'], bodyWith: (content: object) => string): string {
   const body = bodyWith(data);
   if (Buffer.byteLength(body) <= MAX_BODY) return body;
   const { id, workspace_id } = data;
   return bodyWith({ id, workspace_id, truncated: true });
 }
+
+/** @param at Unix ms */
+export const bodyOf = ({ type, data }: Pick<WebhookMessage, 'type' | 'data'>, at: number): string =>
+  bounded(data, (content) => JSON.stringify({ event: type, timestamp: seconds(at), data: content }));
+
+/**
+ * A message as an event of CloudEvents 1.0 in structured mode, JSON format. It is the same for each attempt.
+ *
+ * Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
+ */
+export const cloudEventOf = ({ id, type, at, data }: WebhookMessage, workspace: number): string =>
+  bounded(data, (content) =>
+    JSON.stringify({
+      specversion: '1.0',
+      id,
+      source: `/workspaces/${workspace}`,
+      type,
+      time: new Date(at).toISOString(),
+      datacontenttype: 'application/json',
+      data: content,
+    }),
+  );
+
+const MEDIA_TYPES: Readonly<Record<WebhookFormat, string>> = {
+  json: 'application/json',
+  cloudevents: 'application/cloudevents+json',
+};
 
 /** `sha256=<hex>`; the key is the secret as it was shown. */
 export const signatureOf = (secret: string, body: string): string =>
@@ -29,14 +55,24 @@ export const standardSignatureOf = (
 ): string =>
   `v1,${createHmac('sha256', Buffer.from(secret, 'base64')).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
 
-/** @param at Unix ms; the same as for `bodyOf` */
+/** @param at of the attempt, Unix ms; the same as for `bodyOf` */
 export function headersOf(
   { id, type }: Pick<WebhookMessage, 'id' | 'type'>,
-  { secret, body, at }: { readonly secret: string | null; readonly body: string; readonly at: number },
+  {
+    secret,
+    format,
+    body,
+    at,
+  }: {
+    readonly secret: string | null;
+    readonly format: WebhookFormat;
+    readonly body: string;
+    readonly at: number;
+  },
 ): Readonly<Record<string, string>> {
   const timestamp = seconds(at);
   return {
-    'content-type': 'application/json',
+    'content-type': MEDIA_TYPES[format],
     'user-agent': 'Signalbox-Webhook/1.0',
     'x-mc-event': headerText(type),
     'webhook-id': id,

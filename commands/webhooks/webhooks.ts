@@ -1,5 +1,6 @@
 /** Webhooks: created, changed, deleted, and disabled when deliveries fail too often. */
 import { randomBytes } from 'node:crypto';
+import type { WebhookFormat } from '../../shared/contract/webhooks/webhooks.ts';
 import { notFound } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import {
@@ -22,10 +23,11 @@ export interface WebhookState {
   readonly url: string;
   readonly secret: string | null;
   readonly events: readonly string[];
+  readonly format: WebhookFormat;
   readonly enabled: boolean;
 }
 
-const NONE: WebhookState = { id: 0, name: '', url: '', secret: null, events: [], enabled: false };
+const NONE: WebhookState = { id: 0, name: '', url: '', secret: null, events: [], format: 'json', enabled: false };
 
 export const webhookStream = (workspace: number, id: number): string => `webhook-${workspace}-${id}`;
 
@@ -33,20 +35,22 @@ export const webhookDecider = defineDecider<WebhookState>({
   kind: 'webhook',
   initial: NONE,
   folds: [
-    on(webhookCreated, (_state, { data: { webhookId, name, url, secret, events } }) => ({
+    on(webhookCreated, (_state, { data: { webhookId, name, url, secret, events, format } }) => ({
       id: webhookId,
       name,
       url: url ?? '',
       secret,
       events,
+      format,
       enabled: true,
     })),
-    on(webhookUpdated, (state, { data: { name, url, secret, events, enabled } }) => ({
+    on(webhookUpdated, (state, { data: { name, url, secret, events, format, enabled } }) => ({
       ...state,
       name: name ?? state.name,
       url: url ?? state.url,
       secret: secret === undefined ? state.secret : secret,
       events: events ?? state.events,
+      format: format ?? state.format,
       enabled: enabled ?? state.enabled,
     })),
     on(webhookTripped, (state) => ({ ...state, enabled: false })),
@@ -61,6 +65,7 @@ export interface WebhookChanges {
   readonly name: string | undefined;
   readonly url: string | undefined;
   readonly events: readonly string[] | undefined;
+  readonly format: WebhookFormat | undefined;
   readonly enabled: boolean | undefined;
   readonly secret: string | undefined;
 }
@@ -90,6 +95,7 @@ export interface NewWebhook {
   readonly name: string;
   readonly url: string;
   readonly events: string[];
+  readonly format: WebhookFormat;
   readonly secret: string | null;
 }
 

@@ -1410,6 +1410,7 @@ export interface Api {
       readonly name: string;
       readonly url: string;
       readonly events?: readonly string[];
+      readonly format?: 'json' | 'cloudevents';
       readonly generate_secret?: boolean;
     };
     readonly response: {
@@ -1418,6 +1419,7 @@ export interface Api {
       readonly url: string;
       readonly secret: string | null;
       readonly events: readonly string[];
+      readonly format: 'json' | 'cloudevents';
       readonly enabled: true;
       readonly message: string;
     };
@@ -1429,6 +1431,7 @@ export interface Api {
       readonly name?: string;
       readonly url?: string;
       readonly events?: readonly string[];
+      readonly format?: 'json' | 'cloudevents';
       readonly enabled?: boolean;
       readonly regenerate_secret?: boolean;
       readonly reset_circuit?: boolean;
@@ -4154,6 +4157,7 @@ export type Webhook = {
   readonly url: string;
   readonly secret: string | null;
   readonly events: readonly string[];
+  readonly format: 'json' | 'cloudevents';
   readonly enabled: boolean;
   readonly last_fired_at?: number | null;
   readonly last_status?: number | null;

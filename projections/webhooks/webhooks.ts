@@ -18,6 +18,7 @@ export const webhooksTable = defineTable(
     /** Its last four characters. */
     secret_end: 'text?',
     events: 'jsonb',
+    format: 'text',
     enabled: 'boolean',
     created_by: 'text',
     created_at: 'bigint',
@@ -30,7 +31,7 @@ const endOf = (secret: string | null): string | null => secret?.slice(-4) ?? nul
 
 export const webhooksProjection = defineProjection({
   name: 'webhooks',
-  version: 1,
+  version: 2,
   tables: [webhooksTable],
   handlers: [
     on(webhookCreated, ({ data, meta }) => [
@@ -41,6 +42,7 @@ export const webhooksProjection = defineProjection({
         url: data.url ?? '',
         secret_end: endOf(data.secret),
         events: data.events,
+        format: data.format,
         enabled: true,
         created_by: meta.actor.name,
         created_at: seconds(meta.at),
@@ -54,6 +56,7 @@ export const webhooksProjection = defineProjection({
         url: data.url ?? row.url,
         secret_end: data.secret === undefined ? row.secret_end : endOf(data.secret),
         events: data.events ?? row.events,
+        format: data.format ?? row.format,
         enabled: data.enabled ?? row.enabled,
         updated_at: seconds(meta.at),
       })),

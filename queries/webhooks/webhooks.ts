@@ -1,7 +1,7 @@
 /** Webhooks: the list, with what their deliveries say of them. */
 import { sql } from 'kysely';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
-import type { WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
+import type { WebhookFormat, WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
 import type { WebhookState } from '../../shared/ports/webhooks.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Reads, tables } from '../reads.ts';
@@ -35,6 +35,7 @@ export async function listWebhooks(
       url: row.url,
       secret: row.secret_end === null ? null : HIDDEN + row.secret_end,
       events: row.events as string[],
+      format: row.format as WebhookFormat,
       enabled: row.enabled,
       ...(state && {
         last_fired_at: firedAt,

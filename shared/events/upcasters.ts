@@ -56,6 +56,9 @@ export const upcasters: Upcasters = {
   ChatMessageSent: { 1: asItWas },
   NotificationRaised: { 1: (data) => ({ ...data, by: null }) },
   NotificationForwarded: { 1: asItWas },
+  // Webhooks have had a choice of formats since version 2.
+  WebhookCreated: { 1: (data) => ({ ...data, format: 'json' }) },
+  WebhookUpdated: { 1: asItWas },
 };
 
 /** Upcasts `data` from version `from` to the newest. @throws Error when a step is missing */

@@ -47,9 +47,9 @@ const create = defineRoute({
   body: newWebhookBody,
   responses: { 200: { description: 'The webhook, with its secret', schema: newWebhookAnswer } },
   async handle({ body, identity: { workspace }, services, command }) {
-    const { name, url, events, generate_secret } = body;
+    const { name, url, events, format, generate_secret } = body;
     checkUrl(services.settings, url);
-    const fields = { name, url, events, secret: generate_secret ? newSecret() : null };
+    const fields = { name, url, events, format, secret: generate_secret ? newSecret() : null };
     const limits = limitsOf(services, countWebhooks);
     const { id, position, secret } = await createWebhook(services.commands, command, limits, fields);
     await services.webhooks.begin(workspace, id, position);
@@ -57,7 +57,7 @@ const create = defineRoute({
       secret === null
         ? 'The webhook was created. Its deliveries are not signed.'
         : 'The webhook was created. Store the secret now: it is not shown again.';
-    return { body: { id, name, url, secret, events, enabled: true as const, message } };
+    return { body: { id, name, url, secret, events, format, enabled: true as const, message } };
   },
 });
 
@@ -74,7 +74,7 @@ const change = defineRoute({
   refuses: [404],
   responses: { 200: { description: 'Changed', schema: webhookChangedAnswer } },
   async handle({ body, identity: { workspace }, services, command }) {
-    const { id, name, url, events, enabled, regenerate_secret, reset_circuit } = body;
+    const { id, name, url, events, format, enabled, regenerate_secret, reset_circuit } = body;
     if (url !== undefined) checkUrl(services.settings, url);
     // First: once it is enabled a worker may have it, and a failure on top of the old ones could disable it again.
     if (reset_circuit) await services.webhooks.reset(workspace, id);
@@ -82,6 +82,7 @@ const change = defineRoute({
       name,
       url,
       events,
+      format,
       enabled: reset_circuit ? true : enabled,
       secret: regenerate_secret ? newSecret() : undefined,
     });

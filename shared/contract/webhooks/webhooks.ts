@@ -3,6 +3,10 @@ import { z } from 'zod';
 import { idValue, notInThePast, unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';
 
+/** Formats of bodies: `{event, timestamp, data}`, or an event of CloudEvents 1.0 in structured mode. */
+export const WEBHOOK_FORMATS = ['json', 'cloudevents'] as const;
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
+
 export const webhookSchema = z
   .object({
     id: z.int(),
@@ -10,6 +14,7 @@ export const webhookSchema = z
     url: z.string(),
     secret: z.string().nullable().describe('masked but for its last four characters; null: deliveries are not signed'),
     events: z.array(z.string()),
+    format: z.enum(WEBHOOK_FORMATS),
     enabled: z.boolean(),
     last_fired_at: notInThePast(unixSeconds.nullable()),
     last_status: notInThePast(z.int().nullable().describe('HTTP status of the last delivery; -1: no response')),
@@ -50,12 +55,16 @@ const fields = {
     .array(text(200).min(1, 'must not be empty'))
     .max(50)
     .describe(`types of webhook events, by their full names, such as ${SUGGESTED_TYPES.join(', ')}; or \`*\` for all`),
+  format: z
+    .enum(WEBHOOK_FORMATS)
+    .describe('`json`: the body is `{event, timestamp, data}`; `cloudevents`: CloudEvents 1.0, structured mode'),
 };
 
 export const newWebhookBody = z.object({
   name: fields.name,
   url: fields.url,
   events: fields.events.default(['*']),
+  format: fields.format.default('json'),
   generate_secret: z.boolean().default(true).describe('false: deliveries are not signed'),
 });
 
@@ -74,6 +83,7 @@ export const newWebhookAnswer = z.object({
   url: z.string(),
   secret: z.string().nullable().describe('shown only now'),
   events: z.array(z.string()),
+  format: z.enum(WEBHOOK_FORMATS),
   enabled: z.literal(true),
   message: z.string(),
 });

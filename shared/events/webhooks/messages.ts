@@ -12,6 +12,8 @@ export interface WebhookMessage {
   readonly id: string;
   /** Such as `activity.task_created`. */
   readonly type: string;
+  /** When what it tells of happened, Unix ms. */
+  readonly at: number;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
@@ -77,7 +79,8 @@ export function messagesOf(
       workspace_id,
     });
   }
-  return [...found].map(([type, data]) => ({ id: `msg_${event.id}_${type.replaceAll('.', '-')}`, type, data }));
+  const { at } = event.meta;
+  return [...found].map(([type, data]) => ({ id: `msg_${event.id}_${type.replaceAll('.', '-')}`, type, at, data }));
 }
 
 /** Types of events that may give messages; the others need not be decoded. */

@@ -4,6 +4,7 @@
  * What was delivered, and how that went, is not in the log but in records that are kept for a while (`shared/ports/webhooks.ts`).
  */
 import { z } from 'zod';
+import { WEBHOOK_FORMATS } from '../../contract/webhooks/webhooks.ts';
 import { defineEvent } from '../define.ts';
 
 const webhookId = z.int().positive();
@@ -14,7 +15,7 @@ const person = (data: { readonly webhookId: number }): string => `webhook:${data
 
 export const webhookCreated = defineEvent({
   type: 'WebhookCreated',
-  version: 1,
+  version: 2,
   doc: 'A webhook exists from now on, and is told of the events after this one.',
   schema: z.object({
     webhookId,
@@ -25,13 +26,14 @@ export const webhookCreated = defineEvent({
     secret: sealedText,
     /** Types of webhook events; `*`: all. */
     events: z.array(z.string()),
+    format: z.enum(WEBHOOK_FORMATS),
   }),
   personal: { fields: ['url', 'secret'], person },
 });
 
 export const webhookUpdated = defineEvent({
   type: 'WebhookUpdated',
-  version: 1,
+  version: 2,
   doc: 'Fields of a webhook were set. Those that are missing stayed as they were; with none at all, only the time of the last change is new.',
   schema: z.object({
     webhookId,
@@ -39,6 +41,7 @@ export const webhookUpdated = defineEvent({
     url: sealedText.optional(),
     secret: sealedText.optional(),
     events: z.array(z.string()).optional(),
+    format: z.enum(WEBHOOK_FORMATS).optional(),
     enabled: z.boolean().optional(),
   }),
   personal: { fields: ['url', 'secret'], person },

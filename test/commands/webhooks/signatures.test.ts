@@ -1,7 +1,13 @@
 /** Bodies and headers of deliveries. */
 import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
-import { bodyOf, headersOf, signatureOf, standardSignatureOf } from '../../../commands/webhooks/signatures.ts';
+import {
+  bodyOf,
+  cloudEventOf,
+  headersOf,
+  signatureOf,
+  standardSignatureOf,
+} from '../../../commands/webhooks/signatures.ts';
 
 describe('webhooks: signatures', () => {
   it('a body is compact JSON: event, time, data', () => {
@@ -14,6 +20,15 @@ describe('webhooks: signatures', () => {
     const body = bodyOf({ type: 'activity.x', data: { id: 3, workspace_id: 1, text: 'ä'.repeat(500_000) } }, 0);
     expect(JSON.parse(body).data).to.deep.equal({ id: 3, workspace_id: 1, truncated: true });
     expect(JSON.parse(bodyOf({ type: 'x', data: { text: 'x'.repeat(990_000) } }, 0)).data).not.to.have.key('truncated');
+  });
+
+  it('a CloudEvent has the id, type and time of the message, and the same bound', () => {
+    const message = { id: 'msg_1', type: 'test.ping', at: 1_700_000_000_999, data: { a: 'ä' } };
+    expect(cloudEventOf(message, 7)).to.equal(
+      '{"specversion":"1.0","id":"msg_1","source":"/workspaces/7","type":"test.ping","time":"2023-11-14T22:13:20.999Z","datacontenttype":"application/json","data":{"a":"ä"}}',
+    );
+    const long = { ...message, data: { id: 3, workspace_id: 7, text: 'ä'.repeat(500_000) } };
+    expect(JSON.parse(cloudEventOf(long, 7)).data).to.deep.equal({ id: 3, workspace_id: 7, truncated: true });
   });
 
   it('the key is the text of the secret, not the bytes that its digits stand for', () => {
@@ -35,7 +50,10 @@ describe('webhooks: signatures', () => {
   });
 
   it('a type that no header could hold is made to fit', () => {
-    const headers = headersOf({ id: 'msg_1', type: 'activity.é\r\nx: y' }, { secret: null, body: '', at: 0 });
+    const headers = headersOf(
+      { id: 'msg_1', type: 'activity.é\r\nx: y' },
+      { secret: null, format: 'json', body: '', at: 0 },
+    );
     expect(headers['x-mc-event']).to.equal('activity.???x: y');
   });
 });

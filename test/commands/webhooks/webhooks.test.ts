@@ -15,8 +15,22 @@ import {
 } from '../../../shared/events/webhooks/webhooks.ts';
 import { givenFor } from '../../support/kit.ts';
 
-const created = webhookCreated.draft({ webhookId: 1, name: 'ops', url: 'https://a', secret: 's', events: ['*'] });
-const NOTHING = { name: undefined, url: undefined, events: undefined, enabled: undefined, secret: undefined };
+const created = webhookCreated.draft({
+  webhookId: 1,
+  name: 'ops',
+  url: 'https://a',
+  secret: 's',
+  events: ['*'],
+  format: 'json',
+});
+const NOTHING = {
+  name: undefined,
+  url: undefined,
+  events: undefined,
+  format: undefined,
+  enabled: undefined,
+  secret: undefined,
+};
 const given = givenFor(webhookDecider);
 
 describe('webhooks: decisions', () => {
@@ -26,8 +40,19 @@ describe('webhooks: decisions', () => {
       .when(decideChange, { ...NOTHING, enabled: false })
       .then(webhookUpdated.draft({ webhookId: 1, enabled: false }));
     before.when(decideChange, NOTHING).then(webhookUpdated.draft({ webhookId: 1 }));
-    const next = given(created, webhookUpdated.draft({ webhookId: 1, name: 'b', secret: null, events: [] })).state;
-    expect(next).to.deep.equal({ id: 1, name: 'b', url: 'https://a', secret: null, events: [], enabled: true });
+    const next = given(
+      created,
+      webhookUpdated.draft({ webhookId: 1, name: 'b', secret: null, events: [], format: 'cloudevents' }),
+    ).state;
+    expect(next).to.deep.equal({
+      id: 1,
+      name: 'b',
+      url: 'https://a',
+      secret: null,
+      events: [],
+      format: 'cloudevents',
+      enabled: true,
+    });
   });
 
   it('one that is gone, or never was, can be neither changed nor deleted', () => {

@@ -1,7 +1,9 @@
 /** What webhooks are told, and what becomes of deliveries that fail. */
 import { expect } from 'chai';
+import { type CloudEvent, HTTP } from 'cloudevents';
+import { Webhook } from 'standardwebhooks';
 import { deliveriesAnswer, deliveryResult } from '../../../shared/contract/webhooks/deliveries.ts';
-import { OK } from '../../support/receiver.ts';
+import { OK, type Received } from '../../support/receiver.ts';
 import { until } from '../../support/until.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import type { WebhooksWorld } from '../../support/worlds/webhooks.ts';
@@ -59,6 +61,47 @@ export function describeDeliveries(get: () => WebhooksWorld): void {
       expect(other.received(), 'names are no prefixes').to.deep.equal([]);
       for (const { id } of [chosen, all, other]) await ask('DELETE', '/api/webhooks', { id });
       expect((await deliveriesOf(chosen.id)).total, 'deliveries go with their webhook').to.equal(0);
+    });
+
+    it('a webhook with the format cloudevents receives CloudEvents 1.0, signed, under the same id at each attempt', async () => {
+      const { path, id, received } = await hook(['activity.task_created'], { format: 'cloudevents' });
+      expect(await get().find(id)).to.include({ format: 'cloudevents' });
+      const { secret } = (await ask('PUT', '/api/webhooks', { id, regenerate_secret: true })).body;
+      get().receiver.react((one) => (one.path === path && received().length === 1 ? { status: 500 } : OK));
+      const before = Date.now();
+      const made = await task('as a CloudEvent');
+      const after = Date.now();
+      const [first, again] = await until('it was tried again', () => received().length === 2 && received());
+      for (const { headers, text } of [first, again] as Received[]) {
+        expect(headers).to.include({
+          'content-type': 'application/cloudevents+json',
+          'x-mc-event': 'activity.task_created',
+        });
+        new Webhook(secret).verify(text, headers as Record<string, string>);
+        // The SDK recognises the mode by the content type, and validates against the schema of the specification.
+        const message = { headers: headers as Record<string, string>, body: text };
+        expect(HTTP.isEvent(message)).to.equal(true);
+        const event = HTTP.toEvent<{ readonly id: number }>(message) as CloudEvent<{ readonly id: number }>;
+        expect(event.validate()).to.equal(true);
+        const { data, time, ...attributes } = JSON.parse(JSON.stringify(event));
+        expect(attributes).to.deep.equal({
+          specversion: '1.0',
+          id: headers['webhook-id'],
+          source: '/workspaces/1',
+          type: 'activity.task_created',
+          datacontenttype: 'application/json',
+        });
+        expect(Date.parse(time), 'the time of the event').to.be.within(before, after);
+        expect(data).to.include({ id: made.id, title: 'as a CloudEvent', workspace_id: 1 });
+      }
+      expect(again?.text, 'each attempt sends the same event').to.equal(first?.text);
+      // The format is that of the webhook at the time of the attempt.
+      await ask('PUT', '/api/webhooks', { id, format: 'json' });
+      const [last] = (await deliveriesOf(id)).deliveries;
+      await ask('POST', '/api/webhooks/retry', { delivery_id: last.id });
+      expect(received()[2]?.body).to.deep.include({ event: 'activity.task_created', data: first?.body.data });
+      expect(received()[2]?.headers).to.include({ 'content-type': 'application/json' });
+      await ask('DELETE', '/api/webhooks', { id });
     });
 
     it('a delivery is listed with what was sent and answered', async () => {

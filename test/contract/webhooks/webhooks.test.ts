@@ -50,7 +50,13 @@ describe('webhooks', () => {
       const reply = await world.ask('POST', PATH, { name: ' Ops ', url: `${receiver.url}/quiet` });
       conforms(newWebhookAnswer, reply);
       const { id, secret, message, ...rest } = reply.body;
-      expect(rest).to.deep.equal({ name: 'Ops', url: `${receiver.url}/quiet`, events: ['*'], enabled: true });
+      expect(rest).to.deep.equal({
+        name: 'Ops',
+        url: `${receiver.url}/quiet`,
+        events: ['*'],
+        format: 'json',
+        enabled: true,
+      });
       expect(secret).to.match(/^[0-9a-f]{64}$/);
       expect(message).to.be.a('string').that.includes('secret');
       const { created_at, updated_at, created_by, ...shown } = await find(id);
@@ -58,6 +64,7 @@ describe('webhooks', () => {
         name: 'Ops',
         secret: `••••••${secret.slice(-4)}`,
         events: ['*'],
+        format: 'json',
         enabled: true,
         consecutive_failures: 0,
         circuit_open: false,
@@ -124,7 +131,7 @@ describe('webhooks', () => {
       const { database } = world.world.service.core;
       const { pool } = database;
       await allCaughtUp(world.world.service.core);
-      for (const table of ['webhooks_v1.webhooks', 'service.webhooks', 'service.webhook_deliveries']) {
+      for (const table of ['webhooks_v2.webhooks', 'service.webhooks', 'service.webhook_deliveries']) {
         const { rows } = await pool.query(`SELECT row_to_json(t)::text AS row FROM ${table} t`);
         for (const one of [secret, next]) expect(JSON.stringify(rows), table).not.to.include(one);
       }
@@ -144,6 +151,7 @@ describe('webhooks', () => {
         [{ events: Array.from({ length: 51 }, () => 'x') }, /events/],
         [{ events: ['x'.repeat(201)] }, /events/],
         [{ generate_secret: 'yes' }, /generate_secret/],
+        [{ format: 'xml' }, /format/],
       ] as const)
         await world.refused('POST', PATH, { ...ok, ...fields }, 400, says);
       await world.refused('POST', PATH, undefined, 400, /body required/);

@@ -427,7 +427,14 @@ describe('contract: workspaces', function () {
 
       // Created by a request that had seen the workspace before.
       const late = await core.commands.counters.take('webhook');
-      const hook = { webhookId: late, name: 'late', url: 'https://hooks.example.org/x', secret: null, events: ['*'] };
+      const hook = {
+        webhookId: late,
+        name: 'late',
+        url: 'https://hooks.example.org/x',
+        secret: null,
+        events: ['*'],
+        format: 'json' as const,
+      };
       const origin = { ...testOrigin, workspace };
       await core.commands.record(webhookStream(workspace, late), { origin }, [webhookCreated.draft(hook)]);
       expect(await active(workspace)).to.deep.equal([1, 0, 0, 0]);

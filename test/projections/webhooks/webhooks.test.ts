@@ -15,6 +15,7 @@ const created = webhookCreated.draft({
   url: 'https://a',
   secret: `${'0'.repeat(60)}abcd`,
   events: ['*'],
+  format: 'json',
 });
 const rows = (...drafts: Parameters<typeof eventsOf>[0]) => rowsAfter(webhooksProjection, eventsOf(drafts)).webhooks;
 const secondsOf = (n: number) => Math.floor(timeOf(n) / 1_000);
@@ -29,6 +30,7 @@ describe('webhooks: rows', () => {
         url: 'https://a',
         secret_end: 'abcd',
         events: ['*'],
+        format: 'json',
         enabled: true,
         created_by: 'admin',
         created_at: secondsOf(1),
@@ -39,12 +41,20 @@ describe('webhooks: rows', () => {
   });
 
   it('changes set what they name', () => {
-    const changed = webhookUpdated.draft({ webhookId: 1, name: 'new', secret: null, events: ['a'], enabled: false });
+    const changed = webhookUpdated.draft({
+      webhookId: 1,
+      name: 'new',
+      secret: null,
+      events: ['a'],
+      format: 'cloudevents',
+      enabled: false,
+    });
     expect(rows(created, changed)[0]).to.deep.include({
       name: 'new',
       url: 'https://a',
       secret_end: null,
       events: ['a'],
+      format: 'cloudevents',
       enabled: false,
     });
     const [touched] = rows(created, webhookUpdated.draft({ webhookId: 1 }));

@@ -14,6 +14,7 @@ const HOOK = {
   url: 'https://example.org/hook',
   secret: null,
   events: ['activity.agent_status_change'],
+  format: 'json' as const,
 };
 
 /** A webhook that has so many events before it, and a receiver that answers each request with the next of these. */
