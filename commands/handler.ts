@@ -60,6 +60,8 @@ export interface Commands {
   ): Promise<Executed>;
   /** Appends without a decision: for streams that only record (sign-ins, denials). */
   record(stream: string, context: CommandContext, drafts: readonly EventDraft[]): Promise<Executed>;
+  /** Forgets what is kept of a stream in memory: some of its events read otherwise now. */
+  forget(stream: string): void;
   /**
    * The current state of a stream according to the log, and the time of its last event (Unix ms; 0 without events).
    *
@@ -224,6 +226,7 @@ export function createCommands(parts: {
         position,
       });
     },
+    forget: (stream) => states.forget(stream),
     async load<State>(decider: Decider<State>, stream: string, { recent = false } = {}) {
       const how = recent ? states.recent : states.read;
       const { state, at } = await how(decider as Decider<unknown>, stream);

@@ -12,11 +12,18 @@ import type { Projection } from '../projections/projection.ts';
 import { nameDirectory } from '../queries/names.ts';
 import type { Reads } from '../queries/reads.ts';
 import { createEventStore, type EventStore } from '../shared/event-store.ts';
-import { type PersonRecord, peopleEvents, personOf } from '../shared/events/auth/people.ts';
+import {
+  auditEntriesErased,
+  fieldRedacted,
+  type PersonRecord,
+  personErased,
+  personOf,
+} from '../shared/events/auth/people.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 import type { DomainEvent } from '../shared/events/define.ts';
+import { fieldKeyName } from '../shared/events/seal.ts';
 import type { Counters } from '../shared/ports/counters.ts';
-import type { EventLog } from '../shared/ports/event-log.ts';
+import type { EventLog, LoggedEvent } from '../shared/ports/event-log.ts';
 import type { PersonRecords } from '../shared/ports/people.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { askedSince } from '../shared/waiting.ts';
@@ -111,10 +118,6 @@ export async function openCore(
     const personKeys = createPersonKeys(database);
     const credentials = createCredentials(database, log);
     const store = createEventStore({ log: eventLog, catalogue, counters, keys: personKeys });
-    const forgetPerson = (person: string) => {
-      personKeys.forget(person);
-      store.forget();
-    };
     const snapshots = createSnapshots(database.pool, log);
     const rows = new RowCaches();
     const following = new Following({ database, eventLog, log });
@@ -122,16 +125,30 @@ export async function openCore(
     const { visibleTimeoutMs } = config;
     const head = headOf(eventLog, { database, config });
     const positions = new Positions({ database, projections, log, visibleTimeoutMs, head });
-    following.reader.watch((position, events) => {
-      for (const { type, data } of events) if (isErasure(type)) forgetPerson(personOf(data as unknown as PersonRecord));
-      positions.saw(position, events);
-    });
     // Processes that share a database ask it what credentials stand for, not the log.
     const beforeAcknowledged = ({ events, position }: Executed) =>
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
     const reads = createReads({ database, projections, positions });
     const older = await olderNamesUpTo(database, await eventLog.head());
     const names = nameDirectory(reads.at({ position: older }));
+    const commands = createCommands({
+      store,
+      counters,
+      snapshots,
+      names,
+      hasOlderNames: older > 0,
+      beforeAcknowledged,
+    });
+    following.reader.watch((position, events) => {
+      for (const event of events) {
+        const name = deletedKeyIn(event);
+        if (name === undefined) continue;
+        personKeys.forget(name);
+        store.forget();
+        commands.forget(event.stream);
+      }
+      positions.saw(position, events);
+    });
     return {
       config,
       log,
@@ -147,7 +164,7 @@ export async function openCore(
       positions,
       following,
       locks,
-      commands: createCommands({ store, counters, snapshots, names, hasOlderNames: older > 0, beforeAcknowledged }),
+      commands,
       rows,
       rowWrites,
       // A command-line tool does not follow the log, and takes what is there.
@@ -174,9 +191,12 @@ export const isAlone = (database: Database): boolean => database.kind === 'embed
 /** Read models that decide what a credential stands for. */
 const CREDENTIAL_PROJECTIONS: readonly Projection[] = [usersProjection, agentKeysProjection];
 
-const ERASURES: ReadonlySet<string> = new Set(peopleEvents.map(({ type }) => type));
-/** By whichever process. */
-const isErasure = (type: string): boolean => ERASURES.has(type);
+/** The name of the key that was deleted by then, by whichever process; undefined: the event says nothing of that. */
+function deletedKeyIn({ type, data }: Pick<LoggedEvent, 'type' | 'data'>): string | undefined {
+  if (type === fieldRedacted.type) return fieldKeyName(`${data.event}/${data.field}`);
+  return ERASURES.has(type) ? personOf(data as unknown as PersonRecord) : undefined;
+}
+const ERASURES: ReadonlySet<string> = new Set([personErased.type, auditEntriesErased.type]);
 
 const changesCredentials = (event: DomainEvent): boolean =>
   CREDENTIAL_PROJECTIONS.some(({ handles, wants }) => handles.has(event.type) && wants?.(event) !== false);

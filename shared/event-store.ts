@@ -9,7 +9,18 @@ import { AppError } from './errors.ts';
 import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
 import { formerPath } from './events/field-names.ts';
 import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
-import { holdsSealedSecrets, isSealed, type Sealed, seal, sealSecrets, unseal, unsealSecrets } from './events/seal.ts';
+import {
+  holdsSealedSecrets,
+  isSealed,
+  keyFrom,
+  keysOf,
+  type Sealed,
+  seal,
+  sealFields,
+  sealSecrets,
+  unseal,
+  unsealSecrets,
+} from './events/seal.ts';
 import { type Upcasters, upcast, upcasters } from './events/upcasters.ts';
 import { parserOf } from './parsing.ts';
 import type { Counters } from './ports/counters.ts';
@@ -191,29 +202,29 @@ function sealedIn(
 /** Stands for a name whose person was erased. */
 export const ERASED_NAME = '[erased]';
 
-/** The persons with whose keys an event is sealed. */
-function personsIn(event: Pick<LoggedEvent, 'type' | 'data' | 'meta'>, definition: EventDefinition): string[] {
+/** The names of the keys with which an event is sealed. */
+function keysIn(event: Pick<LoggedEvent, 'id' | 'type' | 'data' | 'meta'>, definition: EventDefinition): string[] {
   const { data, meta } = event;
   const { fields, secrets } = sealedIn(event, definition);
-  const persons: string[] = [];
-  if (isSealed(meta.ip)) persons.push(meta.ip.person);
+  const names: string[] = [];
+  if (isSealed(meta.ip)) names.push(meta.ip.person);
   for (const field of fields) {
     const value = data[field];
-    if (isSealed(value)) persons.push(value.person);
+    if (isSealed(value)) names.push(...keysOf(value, `${event.id}/${field}`));
   }
   for (const path of secrets) {
     changedAt(data, path.split('.'), (value) => {
-      if (holdsSealedSecrets(value)) persons.push(value.person);
+      if (holdsSealedSecrets(value)) names.push(value.person);
       return value;
     });
   }
   for (const path of formerNamesOf(event, definition)) {
     changedAt(data, path.split('.'), (value) => {
-      if (isSealed(value)) persons.push(value.person);
+      if (isSealed(value)) names.push(value.person);
       return value;
     });
   }
-  return persons;
+  return names;
 }
 
 /** Where metadata keeps its sealed address until it is read. */
@@ -271,7 +282,8 @@ function openedWith(
     // Only these fields are unsealed, because data sent by a client may look like a sealed value. For fields with secrets, `unsealSecrets` tells them apart.
     for (const field of fields) {
       const value = open[field];
-      if (isSealed(value)) open = { ...open, [field]: unseal(keyOf(value.person), `${id}/${field}`, value) };
+      const place = `${id}/${field}`;
+      if (isSealed(value)) open = { ...open, [field]: unseal(keyFrom(keysOf(value, place).map(keyOf)), place, value) };
     }
     for (const path of secrets) {
       open = changedAt(open, path.split('.'), (value) =>
@@ -331,12 +343,10 @@ export function createEventStore(parts: {
       );
     }
     if (definition.personal) {
-      const person = definition.personal.person(data);
-      for (const field of definition.personal.fields) {
-        const value = sealedData[field];
-        if (value !== null && value !== undefined)
-          sealedData[field] = await seal(keys, person, `${id}/${field}`, value);
-      }
+      const { fields, person } = definition.personal;
+      const present = fields.filter((field) => sealedData[field] !== null && sealedData[field] !== undefined);
+      const values = Object.fromEntries(present.map((field) => [field, sealedData[field]]));
+      Object.assign(sealedData, await sealFields(keys, person(data), id, values));
     }
     const ip =
       meta.ip === null ? null : await seal(keys, personOfAddress(definition, { data, meta }), `${id}/ip`, meta.ip);
@@ -347,7 +357,7 @@ export function createEventStore(parts: {
 
   /** Whether it was sealed with a key that was thrown away: then it is not readable here either. */
   const isOfErased = (event: NewEvent, definition: EventDefinition): boolean =>
-    personsIn(event, definition).some((person) => keys.find(person) === undefined);
+    keysIn(event, definition).some((name) => keys.find(name) === undefined);
 
   /** Decodes an event for the first time. */
   function decodeFresh(event: LoggedEvent): DomainEvent | Promise<DomainEvent> {
@@ -362,7 +372,7 @@ export function createEventStore(parts: {
     const definition = readable(event, catalogue);
     const found = new Map<string, Buffer | undefined>();
     const coming: Promise<unknown>[] = [];
-    for (const person of personsIn(event, definition)) {
+    for (const person of keysIn(event, definition)) {
       const key = keys.find(person);
       if (key instanceof Promise) coming.push(key.then((late) => found.set(person, late)));
       else found.set(person, key);
@@ -432,7 +442,10 @@ export function createEventStore(parts: {
         const open = { ...values };
         for (const field of fields) {
           const value = values[field];
-          if (isSealed(value)) open[field] = unseal(await keys.find(value.person), `${event.id}/${field}`, value);
+          if (!isSealed(value)) continue;
+          const place = `${event.id}/${field}`;
+          const found = await Promise.all(keysOf(value, place).map((name) => keys.find(name)));
+          open[field] = unseal(keyFrom(found), place, value);
         }
         return open;
       };

@@ -4,13 +4,25 @@
  * A user who still exists is deleted first. Then each record of the person is erased, the user last: the key goes, entries of
  * the audit trail lose the fields, and an event says that it is done. A process that dies in between leaves a deleted
  * user who is not erased; the same request finds that user again and resumes.
+ *
+ * A single personal field of an event has a key of its own, which can be deleted alone. Read models cannot know from which
+ * event each of their rows has the field, so those that read such events are built anew from the log.
  */
-import { conflict, forbidden, notFound } from '../../shared/errors.ts';
+import { conflict, forbidden, invalid, notFound } from '../../shared/errors.ts';
 import { accessRequestStream } from '../../shared/events/auth/access-requests.ts';
-import { auditEntriesErased, type PersonRecord, personErased, personOf } from '../../shared/events/auth/people.ts';
+import {
+  auditEntriesErased,
+  fieldRedacted,
+  type PersonRecord,
+  personErased,
+  personOf,
+} from '../../shared/events/auth/people.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
+import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
+import { isSealed } from '../../shared/events/seal.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
+import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 import type { AuditPlace, FoundPerson, PeopleDirectory, PersonRecords } from '../../shared/ports/people.ts';
 import type { Decider } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
@@ -24,7 +36,7 @@ export interface Erasing {
   readonly credentials: Credentials;
   readonly admins: AdminsOf;
   readonly people: PeopleDirectory;
-  readonly records: PersonRecords;
+  readonly records: Pick<PersonRecords, 'erase'>;
 }
 
 export interface ErasureRequest {
@@ -96,6 +108,56 @@ export async function erasePerson(erasing: Erasing, context: CommandContext, req
     });
   await eraseRecord(erasing, there, userDecider, { record: { kind: 'user', id: userId }, stream, username });
   return { userId, accessRequestIds };
+}
+
+/** People, among what keys are kept under. */
+const OF_PEOPLE = /^(user|access_request|anonymous):/;
+
+/**
+ * The personal field of an event that is to be redacted: the only one, or the one that is named.
+ *
+ * @throws AppError 400, 409 for a field that was written under the key of its person alone
+ */
+export function chooseField(event: LoggedEvent, named: string | undefined): string {
+  const { id, type, data } = event;
+  const fields: string[] = (catalogue.get(type)?.personal?.fields ?? []).filter((name) => {
+    const value = data[name];
+    return isSealed(value) && OF_PEOPLE.test(value.person);
+  });
+  if (fields.length === 0) throw invalid(`The event ${id} (${type}) has no personal field.`);
+  const field = named ?? (fields.length === 1 ? fields[0] : undefined);
+  if (field === undefined || !fields.includes(field))
+    throw invalid(`Name the field of the event ${id} (${type}): it has the personal fields ${fields.join(', ')}.`);
+  if ((data[field] as { readonly sealed: unknown }).sealed === 2) return field;
+  throw conflict(
+    `The field ${field} was written by an older version, which had one key for all fields of a person. Only the person as a whole can be erased.`,
+  );
+}
+
+export interface Redacting {
+  readonly commands: Pick<Commands, 'record'>;
+  readonly records: Pick<PersonRecords, 'textOf' | 'redact'>;
+  /** Builds the read models anew that read events of a type, with their past. */
+  readonly rebuild: (type: string) => Promise<void>;
+}
+
+/**
+ * Erases one personal field of one event. A call that was cut off is to be repeated.
+ *
+ * @param field see `chooseField`
+ */
+export async function redactField(
+  { commands, records, rebuild }: Redacting,
+  context: CommandContext,
+  event: LoggedEvent,
+  field: string,
+): Promise<void> {
+  const text = await records.textOf(event, field);
+  await records.redact(event, field, text);
+  await commands.record(event.stream, context, [fieldRedacted.draft({ event: event.id, field })]);
+  await rebuild(event.type);
+  // Until then, what was sent to webhooks may have had it from the read models.
+  await records.redact(event, field, text);
 }
 
 async function eraseRecord<State extends { readonly erased: boolean }>(

@@ -9,7 +9,7 @@ interface Progress {
   readonly events: number;
 }
 
-interface Watched {
+export interface Watched {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
 }

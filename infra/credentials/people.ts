@@ -1,6 +1,7 @@
 /** Erases people from what is kept beside the log and the read models (`shared/ports/people.ts`). */
 import type { EventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
+import { fieldKeyName } from '../../shared/events/seal.ts';
 import type { PersonRecords } from '../../shared/ports/people.ts';
 import type { Database } from '../database/database.ts';
 import type { ErasablePersonKeys } from './person-keys.ts';
@@ -30,21 +31,40 @@ export function createPersonRecords(parts: {
     return texts;
   }
 
+  /** Replaces a text in what webhooks were sent. */
+  async function forgetText(text: string, username: string | null): Promise<void> {
+    for (const [index, found] of standing(text).entries())
+      await pool.query(
+        'UPDATE service.webhook_deliveries SET payload = replace(payload, $1, $2) WHERE strpos(payload, $1) > 0',
+        [found, standing(username ?? '[erased]')[index]],
+      );
+  }
+
+  async function forgetKey(name: string): Promise<void> {
+    await keys.erase(name);
+    store.forget();
+    // They are sealed, so nobody can tell in which of them the person is. A repeated request still has no effect.
+    await pool.query("UPDATE service.idempotency SET box = '' WHERE state = 'done'");
+  }
+
   return {
     async erase(person, stream, username) {
       const texts = await personalTexts(stream);
       texts.delete(username ?? '');
       // Before the key goes: then nobody knows the texts any more.
-      for (const text of texts)
-        for (const [index, found] of standing(text).entries())
-          await pool.query(
-            'UPDATE service.webhook_deliveries SET payload = replace(payload, $1, $2) WHERE strpos(payload, $1) > 0',
-            [found, standing(username ?? '[erased]')[index]],
-          );
-      await keys.erase(person);
-      store.forget();
-      // They are sealed, so nobody can tell in which of them the person is. A repeated request still has no effect.
-      await pool.query("UPDATE service.idempotency SET box = '' WHERE state = 'done'");
+      for (const text of texts) await forgetText(text, username);
+      await forgetKey(person);
+    },
+    async textOf(event, field) {
+      const { data } = await store.reveal(event);
+      const text = data[field];
+      return typeof text === 'string' && text !== '' ? text : null;
+    },
+    async redact(event, field, text) {
+      const { username } = event.data;
+      const name = typeof username === 'string' ? username : null;
+      if (text !== null && text !== name) await forgetText(text, name);
+      await forgetKey(fieldKeyName(`${event.id}/${field}`));
     },
   };
 }

@@ -1,5 +1,5 @@
 /**
- * Data keys per person (`shared/ports/person-keys.ts`) on `credentials.person_keys`.
+ * Data keys per person, and per personal field of an event (`shared/ports/person-keys.ts`), on `credentials.person_keys`.
  *
  * Erasing a person leaves an empty key, which means "erased" rather than "never seen". Their later data is sealed with a
  * key that is thrown away, and earlier data is never opened with a wrong key.
@@ -17,7 +17,7 @@ const TTL_MS = 60_000;
 const ERASED = Buffer.alloc(0);
 
 export interface ErasablePersonKeys extends PersonKeys {
-  /** Deletes the key: everything sealed with it reads as null from now on. Other processes have to `forget` it. */
+  /** Deletes a key, of a person or of a field: everything sealed with it reads as null from now on. Other processes have to `forget` it. */
   erase(person: string): Promise<void>;
   /** The key was deleted by another process. */
   forget(person: string): void;
@@ -78,6 +78,16 @@ export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePers
       const key = kept.get(person) ?? (await shared('make', person));
       if (!key) throw new Error(`the key of ${person} was removed from the database while it was being created`);
       return key.length > 0 ? key : randomBytes(32);
+    },
+    async create(names) {
+      const made = names.map((name) => ({ name, key: randomBytes(32) }));
+      await pool.query(
+        `INSERT INTO credentials.person_keys (person, key, created_at)
+         SELECT name, key, $3 FROM unnest($1::text[], $2::bytea[]) made (name, key)`,
+        [names, made.map(({ key }) => key), Math.floor(Date.now() / 1_000)],
+      );
+      for (const { name, key } of made) kept.set(name, key);
+      return made.map(({ key }) => key);
     },
     async erase(person) {
       await pool.query(

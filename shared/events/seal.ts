@@ -8,14 +8,31 @@ import { mapSecrets } from '../secrets.ts';
 
 /** A sealed value, as stored in the log. */
 export interface Sealed {
-  readonly sealed: 1;
+  /** 2: the field has a key of its own besides that of the person, so it can be erased alone (`keysOf`). */
+  readonly sealed: 1 | 2;
   readonly person: string;
   /** base64url of 12 bytes IV, ciphertext, 16 bytes tag. */
   readonly box: string;
 }
 
 export function isSealed(value: unknown): value is Sealed {
-  return typeof value === 'object' && value !== null && (value as Sealed).sealed === 1 && 'box' in value;
+  if (typeof value !== 'object' || value === null || !('box' in value)) return false;
+  const { sealed } = value as Sealed;
+  return sealed === 1 || sealed === 2;
+}
+
+/** The name of the key of a single field. `place` as in `seal`. */
+export const fieldKeyName = (place: string): string => `field:${place}`;
+
+/** The names of all keys that open a value. `place` as in `seal`. */
+export const keysOf = ({ sealed, person }: Sealed, place: string): readonly string[] =>
+  sealed === 2 ? [person, fieldKeyName(place)] : [person];
+
+/** The key of a value, from those that `keysOf` names; undefined if one of them was deleted. */
+export function keyFrom(keys: readonly (Buffer | undefined)[]): Buffer | undefined {
+  const [person, field] = keys;
+  if (keys.length < 2) return person;
+  return person && field && createHmac('sha256', person).update(field).digest();
 }
 
 const IV_BYTES = 12;
@@ -35,22 +52,51 @@ function nextIv(): Buffer {
 }
 
 /** Seals any JSON value. `place` is `<event id>/<field>`. */
-export const seal = async (keys: PersonKeys, person: string, place: string, value: unknown): Promise<Sealed> =>
-  sealWith(await keys.findOrCreate(person), nextIv(), person, place, value);
+export const seal = async (
+  keys: Pick<PersonKeys, 'findOrCreate'>,
+  person: string,
+  place: string,
+  value: unknown,
+): Promise<Sealed> => sealWith(await keys.findOrCreate(person), nextIv(), { sealed: 1, person }, place, value);
+
+/** Seals the fields of an event, each with a key of its own as well. @param eventId the place of a field is `<event id>/<field>` */
+export async function sealFields(
+  keys: PersonKeys,
+  person: string,
+  eventId: string,
+  values: Readonly<Record<string, unknown>>,
+): Promise<Record<string, Sealed>> {
+  const fields = Object.entries(values).map(([field, value]) => ({ field, value, place: `${eventId}/${field}` }));
+  if (fields.length === 0) return {};
+  const key = await keys.findOrCreate(person);
+  const own = await keys.create(fields.map(({ place }) => fieldKeyName(place)));
+  return Object.fromEntries(
+    fields.map(({ field, value, place }, n) => {
+      const both = keyFrom([key, own[n]]) as Buffer;
+      return [field, sealWith(both, nextIv(), { sealed: 2, person }, place, value)];
+    }),
+  );
+}
 
 /** The same box each time: for copies that are compared. The IV follows from the key, the place and the value. */
 export function sealAlike(key: Buffer, person: string, place: string, value: unknown): Sealed {
   const derived = createHmac('sha256', key)
     .update(`${place}\0${JSON.stringify(value)}`)
     .digest();
-  return sealWith(key, derived.subarray(0, IV_BYTES), person, place, value);
+  return sealWith(key, derived.subarray(0, IV_BYTES), { sealed: 1, person }, place, value);
 }
 
-function sealWith(key: Buffer, iv: Buffer, person: string, place: string, value: unknown): Sealed {
+function sealWith(
+  key: Buffer,
+  iv: Buffer,
+  { sealed, person }: Pick<Sealed, 'sealed' | 'person'>,
+  place: string,
+  value: unknown,
+): Sealed {
   const cipher = createCipheriv('aes-256-gcm', key, iv);
   cipher.setAAD(Buffer.from(place));
   const box = Buffer.concat([iv, cipher.update(JSON.stringify(value), 'utf8'), cipher.final(), cipher.getAuthTag()]);
-  return { sealed: 1, person, box: box.toString('base64url') };
+  return { sealed, person, box: box.toString('base64url') };
 }
 
 /**
@@ -95,7 +141,12 @@ const looksSealed = (value: unknown): boolean => isPlace(value) || holdsSealedSe
  * Seals the secrets in a JSON value, recognised by name or format. A value without secrets is returned unchanged.
  * `place` as in `seal`.
  */
-export async function sealSecrets(keys: PersonKeys, person: string, place: string, value: unknown): Promise<unknown> {
+export async function sealSecrets(
+  keys: Pick<PersonKeys, 'findOrCreate'>,
+  person: string,
+  place: string,
+  value: unknown,
+): Promise<unknown> {
   const secrets: unknown[] = [];
   const shown = mapSecrets(value, (secret) => ({ sealed: secrets.push(secret) - 1 }), undefined, looksSealed);
   if (secrets.length === 0) return value;

@@ -1,4 +1,5 @@
-/** What the erasure of a person needs besides the log. */
+/** What the erasure of a person, or of a single field, needs besides the log. */
+import type { LoggedEvent } from './event-log.ts';
 
 /** A user, or one who was deleted and not erased. */
 export interface FoundPerson {
@@ -33,4 +34,13 @@ export interface PersonRecords {
    * @param username stands for the display name from now on; null: there is none
    */
   erase(person: string, stream: string, username: string | null): Promise<void>;
+  /** The text of a personal field of an event; null: it is no text, or cannot be read any more. */
+  textOf(event: LoggedEvent, field: string): Promise<string | null>;
+  /**
+   * Deletes the key of a personal field of an event, and what is kept beside the log and the read models. May be
+   * repeated.
+   *
+   * @param text of the field
+   */
+  redact(event: LoggedEvent, field: string, text: string | null): Promise<void>;
 }

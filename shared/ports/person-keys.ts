@@ -1,10 +1,12 @@
 /**
- * One data key per person. Personal fields are sealed with it before they reach the log, so that deleting the key
- * erases the person and keeps the log whole.
+ * One data key per person, and one per personal field of an event. A field is sealed with both before it reaches the log:
+ * deleting the key of the person erases the person, deleting that of the field erases this field. The log stays whole.
  */
 export interface PersonKeys {
-  /** 32 bytes; undefined when the person never had a key or was erased. A promise unless the key is in memory. */
+  /** 32 bytes; undefined when the person, or the field, never had a key or was erased. A promise unless the key is in memory. */
   find(person: string): Buffer | undefined | Promise<Buffer | undefined>;
   /** 32 bytes; creates the key when there is none. Every process gets the same one. */
   findOrCreate(person: string): Promise<Buffer>;
+  /** New keys, 32 bytes each, under names that have none yet. */
+  create(names: readonly string[]): Promise<readonly Buffer[]>;
 }

@@ -10,22 +10,28 @@ import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
 import { projections } from '../../projections/index.ts';
 import { schemaOf } from '../../projections/projection.ts';
 import { agentRecord, listAgents } from '../../queries/agents/agents.ts';
+import { diagnosticsOf } from '../../queries/agents/diagnostics.ts';
 import { listComms } from '../../queries/agents/messages.ts';
 import { listUsers } from '../../queries/auth/users.ts';
-import { listActivities } from '../../queries/monitoring/activities.ts';
+import { activityStats, listActivities } from '../../queries/monitoring/activities.ts';
 import { listAudit } from '../../queries/monitoring/audit.ts';
 import type { Reads } from '../../queries/reads.ts';
+import { taskOutcomes } from '../../queries/tasks/outcomes.ts';
 import { listTasks, taskById } from '../../queries/tasks/tasks.ts';
+import { tokensByAgent } from '../../queries/tokens/agent-costs.ts';
 import { listTokens } from '../../queries/tokens/reports.ts';
 import { tokenStats } from '../../queries/tokens/stats.ts';
 import { agentsQuery } from '../../shared/contract/agents/agents.ts';
+import { DIAGNOSTICS_SECTIONS } from '../../shared/contract/agents/diagnostics.ts';
 import { commsQuery } from '../../shared/contract/agents/messages.ts';
+import { windowOf } from '../../shared/contract/agents/scope.ts';
 import { activitiesQuery } from '../../shared/contract/monitoring/activities.ts';
 import { auditQuery } from '../../shared/contract/monitoring/audit.ts';
 import { tasksQuery } from '../../shared/contract/tasks/tasks.ts';
 import { taskStatusChanged } from '../../shared/events/tasks/changes.ts';
 import { placeOf, taskCreated, taskStream } from '../../shared/events/tasks/tasks.ts';
 import { allTasks } from '../../shared/identity.ts';
+import { seconds } from '../../shared/time.ts';
 import { writeHistory } from '../support/history.ts';
 import { temporaryDirectory } from '../support/service-process.ts';
 import { TASK } from '../support/tasks.ts';
@@ -59,36 +65,56 @@ const QUERIES: Readonly<Record<string, Asked>> = {
   'one agent': (reads) => agentRecord(reads, WORKSPACE, { id: 7 }),
   'one task': (reads) => taskById(reads, allTasks(WORKSPACE), 7),
   'token statistics': (reads, now) => tokenStats(reads, WORKSPACE, 'month', now),
+  'tokens by agent': (reads, now) => tokensByAgent(reads, WORKSPACE, 30, now),
+  'activity statistics': (reads, now) => activityStats(reads, allTasks(WORKSPACE), 24, seconds(now)),
+  'task outcomes': (reads, now) => taskOutcomes(reads, allTasks(WORKSPACE), 'week', seconds(now)),
+  diagnostics: (reads, now) =>
+    diagnosticsOf(
+      reads,
+      allTasks(WORKSPACE),
+      { id: 7, name: 'agent-7', role: 'coder', status: 'idle' },
+      windowOf('24', now),
+      new Set(DIAGNOSTICS_SECTIONS),
+    ),
 };
 
+/** Tasks that are written at the same time. */
+const WRITERS = 200;
+
 async function writeTasks(store: Opened['store'], tasks: number): Promise<void> {
-  for (let id = 1; id <= tasks; id++) {
-    const agent = `agent-${1 + (id % 100)}`;
-    const place = { ...placeOf(TASK), assignedTo: agent };
-    const task = {
-      ...TASK,
-      ...place,
-      ticketNo: id,
-      title: `Task ${id}`,
-      priority: ['low', 'medium', 'high'][id % 3] as string,
-    };
-    const drafts = [
-      taskCreated.draft({ taskId: id, task, source: 'api' }),
-      ...STATUSES.slice(1).map((status, n) =>
-        taskStatusChanged.draft({
-          taskId: id,
-          title: task.title,
-          before: { ...placeOf(task), status: STATUSES[n] as string },
-          after: { ...placeOf(task), status },
-          cause: 'bulk',
-          completedAt: null,
-        }),
-      ),
-    ];
-    for (const [n, draft] of drafts.entries()) {
-      const events = await store.prepare([draft], testOrigin);
-      await store.append(taskStream(WORKSPACE, id), events, n === 0 ? 'none' : n - 1);
-    }
+  let next = 1;
+  const write = async () => {
+    for (let id = next++; id <= tasks; id = next++) await writeTask(store, id);
+  };
+  await Promise.all(Array.from({ length: WRITERS }, write));
+}
+
+async function writeTask(store: Opened['store'], id: number): Promise<void> {
+  const agent = `agent-${1 + (id % 100)}`;
+  const place = { ...placeOf(TASK), assignedTo: agent };
+  const task = {
+    ...TASK,
+    ...place,
+    ticketNo: id,
+    title: `Task ${id}`,
+    priority: ['low', 'medium', 'high'][id % 3] as string,
+  };
+  const drafts = [
+    taskCreated.draft({ taskId: id, task, source: 'api' }),
+    ...STATUSES.slice(1).map((status, n) =>
+      taskStatusChanged.draft({
+        taskId: id,
+        title: task.title,
+        before: { ...placeOf(task), status: STATUSES[n] as string },
+        after: { ...placeOf(task), status },
+        cause: 'bulk',
+        completedAt: null,
+      }),
+    ),
+  ];
+  for (const [n, draft] of drafts.entries()) {
+    const events = await store.prepare([draft], testOrigin);
+    await store.append(taskStream(WORKSPACE, id), events, n === 0 ? 'none' : n - 1);
   }
 }
 

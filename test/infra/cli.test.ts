@@ -353,6 +353,34 @@ describe('command line', function () {
       expect(await shown()).not.to.include('mx9q');
     });
 
+    it('erases a single field of an event, and builds the read models anew while the service runs', async () => {
+      await run(['create-user', '--username', 'kim', '--role', 'viewer', '--email', 'kim@vq4w.example'], here());
+      const events = async (query = '') => (await ask(`/api/history/events?type=UserCreated${query}`)).events;
+      const shown = async () =>
+        JSON.stringify([await ask('/api/auth/users'), await ask('/api/audit'), await events('&open=1')]);
+      expect((await shown()).match(/vq4w/g)).to.have.length(3);
+      const { id } = (await events()).at(-1);
+      const redact = (...args: string[]) => run(['erase-person', '--redact', ...args], here());
+      expect((await redact(id)).err).to.include('it has the personal fields displayName, email');
+      const { code, out, err } = await redact(id, '--field', 'email');
+      expect([code, err]).to.deep.equal([0, '']);
+      expect(out).to.match(new RegExp(`^Erased the field email of the event ${id}. Rebuilt: .*users`));
+      expect(await shown()).not.to.include('vq4w');
+      expect(await shown()).to.include('kim');
+      expect((await run(['verify'], here())).code).to.equal(0);
+      for (const [args, reason] of [
+        [[], /Name either a user or, with --redact, an event/],
+        [['kim', '--redact', id], /Name either a user or/],
+        [['kim', '--field', 'email'], /--field needs --redact/],
+        [['--redact', 'nonsense'], /Event not found/],
+        [['--redact', id, '--id', '3'], /--redact takes none/],
+      ] as const) {
+        const refused = await run(['erase-person', ...args], here());
+        expect([refused.code, refused.err], args.join(' ')).to.match(/^1,/);
+        expect(refused.err).to.match(reason);
+      }
+    });
+
     it('exports the log with a matching hash, sealed unless revealed, and the audit trail shows it', async () => {
       const file = join(directory.path, 'events.jsonl');
       const { err } = await run(['export-events', '--output', file], here());
@@ -362,7 +390,7 @@ describe('command line', function () {
       const positions = lines.map((line) => JSON.parse(line).position);
       expect(positions).to.deep.equal(positions.toSorted((a, b) => a - b));
       const created = (out: string) => out.split('\n').find((line) => line.includes('"UserCreated"')) ?? '';
-      expect(created(text.toString())).to.contain('"sealed":1');
+      expect(created(text.toString())).to.contain('"sealed":2');
       const revealed = await run(['export-events', '--type', 'UserCreated', '--reveal'], here());
       expect(JSON.parse(created(revealed.out)).data.displayName).to.equal('eve');
       expect((await ask('/api/audit?action=data_export')).total).to.equal(2);

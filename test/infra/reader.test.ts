@@ -310,6 +310,7 @@ describe('own events on EventStoreDB', () => {
       const key = Buffer.alloc(32, 1);
       const keys = {
         findOrCreate: async () => key,
+        create: async (names: readonly string[]) => names.map(() => key),
         find: async () => {
           asked++;
           return key;

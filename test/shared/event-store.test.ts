@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import { createEventStore, EventUnreadableError } from '../../shared/event-store.ts';
 import { defineEvent, type EventDefinition } from '../../shared/events/define.ts';
-import { isSealed } from '../../shared/events/seal.ts';
+import { isSealed, sealAlike } from '../../shared/events/seal.ts';
 import { type Upcasters, upcast } from '../../shared/events/upcasters.ts';
 import { type EventLog, type LoggedEvent, MAX_APPEND_BYTES, type NewEvent } from '../../shared/ports/event-log.ts';
 import { EVENT_BOUNDS } from '../../shared/storable.ts';
@@ -42,6 +42,11 @@ function open(upcasters?: Upcasters) {
         const key = keys.get(person) ?? Buffer.alloc(32, keys.size + 1);
         keys.set(person, key);
         return Promise.resolve(key);
+      },
+      async create(names) {
+        const made = names.map((name, n) => [name, Buffer.alloc(32, keys.size + n + 1)] as const);
+        for (const [name, key] of made) keys.set(name, key);
+        return made.map(([, key]) => key);
       },
     },
     now: () => 1_700_000_000_000,
@@ -118,6 +123,32 @@ describe('event store', () => {
     keys.delete('user:3');
     const read = await store.decode(logged(event));
     expect(read.data).to.deep.equal({ id: 3, email: null });
+  });
+
+  it('reads null where the key of the field was deleted, and the rest as before', async () => {
+    const { store, keys } = open();
+    const [one, two] = [
+      await first(store, { id: 3, email: 'ada@one.org' }),
+      await first(store, { id: 3, email: 'ada@two.org' }),
+    ];
+    keys.delete(`field:${one.id}/email`);
+    expect((await store.decode(logged(one))).data).to.deep.equal({ id: 3, email: null });
+    expect((await store.reveal(logged(one))).data.email).to.equal(null);
+    expect((await store.decode(logged(one))).meta.ip).to.equal('192.0.2.1');
+    expect((await store.decode(logged(two))).data.email).to.equal('ada@two.org');
+    expect((await store.reveal(logged(two))).data.email).to.equal('ada@two.org');
+  });
+
+  it('reads fields of events from before fields had keys of their own', async () => {
+    const { store, keys } = open();
+    const event = await first(store, { id: 3, email: null });
+    const key = Buffer.alloc(32, 9);
+    keys.set('user:3', key);
+    const email = sealAlike(key, 'user:3', `${event.id}/email`, 'ada@example.org');
+    expect(email.sealed).to.equal(1);
+    const read = logged({ ...event, data: { ...event.data, email } });
+    expect((await store.decode(read)).data).to.include({ email: 'ada@example.org' });
+    expect((await store.reveal(read)).data.email).to.equal('ada@example.org');
   });
 
   it('refuses a sealed value that was moved to another event', async () => {

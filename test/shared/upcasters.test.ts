@@ -88,7 +88,7 @@ function openRecorded() {
     log: undefined as unknown as EventLog,
     catalogue,
     counters: { take: unused, raise: unused },
-    keys: { find: (person) => keys.get(person), findOrCreate: unused },
+    keys: { find: (person) => keys.get(person), findOrCreate: unused, create: unused },
   });
 }
 const decoded = (): Promise<DomainEvent[]> => {

@@ -2,6 +2,7 @@
  * Commands on a log in memory, for tests of what happens between the appends of a command: several processes on one
  * log, and a hook that holds an append back.
  */
+import { randomBytes } from 'node:crypto';
 import { type Commands, createCommands } from '../../commands/handler.ts';
 import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
 import { createEventStore } from '../../shared/event-store.ts';
@@ -79,6 +80,13 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
       const key = keys.get(person) ?? Buffer.alloc(32, person.length);
       keys.set(person, key);
       return key;
+    },
+    async create(names: readonly string[]) {
+      return names.map((name) => {
+        const key = randomBytes(32);
+        keys.set(name, key);
+        return key;
+      });
     },
   };
   const inTurn = takingTurnsByKey(() => false);

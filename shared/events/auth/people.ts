@@ -32,4 +32,16 @@ export const auditEntriesErased = defineEvent({
   schema: z.object({ ...record, ids: z.array(z.int().positive()) }),
 });
 
-export const peopleEvents = [personErased, auditEntriesErased];
+export const fieldRedacted = defineEvent({
+  type: 'FieldRedacted',
+  version: 1,
+  doc: 'The key of a personal field of one event was deleted: nobody can read this field any more. It is in the stream of that event. The read models that had the field are built anew afterwards.',
+  schema: z.object({
+    /** Id of the event. */
+    event: z.uuid(),
+    field: z.string().min(1),
+  }),
+  audit: ({ data: { event, field } }) => ({ action: 'field_redact', detail: { event, field } }),
+});
+
+export const peopleEvents = [personErased, auditEntriesErased, fieldRedacted];

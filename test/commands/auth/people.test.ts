@@ -1,10 +1,18 @@
 import { expect } from 'chai';
 import { accessRequestDecider, decideRequest } from '../../../commands/auth/access-requests.ts';
-import { checkTenants, choosePerson, decideErasure, erasePerson } from '../../../commands/auth/people.ts';
+import {
+  checkTenants,
+  chooseField,
+  choosePerson,
+  decideErasure,
+  erasePerson,
+  redactField,
+} from '../../../commands/auth/people.ts';
 import { userDecider } from '../../../commands/auth/users.ts';
 import { accessRequested } from '../../../shared/events/auth/access-requests.ts';
 import { personErased } from '../../../shared/events/auth/people.ts';
 import { userDeleted, userTransferred } from '../../../shared/events/auth/users.ts';
+import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import type { PeopleDirectory, PersonRecords } from '../../../shared/ports/people.ts';
 import { created, given } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
@@ -85,7 +93,7 @@ describe('erasure of people', () => {
         return found;
       },
     };
-    const records: PersonRecords = {
+    const records: Pick<PersonRecords, 'erase'> = {
       async erase(person, stream) {
         asked.push(`${person} ${stream}`);
       },
@@ -122,13 +130,75 @@ describe('erasure of people', () => {
 
   it('a repeated call finishes what was cut off', async () => {
     const { erase, types } = await open();
-    const failing: PersonRecords = { erase: async () => Promise.reject(new Error('the database is away')) };
+    const failing: Pick<PersonRecords, 'erase'> = {
+      erase: async () => Promise.reject(new Error('the database is away')),
+    };
     expect(await erase({ records: failing }).catch((error: Error) => error.message)).to.equal('the database is away');
     expect(types()).to.include('UserDeleted').and.not.include('PersonErased');
     await erase();
     expect(types().filter((type) => /UserDeleted|PersonErased/.test(type))).to.deep.equal([
       'UserDeleted',
       'PersonErased',
+    ]);
+  });
+});
+
+describe('redaction of a field', () => {
+  const sealed = (version: number, person = 'user:7') => ({ sealed: version, person, box: 'x' });
+  const event = (type: string, data: Readonly<Record<string, unknown>>): LoggedEvent => ({
+    ...{ id: '3f0c2a52-5a4e-4a3b-9a65-0c1d2e3f4a5b', type, data, meta: {} },
+    ...{ stream: 'user-7', revision: 0, position: 5 },
+  });
+
+  it('is of the only personal field, or of the one that is named', () => {
+    const one = event('UserUpdated', { userId: 7, username: 'ann', email: sealed(2) });
+    expect(chooseField(one, undefined)).to.equal('email');
+    const two = event('UserCreated', { email: sealed(2), displayName: sealed(2), avatarUrl: null });
+    expect(chooseField(two, 'displayName')).to.equal('displayName');
+    for (const named of [undefined, 'avatarUrl', 'username', 'nothing']) {
+      const refusal = refusalOf(() => chooseField(two, named));
+      expect([refusal.status, refusal.message]).to.deep.equal([
+        400,
+        `Name the field of the event ${two.id} (UserCreated): it has the personal fields displayName, email.`,
+      ]);
+    }
+  });
+
+  it('is refused where there is nothing personal, and where an older version wrote the field', () => {
+    const hook = event('WebhookCreated', { url: sealed(2, 'webhook:3'), secret: null });
+    for (const none of [hook, event('TaskCreated', { title: 'x' }), event('UserUpdated', { email: null })])
+      expect(refusalOf(() => chooseField(none, undefined)).message).to.match(/has no personal field/);
+    const older = refusalOf(() => chooseField(event('UserUpdated', { email: sealed(1) }), undefined));
+    expect([older.status, older.message]).to.match(/409,The field email was written by an older version/);
+  });
+
+  it('deletes the key, records it in the stream of the event, rebuilds, and looks again at what was sent meanwhile', async () => {
+    const { commands, context, world } = authMemory();
+    const steps: string[] = [];
+    const one = event('UserUpdated', { userId: 7, username: 'ann', email: sealed(2) });
+    await redactField(
+      {
+        commands,
+        records: {
+          textOf: async () => 'ann@example.com',
+          redact: async (_event, field, text) => {
+            steps.push(`${field} ${text}`);
+          },
+        },
+        rebuild: async (type) => {
+          steps.push(`rebuild ${type} ${world.written().length}`);
+        },
+      },
+      context(),
+      one,
+      'email',
+    );
+    expect(steps).to.deep.equal(['email ann@example.com', 'rebuild UserUpdated 1', 'email ann@example.com']);
+    const [written] = world.written();
+    expect([written?.type, written?.stream, written?.data]).to.deep.equal([
+      'FieldRedacted',
+      'user-7',
+      { event: one.id, field: 'email' },
     ]);
   });
 });

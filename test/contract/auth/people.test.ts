@@ -8,12 +8,16 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { OpenApiDocument } from '../../../api/openapi.ts';
+import { chooseField, redactField } from '../../../commands/auth/people.ts';
 import { openCore } from '../../../infra/core.ts';
 import { createLogger } from '../../../infra/logging.ts';
+import { createLogIndex } from '../../../infra/proof/index.ts';
 import { verifyLog } from '../../../infra/proof/verify-log.ts';
 import { rebuildProjections } from '../../../infra/read-models/rebuild/rebuild.ts';
 import { createBackups, readBackup } from '../../../infra/tools/backup.ts';
 import { projections } from '../../../projections/index.ts';
+import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
+import type { LogEntry } from '../../../shared/ports/log-index.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
 import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../../support/google.ts';
 import { isIncluded, leafOfEvent, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
@@ -22,6 +26,7 @@ import { operationsOf, readsOf } from '../../support/requests.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
 import { openStream } from '../../support/stream.ts';
 import { until } from '../../support/until.ts';
+import { testOrigin } from '../../support/world.ts';
 import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 /** In each personal text, and in no other. */
@@ -33,7 +38,11 @@ const ACCOUNT = {
   name: `Mara ${MARK}`,
   picture: `https://example.com/${MARK}.png`,
 };
-const marksIn = (text: string): string[] => [MARK, ADDRESS].filter((mark) => text.includes(mark));
+/** The same in fields that are redacted one by one. */
+const FIELD_MARK = 'rk7d';
+/** What is looked for. */
+let marks: readonly string[] = [MARK, ADDRESS];
+const marksIn = (text: string): string[] => marks.filter((mark) => text.includes(mark));
 
 describe('contract: erasure of people', function () {
   this.timeout(300_000);
@@ -66,6 +75,7 @@ describe('contract: erasure of people', function () {
   const erase = (name: string, as = admin) => world.ask('DELETE', `/api/people/${name}`, { as, ip: '198.51.100.1' });
   const signInWithGoogle = async () =>
     world.ask('POST', '/api/auth/google', { body: { credential: await google.token(ACCOUNT) }, ip: ADDRESS });
+  const logIndex = () => createLogIndex({ ...world.service.core, timeoutMs: 10_000 });
   const requests = async () => (await done('GET', '/api/auth/access-requests')).requests;
 
   /** Every row of every table with a mark in it; bytes count as the text that they may be. */
@@ -81,9 +91,9 @@ describe('contract: erasure of people', function () {
     const found: string[] = [];
     for (const { place } of rows as { place: string }[]) {
       const marked = await pool.query(
-        `SELECT t::text AS row FROM ${place} t
-         WHERE strpos(lower(t::text), $1) > 0 OR strpos(t::text, $2) > 0 OR strpos(t::text, encode($1::bytea, 'hex')) > 0`,
-        [MARK, ADDRESS],
+        `SELECT t::text AS row FROM ${place} t, unnest($1::text[]) looked (up)
+         WHERE strpos(lower(t::text), looked.up) > 0 OR strpos(t::text, encode(looked.up::bytea, 'hex')) > 0`,
+        [marks],
       );
       if (marked.rows.length > 0) found.push(place);
     }
@@ -130,6 +140,16 @@ describe('contract: erasure of people', function () {
     } finally {
       await core.close();
     }
+  }
+
+  async function backedUp() {
+    const { database, eventLog } = world.service.core;
+    const dataDir = await mkdtemp(join(tmpdir(), 'sbx-erased-'));
+    const backup = await createBackups({ database, eventLog, config: { ...world.config, dataDir } }).create(5);
+    const text = gunzipSync(await readFile(backup.path)).toString();
+    const { pages } = await readBackup(backup.path);
+    await rm(dataDir, { recursive: true, force: true });
+    return { text, pages };
   }
 
   it('leaves nothing of a person who has acted everywhere, and the log as it was', async () => {
@@ -228,11 +248,8 @@ describe('contract: erasure of people', function () {
     expect(leaf).to.deep.equal(Buffer.from(proof.leaf, 'base64'));
     expect(isIncluded({ leaf, index, size, path }, treeHashOf(leaves.slice(0, size)))).to.equal(true);
 
-    const dataDir = await mkdtemp(join(tmpdir(), 'sbx-erased-'));
-    const backup = await createBackups({ database, eventLog, config: { ...world.config, dataDir } }).create(5);
-    expect(marksIn(gunzipSync(await readFile(backup.path)).toString())).to.deep.equal([]);
-    const { pages } = await readBackup(backup.path);
-    await rm(dataDir, { recursive: true, force: true });
+    const { text, pages } = await backedUp();
+    expect(marksIn(text)).to.deep.equal([]);
     const { rows } = await database.pool.query('SELECT person FROM credentials.person_keys WHERE length(key) = 0');
     expect(rows.map(({ person }) => person).sort()).to.deep.equal([`access_request:${requestId}`, `user:${user.id}`]);
     const kept = [...pages].flatMap(([table, texts]) => (table.endsWith('person_keys') ? texts : [])).join();
@@ -250,6 +267,94 @@ describe('contract: erasure of people', function () {
     expect(asked.map(({ id, status }: { id: number; status: string }) => [id === requestId, status])).to.deep.equal([
       [false, 'pending'],
     ]);
+  });
+
+  it('redacts single fields of events; what the person was called later stays', async () => {
+    marks = [FIELD_MARK];
+    const { core } = world.service;
+    const { pool } = core.database;
+    const later = 'Nora vq4w';
+    await done('POST', '/api/webhooks', { name: 'another hook', url: receiver.url, events: ['*'] });
+    const { user } = await done('POST', '/api/auth/users', {
+      ...{ username: 'nora', password: PASSWORD, role: 'operator' },
+      ...{ display_name: `Nora ${FIELD_MARK}`, email: `nora@${FIELD_MARK}.example` },
+    });
+    const nora = await world.signIn('nora');
+    const { task } = await done('POST', '/api/tasks', { title: 'by nora' }, nora);
+    await until('the webhook has sent the display name', () =>
+      receiver.requests.some(({ text }) => text.includes(`Nora ${FIELD_MARK}`)),
+    );
+    // Many a user types the password where the username belongs.
+    await world.ask('POST', '/api/auth/login', { body: { username: `secret-${FIELD_MARK}`, password: 'x' } });
+    await allCaughtUp(core);
+    const named = await core.eventLog.head();
+    await done('PATCH', '/api/auth/me', { display_name: later }, nora);
+    const shownAt = async (position?: number) =>
+      (await done('GET', `/api/auth/users${position === undefined ? '' : `?as_of=${position}`}`)).users.find(
+        ({ id }: { id: number }) => id === user.id,
+      );
+    expect(await shownAt(named)).to.include({
+      display_name: `Nora ${FIELD_MARK}`,
+      email: `nora@${FIELD_MARK}.example`,
+    });
+    const eventsOf = async (query: string) => (await done('GET', `/api/history/events?limit=1000&${query}`)).events;
+    const before = await eventsOf('');
+    expect(await markedTables()).to.include.members(['audit_v3.audit', 'users_v5.users', 'users_v5_history.users']);
+
+    const [creation] = await eventsOf(`stream=user-${user.id}&type=UserCreated`);
+    const [failed] = (await eventsOf('type=SignInFailed')).slice(-1);
+    for (const [id, field] of [
+      [creation.id, 'displayName'],
+      [creation.id, 'email'],
+      [failed.id, 'username'],
+    ]) {
+      const [event] = await logIndex().read([(await logIndex().find(id)) as LogEntry]);
+      expect(chooseField(event as LoggedEvent, field)).to.equal(field);
+      await redactField(
+        {
+          ...{ commands: core.commands, records: core.personRecords },
+          async rebuild(type) {
+            const readers = projections.filter(({ handles }) => handles.has(type));
+            await rebuildProjections(core, readers, { fresh: true, history: true });
+          },
+        },
+        { origin: testOrigin },
+        event as LoggedEvent,
+        field,
+      );
+    }
+
+    expect(await markedTables()).to.deep.equal([]);
+    expect(await markedResponses([user.id, task.id])).to.deep.equal([]);
+    expect(await markedFrames()).to.deep.equal([]);
+    expect(await markedEvents()).to.deep.equal([]);
+    expect(marksIn((await backedUp()).text)).to.deep.equal([]);
+    expect(await shownAt()).to.include({ display_name: later, email: null, role: 'operator' });
+    expect(await shownAt(named)).to.include({ display_name: 'nora', email: null, role: 'operator' });
+    const opened = (await eventsOf(`stream=user-${user.id}&open=1`)).map(({ data }: { data: object }) => data);
+    expect(opened[0]).to.include({ username: 'nora', displayName: null, email: null });
+    expect(JSON.stringify(opened)).to.include(later);
+    const trail = (await done('GET', `/api/audit?action=field_redact&as_of=${await core.eventLog.head()}`)).entries;
+    expect(trail.map(({ detail }: { detail: object }) => detail)).to.deep.include({
+      event: creation.id,
+      field: 'email',
+    });
+
+    // The log and every proof are as they were, and so is a rebuild.
+    expect((await eventsOf('')).slice(0, before.length)).to.deep.equal(before);
+    expect((await verifyLog(core.database, core.eventLog, world.config)).findings).to.deep.equal([]);
+    const reports = await rebuildProjections(core, projections, { check: true });
+    expect(reports.flatMap(({ tables }) => tables.filter(({ equal }) => !equal))).to.deep.equal([]);
+    const { rows } = await pool.query(
+      "SELECT person FROM credentials.person_keys WHERE person LIKE 'field:%' AND length(key) = 0",
+    );
+    expect(rows.map(({ person }) => person).sort()).to.deep.equal(
+      [`field:${creation.id}/displayName`, `field:${creation.id}/email`, `field:${failed.id}/username`].sort(),
+    );
+
+    // The person as a whole can still be erased.
+    expect((await erase('nora')).status).to.equal(200);
+    expect(JSON.stringify(await eventsOf(`stream=user-${user.id}&open=1`))).not.to.include(later);
   });
 
   it('erases users who were deleted before; of several of one name the one that is meant', async () => {
