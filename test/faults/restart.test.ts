@@ -4,7 +4,7 @@
  *
  * Below: a process whose embedded engine breaks, and one whose Redis does.
  *
- * FAULT_SEED repeats the random choices of a run.
+ * FAULT_SEED repeats the random choices of a run. FAULT_ROUNDS: how often the restarts are run and checked, 1 by default.
  */
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,6 +29,7 @@ const seed = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const random = randomFrom(seed);
 const headers = { 'x-api-key': KEY };
 const JSON_BODY = { 'content-type': 'application/json' };
+const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 1);
 const RESTARTS = 6;
 const CUTS = 4;
 
@@ -201,11 +202,14 @@ describe(`a PostgreSQL that goes down and comes back (FAULT_SEED=${seed})`, func
     for (const [name, numbers] of taken) expect(new Set(numbers).size, `${name}: ${numbers}`).to.equal(numbers.length);
   });
 
-  it(`restarts ${RESTARTS} times, alternately gracefully and by a crash`, async function () {
-    const server = own;
-    needs('the programs of a PostgreSQL server', server, this);
-    await survives(RESTARTS, (round) => (round % 2 ? server.crash() : server.restart()));
-  });
+  for (let round = 1; round <= ROUNDS; round++) {
+    const counted = ROUNDS > 1 ? ` (${round}/${ROUNDS})` : '';
+    it(`restarts ${RESTARTS} times, alternately gracefully and by a crash${counted}`, async function () {
+      const server = own;
+      needs('the programs of a PostgreSQL server', server, this);
+      await survives(RESTARTS, (restart) => (restart % 2 ? server.crash() : server.restart()));
+    });
+  }
 
   it('cuts all connections twice in a row', async () => {
     const cutter = new pg.Client({ connectionString: env.DATABASE_URL });
