@@ -49,7 +49,11 @@ const DETECTORS: readonly Detector[] = [
   { type: 'openai_key', pattern: /(?<![\w-])sk-(?=[\w-]{0,64}\d)[\w-]{20,}/g },
   { type: 'google_api_key', pattern: /(?<!\w)AIza[\w-]{35}/g },
   { type: 'stripe_key', pattern: /(?<!\w)[sr]k_live_[A-Za-z0-9]{16,}/g },
-  { type: 'private_key', pattern: /-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----/g },
+  // With headers and the key itself, up to the line that ends it.
+  {
+    type: 'private_key',
+    pattern: /-----BEGIN (?:[A-Z0-9]{1,16} ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----))*/g,
+  },
   { type: 'jwt', pattern: /(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}/g },
   {
     type: 'database_url',
@@ -63,6 +67,7 @@ const DETECTORS: readonly Detector[] = [
       /(?:hooks\.slack(?:-gov)?\.com\/(?:services|workflows|triggers)|discord(?:app)?\.com\/api\/(?:v\d{1,2}\/)?webhooks|webhook\.office\.com\/webhookb2)\/([\w@/-]{8,})/gi,
     accepts: isValue,
   },
+  { type: 'telegram_token', pattern: /(?<![a-z\d])(?:bot)?\d{8,12}:[\w-]{35}(?![\w-])/gi },
   {
     type: 'url_password',
     pattern: /(?<![\w+.-])[a-z][a-z\d+.-]{1,30}:\/\/[^\s:/@?#]*:([^\s/"'`]+)@/gi,

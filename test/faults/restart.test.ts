@@ -102,8 +102,8 @@ describe(`a PostgreSQL that goes down and comes back (FAULT_SEED=${seed})`, func
     }
   });
 
-  /** Runs `fault` several times under load, and checks what must be true afterwards. */
-  async function survives(times: number, fault: (round: number) => Promise<void>): Promise<void> {
+  /** Runs `fault` several times under load, and checks what must be true afterwards. `rebuild`: the read models, too. */
+  async function survives(times: number, fault: (round: number) => Promise<void>, rebuild = true): Promise<void> {
     const load = startLoad(urls, random, 4);
     const readers = startReaders(urls(), 8);
     const alive = () => {
@@ -164,6 +164,7 @@ describe(`a PostgreSQL that goes down and comes back (FAULT_SEED=${seed})`, func
       );
       expect(client.ids.slice(0, frames.length)).to.deep.equal(frames);
     }
+    if (!rebuild) return;
     const rebuilt = await runCli({ env }, 'rebuild', '--check');
     expect(rebuilt.code, `rebuild --check: ${rebuilt.stdout}${rebuilt.stderr}`).to.equal(0);
   }
@@ -207,7 +208,9 @@ describe(`a PostgreSQL that goes down and comes back (FAULT_SEED=${seed})`, func
     it(`restarts ${RESTARTS} times, alternately gracefully and by a crash${counted}`, async function () {
       const server = own;
       needs('the programs of a PostgreSQL server', server, this);
-      await survives(RESTARTS, (restart) => (restart % 2 ? server.crash() : server.restart()));
+      const fault = (restart: number) => (restart % 2 ? server.crash() : server.restart());
+      // Rows that a crash has damaged stay so: comparing them once at the end finds them.
+      await survives(RESTARTS, fault, round === ROUNDS);
     });
   }
 

@@ -228,6 +228,11 @@ describe('secrets: masks', () => {
     expect(JSON.stringify(masked(JSON.parse(`${'['.repeat(4_000)}"x"${']'.repeat(4_000)}`)))).to.match(
       /^\[{151}"--------"\]{151}$/,
     );
+    // The whole of a private key, not only its first line.
+    const body = `Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00AB\n\n${'MIIEpAIBAAKCAQEA\n'.repeat(3)}`;
+    const pem = (kind: string) => `-----${kind} RSA PRIVATE KEY-----`;
+    expect(masked(`a ${pem('BEGIN')}\n${body}${pem('END')} b`)).to.equal(`a ${MASK}${pem('END')} b`);
+    expect(masked(`${pem('BEGIN')}\n${body}`), 'cut off').to.equal(MASK);
     expect(masked('postgres://u:'.concat('p@ss', '@db/x'))).to.equal(`postgres://u:${MASK}@db/x`);
     expect(masked('PWD='.concat('abcd1234', ' run'))).to.equal(`PWD=${MASK} run`);
     expect(masked('Authorization: Basic '.concat('dXNlcjpwYXNz'))).to.equal(`Authorization: Basic ${MASK}`);

@@ -326,6 +326,15 @@ export const SECRET_CASES: SecretCase[] = [
     ],
   },
   {
+    type: 'telegram_token',
+    hits: ['', 'https://api.telegram.org/bot'].map((before) => before.concat('1234567890:', LETTERS.slice(0, 35))),
+    misses: [
+      '1234567890:'.concat(LETTERS.slice(0, 34)),
+      'at 1234567890: '.concat(LETTERS),
+      'bot1234567:'.concat(LETTERS),
+    ],
+  },
+  {
     type: 'url_password',
     hits: ['https://ada:'.concat('hunter2', '@example.org/x'), 'smtp+tls://u:'.concat('p@ss', '@mail')],
     misses: ['https://example.org:8080/x@y', 'https://ada@example.org', `https://ada:${OPEN}PW}@x`, 'a://b:c'],
