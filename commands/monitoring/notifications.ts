@@ -21,7 +21,7 @@ import { frontOf } from '../../shared/storable.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { refuseInjection } from '../screening/injection.ts';
+import { criticalFindings, refuseInjection } from '../screening/injection.ts';
 
 /** Ids in one event. */
 const BATCH = 1_000;
@@ -167,11 +167,18 @@ export async function deleteNotifications(
   return deleted;
 }
 
-/** The text that an agent gets. */
-export function renderedNotification(one: PendingNotification): string {
+/** Names of the critical rules that the text of a notification breaks, which others may have written. */
+const rulesBrokenBy = ({ title, message }: PendingNotification): string[] =>
+  criticalFindings(`${title}\n${message}`).map(({ rule }) => rule);
+
+/** The text that an agent gets. @param withheld rules that the text breaks, in place of the text */
+export function renderedNotification(one: PendingNotification, withheld = rulesBrokenBy(one)): string {
+  const texts =
+    withheld.length === 0
+      ? [`🔔 **${one.title}**`, one.message]
+      : ['🔔 **Notification withheld**', `Its text breaks ${withheld.join(', ')} and is not handed to agents.`];
   return [
-    `🔔 **${one.title}**`,
-    one.message,
+    ...texts,
     ...(TYPED.includes(one.type) ? [`Type: ${one.type}`] : []),
     ...(one.sourceType !== null ? [`About: ${one.sourceType}${one.sourceId === null ? '' : ` ${one.sourceId}`}`] : []),
     `${new Date(one.createdAt * 1_000).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
@@ -198,8 +205,10 @@ export function decideForward(
 ): EventDraft[] {
   if (state.delivered) return [];
   const { agent } = one;
+  const withheld = agent ? rulesBrokenBy(one) : [];
   return [
     notificationForwarded.draft({
+      ...(withheld.length > 0 && { withheld }),
       notificationId: one.id,
       recipient: one.recipient,
       notificationType: one.type,
@@ -207,7 +216,7 @@ export function decideForward(
       sessionKey: agent?.sessionKey ?? null,
       message:
         agent && messageId !== undefined
-          ? { messageId, toAgentId: agent.id, content: renderedNotification(one) }
+          ? { messageId, toAgentId: agent.id, content: renderedNotification(one, withheld) }
           : null,
     }),
   ];

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { conversationOf } from '../agents/messages.ts';
+import { securityFrame } from '../auth/incidents.ts';
 import { type DomainEvent, defineEvent, type EventDefinition, type NotificationDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
 
@@ -114,6 +115,8 @@ export const notificationForwarded = defineEvent({
     sessionKey: z.string().nullable(),
     /** Null for users. */
     message: z.object({ messageId: z.int().positive(), toAgentId: z.int().positive(), content: z.string() }).nullable(),
+    /** Names of the critical rules of the screening that the text breaks, so that the message does not have it. */
+    withheld: z.array(z.string()).optional(),
   }),
   formerNames: { before: 2, fields: () => ['recipient', 'title', 'message.content'], of: 'others' },
   activity: ({ data }) => ({
@@ -125,25 +128,28 @@ export const notificationForwarded = defineEvent({
     data: { notification_type: data.notificationType, session_key: data.sessionKey, title: data.title },
   }),
   recipient: ({ data }) => data.recipient,
-  frames: ({ data: { recipient, message }, meta }) =>
-    message === null
-      ? []
-      : [
-          {
-            type: 'chat.message',
-            data: {
-              id: message.messageId,
-              conversation_id: conversationOf({ from: NOTIFIER, to: recipient }),
-              from_agent: NOTIFIER,
-              to_agent: recipient,
-              content: message.content,
-              message_type: NOTIFICATION_MESSAGE,
-              metadata: null,
-              read_at: null,
-              created_at: seconds(meta.at),
-            },
-          },
-        ],
+  frames: (event) => {
+    const { notificationId, recipient, message, withheld } = event.data;
+    if (message === null) return [];
+    const detail = { notification_id: notificationId, agent: recipient, rules: withheld };
+    return [
+      {
+        type: 'chat.message',
+        data: {
+          id: message.messageId,
+          conversation_id: conversationOf({ from: NOTIFIER, to: recipient }),
+          from_agent: NOTIFIER,
+          to_agent: recipient,
+          content: message.content,
+          message_type: NOTIFICATION_MESSAGE,
+          metadata: null,
+          read_at: null,
+          created_at: seconds(event.meta.at),
+        },
+      },
+      ...(withheld ? securityFrame(event, 'injection_attempt', 'warning', 'notifications', detail) : []),
+    ];
+  },
 });
 
 export const notificationDeliveryCompleted = defineEvent({
