@@ -26,6 +26,7 @@ import type { LogEntries } from '../shared/ports/log-entries.ts';
 import type { LogIndex, Moment, Proofs } from '../shared/ports/log-index.ts';
 import type { MentionTargets } from '../shared/ports/mentions.ts';
 import type { NotificationDirectory } from '../shared/ports/notifications.ts';
+import type { OidcProvider } from '../shared/ports/oidc.ts';
 import type { Outgoing } from '../shared/ports/outgoing.ts';
 import type { PeopleDirectory, PersonRecords } from '../shared/ports/people.ts';
 import type { ProjectDirectory, ProjectTasks, TaskProjects } from '../shared/ports/projects.ts';
@@ -107,6 +108,8 @@ export interface Services extends SharedQueries {
   readonly incidents: Incidents;
   readonly isolation: Isolations;
   readonly verifyGoogleToken: VerifyGoogleToken;
+  /** Undefined: no OpenID Connect provider is configured. */
+  readonly oidc: OidcProvider | undefined;
   /** The folder that the build wrote the console to. */
   readonly consoleFolder: URL;
 }

@@ -10,6 +10,7 @@ import { parseNetwork } from '../shared/addresses.ts';
 import { REPOSITORY } from '../shared/contract/github/issues.ts';
 import { isTimeZone } from '../shared/cron.ts';
 import { ROLES } from '../shared/identity.ts';
+import type { GroupRule } from '../shared/ports/oidc.ts';
 import { LOG_LEVELS } from './logging.ts';
 import { isOrigin } from './proof/notes.ts';
 
@@ -49,6 +50,19 @@ const pauses = list
     'must be seconds with commas in between, as in 30,300',
   )
   .transform((values): readonly number[] => values.map(Number));
+/** `group=role` or `group=role@workspace`; groups may hold everything but commas. */
+const GROUP_RULE = /^(.+)=(viewer|operator|admin)(?:@([a-z0-9][a-z0-9_-]*))?$/;
+const groupRules = list
+  .refine(
+    (values) => values.every((value) => GROUP_RULE.test(value)),
+    'must be group=role or group=role@workspace with commas in between, as in ops=operator,acme=viewer@acme,*=viewer',
+  )
+  .transform((values): readonly GroupRule[] =>
+    values.map((value) => {
+      const [, group = '', role, workspace = null] = GROUP_RULE.exec(value) ?? [];
+      return { group, role: role as GroupRule['role'], workspace };
+    }),
+  );
 const networks = list.refine(
   (values) => values.every((value) => parseNetwork(value) !== undefined),
   'must be networks or addresses with commas in between, as in 10.0.0.0/8,::1',
@@ -235,6 +249,44 @@ export const SETTINGS = {
     list,
     ['https://accounts.google.com', 'accounts.google.com'],
     'accepted issuers of ID tokens',
+  ),
+  oidcIssuer: setting<string | undefined>(
+    'OIDC_ISSUER',
+    url(['https', 'http']),
+    undefined,
+    'OpenID Connect provider, as its discovery document names it; needs OIDC_CLIENT_ID and OIDC_ROLES; unset: off',
+  ),
+  oidcClientId: setting<string | undefined>('OIDC_CLIENT_ID', text, undefined, 'client id of this deployment there'),
+  oidcClientSecret: setting<string | undefined>(
+    'OIDC_CLIENT_SECRET',
+    text,
+    undefined,
+    'secret of that client; unset: a public client, with PKCE alone',
+  ),
+  oidcName: setting('OIDC_NAME', text.min(1).max(60), 'single sign-on', 'name of the provider on the sign-in page'),
+  oidcScopes: setting(
+    'OIDC_SCOPES',
+    text.regex(/(^| )openid( |$)/, 'must contain openid'),
+    'openid profile email',
+    'scopes that are requested, with blanks in between',
+  ),
+  oidcGroupsClaim: setting(
+    'OIDC_GROUPS_CLAIM',
+    text.min(1),
+    'groups',
+    'claim that lists the groups of an account, or a path to it such as realm_access.roles',
+  ),
+  oidcRoles: setting<readonly GroupRule[]>(
+    'OIDC_ROLES',
+    groupRules,
+    [],
+    'roles of groups, as in admins=admin,acme=operator@acme,*=viewer: the first entry that fits counts, and @ names a workspace by its slug',
+  ),
+  oidcAudience: setting<string | undefined>(
+    'OIDC_AUDIENCE',
+    text,
+    undefined,
+    'audience of access tokens of the provider that programs may send; unset: such tokens are refused',
   ),
   disableRateLimit: setting(
     'MC_DISABLE_RATE_LIMIT',
@@ -562,7 +614,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     const result = one.parse.safeParse(raw);
     if (result.success) config[name] = result.data;
     else {
-      const shown = /(PASS|PASS_B64|KEY|URL|TOKEN)$/.test(one.env) ? 'its value' : `"${raw}"`;
+      const shown = /(PASS|PASS_B64|KEY|URL|TOKEN|SECRET)$/.test(one.env) ? 'its value' : `"${raw}"`;
       problems.push(
         `${one.env}: ${shown} is invalid: ${result.error.issues.map((issue) => issue.message).join(', ')} (${one.doc})`,
       );
@@ -570,6 +622,18 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   }
   if (config.eventStoreUrl !== undefined && config.databaseUrl === undefined) {
     problems.push('EVENTSTORE_URL needs DATABASE_URL: with an event store server, read models are kept in PostgreSQL');
+  }
+  if (config.oidcIssuer !== undefined) {
+    if (config.oidcClientId === undefined)
+      problems.push('OIDC_ISSUER needs OIDC_CLIENT_ID: the client id of this deployment at the provider');
+    if ((config.oidcRoles as readonly GroupRule[]).length === 0)
+      problems.push(
+        'OIDC_ISSUER needs OIDC_ROLES: without it no account could sign in; *=viewer lets every account read',
+      );
+    if (config.oidcAudience !== undefined && config.oidcAudience === config.oidcClientId)
+      problems.push(
+        'OIDC_AUDIENCE must differ from OIDC_CLIENT_ID: otherwise ID tokens, which other programs may hold, would be accepted as credentials',
+      );
   }
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return config as Config;

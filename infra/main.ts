@@ -44,6 +44,7 @@ import { openCoreJobs, startWork, type Work } from './jobs/work.ts';
 import type { Logger, TakenLines } from './logging.ts';
 import { createGateways } from './outgoing/gateways.ts';
 import { createGithub } from './outgoing/github.ts';
+import { createOidc } from './outgoing/oidc.ts';
 import { outgoingOf } from './outgoing/post.ts';
 import { createReleases } from './outgoing/releases.ts';
 import { registerProcess } from './processes.ts';
@@ -210,6 +211,7 @@ export async function startService(
         people: peopleDirectory(() => reads),
         personRecords: core.personRecords,
         verifyGoogleToken: createGoogleVerifier(config),
+        oidc: createOidc(config),
         consoleFolder: new URL('console/', CODE),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

@@ -40,7 +40,7 @@ export const authorOf = ({ kind, username, displayName }: Identity): string =>
 export const ANONYMOUS: Actor = { type: 'anonymous', id: 0, name: 'anonymous' };
 
 /** The parts of the service that act by themselves. Nobody else may have these names. */
-export const SYSTEM_ACTORS = ['cli', 'first start', 'proxy', 'scheduler'] as const;
+export const SYSTEM_ACTORS = ['cli', 'first start', 'oidc', 'proxy', 'scheduler'] as const;
 export const systemActor = (name: (typeof SYSTEM_ACTORS)[number]): Actor => ({ type: 'system', id: 0, name });
 
 /**

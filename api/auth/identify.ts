@@ -7,6 +7,7 @@
  * compares hashes of 24 or more random bytes, so timing reveals nothing about a key.
  */
 import { LRUCache } from 'lru-cache';
+import { userOfAccount } from '../../commands/auth/oidc.ts';
 import { createProxyUsers } from '../../commands/auth/proxy-users.ts';
 import { hashToken } from '../../commands/auth/sessions.ts';
 import { findLiveKey } from '../../queries/agents/keys.ts';
@@ -19,13 +20,23 @@ import { seconds } from '../../shared/time.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';
 import { createKeyGuard } from '../http/limits.ts';
 import type { Services } from '../services.ts';
-import { type Known, knownAgentKey, knownGlobalKey, knownProxyUser, knownSession } from './known.ts';
+import { type Known, knownAgentKey, knownGlobalKey, knownSession, knownUser } from './known.ts';
 import { credentialStamp, credentialStampNow } from './recheck.ts';
-import { tokensOf } from './sessions.ts';
+import { oidcParts, tokensOf } from './sessions.ts';
 
 type Parts = Pick<
   Services,
-  'settings' | 'log' | 'commands' | 'reads' | 'credentials' | 'freshness' | 'incidents' | 'limitStore' | 'now'
+  | 'settings'
+  | 'log'
+  | 'commands'
+  | 'reads'
+  | 'records'
+  | 'oidc'
+  | 'credentials'
+  | 'freshness'
+  | 'incidents'
+  | 'limitStore'
+  | 'now'
 >;
 
 interface CachedLookup {
@@ -39,6 +50,10 @@ const MAX_VALID = 20_000;
 const MAX_INVALID = 2_000;
 /** We never issue longer keys. */
 const MAX_KEY_LENGTH = 1_024;
+/** Access tokens of an identity provider, which lists groups in them. */
+const MAX_TOKEN_LENGTH = 12_288;
+/** The form of a JWT (RFC 7519): three parts in base64url; no key of ours has a dot. */
+const isToken = (key: string): boolean => /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(key);
 const proxiedName = lineOfText(1, 128).normalize('NFC');
 
 export function createIdentify(services: Parts): (exchange: Exchange) => Promise<Identity | null> {
@@ -66,7 +81,17 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     return knownSession(tokenHash, session, session && (await findUser(reads, session.userId)));
   }
 
-  async function findKey(key: string): Promise<Known | undefined> {
+  /** The user of an access token, created or brought up to date by what the token says. */
+  async function findTokenUser(token: string, exchange: Exchange): Promise<Known | undefined> {
+    const verified = await services.oidc?.verify(token);
+    if (!verified) return undefined;
+    const command = { origin: originOf({ ...exchange, identity: null }) };
+    const { record, isApproved } = await userOfAccount(oidcParts(services), command, verified.profile);
+    return knownUser({ ...record, is_approved: isApproved }, verified.expiresAt);
+  }
+
+  async function findKey(key: string, exchange: Exchange): Promise<Known | undefined> {
+    if (isToken(key)) return findTokenUser(key, exchange);
     const record = await credentials.findKey(key);
     if (record?.kind === 'global') return knownGlobalKey(record, await findGlobalKey(reads));
     return record && knownAgentKey(record, await findLiveKey(reads, record.keyId));
@@ -78,11 +103,11 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
 
   async function findProxyUser(username: string, exchange: Exchange): Promise<Known | undefined> {
     const user = await findUserByName(reads, username);
-    if (user || !createProxyUser) return knownProxyUser(user);
+    if (user || !createProxyUser) return knownUser(user);
     await createProxyUser(username, originOf({ ...exchange, identity: null }));
     // What this request has seen of the store so far is from before the new user.
     await credentialStamp(freshness);
-    return knownProxyUser(await findUserByName(reads, username));
+    return knownUser(await findUserByName(reads, username));
   }
 
   /** Undefined when the key is wrong or expired. @throws AppError 429 after too many wrong keys */
@@ -91,7 +116,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     // Resending the same wrong key is not guessing, and a key that has worked must not be blocked by others' guesses.
     const seen = valid.has(name) || invalid.has(name);
     if (!seen) await guard.check(exchange);
-    const known = await lookUp(name, () => findKey(key), stamp);
+    const known = await lookUp(name, () => findKey(key, exchange), stamp);
     if (known && known.expiresAt > seconds(services.now())) return known;
     incidents.apiKeyRefused(exchange);
     if (!seen) await guard.count(exchange);
@@ -137,7 +162,11 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     }
     // A key speaks for its own agent; only one with the admin scope may act under another name.
     if (named !== null && named !== known.identity.agentName && !known.anyAgent) return null;
-    exchange.credential = credential;
+    exchange.credential =
+      known.identity.kind === 'user'
+        ? { kind: 'token', username: known.identity.username, expiresAt: known.expiresAt }
+        : credential;
+    if (known.identity.kind === 'user') return withAgent(known.identity, named);
     if (known.key) credentials.keyUsed(known.key);
     return known.identity;
   };
@@ -161,7 +190,7 @@ export function keyOf({ req }: Pick<Exchange, 'req'>): string | undefined {
     typeof own === 'string' && own.trim() !== ''
       ? own.trim()
       : /^(?:bearer|apikey|token)\s+(\S.*)$/i.exec(req.headers.authorization ?? '')?.[1]?.trim();
-  return key !== undefined && key.length <= MAX_KEY_LENGTH ? key : undefined;
+  return key !== undefined && key.length <= (isToken(key) ? MAX_TOKEN_LENGTH : MAX_KEY_LENGTH) ? key : undefined;
 }
 
 /** The user named by a trusted proxy. The connection itself must come from the proxy, whatever the headers say. */

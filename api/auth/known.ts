@@ -13,7 +13,9 @@ import type { KeyRecord, SessionRecord } from '../../shared/ports/credentials.ts
 /** The credential that admitted a request; secrets as SHA-256, hex. */
 export type HeldCredential =
   | { readonly kind: 'session' | 'key'; readonly hash: string }
-  | { readonly kind: 'proxy'; readonly username: string };
+  | { readonly kind: 'proxy'; readonly username: string }
+  /** An access token of the OpenID Connect provider. @see `expiresAt` Unix seconds */
+  | { readonly kind: 'token'; readonly username: string; readonly expiresAt: number };
 
 export interface Known {
   readonly identity: Identity;
@@ -38,7 +40,13 @@ const GLOBAL_IDENTITY: Identity = {
   session: null,
 };
 
-const userIdentity = (user: UserRow, session: string | null): Identity => ({
+/** The fields of a user that an identity is derived from. */
+type UserFields = Pick<
+  UserRow,
+  'id' | 'username' | 'display_name' | 'role' | 'is_approved' | 'tenant_id' | 'workspace_id'
+>;
+
+const userIdentity = (user: UserFields, session: string | null): Identity => ({
   kind: 'user',
   id: user.id,
   username: user.username,
@@ -66,11 +74,12 @@ export function knownSession(
   return { identity: userIdentity(user, hash), expiresAt: session.expiresAt, key: undefined, anyAgent: false };
 }
 
-export function knownProxyUser(user: UserRow | undefined): Known | undefined {
+/** A user whom a proxy or an access token names. */
+export function knownUser(user: UserFields | undefined, expiresAt = Number.POSITIVE_INFINITY): Known | undefined {
   if (!user?.is_approved) return undefined;
   return {
     identity: userIdentity(user, null),
-    expiresAt: Number.POSITIVE_INFINITY,
+    expiresAt,
     key: undefined,
     anyAgent: false,
   };

@@ -9,14 +9,7 @@ import { findUsers, findUsersByName, type UserRow } from '../../queries/auth/use
 import type { Reads } from '../../queries/reads.ts';
 import type { Credentials, KeyRecord } from '../../shared/ports/credentials.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
-import {
-  type HeldCredential,
-  type Known,
-  knownAgentKey,
-  knownGlobalKey,
-  knownProxyUser,
-  knownSession,
-} from './known.ts';
+import { type HeldCredential, type Known, knownAgentKey, knownGlobalKey, knownSession, knownUser } from './known.ts';
 
 /** Read models that decide what a credential stands for (`CREDENTIAL_PROJECTIONS` in `infra/core.ts`). */
 const MODELS = ['users', 'agent_keys'];
@@ -79,7 +72,7 @@ export function createCredentialCheck(parts: {
 
   async function proxied(names: readonly string[]): Promise<ReadonlyMap<string, Known | undefined>> {
     if (names.length === 0) return new Map();
-    return new Map((await findUsersByName(reads, names)).map((user) => [user.username, knownProxyUser(user)]));
+    return new Map((await findUsersByName(reads, names)).map((user) => [user.username, knownUser(user)]));
   }
 
   return {
@@ -88,7 +81,7 @@ export function createCredentialCheck(parts: {
       const hashes = (kind: 'session' | 'key') => [
         ...new Set(held.flatMap((one) => (one.kind === kind ? [one.hash] : []))),
       ];
-      const names = [...new Set(held.flatMap((one) => (one.kind === 'proxy' ? [one.username] : [])))];
+      const names = [...new Set(held.flatMap((one) => ('username' in one ? [one.username] : [])))];
       const [bySession, byKey, byName] = await Promise.all([
         sessions(hashes('session')),
         keys(hashes('key')),
@@ -96,6 +89,10 @@ export function createCredentialCheck(parts: {
       ]);
       return held.map((one) => {
         if (one.kind === 'proxy') return byName.get(one.username);
+        if (one.kind === 'token') {
+          const known = byName.get(one.username);
+          return known && { ...known, expiresAt: one.expiresAt };
+        }
         return (one.kind === 'session' ? bySession : byKey).get(one.hash);
       });
     },

@@ -2,8 +2,11 @@
  * The session cookie. It is always HttpOnly and SameSite=Strict, and Secure unless the operator
  * turned that off. Its name depends on the scheme: browsers accept `__Host-` only over HTTPS and with Secure.
  */
+import { z } from 'zod';
+import type { OidcParts } from '../../commands/auth/oidc.ts';
 import { SESSION_SECONDS, type SessionParts } from '../../commands/auth/sessions.ts';
 import { userDirectory } from '../../queries/auth/users.ts';
+import type { BegunSignIn } from '../../shared/ports/oidc.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Services } from '../services.ts';
 
@@ -29,6 +32,32 @@ export const sessionCookie = (
   settings: CookieSettings,
 ) => cookie(cookieName(exchange.secure, settings), token, SESSION_SECONDS, now, settings);
 
+/** How long a person has at the identity provider, seconds. */
+const BEGUN_SECONDS = 600;
+/** Secrets of a sign-in that has begun: three values of 43 characters. */
+const begunSchema = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
+
+const begunName = (secure: boolean, settings: CookieSettings): string =>
+  secure && settings.cookieSecure ? '__Host-mc-oidc' : 'mc-oidc';
+
+/** `Set-Cookie` that keeps a sign-in at the identity provider in the browser that began it; null: forgets it. */
+export function begunCookie({ settings, now }: Services, { secure }: Exchange, begun: BegunSignIn | null): string {
+  const value = begun ? Buffer.from(JSON.stringify(begun)).toString('base64url') : '';
+  return cookie(begunName(secure, settings), value, begun ? BEGUN_SECONDS : 0, now(), settings);
+}
+
+/** The sign-in that the browser has begun. Undefined if it has not, or too long ago. */
+export function begunOf({ settings }: Services, { req, secure }: Exchange): BegunSignIn | undefined {
+  const { cookies = {} } = req as { cookies?: Readonly<Record<string, unknown>> };
+  const value = cookies[begunName(secure, settings)];
+  if (typeof value !== 'string' || value === '') return undefined;
+  try {
+    return begunSchema.parse(JSON.parse(Buffer.from(value, 'base64url').toString()));
+  } catch {
+    return undefined;
+  }
+}
+
 const TOKEN = /^[0-9a-f]{64}$/;
 
 /** The session cookies of a request; values that cannot be tokens are left out. */
@@ -49,12 +78,20 @@ export function clearingCookies(exchange: Pick<Exchange, 'req' | 'secure'>, sett
   return [...names].map((name) => cookie(name, '', 0, 0, settings));
 }
 
+type SessionServices = Pick<Services, 'commands' | 'credentials' | 'reads' | 'records' | 'now'>;
+
 /** What commands that begin a session are given. */
-export const sessionParts = ({ commands, credentials, reads, records, now }: Services): SessionParts => ({
+export const sessionParts = ({ commands, credentials, reads, records, now }: SessionServices): SessionParts => ({
   commands,
   credentials,
   users: userDirectory(reads, records),
   now,
+});
+
+/** What commands about accounts of the OpenID Connect provider are given. */
+export const oidcParts = (services: SessionServices & Pick<Services, 'settings'>): OidcParts => ({
+  ...sessionParts(services),
+  rules: services.settings.oidcRoles,
 });
 
 /** The header that gives a new session to the browser; none without a token. */

@@ -36,6 +36,13 @@ export function hostsOf({ req: { headers }, trusted }: Asked): string[] {
   return headers.host === undefined ? forwarded : [...forwarded, headers.host];
 }
 
+/** The origin under which the client called the service, such as `https://example.com`; undefined without a Host header. */
+export function originUsed(exchange: Pick<Exchange, 'req' | 'trusted' | 'secure'>): string | undefined {
+  const [host] = hostsOf(exchange);
+  const origin = `${exchange.secure ? 'https' : 'http'}://${host}`;
+  return host !== undefined && URL.canParse(origin) ? new URL(origin).origin : undefined;
+}
+
 function matches(host: string, pattern: string): boolean {
   const wanted = pattern.toLowerCase();
   if (wanted.startsWith('*.')) return host.endsWith(wanted.slice(1)) && host.length > wanted.length - 1;

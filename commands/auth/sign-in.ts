@@ -97,7 +97,7 @@ export async function signIn(
   parts: SessionParts,
   context: CommandContext,
   user: FoundUser,
-  method: 'password' | 'google',
+  method: 'password' | 'google' | 'oidc',
 ): Promise<SignedIn> {
   const { commands, credentials } = parts;
   const { id: userId, username } = user;

@@ -209,7 +209,7 @@ export interface KnownUser {
 /**
  * The same request with another origin. Both share one step counter, so that a repeated request finds its own steps.
  */
-const withOrigin = (context: CommandContext, origin: Partial<Origin>): CommandContext => ({
+export const withOrigin = (context: CommandContext, origin: Partial<Origin>): CommandContext => ({
   origin: originWith(context.origin, origin),
   ...(context.intents && { intents: context.intents }),
   get step() {

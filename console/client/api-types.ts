@@ -23,6 +23,21 @@ export interface Api {
     readonly body: undefined;
     readonly response: { readonly ok: true; readonly success: true };
   };
+  readonly 'GET /api/auth/oidc': {
+    readonly query: Readonly<Record<string, never>>;
+    readonly body: undefined;
+    readonly response: { readonly name: string | null };
+  };
+  readonly 'POST /api/auth/oidc': {
+    readonly query: Readonly<Record<string, never>>;
+    readonly body: { readonly code: string; readonly state: string; readonly iss?: string };
+    readonly response: { readonly user: Caller };
+  };
+  readonly 'POST /api/auth/oidc/begin': {
+    readonly query: Readonly<Record<string, never>>;
+    readonly body: undefined;
+    readonly response: { readonly url: string };
+  };
   readonly 'POST /api/auth/logout': {
     readonly query: Readonly<Record<string, never>>;
     readonly body: undefined;
@@ -3280,7 +3295,7 @@ export type Caller = {
   readonly username: string;
   readonly display_name: string;
   readonly role: 'viewer' | 'operator' | 'admin';
-  readonly provider: 'local' | 'google';
+  readonly provider: 'local' | 'google' | 'oidc';
   readonly email: string | null;
   readonly avatar_url: string | null;
   readonly is_approved?: 0 | 1;
@@ -4140,7 +4155,7 @@ export type User = {
   readonly username: string;
   readonly display_name: string;
   readonly role: 'viewer' | 'operator' | 'admin';
-  readonly provider: 'local' | 'google';
+  readonly provider: 'local' | 'google' | 'oidc';
   readonly email: string | null;
   readonly avatar_url: string | null;
   readonly is_approved: 0 | 1;

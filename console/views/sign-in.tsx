@@ -1,4 +1,4 @@
-/** Signing in: by password or Google; and the first admin of a deployment. A proxy signs people in before they get here. */
+/** Signing in: by password, Google or the identity provider of the deployment; and the first admin of a deployment. A proxy signs people in before they get here. */
 import { useEffect, useState } from 'preact/hooks';
 import { background } from '../client/background.ts';
 import { CallError, call } from '../client/client.ts';
@@ -48,6 +48,22 @@ async function finishGoogle(): Promise<void> {
   entered(data.user);
 }
 
+async function startOidc(): Promise<void> {
+  const { data } = await call('POST /api/auth/oidc/begin');
+  location.assign(data.url);
+}
+
+/** Ends a sign-in by the identity provider, which sends people back here with a code. The cookie says who began it. */
+async function finishOidc(): Promise<void> {
+  const query = new URLSearchParams(location.search);
+  const [code, state, iss, refused] = ['code', 'state', 'iss', 'error'].map((name) => query.get(name));
+  if (!state || !(code || refused)) return;
+  history.replaceState(null, '', location.pathname);
+  if (!code) throw new CallError(`The identity provider responded: ${query.get('error_description') ?? refused}.`, 0);
+  const { data } = await call('POST /api/auth/oidc', { body: { code, state, ...(iss && { iss }) } });
+  entered(data.user);
+}
+
 const LOGIN: readonly Field[] = [
   { name: 'username', label: 'Name', required: true, complete: 'username' },
   { name: 'password', label: 'Password', type: 'password', required: true, complete: 'current-password' },
@@ -55,12 +71,15 @@ const LOGIN: readonly Field[] = [
 
 export function SignIn({ needsSetup, note }: { readonly needsSetup: boolean; readonly note?: string }) {
   const google = useRead('GET /api/auth/google', {});
+  const oidc = useRead('GET /api/auth/oidc', {});
   const [error, setError] = useState<CallError>();
   useEffect(() => {
     document.title = 'Sign in · Signalbox';
     background(finishGoogle().catch((reason: CallError) => setError(reason)));
+    background(finishOidc().catch((reason: CallError) => setError(reason)));
   }, []);
   const clientId = google.data?.client_id;
+  const provider = oidc.data?.name;
   return (
     <main class="sign-in">
       <h1>
@@ -94,6 +113,16 @@ export function SignIn({ needsSetup, note }: { readonly needsSetup: boolean; rea
               entered(data.user);
             }}
           />
+          {provider && (
+            <p class="or">
+              <button
+                type="button"
+                onClick={() => background(startOidc().catch((reason: CallError) => setError(reason)))}
+              >
+                Sign in with {provider}
+              </button>
+            </p>
+          )}
           {clientId && (
             <p class="or">
               <button type="button" onClick={() => startGoogle(clientId)}>

@@ -69,6 +69,10 @@ export const deletedUsersTable = defineTable(
 /** Has one row once there has been a user, even if deleted since, because a deployment is set up only once. */
 export const firstUserTable = defineTable('first_user', { one: 'int', user_id: 'bigint' }, { key: ['one'] });
 
+/** How a user signs in: the part of the mark that changes with it. */
+const signsInBy = (provider: string, credentialId: string | null): string | null =>
+  provider === 'local' ? credentialId : provider;
+
 const markOf = (credential: string | null, event: { readonly meta: { readonly number: number } }): string =>
   `${credential ?? 'none'}.${event.meta.number}`;
 
@@ -120,7 +124,7 @@ export const usersProjection = defineProjection({
           tenant_id: data.tenant,
           workspace_id: data.workspace,
           credential_id: data.credentialId,
-          session_mark: markOf(data.provider === 'google' ? 'google' : data.credentialId, event),
+          session_mark: markOf(signsInBy(data.provider, data.credentialId), event),
           created_at: at,
           updated_at: at,
           last_login_at: null,
@@ -136,15 +140,14 @@ export const usersProjection = defineProjection({
       update(usersTable, { id: event.data.userId }, (row) => {
         const next = { ...row, ...changed(event), updated_at: seconds(event.meta.at) };
         const ended = (row.is_approved && !next.is_approved) || row.provider !== next.provider;
-        const credential = next.provider === 'google' ? 'google' : next.credential_id;
-        return ended ? { ...next, session_mark: markOf(credential, event) } : next;
+        return ended ? { ...next, session_mark: markOf(signsInBy(next.provider, next.credential_id), event) } : next;
       }),
     ]),
     on(userPasswordChanged, (event) => [
       update(usersTable, { id: event.data.userId }, (row) => ({
         ...row,
         credential_id: event.data.credentialId,
-        session_mark: markOf(row.provider === 'google' ? 'google' : event.data.credentialId, event),
+        session_mark: markOf(signsInBy(row.provider, event.data.credentialId), event),
         updated_at: seconds(event.meta.at),
       })),
     ]),

@@ -6,6 +6,7 @@ import type { UserRecord } from '../../shared/contract/auth/users.ts';
 import type { FoundUser, UserDirectory } from '../../shared/ports/users.ts';
 import { type Reads, tables } from '../reads.ts';
 import { type Executed, type Records, rowAfter } from '../records.ts';
+import { findWorkspaceBySlug } from '../workspaces/workspaces.ts';
 import { findAccessRequestOf } from './access-requests.ts';
 import { wasSetUp } from './setup.ts';
 
@@ -68,6 +69,16 @@ export async function findGoogleUser(reads: Reads, sub: string, email: string): 
   return google.where('email_key', '=', email).where('provider_id', 'is', null).orderBy('id').executeTakeFirst();
 }
 
+/** The user who signs in with this account of the OpenID Connect provider. */
+const findOidcUser = (reads: Reads, account: string): Promise<UserRow | undefined> =>
+  own(reads)
+    .selectFrom('users')
+    .selectAll()
+    .where('provider', '=', 'oidc')
+    .where('provider_id', '=', account)
+    .orderBy('id')
+    .executeTakeFirst();
+
 /** The existing user for an approved request: the holder of the account, or else of its e-mail address. */
 export async function findUserForApproval(reads: Reads, sub: string | null, email: string | null) {
   const users = own(reads).selectFrom('users').selectAll().orderBy('id');
@@ -122,6 +133,12 @@ export const userDirectory = (reads: Reads, records: Records): UserDirectory => 
   find: async (id) => toFoundUser(await findUser(reads, id)),
   findByName: async (username) => toFoundUser(await findUserByName(reads, username)),
   findByGoogleAccount: async (sub, email) => toFoundUser(await findGoogleUser(reads, sub, email)),
+  findByOidcAccount: async (account) => toFoundUser(await findOidcUser(reads, account)),
+  adminsOf: adminsIn(reads),
+  placeOf: async (slug) => {
+    const found = await findWorkspaceBySlug(reads, slug);
+    return found && { tenant: found.tenant_id, workspace: found.id };
+  },
   findAccessRequest: (sub, email) => findAccessRequestOf(reads, sub, email),
   wasSetUp: () => wasSetUp(reads),
 });

@@ -35,6 +35,10 @@ export async function allWorkspaces(
 export const findWorkspace = (reads: Reads, id: number): Promise<WorkspaceRecord | undefined> =>
   workspaces(reads).where('id', '=', id).executeTakeFirst() as Promise<WorkspaceRecord | undefined>;
 
+/** A workspace of whatever tenant: slugs are unique in the deployment. */
+export const findWorkspaceBySlug = (reads: Reads, slug: string): Promise<WorkspaceRecord | undefined> =>
+  workspaces(reads).where('slug', '=', slug).executeTakeFirst() as Promise<WorkspaceRecord | undefined>;
+
 /** A workspace as it is after a command of its tenant. */
 export async function workspaceAfter(records: Records, id: number, executed: Executed): Promise<WorkspaceRecord> {
   const row = await rowAfter(records, 'Workspace', [workspacesProjection, workspacesTable], { id }, executed);

@@ -27,6 +27,12 @@ export interface UserDirectory {
   findByName(username: string): Promise<FoundUser | undefined>;
   /** The user of this Google account, found by its subject or else by its e-mail address. */
   findByGoogleAccount(sub: string, email: string): Promise<FoundUser | undefined>;
+  /** The user of this account of the OpenID Connect provider. */
+  findByOidcAccount(account: string): Promise<FoundUser | undefined>;
+  /** Ids of the enabled admins of a tenant. */
+  adminsOf(tenant: number): Promise<readonly number[]>;
+  /** The workspace with this slug; undefined if there is none. */
+  placeOf(slug: string): Promise<{ readonly tenant: number; readonly workspace: number } | undefined>;
   /** Id of an earlier access request of this account or e-mail address. */
   findAccessRequest(sub: string, email: string): Promise<number | undefined>;
   /** Whether the deployment has ever had a user. */

@@ -202,6 +202,7 @@ describe('example resource: on the embedded store', function () {
       ready: async () => ({ ok: true, checks: {}, details: {} }),
       incidents: createIncidents({ commands, log, now: Date.now }),
       verifyGoogleToken: createGoogleVerifier(config),
+      oidc: undefined,
       namesAtOnce: createDisplayNames({ reads, freshness, waits: false }),
       stream: createStreamHub({
         source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

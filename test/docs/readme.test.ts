@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { box } from '../../infra/cli/start.ts';
 import { needs } from '../support/needs.ts';
+import { AUDIENCE, MACHINE, OIDC_CLIENT, startOidcProvider } from '../support/oidc.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { commandLine } from '../support/service-process.ts';
 import { until } from '../support/until.ts';
@@ -186,6 +187,30 @@ describe('documents', () => {
       await play([...storesOf(fresh), ...sessionOf('docs/auditors.md')], given);
     } finally {
       await fresh.close();
+    }
+  });
+
+  it('openid-connect.md: a program with an access token, as it is printed', async function () {
+    this.timeout(60_000);
+    const provider = await startOidcProvider(() => ['http://signalbox.example/']);
+    const fresh = await startTestService({
+      OIDC_ISSUER: provider.issuer,
+      OIDC_CLIENT_ID: OIDC_CLIENT,
+      OIDC_AUDIENCE: AUDIENCE,
+      OIDC_ROLES: 'builders=operator',
+    });
+    try {
+      provider.machineGroups = ['builders'];
+      await play(sessionOf('docs/openid-connect.md'), {
+        SIGNALBOX: fresh.url,
+        TOKEN_ENDPOINT: `${provider.issuer}/token`,
+        AUDIENCE,
+        CLIENT_ID: MACHINE.client_id,
+        CLIENT_SECRET: MACHINE.client_secret,
+      });
+    } finally {
+      await fresh.close();
+      await provider.stop();
     }
   });
 

@@ -67,6 +67,13 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   START_TIMEOUT_MS: { values: ['999', '3600001', ...OTHER_NUMBERS], says: WHOLE(1_000, 3_600_000) },
   SHUTDOWN_TIMEOUT_MS: { values: ['600001', ...OTHER_NUMBERS], says: WHOLE(0, 600_000) },
   GOOGLE_KEYS_URL: { values: ['ftp://keys', 'keys.json'], says: 'must be a URL that starts with https:// or http://' },
+  OIDC_ISSUER: { values: ['ldap://id', 'id.example.com'], says: 'must be a URL that starts with https:// or http://' },
+  OIDC_NAME: { values: ['x'.repeat(61)], says: 'OIDC_NAME' },
+  OIDC_SCOPES: { values: ['profile', 'openidx email'], says: 'must contain openid' },
+  OIDC_ROLES: {
+    values: ['admins', 'admins=root', 'ops=operator@', 'ops=operator@Not A Slug', '=admin'],
+    says: 'must be group=role or group=role@workspace',
+  },
   MC_DISABLE_RATE_LIMIT: { values: ['2', 'maybe'], says: FLAG },
   MC_ALLOW_ANY_HOST: { values: ['2', 'maybe'], says: FLAG },
   MC_COOKIE_SECURE: { values: ['2', 'maybe'], says: FLAG },
@@ -154,6 +161,10 @@ const ANYTHING = [
   'AUTH_PASS_B64',
   'GOOGLE_CLIENT_ID',
   'GOOGLE_ISSUERS',
+  'OIDC_AUDIENCE',
+  'OIDC_CLIENT_ID',
+  'OIDC_CLIENT_SECRET',
+  'OIDC_GROUPS_CLAIM',
   'SUBSCRIBED_PROVIDERS',
 ];
 
@@ -169,6 +180,18 @@ describe('configuration', () => {
 
   it('treats an empty variable as unset', () => {
     expect(readConfig(Object.fromEntries(settings.map(({ env }) => [env, ''])))).to.deep.equal(readConfig({}));
+  });
+
+  it('refuses a provider without a client or roles, and the client id as the audience of tokens', () => {
+    const issuer = { OIDC_ISSUER: 'https://id.example.com' };
+    expect(() => readConfig(issuer)).to.throw(ConfigError, /OIDC_CLIENT_ID[\s\S]*OIDC_ROLES/);
+    const whole = { ...issuer, OIDC_CLIENT_ID: 'signalbox', OIDC_ROLES: 'a b=c=admin,x=viewer@acme-1,*=viewer' };
+    expect(readConfig(whole).oidcRoles).to.deep.equal([
+      { group: 'a b=c', role: 'admin', workspace: null },
+      { group: 'x', role: 'viewer', workspace: 'acme-1' },
+      { group: '*', role: 'viewer', workspace: null },
+    ]);
+    expect(() => readConfig({ ...whole, OIDC_AUDIENCE: 'signalbox' })).to.throw(ConfigError, /must differ/);
   });
 
   it('reads numbers, flags and lists', () => {

@@ -10,6 +10,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     setup: 'the first admin',
     'sign-in': 'by password or Google, and sign-out',
     google: 'ID tokens of Google',
+    oidc: 'accounts of an OpenID Connect provider',
     sessions: 'what a sign-in leaves with the browser',
     users: 'accounts',
     registration: 'how accounts are created',

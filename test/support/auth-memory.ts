@@ -2,7 +2,7 @@
 
 import { createUser } from '../../commands/auth/registration.ts';
 import type { SessionParts } from '../../commands/auth/sessions.ts';
-import { type NewUser, userDecider } from '../../commands/auth/users.ts';
+import { isAdminOf, type NewUser, userDecider } from '../../commands/auth/users.ts';
 import type { CommandContext } from '../../commands/handler.ts';
 import type { UserRecord } from '../../shared/contract/auth/users.ts';
 import { notFound } from '../../shared/errors.ts';
@@ -117,6 +117,17 @@ export function authMemory(world: MemoryWorld = memoryWorld()) {
       },
       findByName: (username) => firstWith((user) => user.username === username),
       findByGoogleAccount: (sub) => firstWith((user, providerId) => user.provider === 'google' && providerId === sub),
+      findByOidcAccount: (account) =>
+        firstWith((user, providerId) => user.provider === 'oidc' && providerId === account),
+      adminsOf: async (tenant) => {
+        const admins: number[] = [];
+        for (const id of userIds()) {
+          const { state } = await world.process().load(userDecider, userStream(id));
+          if (isAdminOf(state, tenant)) admins.push(id);
+        }
+        return admins;
+      },
+      placeOf: async (slug) => (slug === 'acme' ? { tenant: 2, workspace: 7 } : undefined),
       findAccessRequest: async () => known.request,
       wasSetUp: async () => userIds().length > 0,
     },

@@ -158,7 +158,7 @@ export class HandCredentials {
       lookUp: async (held: readonly HeldCredential[]) => {
         this.asked.push(held.length);
         return held.map((one): Known | undefined => {
-          const name = one.kind === 'proxy' ? one.username : one.hash;
+          const name = 'username' in one ? one.username : one.hash;
           const identity = this.identities.get(name);
           if (!identity || (this.changed.has(name) && !this.changed.get(name))) return undefined;
           const expiresAt = this.expiresAt.get(name) ?? Number.POSITIVE_INFINITY;

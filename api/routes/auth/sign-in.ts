@@ -1,11 +1,26 @@
 /** Sign-in and sign-out. */
 import { disconnectGoogle } from '../../../commands/auth/google.ts';
+import { signInWithOidc } from '../../../commands/auth/oidc.ts';
 import { signInWithGoogle, signInWithPassword, signOut } from '../../../commands/auth/sign-in.ts';
+import { oidcBegun, oidcBody, oidcSettings } from '../../../shared/contract/auth/oidc.ts';
 import { callerAnswer } from '../../../shared/contract/auth/profile.ts';
 import { googleBody, googleSettings, loginBody, signedOutAnswer } from '../../../shared/contract/auth/sign-in.ts';
-import { unauthenticated } from '../../../shared/errors.ts';
-import { clearingCookies, sessionHeaders, sessionParts, tokensOf } from '../../auth/sessions.ts';
+import { invalid, unauthenticated } from '../../../shared/errors.ts';
+import type { OidcProvider } from '../../../shared/ports/oidc.ts';
+import {
+  begunCookie,
+  begunOf,
+  clearingCookies,
+  oidcParts,
+  sessionCookie,
+  sessionHeaders,
+  sessionParts,
+  tokensOf,
+} from '../../auth/sessions.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { originUsed } from '../../http/hosts.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import type { Services } from '../../services.ts';
 
 const login = defineRoute({
   method: 'post',
@@ -72,6 +87,75 @@ const disconnect = defineRoute({
   },
 });
 
+const NO_OIDC = 'No OpenID Connect provider is configured on this deployment; ask an operator to set OIDC_ISSUER.';
+
+/** @throws AppError 400 when none is configured */
+function providerOf({ oidc }: Services): OidcProvider {
+  if (!oidc) throw invalid(NO_OIDC);
+  return oidc;
+}
+
+/** Where the provider sends the browser back to: the console. */
+function redirectUri(exchange: Exchange): string {
+  const origin = originUsed(exchange);
+  if (origin === undefined) throw invalid('The Host header is not the name of a host.');
+  return `${origin}/`;
+}
+
+const oidcState = defineRoute({
+  method: 'get',
+  path: '/api/auth/oidc',
+  tag: 'Auth',
+  summary: 'Get what a page needs to offer sign-in through the identity provider',
+  access: 'public',
+  responses: { 200: { description: 'The name of the provider', schema: oidcSettings } },
+  handle: ({ services }) => ({ body: { name: services.oidc ? services.settings.oidcName : null } }),
+});
+
+const oidcBegin = defineRoute({
+  method: 'post',
+  path: '/api/auth/oidc/begin',
+  tag: 'Auth',
+  summary: 'Begin a sign-in through the identity provider',
+  description:
+    'Returns the address of the provider that the browser goes to, and sets a cookie for ten minutes. The provider sends the browser back to `/` with `code` and `state`.',
+  access: 'public',
+  limit: 'login',
+  refuses: [400, 503],
+  responses: { 200: { description: 'Begun', schema: oidcBegun } },
+  async handle({ services, exchange }) {
+    const { url, begun } = await providerOf(services).begin(redirectUri(exchange));
+    return { body: { url }, headers: { 'Set-Cookie': begunCookie(services, exchange, begun) } };
+  },
+});
+
+const oidc = defineRoute({
+  method: 'post',
+  path: '/api/auth/oidc',
+  tag: 'Auth',
+  summary: 'Sign in through the identity provider',
+  description:
+    'Takes what the provider has sent the browser back with, and sets the session cookie. The first sign-in of an account creates its user. Every sign-in sets role and workspace as OIDC_ROLES says for the groups of the account; `code` is NO_ROLE if it says nothing.',
+  access: 'public',
+  limit: 'login',
+  body: oidcBody,
+  refuses: [400, 403, 409, 503],
+  responses: { 200: { description: 'Signed in', schema: callerAnswer } },
+  async handle({ body, services, exchange, command }) {
+    const provider = providerOf(services);
+    const begun = begunOf(services, exchange);
+    if (!begun)
+      throw invalid('This browser has begun no sign-in within the last ten minutes; begin the sign-in again.');
+    const profile = await provider.finish(body, redirectUri(exchange), begun);
+    const { user, token } = await signInWithOidc(oidcParts(services), command, profile);
+    const cookies = [
+      sessionCookie(exchange, token, services.now(), services.settings),
+      begunCookie(services, exchange, null),
+    ];
+    return { body: { user: user.record }, headers: { 'Set-Cookie': cookies } };
+  },
+});
+
 const logout = defineRoute({
   method: 'post',
   path: '/api/auth/logout',
@@ -89,4 +173,13 @@ const logout = defineRoute({
   },
 });
 
-export const signInRoutes: readonly Route[] = [login, googleState, google, disconnect, logout];
+export const signInRoutes: readonly Route[] = [
+  login,
+  googleState,
+  google,
+  disconnect,
+  oidcState,
+  oidcBegin,
+  oidc,
+  logout,
+];

@@ -58,7 +58,7 @@ export const newUserBody = z.object({
   role,
   display_name: displayName.optional(),
   email: email.optional(),
-  provider: provider.default('local'),
+  provider: z.enum(['local', 'google']).default('local'),
   workspace_id: idValue
     .optional()
     .describe("default: the caller's; admins of the default tenant may name any, others one of their tenant"),

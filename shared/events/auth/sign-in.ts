@@ -17,8 +17,11 @@ export const userSignedIn = defineEvent({
   type: 'UserSignedIn',
   version: 1,
   doc: 'A user signed in; a session began.',
-  schema: z.object({ ...user, method: z.enum(['password', 'google']) }),
-  audit: ({ data }) => ({ action: data.method === 'google' ? 'login_google' : 'login', ...target(data) }),
+  schema: z.object({ ...user, method: z.enum(['password', 'google', 'oidc']) }),
+  audit: ({ data }) => ({
+    action: data.method === 'password' ? 'login' : `login_${data.method}`,
+    ...target(data),
+  }),
 });
 
 export const userSignedOut = defineEvent({

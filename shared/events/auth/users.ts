@@ -9,7 +9,7 @@ import { ROLES } from '../../identity.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
 
-export const PROVIDERS = ['local', 'google'] as const;
+export const PROVIDERS = ['local', 'google', 'oidc'] as const;
 export type Provider = (typeof PROVIDERS)[number];
 
 export const userStream = (id: number): string => `user-${id}`;
@@ -23,7 +23,7 @@ const personalText = z.string().nullable();
 export const userCreated = defineEvent({
   type: 'UserCreated',
   version: 1,
-  doc: 'A user was created. `source`: the first-run form, an admin, the first start, an approved access request, a trusted proxy, or the command line.',
+  doc: 'A user was created. `source`: the first-run form, an admin, the first start, an approved access request, a trusted proxy, an OpenID Connect provider, or the command line.',
   schema: z.object({
     ...user,
     displayName: personalText,
@@ -31,14 +31,14 @@ export const userCreated = defineEvent({
     avatarUrl: personalText,
     role: z.enum(ROLES),
     provider: z.enum(PROVIDERS),
-    /** The subject of the Google account. */
+    /** The subject of the Google account; for an OpenID Connect provider, issuer and subject with `#` between them. */
     providerId: personalText,
     isApproved: z.boolean(),
     tenant: z.int().positive(),
     workspace: z.int().positive(),
     /** Null: no password. */
     credentialId: z.uuid().nullable(),
-    source: z.enum(['setup', 'admin', 'seed', 'access_request', 'proxy', 'cli']),
+    source: z.enum(['setup', 'admin', 'seed', 'access_request', 'proxy', 'cli', 'oidc']),
   }),
   personal: { fields: ['displayName', 'email', 'avatarUrl', 'providerId'], person },
   audit: ({ data }) => {
@@ -68,20 +68,22 @@ const updatable = {
 export const userUpdated = defineEvent({
   type: 'UserUpdated',
   version: 1,
-  doc: 'Fields of a user were set: by an admin, by the user, by a Google sign-in with newer values, or by an approved access request.',
+  doc: 'Fields of a user were set: by an admin, by the user, by a sign-in with Google or an OpenID Connect provider that has newer values, or by an approved access request.',
   schema: z.object({
     ...user,
     ...updatable,
     /** The same append carries a UserPasswordChanged. */
     passwordChanged: z.boolean(),
-    by: z.enum(['admin', 'self', 'google', 'access_request', 'cli']),
+    by: z.enum(['admin', 'self', 'google', 'access_request', 'cli', 'oidc']),
   }),
   personal: { fields: ['displayName', 'email', 'avatarUrl', 'providerId'], person },
   audit: ({ data }) => {
     if (data.by === 'self') {
       return { action: 'profile_update', ...target(data), detail: { display_name: data.displayName ?? null } };
     }
-    if (data.by !== 'admin' && data.by !== 'cli') return undefined;
+    // Changes by a provider are audited where they change what the user may do.
+    const isAudited = data.by === 'admin' || data.by === 'cli' || (data.by === 'oidc' && data.role !== undefined);
+    if (!isAudited) return undefined;
     const { displayName, role, isApproved, passwordChanged } = data;
     return {
       action: 'user_update',

@@ -1,0 +1,191 @@
+/**
+ * Users who sign in through the OpenID Connect provider of the deployment. The provider decides who they are and, by
+ * their groups, what they may do; the first sign-in creates the user.
+ *
+ * An account is claimed as a name, hashed, so that simultaneous first sign-ins create one user and the log does not
+ * name the account.
+ */
+import { createHash } from 'node:crypto';
+import { AppError, forbidden } from '../../shared/errors.ts';
+import { userCreated, userStream, userTransferred, userUpdated } from '../../shared/events/auth/users.ts';
+import { type EventDraft, firstOf } from '../../shared/events/define.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
+import { type Role, systemActor } from '../../shared/identity.ts';
+import { userNameFault } from '../../shared/names.ts';
+import type { GroupRule, OidcProfile } from '../../shared/ports/oidc.ts';
+import type { FoundUser } from '../../shared/ports/users.ts';
+import { claimantOf, claimName, isTaken, type NameKind } from '../claims.ts';
+import type { CommandContext } from '../handler.ts';
+import { reserveId } from '../reserve.ts';
+import type { Place } from '../workspaces/workspaces.ts';
+import { usernameFrom, withSuffix } from './access-requests.ts';
+import { claimPlace } from './changes.ts';
+import { changeUser } from './last-admin.ts';
+import { addUser } from './registration.ts';
+import type { SessionParts, SignedIn } from './sessions.ts';
+import { signIn } from './sign-in.ts';
+import { differing, inWorkspace, mustExist, type UserState, userDecider, withOrigin } from './users.ts';
+
+const accountName = (account: string) => createHash('sha256').update(`oidc\n${account}`).digest('hex');
+
+const oidcAccounts: NameKind<UserState> = {
+  kind: 'oidc_account',
+  owner: userDecider,
+  holds({ exists, deleted, voided, provider, providerId }, name) {
+    if (!exists) return deleted || voided ? 'never' : 'not yet';
+    return provider === 'oidc' && providerId !== null && accountName(providerId) === name ? 'yes' : 'never';
+  },
+  taken: () => 'This account is signing in for the first time right now; try again.',
+};
+
+/** What the groups of an account give it here. */
+export interface Placed {
+  readonly role: Role;
+  /** Null: the default workspace for a new user, and where it is for any other. */
+  readonly place: Place | null;
+}
+
+/** The first rule that fits an account. @throws AppError 403 `NO_ROLE` when there is none */
+export function ruleFor(rules: readonly GroupRule[], groups: readonly string[]): GroupRule {
+  const rule = rules.find(({ group }) => group === '*' || groups.includes(group));
+  if (!rule) {
+    throw forbidden('None of the groups of your account may sign in here; ask an operator to add one to OIDC_ROLES.', {
+      code: 'NO_ROLE',
+    });
+  }
+  return rule;
+}
+
+/** What differs between a user and what the provider says. @throws AppError 403 for a user who is disabled, 404 */
+export function decideOidcUpdate(
+  state: UserState,
+  userId: number,
+  { email, picture }: Pick<OidcProfile, 'email' | 'picture'>,
+  { role, place }: Placed,
+): readonly EventDraft[] {
+  mustExist(state, 'all');
+  if (!state.isApproved) throw disabled();
+  const user = { userId, username: state.username };
+  const changes = differing(state, {
+    role,
+    ...(email !== null && { email }),
+    ...(picture !== null && { avatarUrl: picture }),
+  });
+  const isMoved = place !== null && place.workspace !== state.workspace;
+  return [
+    ...(Object.keys(changes).length > 0
+      ? [userUpdated.draft({ ...user, ...changes, passwordChanged: false, by: 'oidc' })]
+      : []),
+    ...(isMoved ? [userTransferred.draft({ ...user, ...place })] : []),
+  ];
+}
+
+const disabled = () => forbidden('This account is disabled; ask an admin.', { code: 'PENDING_APPROVAL' });
+
+/** What the commands need. */
+export interface OidcParts extends SessionParts {
+  readonly rules: readonly GroupRule[];
+}
+
+/** Signs in the holder of an account. @throws AppError 403 `NO_ROLE` or for a disabled user, 409 for the last admin */
+export async function signInWithOidc(
+  parts: OidcParts,
+  context: CommandContext,
+  profile: OidcProfile,
+): Promise<SignedIn> {
+  return signIn(parts, context, await userOfAccount(parts, context, profile), 'oidc');
+}
+
+/**
+ * The user of an account, created or brought up to date: role, workspace, e-mail address and picture are as the provider
+ * has them now.
+ *
+ * @throws AppError 403 `NO_ROLE` or for a disabled user, 409 for the last admin
+ */
+export async function userOfAccount(
+  parts: OidcParts,
+  context: CommandContext,
+  profile: OidcProfile,
+): Promise<FoundUser> {
+  const { commands, users, rules } = parts;
+  const placed = await placedBy(parts, ruleFor(rules, profile.groups));
+  const found = await users.findByOidcAccount(profile.account);
+  if (!found) return create(parts, context, profile, placed);
+  const { state } = await commands.load(userDecider, userStream(found.id));
+  if (decideOidcUpdate(state, found.id, profile, placed).length === 0) return found;
+  const as = byProvider(context, found);
+  const mayMove = await claimPlace(commands, as, found.id, placed.place?.workspace);
+  const executed = await changeUser(commands, as, users.adminsOf, found.id, (current) => {
+    mayMove(current);
+    return decideOidcUpdate(current, found.id, profile, placed);
+  });
+  return executed.events.length > 0 ? users.after(found.id, executed) : found;
+}
+
+/** @throws AppError 403 when the rule names a workspace that is not there */
+async function placedBy({ users }: OidcParts, { role, workspace }: GroupRule): Promise<Placed> {
+  if (workspace === null) return { role, place: null };
+  const place = await users.placeOf(workspace);
+  if (!place) {
+    throw forbidden(
+      `OIDC_ROLES names the workspace "${workspace}", which does not exist; ask an operator to create it.`,
+      {
+        code: 'NO_ROLE',
+      },
+    );
+  }
+  return { role, place };
+}
+
+/** What the provider changes, it changes itself. */
+const byProvider = (context: CommandContext, place: Place): CommandContext =>
+  inWorkspace(withOrigin(context, { actor: systemActor('oidc') }), place);
+
+/** How many suffixes are tried for a username that is taken. */
+const MAX_SUFFIX = 200;
+
+async function create(
+  parts: OidcParts,
+  request: CommandContext,
+  { account, names, displayName, email, picture }: OidcProfile,
+  { role, place }: Placed,
+): Promise<FoundUser> {
+  const { commands, credentials, users } = parts;
+  const at = place ?? { tenant: DEFAULT_TENANT, workspace: DEFAULT_WORKSPACE };
+  const context = byProvider(request, at);
+  const id = await reserveId(commands, context, 'user', userStream);
+  try {
+    await claimName(commands, context, oidcAccounts, 'all', accountName(account), userStream(id));
+  } catch (error) {
+    // Another first sign-in of the same account has just made the user.
+    const first = isTaken(error) ? await claimantOf(commands, oidcAccounts, 'all', accountName(account)) : undefined;
+    const other = first && (await users.find(Number(first.slice(userStream(0).length - 1))));
+    if (!other) throw error;
+    return other;
+  }
+  const base = usernameFrom(names[0] ?? '');
+  for (let suffix = 0; ; suffix++) {
+    const username = withSuffix(base, suffix);
+    if (userNameFault(username) !== undefined && suffix < MAX_SUFFIX) continue;
+    try {
+      const user = {
+        username,
+        displayName: displayName ?? username,
+        email,
+        avatarUrl: picture,
+        role,
+        provider: 'oidc' as const,
+        providerId: account,
+        isApproved: true,
+        source: 'oidc' as const,
+        ...at,
+      };
+      const { executed } = await addUser(commands, context, credentials, user, null, { id });
+      if (!firstOf(executed.events, userCreated)) throw new Error('a user was not created');
+      return await users.after(id, executed);
+    } catch (error) {
+      const isNameTaken = error instanceof AppError && isTaken(error);
+      if (!isNameTaken || suffix >= MAX_SUFFIX) throw error;
+    }
+  }
+}

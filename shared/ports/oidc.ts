@@ -1,0 +1,54 @@
+/** The OpenID Connect provider of the deployment. */
+
+/** What the provider says about an account. */
+export interface OidcProfile {
+  /** Issuer and subject: identifies the account for good. */
+  readonly account: string;
+  /** Names to derive a username from, the best first. */
+  readonly names: readonly string[];
+  readonly displayName: string | null;
+  /** Lower case. Null unless the provider has verified it. */
+  readonly email: string | null;
+  readonly picture: string | null;
+  readonly groups: readonly string[];
+}
+
+/** Secrets of a sign-in that has begun. The browser that began it keeps them. */
+export interface BegunSignIn {
+  readonly state: string;
+  readonly nonce: string;
+  /** Of PKCE (RFC 7636). */
+  readonly verifier: string;
+}
+
+export interface OidcProvider {
+  /** Whether access tokens of the provider are accepted as credentials. */
+  readonly acceptsTokens: boolean;
+  /** @throws AppError 503 `OIDC_UNREACHABLE` */
+  begin(redirectUri: string): Promise<{ readonly url: string; readonly begun: BegunSignIn }>;
+  /**
+   * Exchanges the code for an ID token and checks it.
+   *
+   * @throws AppError 400 when code, state or token are not valid, 503 `OIDC_UNREACHABLE`
+   */
+  finish(
+    response: { readonly code: string; readonly state: string; readonly iss?: string | undefined },
+    redirectUri: string,
+    begun: BegunSignIn,
+  ): Promise<OidcProfile>;
+  /**
+   * Checks an access token in the form of a JWT. Undefined when it is not valid.
+   *
+   * @throws AppError 503 `OIDC_UNREACHABLE`
+   */
+  verify(token: string): Promise<{ readonly profile: OidcProfile; readonly expiresAt: number } | undefined>;
+}
+
+/** What a group of the provider is here: a role, in a workspace if one is named. */
+export interface GroupRule {
+  /** `*`: every account. */
+  readonly group: string;
+  readonly role: 'viewer' | 'operator' | 'admin';
+  /** Slug; null: the default workspace for new users, and where they are for others. */
+  readonly workspace: string | null;
+}

@@ -1,0 +1,72 @@
+/** Users of an OpenID Connect provider: which rule fits an account, and what a sign-in changes. */
+import { expect } from 'chai';
+import { decideOidcUpdate, ruleFor } from '../../../commands/auth/oidc.ts';
+import { type UserState, userDecider } from '../../../commands/auth/users.ts';
+import { AppError } from '../../../shared/errors.ts';
+
+const RULES = [
+  { group: 'admins', role: 'admin', workspace: null },
+  { group: 'acme', role: 'operator', workspace: 'acme' },
+  { group: '*', role: 'viewer', workspace: null },
+] as const;
+
+describe('rules for groups of an OpenID Connect provider', () => {
+  it('are tried in order: the first that fits counts', () => {
+    expect(ruleFor(RULES, ['acme', 'admins']).role).to.equal('admin');
+    expect(ruleFor(RULES, ['acme'])).to.include({ role: 'operator', workspace: 'acme' });
+    expect(ruleFor(RULES, []).role).to.equal('viewer');
+  });
+
+  it('refuse an account that none fits, with the code NO_ROLE', () => {
+    expect(() => ruleFor(RULES.slice(0, 2), ['Admins', '*']))
+      .to.throw(AppError)
+      .that.deep.includes({ status: 403, extras: { code: 'NO_ROLE' } });
+  });
+});
+
+describe('a sign-in of a user of an OpenID Connect provider', () => {
+  const ann: UserState = {
+    ...userDecider.initial,
+    exists: true,
+    username: 'ann',
+    role: 'viewer',
+    provider: 'oidc',
+    providerId: 'https://id.example#1',
+    isApproved: true,
+    tenant: 1,
+    workspace: 1,
+    email: 'ann@example.com',
+  };
+  const profile: { readonly email: string | null; readonly picture: null } = {
+    email: 'ann@example.com',
+    picture: null,
+  };
+  const decided = (
+    state: UserState,
+    changes: { readonly email?: string | null },
+    role: 'viewer' | 'admin',
+    place = null as null | { tenant: number; workspace: number },
+  ) =>
+    decideOidcUpdate(state, 7, { ...profile, ...changes }, { role, place }).map(({ type, data }) => ({ type, data }));
+
+  it('changes nothing when nothing differs, nor when the provider says nothing', () => {
+    expect(decided(ann, {}, 'viewer')).to.deep.equal([]);
+    expect(decided(ann, { email: null }, 'viewer', { tenant: 1, workspace: 1 })).to.deep.equal([]);
+  });
+
+  it('sets role and address, and puts the user into the workspace of the rule', () => {
+    const events = decided(ann, { email: 'lee@example.com' }, 'admin', { tenant: 2, workspace: 7 });
+    expect(events.map(({ type }) => type)).to.deep.equal(['UserUpdated', 'UserTransferred']);
+    expect(events[0]?.data).to.include({ role: 'admin', email: 'lee@example.com', by: 'oidc' });
+    expect(events[1]?.data).to.include({ tenant: 2, workspace: 7 });
+  });
+
+  it('is refused for a user who is disabled or deleted', () => {
+    expect(() => decided({ ...ann, isApproved: false }, {}, 'viewer'))
+      .to.throw(AppError)
+      .that.includes({ status: 403 });
+    expect(() => decided({ ...ann, exists: false }, {}, 'viewer'))
+      .to.throw(AppError)
+      .that.includes({ status: 404 });
+  });
+});

@@ -1,0 +1,280 @@
+/** Sign-in through an OpenID Connect provider, and its access tokens, against a real provider. */
+import { expect } from 'chai';
+import { AUDIENCE, OIDC_CLIENT, OIDC_SECRET, startOidcProvider, type TestProvider } from '../../support/oidc.ts';
+import type { Reply } from '../../support/service.ts';
+import { until } from '../../support/until.ts';
+import { type AuthWorld, cookieOf, startAuthWorld } from '../../support/worlds/auth.ts';
+
+describe('sign-in through an OpenID Connect provider', () => {
+  let provider: TestProvider;
+  let world: AuthWorld;
+  /** The host that all requests name, so that the redirect URI is known before the service has a port. */
+  const HOST = 'signalbox.example';
+
+  before(async () => {
+    provider = await startOidcProvider(() => [`http://${HOST}/`]);
+    world = await startAuthWorld({
+      OIDC_ISSUER: provider.issuer,
+      OIDC_CLIENT_ID: OIDC_CLIENT,
+      OIDC_CLIENT_SECRET: OIDC_SECRET,
+      OIDC_AUDIENCE: AUDIENCE,
+      OIDC_NAME: 'Example ID',
+      OIDC_ROLES: 'admins=admin,acme-ops=operator@acme,nowhere=viewer@missing,staff=viewer,builders=operator',
+    });
+    const reply = await world.ask('POST', '/api/workspaces', {
+      as: world.adminKey,
+      body: { name: 'Acme', slug: 'acme' },
+    });
+    expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
+  });
+  after(async () => {
+    await world.close();
+    await provider.stop();
+  });
+
+  const headers = { 'x-forwarded-host': HOST };
+  const begin = () => world.ask('POST', '/api/auth/oidc/begin', { headers });
+  const finish = (body: object, cookie: string) =>
+    world.ask('POST', '/api/auth/oidc', { body, headers: { ...headers, cookie } });
+
+  /** A whole sign-in of the account. */
+  async function signIn(sub: string): Promise<Reply> {
+    const begun = await begin();
+    expect(begun.status, JSON.stringify(begun.body)).to.equal(200);
+    const back = await provider.approve(begun.body.url, sub);
+    return finish(Object.fromEntries(['code', 'state', 'iss'].map((key) => [key, back.get(key)])), cookieOf(begun));
+  }
+  const sessionOf = (reply: Reply) =>
+    cookieOf(reply)
+      .split('; ')
+      .find((one) => one.includes('session=')) as string;
+  const meOf = async (as: string) => (await world.ask('GET', '/api/auth/me', { as })).body.user;
+
+  it('names the provider for the sign-in page', async () => {
+    expect((await world.ask('GET', '/api/auth/oidc')).body).to.deep.equal({ name: 'Example ID' });
+  });
+
+  it('creates the user on the first sign-in, with the role of its group, and finds it again', async () => {
+    provider.accounts.set('sub-ann', {
+      preferred_username: 'ann.lee',
+      email: 'Ann@Example.com',
+      email_verified: true,
+      name: 'Ann Lee',
+      groups: ['everyone', 'staff'],
+    });
+    const first = await signIn('sub-ann');
+    expect(first.status, JSON.stringify(first.body)).to.equal(200);
+    expect(first.body.user).to.include({
+      username: 'ann.lee',
+      display_name: 'Ann Lee',
+      role: 'viewer',
+      provider: 'oidc',
+      email: 'ann@example.com',
+      workspace_id: 1,
+    });
+    expect(await meOf(sessionOf(first))).to.include({ id: first.body.user.id, username: 'ann.lee' });
+    const second = await signIn('sub-ann');
+    expect(second.body.user.id).to.equal(first.body.user.id);
+    expect((await world.audit('login_oidc')).map(({ target_id }) => target_id)).to.deep.equal([
+      first.body.user.id,
+      first.body.user.id,
+    ]);
+    expect((await world.audit('user_create'))[0]).to.deep.include({
+      actor: 'oidc',
+      target_id: first.body.user.id,
+    });
+  });
+
+  it('keeps the subject, the address and the name of the account out of the log', async () => {
+    const log = await world.rawLog();
+    for (const text of ['sub-ann', 'ann@example.com', 'Ann Lee']) expect(log).not.to.include(text);
+  });
+
+  it('follows the groups: role and workspace are those of the latest sign-in', async () => {
+    provider.accounts.set('sub-bo', { preferred_username: 'bo', groups: ['acme-ops', 'staff'] });
+    const first = await signIn('sub-bo');
+    expect(first.body.user).to.include({ role: 'operator', username: 'bo' });
+    expect(first.body.user.workspace_id).to.be.above(1);
+    const session = sessionOf(first);
+    provider.accounts.set('sub-bo', { preferred_username: 'bo', groups: ['staff'] });
+    expect((await signIn('sub-bo')).body.user).to.include({ role: 'viewer', id: first.body.user.id });
+    expect(await meOf(session), 'an older session').to.include({ role: 'viewer' });
+    provider.accounts.set('sub-bo', { preferred_username: 'bo', groups: [] });
+    const refused = await signIn('sub-bo');
+    expect([refused.status, refused.body.code]).to.deep.equal([403, 'NO_ROLE']);
+    provider.accounts.set('sub-bea', { preferred_username: 'bea', groups: ['staff'] });
+    const { user } = (await signIn('sub-bea')).body;
+    provider.accounts.set('sub-bea', { preferred_username: 'bea', groups: ['admins'] });
+    expect((await signIn('sub-bea')).body.user).to.include({ role: 'admin' });
+    expect((await world.audit('user_update'))[0]).to.deep.include({
+      actor: 'oidc',
+      target_id: user.id,
+      detail: { role: 'admin', password_changed: false },
+    });
+  });
+
+  it('refuses accounts without a group that has a role, and groups of a workspace that is not there', async () => {
+    provider.accounts.set('sub-cy', { preferred_username: 'cy', groups: ['visitors'] });
+    const nothing = await signIn('sub-cy');
+    expect([nothing.status, nothing.body.code]).to.deep.equal([403, 'NO_ROLE']);
+    provider.accounts.set('sub-cy', { preferred_username: 'cy', groups: ['nowhere'] });
+    const missing = await signIn('sub-cy');
+    expect(missing.status).to.equal(403);
+    expect(missing.body.error).to.include('"missing"');
+    expect(cookieOf(missing)).not.to.include('session');
+  });
+
+  it('takes over no name: an account whose name is taken gets another', async () => {
+    const id = await world.makeUser({ username: 'dee', role: 'admin' });
+    provider.accounts.set('sub-dee', { preferred_username: 'dee', groups: ['staff'] });
+    const { user } = (await signIn('sub-dee')).body;
+    expect(user).to.include({ username: 'dee-1', role: 'viewer' });
+    expect(user.id).not.to.equal(id);
+  });
+
+  it('stores no address that the provider has not verified', async () => {
+    provider.accounts.set('sub-eve', { email: 'admin@example.com', email_verified: false, groups: ['staff'] });
+    expect((await signIn('sub-eve')).body.user).to.include({ email: null, username: 'sub-eve' });
+  });
+
+  it('refuses a disabled user, and password sign-in for users of the provider', async () => {
+    provider.accounts.set('sub-fay', { preferred_username: 'fay', groups: ['staff'] });
+    const { user } = (await signIn('sub-fay')).body;
+    const changed = await world.ask('PUT', '/api/auth/users', {
+      as: world.adminKey,
+      body: { id: user.id, is_approved: 0, password: 'a long enough password' },
+    });
+    expect(changed.status, JSON.stringify(changed.body)).to.equal(200);
+    expect((await signIn('sub-fay')).status).to.equal(403);
+    const login = await world.ask('POST', '/api/auth/login', {
+      body: { username: 'fay', password: 'a long enough password' },
+    });
+    expect(login.status).to.equal(401);
+  });
+
+  it('makes one user of simultaneous first sign-ins', async () => {
+    provider.accounts.set('sub-gus', { preferred_username: 'gus', groups: ['staff'] });
+    const replies = await Promise.all(Array.from({ length: 4 }, () => signIn('sub-gus')));
+    const ids = replies.flatMap((reply) => (reply.status === 200 ? [reply.body.user.id] : []));
+    expect(new Set(ids).size, JSON.stringify(replies.map(({ status, body }) => [status, body.error]))).to.equal(1);
+    const { users } = (await world.ask('GET', '/api/auth/users', { as: world.adminKey })).body;
+    expect(users.filter(({ username }: { username: string }) => username.startsWith('gus'))).to.have.length(1);
+  });
+
+  it('refuses another state, a code that was used, and a browser that has begun nothing', async () => {
+    provider.accounts.set('sub-hal', { preferred_username: 'hal', groups: ['staff'] });
+    const begun = await begin();
+    const back = await provider.approve(begun.body.url, 'sub-hal');
+    const body = { code: back.get('code'), state: back.get('state'), iss: back.get('iss') };
+    const cookie = cookieOf(begun);
+    expect((await finish(body, '')).status, 'no cookie').to.equal(400);
+    expect((await finish(body, cookieOf(await begin()))).status, 'the cookie of another sign-in').to.equal(400);
+    expect((await finish({ ...body, state: 'other' }, cookie)).status, 'another state').to.equal(400);
+    expect((await finish({ ...body, iss: 'https://other.example' }, cookie)).status, 'another issuer').to.equal(400);
+    expect((await finish(body, cookie)).status).to.equal(200);
+    const again = await finish(body, cookie);
+    expect([again.status, again.body.error]).to.satisfy(
+      ([status, error]: [number, string]) => status === 400 && error.includes('begin the sign-in again'),
+    );
+    expect((await finish({}, cookie)).status, 'no code').to.equal(400);
+  });
+
+  it('refuses a sign-in from a page of another site', async () => {
+    const reply = await world.ask('POST', '/api/auth/oidc', {
+      body: { code: 'c', state: 's' },
+      headers: { ...headers, 'sec-fetch-site': 'cross-site' },
+    });
+    expect(reply.status).to.equal(403);
+  });
+
+  it('accepts access tokens of programs, with the role of their groups, as users of their own', async () => {
+    provider.machineGroups = ['builders'];
+    const token = await provider.machineToken();
+    const bearer = { authorization: `Bearer ${token}`, 'x-api-key': '' };
+    const me = await world.ask('GET', '/api/auth/me', { headers: bearer });
+    expect(me.status, JSON.stringify(me.body)).to.equal(200);
+    expect(me.body.user).to.include({ username: 'build-server', role: 'operator', provider: 'oidc' });
+    const made = await world.ask('POST', '/api/agents', { headers: bearer, body: { name: 'built', role: 'coder' } });
+    expect(made.status).to.equal(201);
+    expect((await world.audit('agent_created'))[0]).to.include({ actor: 'build-server', actor_id: me.body.user.id });
+    expect((await world.ask('GET', '/api/audit', { headers: bearer })).status, 'an operator').to.equal(403);
+
+    provider.machineGroups = ['staff'];
+    const weaker = { ...bearer, authorization: `Bearer ${await provider.machineToken()}` };
+    expect(
+      (await world.ask('POST', '/api/agents', { headers: weaker, body: { name: 'x1', role: 'coder' } })).status,
+    ).to.equal(403);
+    provider.machineGroups = [];
+    const none = { ...bearer, authorization: `Bearer ${await provider.machineToken()}` };
+    expect((await world.ask('GET', '/api/agents', { headers: none })).body.code).to.equal('NO_ROLE');
+  });
+
+  it('refuses tokens that were altered, and ID tokens', async () => {
+    provider.machineGroups = ['builders'];
+    const [header, payload = '', signature] = (await provider.machineToken()).split('.');
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    const forged = Buffer.from(JSON.stringify({ ...claims, groups: ['admins'] })).toString('base64url');
+    const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${forged}.x`;
+    for (const token of [`${header}.${forged}.${signature}`, unsigned, 'eyJx.eyJx.x']) {
+      const reply = await world.ask('GET', '/api/agents', {
+        headers: { authorization: `Bearer ${token}`, 'x-api-key': '' },
+      });
+      expect(reply.status, token).to.equal(401);
+    }
+  });
+
+  it('ends a stream that a token opened when its user is disabled', async () => {
+    provider.machineGroups = ['builders'];
+    const token = await provider.machineToken();
+    const { user } = (
+      await world.ask('GET', '/api/auth/me', { headers: { authorization: `Bearer ${token}`, 'x-api-key': '' } })
+    ).body;
+    const response = await fetch(`${world.url}/api/events`, { headers: { authorization: `Bearer ${token}` } });
+    expect(response.status).to.equal(200);
+    const ended = response.text();
+    await world.ask('PUT', '/api/auth/users', { as: world.adminKey, body: { id: user.id, is_approved: 0 } });
+    expect(await ended).to.include('"type":"connected"');
+    const after = await world.ask('GET', '/api/agents', {
+      headers: { authorization: `Bearer ${token}`, 'x-api-key': '' },
+    });
+    expect(after.status).to.equal(403);
+  });
+});
+
+describe('an OpenID Connect provider that is away', () => {
+  it('is a 503 that says so, and sign-in works when it is back', async () => {
+    const provider = await startOidcProvider(() => ['http://signalbox.example/']);
+    await provider.stop();
+    const world = await startAuthWorld({
+      OIDC_ISSUER: provider.issuer,
+      OIDC_CLIENT_ID: OIDC_CLIENT,
+      OIDC_ROLES: '*=viewer',
+    });
+    try {
+      const begin = () =>
+        world.ask('POST', '/api/auth/oidc/begin', { headers: { 'x-forwarded-host': 'signalbox.example' } });
+      const away = await begin();
+      expect([away.status, away.body.code]).to.deep.equal([503, 'OIDC_UNREACHABLE']);
+      expect((await world.ask('GET', '/api/agents', { as: world.adminKey })).status).to.equal(200);
+      await provider.start();
+      await until('the provider is found', async () => (await begin()).status === 200, 15_000);
+    } finally {
+      await world.close();
+      await provider.stop();
+    }
+  });
+});
+
+describe('a deployment without an OpenID Connect provider', () => {
+  it('says that none is configured', async () => {
+    const world = await startAuthWorld();
+    try {
+      expect((await world.ask('GET', '/api/auth/oidc')).body).to.deep.equal({ name: null });
+      const begun = await world.ask('POST', '/api/auth/oidc/begin');
+      expect(begun.status).to.equal(400);
+      expect(begun.body.error).to.include('OIDC_ISSUER');
+    } finally {
+      await world.close();
+    }
+  });
+});

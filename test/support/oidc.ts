@@ -1,0 +1,168 @@
+/** A real OpenID Connect provider on this machine (`oidc-provider`), with accounts, groups and clients of the tests. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Configuration } from 'oidc-provider';
+
+export const OIDC_CLIENT = 'signalbox';
+export const OIDC_SECRET = 'secret of the client';
+/** A program with a client of its own. Its access tokens are JWTs for this audience. */
+export const MACHINE = { client_id: 'build-server', client_secret: 'secret of the build server' };
+export const AUDIENCE = 'https://signalbox.example/api';
+
+export interface OidcAccount {
+  readonly preferred_username?: string;
+  readonly email?: string;
+  readonly email_verified?: boolean;
+  readonly name?: string;
+  readonly groups?: readonly string[];
+}
+
+export interface TestProvider {
+  readonly issuer: string;
+  /** By subject. May be changed at any time. */
+  readonly accounts: Map<string, OidcAccount>;
+  /** Groups that the access tokens of a client have. */
+  machineGroups: readonly string[];
+  /** Follows the address of a sign-in as a browser would, as `sub`. @returns what the browser comes back with */
+  approve(url: string, sub: string): Promise<URLSearchParams>;
+  /** An access token of the machine's client, by the client credentials grant. */
+  machineToken(): Promise<string>;
+  /** Stops listening; `start` listens on the same port again. */
+  stop(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** @param redirectUris where the provider may send browsers back to */
+export async function startOidcProvider(redirectUris: () => readonly string[]): Promise<TestProvider> {
+  // Loaded here: on Node 20 it warns that it was made for a newer one.
+  const { default: Provider } = await import('oidc-provider');
+  const accounts = new Map<string, OidcAccount>();
+  let groups: readonly string[] = [];
+  let port = 0;
+  let server: Server;
+  let handle: ReturnType<InstanceType<typeof Provider>['callback']> | undefined;
+  const start = async () => {
+    server = createServer((req, res) => {
+      handle?.(req, res).catch(() => res.destroy());
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, '127.0.0.1', resolve);
+    });
+    ({ port } = server.address() as AddressInfo);
+  };
+  const stop = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  await start();
+  const issuer = `http://127.0.0.1:${port}`;
+  const configuration: Configuration = {
+    clients: [
+      {
+        client_id: OIDC_CLIENT,
+        client_secret: OIDC_SECRET,
+        redirect_uris: [...redirectUris()],
+        grant_types: ['authorization_code'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+      {
+        ...MACHINE,
+        redirect_uris: [],
+        response_types: [],
+        grant_types: ['client_credentials'],
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+    ],
+    claims: {
+      openid: ['sub'],
+      profile: ['preferred_username', 'name', 'groups'],
+      email: ['email', 'email_verified'],
+    },
+    findAccount: (_ctx, sub) => ({
+      accountId: sub,
+      claims: async () => ({ sub, ...accounts.get(sub) }),
+    }),
+    pkce: { required: () => true },
+    cookies: { keys: ['a key of the tests'] },
+    features: {
+      clientCredentials: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        // Access tokens of sign-ins are for the provider itself.
+        defaultResource: () => [],
+        useGrantedResource: () => true,
+        getResourceServerInfo: () => ({
+          audience: AUDIENCE,
+          scope: '',
+          accessTokenFormat: 'jwt',
+          accessTokenTTL: 300,
+        }),
+      },
+    },
+    extraTokenClaims: (_ctx, token) => (token.kind === 'ClientCredentials' ? { groups: [...groups] } : undefined),
+  };
+  const provider = new Provider(issuer, configuration);
+  handle = provider.callback();
+
+  return {
+    issuer,
+    accounts,
+    get machineGroups() {
+      return groups;
+    },
+    set machineGroups(value) {
+      groups = value;
+    },
+    approve: (url, sub) => approve(url, sub, issuer),
+    async machineToken() {
+      const response = await fetch(`${issuer}/token`, {
+        method: 'POST',
+        body: new URLSearchParams({ grant_type: 'client_credentials', resource: AUDIENCE, ...MACHINE }),
+      });
+      const { access_token: token } = (await response.json()) as { access_token?: string };
+      if (token === undefined) throw new Error(`the provider gave no token: ${response.status}`);
+      return token;
+    },
+    stop,
+    start,
+  };
+}
+
+/** Walks through the pages of the provider: the sign-in form, the consent, and back. */
+async function approve(url: string, sub: string, issuer: string): Promise<URLSearchParams> {
+  const jar = new Map<string, string>();
+  let next = url;
+  let form: Record<string, string> | undefined;
+  for (let step = 0; step < 12; step++) {
+    const response = await fetch(next, {
+      redirect: 'manual',
+      headers: { cookie: [...jar].map(([name, value]) => `${name}=${value}`).join('; ') },
+      ...(form && { method: 'POST', body: new URLSearchParams(form) }),
+    });
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = ''] = line.split(';');
+      const [name = '', ...value] = pair.split('=');
+      if (value.join('=') === '') jar.delete(name);
+      else jar.set(name, value.join('='));
+    }
+    const location = response.headers.get('location');
+    if (location !== null) {
+      const target = new URL(location, next);
+      if (target.origin !== issuer) return target.searchParams;
+      next = target.href;
+      form = undefined;
+      continue;
+    }
+    const page = await response.text();
+    const action = /<form[^>]+action="([^"]+)"/.exec(page)?.[1];
+    const prompt = /name="prompt" value="([^"]+)"/.exec(page)?.[1];
+    if (action === undefined || prompt === undefined)
+      throw new Error(`no form at ${next}: ${response.status} ${page.slice(0, 300)}`);
+    next = new URL(action, next).href;
+    form = prompt === 'login' ? { prompt, login: sub, password: 'any' } : { prompt };
+  }
+  throw new Error('the provider did not send the browser back');
+}
