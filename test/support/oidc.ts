@@ -32,7 +32,7 @@ export interface TestProvider {
   start(): Promise<void>;
 }
 
-/** @param redirectUris where the provider may send browsers back to */
+/** @param redirectUris where the provider may send browsers back to; read at its first request */
 export async function startOidcProvider(redirectUris: () => readonly string[]): Promise<TestProvider> {
   // Loaded here: on Node 20 it warns that it was made for a newer one.
   const { default: Provider } = await import('oidc-provider');
@@ -43,7 +43,8 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
   let handle: ReturnType<InstanceType<typeof Provider>['callback']> | undefined;
   const start = async () => {
     server = createServer((req, res) => {
-      handle?.(req, res).catch(() => res.destroy());
+      handle ??= new Provider(issuer, configuration()).callback();
+      handle(req, res).catch(() => res.destroy());
     });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
@@ -58,7 +59,7 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
     });
   await start();
   const issuer = `http://127.0.0.1:${port}`;
-  const configuration: Configuration = {
+  const configuration = (): Configuration => ({
     clients: [
       {
         client_id: OIDC_CLIENT,
@@ -103,9 +104,7 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
       },
     },
     extraTokenClaims: (_ctx, token) => (token.kind === 'ClientCredentials' ? { groups: [...groups] } : undefined),
-  };
-  const provider = new Provider(issuer, configuration);
-  handle = provider.callback();
+  });
 
   return {
     issuer,

@@ -1,0 +1,65 @@
+/** Signing in to the console through a real OpenID Connect provider, in Chromium. Needs TEST_CHROMIUM. */
+import { expect } from 'chai';
+import { OIDC_CLIENT, OIDC_SECRET, startOidcProvider, type TestProvider } from '../support/oidc.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+import { Browser, CHROMIUM, type Page } from './browser.ts';
+
+describe('the console with an OpenID Connect provider, in Chromium', function () {
+  this.timeout(180_000);
+  let provider: TestProvider;
+  let world: TestService;
+  let browser: Browser;
+
+  before(async function () {
+    if (!CHROMIUM) return this.skip();
+    provider = await startOidcProvider(() => [`${world.url}/`]);
+    world = await startTestService({
+      OIDC_ISSUER: provider.issuer,
+      OIDC_CLIENT_ID: OIDC_CLIENT,
+      OIDC_CLIENT_SECRET: OIDC_SECRET,
+      OIDC_NAME: 'Example ID',
+      OIDC_ROLES: 'staff=operator',
+    });
+    browser = await Browser.open();
+  });
+  afterEach(() => browser?.closePages());
+  after(async () => {
+    await browser?.close();
+    await world?.close();
+    await provider?.stop();
+  });
+
+  /** Clicks the button of the console, and fills in the forms of the provider. */
+  async function signInAs(page: Page, sub: string): Promise<void> {
+    await page.goto(world.url);
+    await page.click('button', 'Sign in with Example ID');
+    await page.until('document.querySelector("input[name=login]")');
+    await page.click('input[name=login]');
+    await page.type(sub);
+    await page.click('input[name=password]');
+    await page.type('any');
+    await page.press('Enter');
+    await page.until('document.querySelector("input[value=consent]")');
+    await page.click('button', 'Continue');
+  }
+
+  it('signs a person in, and leaves neither code nor state in the address', async () => {
+    provider.accounts.set('sub-ida', { preferred_username: 'ida', name: 'Ida Moss', groups: ['staff'] });
+    const page = await browser.page();
+    await signInAs(page, 'sub-ida');
+    await page.until("document.querySelector('main#view h1')");
+    expect(await page.ask('location.href')).to.equal(`${world.url}/`);
+    const me = await page.ask<{ user: Record<string, unknown> }>("fetch('/api/auth/me').then((one) => one.json())");
+    expect(me.user).to.include({ username: 'ida', display_name: 'Ida Moss', role: 'operator', provider: 'oidc' });
+    expect(await page.ask('document.cookie'), 'readable cookies').to.equal('');
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('shows why an account may not sign in', async () => {
+    provider.accounts.set('sub-joe', { preferred_username: 'joe', groups: [] });
+    const page = await browser.page();
+    await signInAs(page, 'sub-joe');
+    await page.has('None of the groups of your account may sign in here');
+    await page.until('document.querySelector("input[name=username]")');
+  });
+});
