@@ -8,8 +8,10 @@ import type { LimitParts, RecentCounts } from '../commands/limits.ts';
 import type { TaskQueue } from '../commands/tasks/queue.ts';
 import type { Inboxes } from '../queries/agents/heartbeat.ts';
 import type { Backtests } from '../queries/alerts/backtests.ts';
+import type { createChatDirectory } from '../queries/chat.ts';
 import type { Reads } from '../queries/reads.ts';
 import type { Records } from '../queries/records.ts';
+import type { createTaskStats } from '../queries/tasks/assignments.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { AgentDirectory } from '../shared/ports/agents.ts';
 import type { Backups } from '../shared/ports/backups.ts';
@@ -57,12 +59,14 @@ export interface SharedQueries {
   readonly displayNames: DisplayNames;
   readonly inboxes: Inboxes;
   readonly agents: AgentDirectory;
+  readonly chat: ReturnType<typeof createChatDirectory>;
   readonly comments: CommentDirectory;
   readonly projects: ProjectDirectory;
   readonly projectTasks: ProjectTasks;
   readonly taskProjects: TaskProjects;
   readonly mentions: MentionTargets;
   readonly notifications: NotificationDirectory;
+  readonly taskStats: ReturnType<typeof createTaskStats>;
   readonly tokens: TokenDirectory;
 }
 

@@ -35,18 +35,23 @@ export interface RecentCounts {
 }
 
 export function createRecentCounts(now: () => number): RecentCounts {
-  const kept = new LRUCache<string, { count: number; readonly at: number }>({ max: KEPT });
+  const kept = new LRUCache<string, { readonly counted: Promise<number>; readonly at: number; created: number }>({
+    max: KEPT,
+  });
   return {
     async hasRoom(name, most, count) {
       if (most <= NEAR) return false;
       let known = kept.get(name);
       if (!known || now() - known.at > RECENT_MS) {
-        const at = now();
-        known = { count: await count(), at };
-        kept.set(name, known);
+        const counting = { counted: count(), at: now(), created: 0 };
+        kept.set(name, counting);
+        counting.counted.catch(() => {
+          if (kept.peek(name) === counting) kept.delete(name);
+        });
+        known = counting;
       }
-      known.count++;
-      return known.count + NEAR < most;
+      known.created++;
+      return (await known.counted) + known.created + NEAR < most;
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Conversations and the messages in them. */
 import { sql } from 'kysely';
-import { agentsProjection } from '../projections/agents/agents.ts';
+import { agentsProjection, type agentsTable } from '../projections/agents/agents.ts';
 import { chatProjection } from '../projections/chat.ts';
 import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
 import type {
@@ -12,10 +12,11 @@ import type {
 } from '../shared/contract/chat.ts';
 import { messageFields } from '../shared/events/chat.ts';
 import type { TaskView } from '../shared/identity.ts';
+import type { Freshness } from '../shared/ports/freshness.ts';
+import type { ReadAt } from '../shared/ports/read-models.ts';
 import { settingValues } from './admin/settings.ts';
-import { findAgent } from './agents/agents.ts';
-import { createKept, type Kept } from './kept.ts';
-import { type Reads, tableOf, tables } from './reads.ts';
+import { createKept, createLookUps } from './kept.ts';
+import { type Reads, type Row, tableOf, tables } from './reads.ts';
 import { conversationSeen, messageSeen } from './tasks/visibility.ts';
 
 const own = (reads: Reads) => tables(reads, chatProjection);
@@ -171,68 +172,79 @@ export async function messageRecord(reads: Reads, view: TaskView, id: number): P
   return { ...shown, workspace_id: row.workspace_id };
 }
 
-/** Id and key of conversations, by both. Neither of them ever changes, and no conversation goes. */
-const knownConversations = new WeakMap<Reads, Kept<Conversation>>();
-const MAX_CONVERSATIONS = 20_000;
-
 interface Conversation {
   readonly id: number;
   readonly key: string;
 }
 
-/** Those of one workspace: no other one's can be asked for, or put in. */
-function conversationsKnownTo(reads: Reads, workspace: number) {
-  const known = knownConversations.get(reads) ?? createKept<Conversation>({ values: MAX_CONVERSATIONS });
-  knownConversations.set(reads, known);
-  const own = known.of(workspace);
-  const place = (ref: ConversationRef) => ('id' in ref ? `id ${ref.id}` : `key ${ref.key}`);
-  return {
-    get: (ref: ConversationRef) => own.get(place(ref)),
-    add(conversation: Conversation): void {
+type Recipient = Pick<Row<typeof agentsTable>, 'id' | 'name' | 'session_key'>;
+
+/** Conversations, and recipients, that one process keeps. */
+const MAX_CONVERSATIONS = 20_000;
+const MAX_RECIPIENTS = 10_000;
+
+/**
+ * What sending a message looks up.
+ *
+ * @param parts.freshness undefined: every recipient is looked up anew
+ * @returns look-ups in a workspace `at` which they are to be; by default, at the head of the log as of each
+ */
+export function createChatDirectory(parts: { readonly reads: Reads; readonly freshness?: Pick<Freshness, 'stamp'> }) {
+  const { reads, freshness } = parts;
+  // Neither id nor key of a conversation ever changes, and no conversation goes.
+  const conversations = createKept<Conversation>({ values: MAX_CONVERSATIONS });
+  const models = [agentsProjection.name];
+  const lookUps = createLookUps<Recipient | undefined>({
+    ...{ reads, freshness, models, values: MAX_RECIPIENTS },
+    scope: 'workspace',
+  });
+  return (workspace: number, defaults: SettingDefaults, at?: ReadAt) => {
+    const then = at ? reads.at(at) : reads;
+    const all = (from: Reads) =>
+      tables(from, agentsProjection)
+        .selectFrom('agents')
+        .where('agents.workspace_id', '=', workspace)
+        .select(['agents.id', 'agents.name', 'agents.session_key']);
+    const withKey = async (column: 'name' | 'session_key', key: string) => {
+      const lookUp = await lookUps(workspace, at);
+      return lookUp(`${column} ${key}`, (from) => all(from).where(`agents.${column}`, '=', key).executeTakeFirst());
+    };
+    const own = conversations.of(workspace);
+    const place = (ref: ConversationRef) => ('id' in ref ? `id ${ref.id}` : `key ${ref.key}`);
+    /** A conversation that exists from now on, so that the next message in it need not look it up. */
+    const begun = (conversation: Conversation): void => {
       own.set(place({ id: conversation.id }), conversation);
       own.set(place({ key: conversation.key }), conversation);
-    },
+    };
+    return {
+      async conversation(ref: ConversationRef) {
+        const kept = own.get(place(ref));
+        if (kept) return kept;
+        const found = await findConversation(then, workspace, ref);
+        if (found) begun({ id: found.id, key: found.key });
+        return found;
+      },
+      begun,
+      agent: (ref: { readonly name: string } | { readonly sessionKey: string }) =>
+        'name' in ref ? withKey('name', ref.name) : withKey('session_key', ref.sessionKey),
+      async coordinator(name: string) {
+        const setting = 'chat.coordinator_target_agent';
+        const chosen = (await settingValues(then, defaults, [setting]))[setting].trim();
+        return (
+          (chosen === '' ? undefined : await withKey('name', chosen)) ??
+          (await all(then)
+            .innerJoin('agent_texts', (join) =>
+              join
+                .onRef('agent_texts.workspace_id', '=', 'agents.workspace_id')
+                .onRef('agent_texts.id', '=', 'agents.id'),
+            )
+            .where(sql<boolean>`config @> '{"isDefault": true}'`)
+            .orderBy('agents.id')
+            .executeTakeFirst()) ??
+          (await all(then).where('session_key', 'like', '%:main').orderBy('agents.id').executeTakeFirst()) ??
+          withKey('name', name)
+        );
+      },
+    };
   };
 }
-
-/** What sending a message looks up. */
-export const chatDirectory = (reads: Reads, workspace: number, defaults: SettingDefaults) => {
-  const all = () =>
-    tables(reads, agentsProjection)
-      .selectFrom('agents')
-      .where('agents.workspace_id', '=', workspace)
-      .select(['agents.id', 'agents.name', 'agents.session_key']);
-  const named = (name: string) => findAgent(reads, workspace, { name });
-  const known = conversationsKnownTo(reads, workspace);
-  return {
-    async conversation(ref: ConversationRef) {
-      const kept = known.get(ref);
-      if (kept) return kept;
-      const found = await findConversation(reads, workspace, ref);
-      if (found) known.add({ id: found.id, key: found.key });
-      return found;
-    },
-    /** A conversation that exists from now on, so that the next message in it need not look it up. */
-    begun: known.add,
-    agent: (ref: { readonly name: string } | { readonly sessionKey: string }) =>
-      'name' in ref ? named(ref.name) : all().where('session_key', '=', ref.sessionKey).executeTakeFirst(),
-    async coordinator(name: string) {
-      const setting = 'chat.coordinator_target_agent';
-      const chosen = (await settingValues(reads, defaults, [setting]))[setting].trim();
-      return (
-        (chosen === '' ? undefined : await named(chosen)) ??
-        (await all()
-          .innerJoin('agent_texts', (join) =>
-            join
-              .onRef('agent_texts.workspace_id', '=', 'agents.workspace_id')
-              .onRef('agent_texts.id', '=', 'agents.id'),
-          )
-          .where(sql<boolean>`config @> '{"isDefault": true}'`)
-          .orderBy('agents.id')
-          .executeTakeFirst()) ??
-        (await all().where('session_key', 'like', '%:main').orderBy('agents.id').executeTakeFirst()) ??
-        named(name)
-      );
-    },
-  };
-};

@@ -5,7 +5,7 @@ import { usersProjection } from '../projections/auth/users.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { NameDirectory } from '../shared/ports/names.ts';
 import type { DisplayNames } from '../shared/ports/users.ts';
-import { createKept } from './kept.ts';
+import { createKept, createLookUps } from './kept.ts';
 import { type Reads, tableOf, tables } from './reads.ts';
 
 /** What claims of names need to look up. */
@@ -65,6 +65,10 @@ export function createDisplayNames({
   /** Null: no user's. */
   const kept = createKept<Shown | { readonly display: null }>({ values: KEPT });
   let stamp: string | undefined;
+  const displayed = createLookUps<readonly string[]>({
+    ...{ reads, freshness, models: PEOPLE_MODELS, values: KEPT },
+    scope: 'all',
+  });
 
   async function current(since: number): Promise<string | undefined> {
     if (!waits) return freshness?.recent(PEOPLE_MODELS, 'all', since);
@@ -112,19 +116,38 @@ export function createDisplayNames({
   return {
     // A write is stored by then: its response does not fail because names cannot be looked up.
     of: (...asked) => (waits ? lookedUp(...asked) : lookedUp(...asked).catch(() => (name) => name)),
-    async usernameOf(workspace, shown) {
-      const users = tableOf(reads, usersProjection, 'users');
-      const agents = tableOf(reads, agentsProjection, 'agents');
-      const { rows } = await sql<{ taken: boolean; displayed: readonly string[] }>`
-        SELECT EXISTS (SELECT 1 FROM ${users} WHERE workspace_id = ${workspace} AND username = ${shown})
-            OR EXISTS (SELECT 1 FROM ${agents} WHERE workspace_id = ${workspace} AND name = ${shown}) AS taken,
-          ARRAY (SELECT username FROM ${users}
-            WHERE workspace_id = ${workspace} AND display_name = ${shown} LIMIT 2) AS displayed`.execute(reads.db);
-      const [found] = rows;
-      const [only, another] = found?.displayed ?? [];
-      return found?.taken || !only || another ? shown : only;
+    async usernameOf(workspace, shown, at) {
+      const lookUp = await displayed(workspace, at);
+      const [only, another] = await lookUp(shown, (then) => displayedAs(then, workspace, shown));
+      if (only === undefined || another !== undefined) return shown;
+      const from = at ? reads.at(at) : reads;
+      return (await isName(from, workspace, shown)) ? shown : only;
     },
   };
+}
+
+/** Up to two usernames of users who are shown so. */
+const displayedAs = async (reads: Reads, workspace: number, shown: string): Promise<readonly string[]> =>
+  (
+    await tables(reads, usersProjection)
+      .selectFrom('users')
+      .where('workspace_id', '=', workspace)
+      .where('display_name', '=', shown)
+      .select('username')
+      .limit(2)
+      .execute()
+  ).map(({ username }) => username);
+
+/** Whether a user or an agent has this very name. */
+async function isName(reads: Reads, workspace: number, name: string): Promise<boolean> {
+  const users = tableOf(reads, usersProjection, 'users');
+  const agents = tableOf(reads, agentsProjection, 'agents');
+  const { rows } = await sql<{ taken: boolean }>`
+    SELECT EXISTS (SELECT 1 FROM ${users} WHERE workspace_id = ${workspace} AND username = ${name})
+      OR EXISTS (SELECT 1 FROM ${agents} WHERE workspace_id = ${workspace} AND name = ${name}) AS taken`.execute(
+    reads.db,
+  );
+  return rows[0]?.taken === true;
 }
 
 /** Records with users shown by their display names, under some of their keys. */

@@ -45,6 +45,11 @@ interface CachedLookup {
   readonly stamp: string;
 }
 
+interface RunningLookup {
+  readonly found: Promise<Known | undefined>;
+  readonly stamp: string;
+}
+
 const MAX_VALID = 20_000;
 /** Invalid credentials have a cache of their own, so that guessing does not evict the valid ones. */
 const MAX_INVALID = 2_000;
@@ -62,6 +67,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   const reads = services.reads.at({});
   const valid = new LRUCache<string, CachedLookup>(atMost(MAX_VALID));
   const invalid = new LRUCache<string, CachedLookup>({ max: MAX_INVALID });
+  const running = new Map<string, RunningLookup>();
 
   async function lookUp(
     name: string,
@@ -70,10 +76,19 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   ): Promise<Known | undefined> {
     const cached = valid.get(name) ?? invalid.get(name);
     if (cached?.stamp === stamp) return cached.known;
-    const known = await find();
-    (known ? valid : invalid).set(name, { known, stamp });
-    (known ? invalid : valid).delete(name);
-    return known;
+    // Whenever a credential changes, all requests that are on their way look theirs up again.
+    const shared = running.get(name);
+    if (shared?.stamp === stamp) return shared.found;
+    const one = { found: find(), stamp };
+    running.set(name, one);
+    try {
+      const known = await one.found;
+      (known ? valid : invalid).set(name, { known, stamp });
+      (known ? invalid : valid).delete(name);
+      return known;
+    } finally {
+      if (running.get(name) === one) running.delete(name);
+    }
   }
 
   async function findSession(tokenHash: string): Promise<Known | undefined> {

@@ -1,7 +1,7 @@
 /** Chat: conversations, and the messages in them. */
 import { sessionDelivery } from '../../commands/admin/gateways.ts';
 import { readMessage, say } from '../../commands/chat.ts';
-import { chatDirectory, listConversations, listMessages, messageRecord } from '../../queries/chat.ts';
+import { listConversations, listMessages, messageRecord } from '../../queries/chat.ts';
 import { PEOPLE_MODELS, withDisplayNames } from '../../queries/names.ts';
 import {
   type ChatMessageRecord,
@@ -19,6 +19,7 @@ import { idParams } from '../../shared/contract/common.ts';
 import { notFound } from '../../shared/errors.ts';
 import { SENDER, sentRecord } from '../../shared/events/chat.ts';
 import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../shared/identity.ts';
+import type { ReadAt } from '../../shared/ports/read-models.ts';
 import { masked } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
@@ -44,8 +45,12 @@ const shownTo = async (
 ): Promise<ChatMessageRecord> => (await allShownTo(services, identity, [message]))[0] as ChatMessageRecord;
 
 /** A filter by a name as records show it. */
-const nameOf = ({ displayNames }: Services, { workspace }: Pick<Identity, 'workspace'>, shown: string | undefined) =>
-  shown === undefined ? undefined : displayNames.usernameOf(workspace, shown);
+const nameOf = (
+  { displayNames }: Services,
+  { workspace }: Pick<Identity, 'workspace'>,
+  shown: string | undefined,
+  at?: ReadAt,
+) => (shown === undefined ? undefined : displayNames.usernameOf(workspace, shown, at));
 
 /** @throws AppError 404 */
 async function requireMessage({ reads }: Services, identity: Identity, id: number): Promise<ChatMessageRecord> {
@@ -122,14 +127,16 @@ const send = defineRoute({
   body: chatMessageBody,
   refuses: [404, 422],
   responses: { 201: { description: 'The message', schema: sentAnswer } },
-  async handle({ body, identity, services, command, isStrict }) {
-    const { commands, gateways, reads, settings } = services;
+  async handle({ body, identity, services, command, exchange, isStrict }) {
+    const { commands, gateways, settings } = services;
+    // Nothing that is looked up here is of the request's own making.
+    const at = { since: exchange.startedAt };
     const deliver = body.forward ? await sessionDelivery(commands, gateways, command.origin) : undefined;
     const said = {
       from: senderOf(identity, body.from, settings.coordinatorAgent),
       content: body.content,
       conversation: body.conversation_id ?? undefined,
-      recipient: await nameOf(services, identity, body.recipient?.trim() || body.to?.trim() || undefined),
+      recipient: await nameOf(services, identity, body.recipient?.trim() || body.to?.trim() || undefined, at),
       messageType: body.message_type ?? 'text',
       metadata: body.metadata ?? null,
       forward: body.forward ?? false,
@@ -138,7 +145,7 @@ const send = defineRoute({
       ownSessionsOnly: deliver !== undefined && (await isStrict()),
       coordinator: settings.coordinatorAgent,
     };
-    const directory = chatDirectory(reads, identity.workspace, settings);
+    const directory = services.chat(identity.workspace, settings, at);
     const sent = await say(commands, command, directory, said, deliver);
     directory.begun({ id: sent.data.conversationId, key: sent.data.conversation });
     const message = sentRecord(sent);

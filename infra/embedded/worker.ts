@@ -64,13 +64,16 @@ export type FromWorker =
 
 export type ToWorker = { readonly kind: 'close' };
 
-/** How much WAL may be written before the next checkpoint, bytes. More means longer pauses and a slower recovery. */
-const CHECKPOINT_WAL_BYTES = 64 * 1024 * 1024;
+/**
+ * How much WAL is written before the next checkpoint, bytes: one that stops all statements for 200 to 500 ms. It waits until
+ * the database is idle, but not for longer than `most`. More means a slower recovery.
+ */
+const CHECKPOINT_WAL_BYTES = { idle: 64 * 1024 * 1024, most: 256 * 1024 * 1024 };
 /** Longest time between checkpoints if anything was written, milliseconds. */
 const CHECKPOINT_MS = 5 * 60_000;
 const LOOK_MS = 1000;
-/** Maintenance of a table waits until the database has been idle for this long, milliseconds … */
-const VACUUM_IDLE_MS = 200;
+/** Maintenance waits until the database has been idle for this long, milliseconds … */
+const IDLE_MS = 200;
 /** … but not longer than this. */
 const VACUUM_MAX_WAIT_MS = 5 * 60_000;
 /**
@@ -305,7 +308,11 @@ async function maintain(pglite: PGlite, session: Session): Promise<Maintenance> 
       batchesSeen = session.batches();
       written = (await session.exclusive(() => walPosition(pglite))) - checkpointPosition;
     }
-    if (written >= CHECKPOINT_WAL_BYTES || (written > 0 && now - checkpointAt >= CHECKPOINT_MS)) {
+    const isIdle = session.idleMs() >= IDLE_MS;
+    const isDue =
+      written >= (isIdle ? CHECKPOINT_WAL_BYTES.idle : CHECKPOINT_WAL_BYTES.most) ||
+      (written > 0 && now - checkpointAt >= CHECKPOINT_MS);
+    if (isDue) {
       await session.exclusive(async () => {
         await pglite.exec('CHECKPOINT');
         checkpointPosition = await walPosition(pglite);
@@ -319,7 +326,7 @@ async function maintain(pglite: PGlite, session: Session): Promise<Maintenance> 
       due.push(...(await session.exclusive(() => tablesDue(pglite))));
       dueSince = now;
     }
-    if (due.length > 0 && (session.idleMs() >= VACUUM_IDLE_MS || now - dueSince >= VACUUM_MAX_WAIT_MS)) {
+    if (due.length > 0 && (session.idleMs() >= IDLE_MS || now - dueSince >= VACUUM_MAX_WAIT_MS)) {
       const statement = due.shift();
       if (statement !== undefined) await session.exclusive(() => attempt(pglite, statement));
     }

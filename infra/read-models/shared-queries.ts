@@ -2,12 +2,14 @@
 import type { Services, SharedQueries } from '../../api/services.ts';
 import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
+import { createChatDirectory } from '../../queries/chat.ts';
 import { mentionTargets } from '../../queries/mentions.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../../queries/names.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { createTaskProjects } from '../../queries/projects/tickets.ts';
 import type { Reads } from '../../queries/reads.ts';
+import { createTaskStats } from '../../queries/tasks/assignments.ts';
 import { commentDirectory } from '../../queries/tasks/comments.ts';
 import { tokenDirectory } from '../../queries/tokens/reports.ts';
 import type { Freshness, Stamp } from '../../shared/ports/freshness.ts';
@@ -38,13 +40,15 @@ function queriesOn(reads: Reads, freshness: Stamps, now: () => number): SharedQu
     now,
     displayNames: createDisplayNames({ reads, freshness }),
     inboxes: createInboxes({ reads, freshness, now }),
-    projects: projectDirectory(reads),
+    projects: projectDirectory(reads, freshness),
     projectTasks: projectTasks(reads),
     taskProjects: createTaskProjects({ reads, freshness }),
     agents: agentDirectory(reads),
+    chat: createChatDirectory({ reads, freshness }),
     comments: commentDirectory(reads),
     mentions: mentionTargets(reads),
     notifications: notificationDirectory(reads),
+    taskStats: createTaskStats(reads),
     tokens: tokenDirectory(reads),
   };
 }

@@ -86,10 +86,6 @@ export async function withTaskStats<const T extends readonly AgentRecord[]>(
   return withStats as { [K in keyof T]: AgentRecord & { taskStats: TaskStats } };
 }
 
-/** Task counts of an agent with this name. */
-export const taskStatsOfName = async (reads: Reads, workspace: number, name: string): Promise<TaskStats> =>
-  (await taskStatsOf(reads, workspace, [name])).get(name) ?? NO_TASKS;
-
 /** Picks the agent of a reference from rows `a`. */
 export const isRef = (ref: AgentRef) =>
   'id' in ref ? sql<boolean>`a.id = ${ref.id}` : sql<boolean>`a.name = ${ref.name}`;

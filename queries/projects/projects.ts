@@ -5,7 +5,9 @@ import { projectsProjection, projectsTable } from '../../projections/projects/pr
 import { ticketsProjection } from '../../projections/projects/tickets.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ListedProject, ProjectRecord, ProjectsQuery } from '../../shared/contract/projects/projects.ts';
+import type { Freshness } from '../../shared/ports/freshness.ts';
 import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
+import { createLookUps } from '../kept.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
@@ -121,23 +123,40 @@ export async function tenantOf(reads: Reads, workspace: number): Promise<number 
   return row?.tenant_id;
 }
 
-/** What commands need to look up about projects. */
-export function projectDirectory(reads: Reads): ProjectDirectory {
-  const found = (workspace: number, statuses: readonly string[] = SEEN) =>
-    seen(reads, workspace, statuses).select(['id', 'name', 'ticket_prefix as prefix', 'slug', 'status']);
+/** Places for tasks that one process keeps, of all workspaces together. */
+const KEPT_PLACES = 10_000;
+
+/**
+ * What commands need to look up about projects.
+ *
+ * @param freshness undefined: every place for a task is looked up anew
+ */
+export function projectDirectory(reads: Reads, freshness?: Pick<Freshness, 'stamp'>): ProjectDirectory {
+  const found = (from: Reads, workspace: number, statuses: readonly string[] = SEEN) =>
+    seen(from, workspace, statuses).select(['id', 'name', 'ticket_prefix as prefix', 'slug', 'status']);
   const one = (row: { status: string } | undefined) => row as FoundProject | undefined;
-  const find = async (workspace: number, id: number, statuses?: readonly string[]) =>
-    one(await found(workspace, statuses).where('id', '=', id).executeTakeFirst());
-  const general = async (workspace: number) =>
-    one(await found(workspace).where('slug', '=', GENERAL_SLUG).executeTakeFirst());
+  const find = async (from: Reads, workspace: number, id: number, statuses?: readonly string[]) =>
+    one(await found(from, workspace, statuses).where('id', '=', id).executeTakeFirst());
+  const general = async (from: Reads, workspace: number) =>
+    one(await found(from, workspace).where('slug', '=', GENERAL_SLUG).executeTakeFirst());
+  const models = [projectsProjection.name];
+  const lookUps = createLookUps<FoundProject | undefined>({
+    ...{ reads, freshness, models, values: KEPT_PLACES },
+    scope: 'workspace',
+  });
   return {
-    find,
-    general,
-    async placeFor(workspace, id) {
-      const asked = id === undefined ? undefined : await find(workspace, id, ['active']);
-      return (
-        asked ?? (await general(workspace)) ?? one(await found(workspace, ['active']).orderBy('id').executeTakeFirst())
-      );
+    find: (workspace, id) => find(reads, workspace, id),
+    general: (workspace) => general(reads, workspace),
+    async placeFor(workspace, id, at) {
+      const lookUp = await lookUps(workspace, at);
+      return lookUp(`place ${id}`, async (then) => {
+        const asked = id === undefined ? undefined : await find(then, workspace, id, ['active']);
+        return (
+          asked ??
+          (await general(then, workspace)) ??
+          one(await found(then, workspace, ['active']).orderBy('id').executeTakeFirst())
+        );
+      });
     },
   };
 }

@@ -39,8 +39,15 @@ async function countTasks(reads: Reads, agents: readonly Named[]): Promise<Reado
   return stats;
 }
 
-/** Agents that are created at the same time are counted by the same query. */
-const counting = new WeakMap<Reads, ReturnType<typeof askingTogether<Named, ReadonlyMap<string, TaskStats>>>>();
+/**
+ * Task counts for the responses of writes, which do not wait for them. Agents that are created at the same time are counted
+ * by the same query.
+ */
+export function createTaskStats(reads: Reads): (workspace: number, name: string) => Promise<TaskStats> {
+  const there = reads.at({});
+  const count = askingTogether((agents: readonly Named[]) => countTasks(there, agents));
+  return async (workspace, name) => (await count([[workspace, name]])).get(textOf([workspace, name])) ?? NO_TASKS;
+}
 
 /** Tasks by status of the agents with these names. Who is missing from the answer has none. */
 export async function taskStatsOf(
@@ -48,9 +55,8 @@ export async function taskStatsOf(
   workspace: number,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, TaskStats>> {
-  const count = counting.get(reads) ?? askingTogether((agents: readonly Named[]) => countTasks(reads, agents));
-  counting.set(reads, count);
-  const stats = await count(names.map((name) => [workspace, name]));
+  const agents = names.map((name): Named => [workspace, name]);
+  const stats = await countTasks(reads, agents);
   return new Map(
     names.flatMap((name) => {
       const own = stats.get(textOf([workspace, name]));

@@ -18,8 +18,10 @@ export interface ProjectDirectory {
   /**
    * The project that a task asked for with `id` goes to: that one when it is active, else the general one, else the
    * active one with the lowest id. Undefined in a workspace without an active project.
+   *
+   * @param at by default, at the head of the log as of the call
    */
-  placeFor(workspace: number, id: number | undefined): Promise<FoundProject | undefined>;
+  placeFor(workspace: number, id: number | undefined, at?: ReadAt): Promise<FoundProject | undefined>;
 }
 
 /** A project of which a deletion has begun. */

@@ -2,6 +2,7 @@
 import type { UserRecord } from '../contract/auth/users.ts';
 import type { Provider } from '../events/auth/users.ts';
 import type { DomainEvent } from '../events/define.ts';
+import type { ReadAt } from './read-models.ts';
 
 export interface FoundUser {
   readonly id: number;
@@ -48,8 +49,12 @@ export interface DisplayNames {
    * @param names of which some may be usernames
    */
   of(workspace: number, names: readonly string[]): Promise<ShownAs>;
-  /** The username of the one user of a workspace who is shown so; the text itself if it is a name, or of several. */
-  usernameOf(workspace: number, shown: string): Promise<string>;
+  /**
+   * The username of the one user of a workspace who is shown so; the text itself if it is a name, or of several.
+   *
+   * @param at by default, at the head of the log as of the call
+   */
+  usernameOf(workspace: number, shown: string, at?: ReadAt): Promise<string>;
 }
 
 /** @param at when the record was written, Unix seconds */

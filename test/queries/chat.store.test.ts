@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { settingsProjection } from '../../projections/admin/settings.ts';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { chatProjection } from '../../projections/chat.ts';
-import { chatDirectory, listConversations, listMessages } from '../../queries/chat.ts';
+import { createChatDirectory, listConversations, listMessages } from '../../queries/chat.ts';
 import { chatMessageSent } from '../../shared/events/chat.ts';
 import { allTasks } from '../../shared/identity.ts';
 import { openReadModels, type ReadModels, secondsOf } from '../support/rows.ts';
@@ -77,7 +77,8 @@ describe('queries of the chat', () => {
   });
 
   it('remembers conversations by workspace: another one finds neither their ids nor their keys', async () => {
-    const directory = (workspace: number) => chatDirectory(models.reads, workspace, {} as never);
+    const chat = createChatDirectory({ reads: models.reads });
+    const directory = (workspace: number) => chat(workspace, {} as never);
     const roof = { id: 1, key: 'roof' };
     const garden = { id: 7, key: 'garden' };
     const found = async (workspace: number) => {

@@ -6,7 +6,7 @@ import { agentInLog } from '../../../commands/agents/names.ts';
 import { createAgent } from '../../../commands/agents/registration.ts';
 import { type Room, roomFor } from '../../../commands/limits.ts';
 import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
-import { agentRecord, countAgents, listAgents, recordAfter, taskStatsOfName } from '../../../queries/agents/agents.ts';
+import { agentRecord, countAgents, listAgents, recordAfter } from '../../../queries/agents/agents.ts';
 import { TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import {
   type AgentRecord,
@@ -121,9 +121,11 @@ const create = defineRoute({
   },
   async handle({ body, identity, services, command }) {
     const options = { writeToGateway: body.write_to_gateway ?? false };
-    // Tasks may have been assigned to the name before there was an agent. A write does not wait for them to be counted.
-    const taskStats = await taskStatsOfName(services.reads.at({}), identity.workspace, body.name);
-    const { id, executed, warning } = await createAgent(services.commands, command, agentRoom(services), body, options);
+    const [taskStats, { id, executed, warning }] = await Promise.all([
+      // Tasks may have been assigned to the name before there was an agent. A write does not wait for read models.
+      services.taskStats(identity.workspace, body.name),
+      createAgent(services.commands, command, agentRoom(services), body, options),
+    ]);
     const agent = shownTo(identity, await recordAfter(services.records, identity.workspace, id, executed));
     return { status: 201, body: { agent: { ...agent, taskStats }, ...(warning !== undefined && { warning }) } };
   },

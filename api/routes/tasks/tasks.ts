@@ -98,9 +98,13 @@ const list = defineCachedRoute({
   },
 });
 
-/** What commands about tasks look up. */
-export const lookupsOf = (services: Services): TaskLookups => ({
-  projects: services.projects,
+/** What commands about tasks look up. A task is placed in a project as of `startedAt`, the arrival of the request. */
+export const lookupsOf = (services: Services, startedAt?: number): TaskLookups => ({
+  projects: {
+    ...services.projects,
+    placeFor: (workspace, id) =>
+      services.projects.placeFor(workspace, id, startedAt === undefined ? undefined : { since: startedAt }),
+  },
   taskProjects: services.taskProjects,
   mentions: services.mentions,
   recurring: roomFor(limitsOf(services, countRecurring), {
@@ -121,8 +125,9 @@ const create = defineRoute({
   limit: 'mutation',
   body: createTaskBody,
   responses: { 201: { description: 'The new task', schema: taskAnswer } },
-  async handle({ body, identity, services, command }) {
-    const task = await createTask(services.commands, command, lookupsOf(services), body, authorOf(identity));
+  async handle({ body, identity, services, command, exchange }) {
+    const lookups = lookupsOf(services, exchange.startedAt);
+    const task = await createTask(services.commands, command, lookups, body, authorOf(identity));
     return { status: 201, body: { task: await oneShownTo(services, identity, task) } };
   },
 });
