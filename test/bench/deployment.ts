@@ -7,6 +7,7 @@ import { freshBenchDatabase } from './report.ts';
 export type Deployment = Pick<ServiceProcess, 'url' | 'startedMs' | 'cpuMs' | 'memoryMb'> & { stop(): Promise<void> };
 
 export interface Combination {
+  readonly tier: 'embedded' | 'postgres' | 'cluster';
   readonly name: string;
   readonly start: () => Promise<Deployment>;
 }
@@ -35,9 +36,12 @@ async function startAll(roles: readonly string[], env: Env, drop: () => Promise<
 /** What is present: embedded always, PostgreSQL and the cluster where their addresses are set. */
 export function combinations(): Combination[] {
   const { BENCH_DATABASE_URL, BENCH_EVENTSTORE_URL, BENCH_REDIS_URL } = process.env;
-  const all: Combination[] = [{ name: 'embedded', start: () => startAll(['all'], {}, async () => {}) }];
+  const all: Combination[] = [
+    { tier: 'embedded', name: 'embedded', start: () => startAll(['all'], {}, async () => {}) },
+  ];
   if (!BENCH_DATABASE_URL) return all;
   all.push({
+    tier: 'postgres',
     name: 'PostgreSQL',
     async start() {
       const fresh = await freshBenchDatabase(BENCH_DATABASE_URL);
@@ -46,6 +50,7 @@ export function combinations(): Combination[] {
   });
   if (!BENCH_EVENTSTORE_URL || !BENCH_REDIS_URL) return all;
   all.push({
+    tier: 'cluster',
     name: 'EventStoreDB, PostgreSQL and Redis; two API processes (one of them driven), projector and worker',
     async start() {
       const fresh = await freshBenchDatabase(BENCH_DATABASE_URL);
