@@ -154,7 +154,7 @@ function fieldValue({ name, type, label }: Field, data: FormData): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new CallError(`${label} is not valid JSON.`, 0);
+    throw new CallError(`${label} is not valid JSON.`, { status: 0 });
   }
 }
 

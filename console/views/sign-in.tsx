@@ -41,9 +41,10 @@ async function finishGoogle(): Promise<void> {
   history.replaceState(null, '', location.pathname + location.search);
   const nonce = sessionStorage.getItem(NONCE);
   sessionStorage.removeItem(NONCE);
-  if (!credential) throw new CallError(`Google responded: ${refused}. Try again, or sign in with a password.`, 0);
+  if (!credential)
+    throw new CallError(`Google responded: ${refused}. Try again, or sign in with a password.`, { status: 0 });
   if (!nonce || payloadOf(credential).nonce !== nonce)
-    throw new CallError('This sign-in was not begun in this window. Try again.', 0);
+    throw new CallError('This sign-in was not begun in this window. Try again.', { status: 0 });
   const { data } = await call('POST /api/auth/google', { body: { credential } });
   entered(data.user);
 }
@@ -59,7 +60,10 @@ async function finishOidc(): Promise<void> {
   const [code, state, iss, refused] = ['code', 'state', 'iss', 'error'].map((name) => query.get(name));
   if (!state || !(code || refused)) return;
   history.replaceState(null, '', location.pathname);
-  if (!code) throw new CallError(`The identity provider responded: ${query.get('error_description') ?? refused}.`, 0);
+  if (!code)
+    throw new CallError(`The identity provider responded: ${query.get('error_description') ?? refused}.`, {
+      status: 0,
+    });
   const { data } = await call('POST /api/auth/oidc', { body: { code, state, ...(iss && { iss }) } });
   entered(data.user);
 }

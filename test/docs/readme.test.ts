@@ -214,6 +214,11 @@ describe('documents', () => {
     }
   });
 
+  it('client.md: its session works as it is printed, and the agent of the README with it', async function () {
+    this.timeout(120_000);
+    await play(sessionOf('docs/client.md'), values());
+  });
+
   it('authentication.md: signing in works as it is printed', async function () {
     this.timeout(60_000);
     const [major, minor] = curl as [number, number];
@@ -235,7 +240,12 @@ describe('README, command line', () => {
 });
 
 describe('links of the documents', () => {
-  const documents = ['README.md', 'CHANGELOG.md', ...readdirSync(new URL('docs/', top)).map((name) => `docs/${name}`)];
+  const documents = [
+    'README.md',
+    'CHANGELOG.md',
+    'client/README.md',
+    ...readdirSync(new URL('docs/', top)).map((name) => `docs/${name}`),
+  ];
   for (const document of documents.filter((name) => name.endsWith('.md'))) {
     it(`${document}: all lead to existing files`, () => {
       const targets = [...read(document).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);

@@ -302,6 +302,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'infra/jobs': 'background jobs, policies, schedules',
   'test/api': 'tests of what routes share',
   'test/bench': 'the benchmark',
+  'test/client': 'the client package, on the real service',
   'test/console': 'the console, in Chromium',
   'test/docs': 'the documents, tried out',
   'test/faults': 'processes and stores that die',

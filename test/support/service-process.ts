@@ -59,20 +59,20 @@ export async function temporaryDirectory(): Promise<{ path: string; remove(): Pr
   return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** Starts `signalbox start` and waits until it is ready; a role without HTTP is not waited for. */
+/** Starts `signalbox start`, on a free port unless `env` names one, and waits until it is ready; a role without HTTP is not waited for. */
 export async function startProcess(
   dataDir: string,
   env: Record<string, string> = {},
   args: readonly string[] = [],
 ): Promise<ServiceProcess> {
-  const port = await freePort();
+  const port = env.PORT ?? String(await freePort());
   const url = `http://127.0.0.1:${port}`;
   const begun = performance.now();
   const child = spawn(process.execPath, commandLine('start', ...args), {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
-      PORT: String(port),
+      PORT: port,
       DATA_DIR: dataDir,
       LOG_LEVEL: 'warn',
       API_KEY: KEY,

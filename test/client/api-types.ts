@@ -1,11 +1,11 @@
-/** TypeScript types of the console, from the description of the API. Run as a program, it writes the file. */
+/** TypeScript types of the client and of the console, from the description of the API. Run as a program, it writes the file. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describeApi } from '../../api/openapi.ts';
 import { routes } from '../../api/routes/index.ts';
 import { resolved } from '../support/openapi.ts';
 
-const FILE = new URL('../../../console/client/api-types.ts', import.meta.url);
+const FILE = new URL('../../../client/api-types.ts', import.meta.url);
 
 interface Schema {
   readonly $ref?: string;
@@ -75,7 +75,7 @@ function typeOfOperation(document: unknown, { parameters = [], requestBody, resp
   const body = requestBody && Object.values(requestBody.content)[0];
   const parts = [
     `readonly query: ${query ? `{ ${query} }` : 'Readonly<Record<string, never>>'};`,
-    `readonly body: ${body ? typeOf(body.schema) : 'undefined'};`,
+    `readonly body: ${body ? typeOf(body.schema) : 'undefined'}${body && !requestBody?.required ? ' | undefined' : ''};`,
     `readonly response: ${[...new Set(bodies)].join(' | ') || 'undefined'};`,
   ];
   return `{ ${parts.join(' ')} }`;
@@ -98,7 +98,7 @@ export function apiTypes(): string {
     ([name, one]) => `  readonly ${JSON.stringify(name)}: ${typeOfOperation(document, one)};`,
   );
   return [
-    '/** From the description of the API (/api/docs), written by `npm run console:types`. */',
+    '/** From the description of the API (/api/docs), written by `npm run client:types`. */',
     '/** Every call, by method and path. */',
     `export interface Api {\n${calls.join('\n')}\n}`,
     '/** Paths whose GET takes `as_of`. */',

@@ -1,0 +1,86 @@
+/** The one class of errors that calls and streams fail with. */
+
+export interface ErrorFields {
+  /** HTTP status; 0 if there was no response. */
+  readonly status: number;
+  /** Code of the service, such as `BUSY`; without a response `TIMEOUT`, `UNREACHABLE` or `ABORTED`. */
+  readonly code?: string | undefined;
+  /** One line per field that is not valid: `<dotted.path>: <reason>`. */
+  readonly details?: readonly string[] | undefined;
+  /** `X-Request-Id` of the response; the events that the request caused carry the same id. */
+  readonly requestId?: string | undefined;
+  /** What `Retry-After` asks for, milliseconds. */
+  readonly retryAfterMs?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/** A call or a stream that failed. `message` says what happened and what to change. */
+export class SignalboxError extends Error {
+  readonly status: number;
+  readonly code: string | undefined;
+  readonly details: readonly string[];
+  readonly requestId: string | undefined;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, { status, code, details = [], requestId, retryAfterMs, cause }: ErrorFields) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'SignalboxError';
+    this.status = status;
+    this.code = code;
+    this.details = details;
+    this.requestId = requestId;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** `Retry-After` (RFC 9110, 10.2.3: seconds or a date) in milliseconds; undefined without one. */
+export function retryAfterOf(value: string | null, now: number): number | undefined {
+  if (value === null) return undefined;
+  if (/^\d{1,9}$/.test(value.trim())) return Number(value) * 1_000;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now);
+}
+
+/** The error of a response that is not 2xx. Reads its body. */
+export async function errorOf(response: Response): Promise<SignalboxError> {
+  const text = await response.text();
+  const body = fieldsOf(text);
+  const said = typeof body.error === 'string' ? body.error : `The service responded with status ${response.status}.`;
+  const retryAfterMs = retryAfterOf(response.headers.get('retry-after'), Date.now());
+  const wait =
+    response.status === 429 && retryAfterMs ? `Try again in ${Math.ceil(retryAfterMs / 1_000)} s.` : undefined;
+  const hint = typeof body.hint === 'string' ? body.hint : wait;
+  return new SignalboxError(hint ? `${said} ${hint}` : said, {
+    status: response.status,
+    code: typeof body.code === 'string' ? body.code : undefined,
+    details: Array.isArray(body.details) ? body.details.map(String) : [],
+    requestId: response.headers.get('x-request-id') ?? undefined,
+    retryAfterMs,
+  });
+}
+
+/** A proxy may respond with anything. */
+function fieldsOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** The error of a request without a response. */
+export function failureOf(
+  cause: unknown,
+  { aborted, timeoutMs }: { aborted: boolean; timeoutMs: number },
+): SignalboxError {
+  if (cause instanceof SignalboxError) return cause;
+  const fields = { status: 0, cause };
+  if (aborted) return new SignalboxError('The call was aborted.', { ...fields, code: 'ABORTED' });
+  if ((cause as { name?: unknown } | null)?.name === 'TimeoutError') {
+    const message = `No response within ${timeoutMs / 1_000} s. Try again; the service may be busy.`;
+    return new SignalboxError(message, { ...fields, code: 'TIMEOUT' });
+  }
+  const message = 'The service cannot be reached. Check its URL and the connection, then try again.';
+  return new SignalboxError(message, { ...fields, code: 'UNREACHABLE' });
+}

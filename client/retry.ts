@@ -1,0 +1,65 @@
+/** When a request is repeated, and after which pause. */
+import type { SignalboxError } from './errors.ts';
+
+export interface RetryRules {
+  /** Repetitions at most; 0: none. */
+  readonly retries: number;
+  /** The longest pause, milliseconds. A call that the service asks to wait longer for fails at once. */
+  readonly longestPauseMs: number;
+}
+
+/** The first pause, milliseconds; each further one may be twice as long. */
+const FIRST_PAUSE_MS = 250;
+
+/** Statuses of a proxy or of the service after which a repetition may succeed. */
+const TRANSIENT: ReadonlySet<number> = new Set([0, 408, 502, 503, 504]);
+/** Codes of a 409 that says: try again. */
+const BUSY: ReadonlySet<string> = new Set(['BUSY', 'IDEMPOTENCY_IN_PROGRESS']);
+
+/**
+ * Whether a request may be repeated after this error.
+ *
+ * A GET changes nothing, except for the poll of the queue, which gives the same task again. A POST carries an
+ * `Idempotency-Key`, so the service does it once. PUT, PATCH and DELETE have no key: repeating one whose outcome is
+ * unknown could overwrite what another caller has done since, so they are repeated only after a 429, which is sent before
+ * anything is done.
+ */
+export function isRetried(method: string, { status, code }: Pick<SignalboxError, 'status' | 'code'>): boolean {
+  if (code === 'ABORTED') return false;
+  if (status === 429) return true;
+  if (method !== 'GET' && method !== 'POST') return false;
+  return TRANSIENT.has(status) || (status === 409 && BUSY.has(code ?? ''));
+}
+
+/**
+ * The pause before a repetition, milliseconds: what the service asks for, or else one that doubles with each attempt, of
+ * which a random half is left out, so that clients that failed together do not return together.
+ *
+ * @param attempt of the attempt that failed, from 1
+ */
+export function pauseOf(
+  attempt: number,
+  { longestPauseMs, firstPauseMs = FIRST_PAUSE_MS }: { longestPauseMs: number; firstPauseMs?: number },
+  retryAfterMs: number | undefined,
+  random: () => number = Math.random,
+): number {
+  const grown = Math.min(firstPauseMs * 2 ** (attempt - 1), longestPauseMs);
+  return Math.max(retryAfterMs ?? 0, grown * (1 - random() / 2));
+}
+
+/** Resolves after some milliseconds, or when the signal aborts. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) {
+      resolve();
+      return;
+    }
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener('abort', done);
+  });
+}

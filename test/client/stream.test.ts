@@ -1,0 +1,237 @@
+/** The event stream of the client: through kill -9 and restarts, silence, and bounds. */
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import { createClient, type Frame, type SignalboxError, type StreamState } from '../../client/index.ts';
+import { readFrames } from '../../client/stream.ts';
+import { call, startTestService, type TestService } from '../support/service.ts';
+import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import { until } from '../support/until.ts';
+
+describe('client stream, while the service is killed', function () {
+  this.timeout(600_000);
+  it('gives every frame once and in order, through three kill -9, and POSTs take effect once', async () => {
+    const directory = await temporaryDirectory();
+    const port = String(await freePort());
+    let service: ServiceProcess = await startProcess(directory.path, { PORT: port });
+    const url = `http://127.0.0.1:${port}`;
+    const abort = new AbortController();
+    const states: StreamState[] = [];
+    const frames: Frame[] = [];
+    const client = createClient({ url, apiKey: KEY, retries: 400, longestPauseMs: 300, timeoutMs: 10_000 });
+    const following = (async () => {
+      const options = { signal: abort.signal, kinds: ['agent.created'], since: '0', longestPauseMs: 300 };
+      for await (const frame of client.events({ ...options, onState: (state) => states.push(state) }))
+        frames.push(frame);
+    })();
+    const named = (frame: Frame) => String(frame.data?.name);
+    let stopped = false;
+    let created = 0;
+    let failure: unknown;
+    let writing = Promise.resolve();
+    try {
+      writing = (async () => {
+        for (; !stopped; created++) {
+          const name = `agent-${created}`;
+          await client.call('POST /api/agents', { body: { name, role: 'researcher' } });
+        }
+      })().catch((error: unknown) => {
+        failure = error;
+      });
+      const isFurther = (before: number) => {
+        if (failure !== undefined) throw failure;
+        return created > before + 5;
+      };
+      for (let round = 1; round <= 3; round++) {
+        const before = created;
+        await until('agents are created', () => isFurther(before), 60_000);
+        await service.stop('SIGKILL');
+        service = await startProcess(directory.path, { PORT: port });
+      }
+      const before = created;
+      await until('agents are created after the last restart', () => isFurther(before), 60_000);
+      stopped = true;
+      await writing;
+      await until('all frames are here', () => frames.length >= created, 30_000);
+      const expected = Array.from({ length: created }, (_, n) => `agent-${n}`);
+      expect(frames.map(named)).to.deep.equal(expected);
+      expect(new Set(frames.map(({ id }) => id)).size).to.equal(created);
+      const { data } = await client.call('GET /api/agents', { query: { limit: 1 } });
+      expect(data.total, 'agents').to.equal(created);
+      expect(states.filter(({ state }) => state === 'live').length).to.be.at.least(4);
+    } finally {
+      stopped = true;
+      abort.abort();
+      await Promise.allSettled([writing, following]);
+      await service.stop('SIGKILL');
+      await directory.remove();
+    }
+  });
+});
+
+describe('client stream, on the service', () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService();
+  });
+  after(() => service?.close());
+
+  const clientOf = (apiKey = service.adminKey) => createClient({ url: service.url, apiKey });
+  const create = (name: string) => call(service, 'POST', '/api/agents', { name, role: 'researcher' });
+
+  it('a new iterator with since goes on after that frame', async () => {
+    await create('one');
+    await create('two');
+    await create('three');
+    const seen: string[] = [];
+    let since = '0';
+    for (let count = 1; count <= 3; count++) {
+      for await (const frame of clientOf().events({ since, kinds: ['agent.created'] })) {
+        seen.push(String(frame.data?.name));
+        since = frame.id;
+        break;
+      }
+    }
+    expect(seen).to.deep.equal(['one', 'two', 'three']);
+  });
+  it('leaving the loop closes the connection', async () => {
+    const open = () =>
+      call(service, 'GET', '/metrics').then(({ body }) => Number(/signalbox_stream_clients\S* (\d+)/.exec(body)?.[1]));
+    for await (const _ of clientOf().events({ since: '0' })) break;
+    await until('no stream is open', async () => (await open()) === 0);
+  });
+  it('a wrong key is an error, not an endless repetition', async () => {
+    const error = await clientOf('wrong-key-0123456789')
+      .events()
+      .next()
+      .catch((reason: SignalboxError) => reason);
+    expect(error).to.include({ status: 401 });
+  });
+  it('an id that the log does not have is an error with its code', async () => {
+    const error = await clientOf()
+      .events({ since: '999999999' })
+      .next()
+      .catch((reason: SignalboxError) => reason);
+    expect(error).to.include({ status: 400, code: 'UNKNOWN_EVENT_ID' });
+  });
+  it('abort ends the iteration while nothing happens', async () => {
+    const abort = new AbortController();
+    const frames: Frame[] = [];
+    for await (const frame of clientOf().events({
+      signal: abort.signal,
+      onState: () => setTimeout(() => abort.abort(), 50),
+    }))
+      frames.push(frame);
+    expect(frames).to.deep.equal([]);
+  });
+});
+
+describe('client stream, on a server that breaks off', () => {
+  let server: Server;
+  let url: string;
+  let respond: (res: ServerResponse, lastId: string | undefined) => void;
+  before((done) => {
+    server = createServer((req, res) => respond(res, req.headers['last-event-id'] as string | undefined));
+    server.listen(0, '127.0.0.1', () => {
+      url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      done();
+    });
+  });
+  after((done) => {
+    server.closeAllConnections();
+    server.close(done);
+  });
+  const frame = (id: string) => `id: ${id}\ndata: {"type":"task.updated","data":{},"timestamp":1}\n\n`;
+  const head = (res: ServerResponse) => {
+    res.writeHead(200, { 'content-type': 'text/event-stream' });
+    res.write('data: {"type":"connected","data":null,"timestamp":1}\n\n');
+  };
+
+  it('a connection that falls silent is lost, and the stream resumes after the last frame', async () => {
+    const asked: (string | undefined)[] = [];
+    respond = (res, lastId) => {
+      asked.push(lastId);
+      head(res);
+      // The second half of a frame never arrives.
+      res.write(lastId === undefined ? frame('1') + frame('2').slice(0, 12) : frame('2'));
+    };
+    const ids: string[] = [];
+    const errors: (string | undefined)[] = [];
+    const options = {
+      silenceMs: 200,
+      longestPauseMs: 20,
+      onState: (now: StreamState) => now.state === 'lost' && errors.push(now.error?.code),
+    };
+    for await (const { id } of createClient({ url }).events(options)) {
+      ids.push(id);
+      if (ids.length === 2) break;
+    }
+    expect(ids).to.deep.equal(['1', '2']);
+    expect(asked).to.deep.equal([undefined, '1']);
+    expect(errors).to.deep.equal(['TIMEOUT']);
+  });
+  it('a consumer that takes longer than the silence loses nothing', async () => {
+    let connections = 0;
+    respond = (res) => {
+      connections++;
+      head(res);
+      res.write(frame('1'));
+      setTimeout(() => res.write(frame('2')), 250);
+    };
+    const ids: string[] = [];
+    for await (const { id } of createClient({ url }).events({ silenceMs: 200 })) {
+      ids.push(id);
+      if (ids.length === 2) break;
+      await new Promise((resolve) => setTimeout(resolve, 400));
+    }
+    expect(ids).to.deep.equal(['1', '2']);
+    expect(connections).to.equal(1);
+  });
+  it('Retry-After of a refusal is waited for', async () => {
+    const times: number[] = [];
+    respond = (res) => {
+      times.push(performance.now());
+      if (times.length === 1) res.writeHead(429, { 'retry-after': '1' }).end('{"error":"too many"}');
+      else {
+        head(res);
+        res.write(frame('1'));
+      }
+    };
+    for await (const _ of createClient({ url }).events({ longestPauseMs: 20 })) break;
+    expect((times[1] ?? 0) - (times[0] ?? 0)).to.be.at.least(990);
+  });
+  it('a page in place of a stream is an error', async () => {
+    respond = (res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
+    const error = await createClient({ url })
+      .events()
+      .next()
+      .catch((reason: SignalboxError) => reason);
+    expect(error).to.include({ status: 404 });
+  });
+});
+
+describe('client stream, frames', () => {
+  const text =
+    'id: 7.1\ndata: {"type":"a","data":null,"timestamp":1}\n\n: comment\n\nid: 7\ndata: {"type":"b",\ndata: "data":{"x":"é"},"timestamp":2}\n\n';
+  const expected = [
+    { id: '7.1', type: 'a', data: null, timestamp: 1 },
+    { id: '7', type: 'b', data: { x: 'é' }, timestamp: 2 },
+  ];
+  it('are read whatever the pieces and the ends of lines are', () => {
+    for (const end of ['\n', '\r\n', '\r']) {
+      const sent = text.replaceAll('\n', end);
+      for (let size = 1; size <= sent.length; size++) {
+        let rest = '';
+        const read: Frame[] = [];
+        for (let at = 0; at < sent.length; at += size) {
+          const { complete, rest: left } = readFrames(rest + sent.slice(at, at + size));
+          rest = left;
+          read.push(...complete);
+        }
+        // A final CR may belong to a CR LF.
+        read.push(...readFrames(`${rest}\n`).complete);
+        expect(read, `${JSON.stringify(end)}, ${size}`).to.deep.equal(expected);
+      }
+    }
+  });
+});
