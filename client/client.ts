@@ -96,7 +96,7 @@ export function addressOf(name: Call, { params = {}, query = {} }: Pick<LooselyA
     return encodeURIComponent(String(value));
   });
   const set = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
-  const search = new URLSearchParams(set.map(([key, value]) => [key, String(value)])).toString();
+  const search = new URLSearchParams(set.map(([key, value]): [string, string] => [key, String(value)])).toString();
   return search ? `${path}?${search}` : path;
 }
 
@@ -186,7 +186,6 @@ export function createClient(options: ClientOptions = {}): Client {
         return request(base + addressOf('GET /api/events', { query }), {
           headers: headersOf(lastId === undefined ? {} : { 'last-event-id': lastId }),
           credentials: 'same-origin',
-          cache: 'no-store',
           signal,
         });
       }, stream),
