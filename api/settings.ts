@@ -1,7 +1,7 @@
 /** The settings of the deployment that the API reads. */
 import type { SettingDefaults } from '../shared/contract/admin/settings.ts';
 import type { Role } from '../shared/identity.ts';
-import type { GroupRule } from '../shared/ports/oidc.ts';
+import type { GroupRule } from '../shared/ports/auth/oidc.ts';
 
 /** `infra/config.ts` documents each. */
 export interface ApiSettings extends SettingDefaults {
@@ -15,8 +15,6 @@ export interface ApiSettings extends SettingDefaults {
   readonly proxyAuthDefaultRole: Role | undefined;
   readonly proxyAuthTrustedIps: readonly string[];
   readonly googleClientId: string | undefined;
-  readonly googleKeysUrl: string;
-  readonly googleIssuers: readonly string[];
   readonly oidcName: string;
   readonly oidcRoles: readonly GroupRule[];
   readonly coordinatorAgent: string;

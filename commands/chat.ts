@@ -6,10 +6,10 @@ import type { ConversationRef, Forward } from '../shared/contract/chat.ts';
 import { notFound } from '../shared/errors.ts';
 import { chatMessageRead, chatMessageSent } from '../shared/events/chat.ts';
 import { type EventDraft, type EventOf, firstOf } from '../shared/events/define.ts';
+import { refuseInjection } from './agents/injection.ts';
 import { defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands } from './handler.ts';
 import { reserveId } from './reserve.ts';
-import { refuseInjection } from './screening/injection.ts';
 
 export interface Conversation {
   /** 0: it has not begun. */

@@ -2,7 +2,7 @@
 import { notFound } from '../shared/errors.ts';
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import { sessionControlled, sessionPrefSet, sessionReported } from '../shared/events/sessions.ts';
-import type { Gateways } from '../shared/ports/gateways.ts';
+import type { Gateways } from '../shared/ports/admin/gateways.ts';
 import { controlAtGateway } from './admin/gateway-sessions.ts';
 import { gatewayOf } from './admin/gateways.ts';
 import { defineDecider, on } from './decider.ts';

@@ -8,10 +8,10 @@ import {
   workflowUpdated,
   workflowUsed,
 } from '../shared/events/workflows.ts';
+import { refuseInjection } from './agents/injection.ts';
 import { defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
 import { reserveId } from './reserve.ts';
-import { refuseInjection } from './screening/injection.ts';
 
 /** What a template says is not in it: a command needs to know only whether there is one. */
 export interface WorkflowState {

@@ -10,7 +10,7 @@ import { parseNetwork } from '../shared/addresses.ts';
 import { REPOSITORY } from '../shared/contract/github/issues.ts';
 import { isTimeZone } from '../shared/cron.ts';
 import { ROLES } from '../shared/identity.ts';
-import type { GroupRule } from '../shared/ports/oidc.ts';
+import type { GroupRule } from '../shared/ports/auth/oidc.ts';
 import { LOG_LEVELS } from './logging.ts';
 import { isOrigin } from './proof/notes.ts';
 

@@ -1,7 +1,7 @@
-/** The machine and the process (`shared/ports/host.ts`). */
+/** The machine and the process (`shared/ports/monitoring/status.ts`). */
 import { statfs } from 'node:fs/promises';
 import { freemem, totalmem, uptime, userInfo } from 'node:os';
-import type { ReadHost } from '../shared/ports/host.ts';
+import type { ReadHost } from '../shared/ports/monitoring/status.ts';
 import { VERSION } from './version.ts';
 
 /** @param dataDir its disk is looked at; that of the working directory where it does not exist */

@@ -1,7 +1,8 @@
 /** Sessions of command-line tools, and how clients show sessions. */
+
+import { NANO } from '../shared/contract/tokens/costs.ts';
 import { sessionControlled, sessionPrefSet, sessionReported } from '../shared/events/sessions.ts';
 import { seconds } from '../shared/time.ts';
-import { NANO } from '../shared/token-prices.ts';
 import { type Change, change, defineProjection, defineTable, observed, on, type RowOf } from './projection.ts';
 
 export const cliSessionsTable = defineTable(

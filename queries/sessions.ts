@@ -3,9 +3,9 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Row } from '../projections/projection.ts';
 import { cliSessionsTable, sessionPrefsTable, sessionsProjection } from '../projections/sessions.ts';
 import type { CliSessionRecord, CliSessionsQuery, SessionPref, SessionRecord } from '../shared/contract/sessions.ts';
-import type { GatewaySession } from '../shared/ports/gateways.ts';
+import { NANO } from '../shared/contract/tokens/costs.ts';
+import type { GatewaySession } from '../shared/ports/admin/gateways.ts';
 import { DAY, HOUR, MINUTE, seconds } from '../shared/time.ts';
-import { NANO } from '../shared/token-prices.ts';
 import { type Reads, tableOf, tables } from './reads.ts';
 import { type Executed, type Records, rowAfter } from './records.ts';
 

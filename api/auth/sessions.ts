@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { OidcParts } from '../../commands/auth/oidc.ts';
 import { SESSION_SECONDS, type SessionParts } from '../../commands/auth/sessions.ts';
 import { userDirectory } from '../../queries/auth/users.ts';
-import type { BegunSignIn } from '../../shared/ports/oidc.ts';
+import type { BegunSignIn } from '../../shared/ports/auth/oidc.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Services } from '../services.ts';
 

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { RFC_3339 } from '../../shared/contract/history/events.ts';
 import { invalid } from '../../shared/errors.ts';
-import type { Moment } from '../../shared/ports/log-index.ts';
+import type { Moment } from '../../shared/ports/history/events.ts';
 import type { Services } from '../services.ts';
 import { sendContent } from './errors.ts';
 import type { Exchange } from './exchange.ts';

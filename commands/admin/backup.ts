@@ -1,7 +1,7 @@
 /** Backups: written and deleted, and that this was done. */
 import { notFound } from '../../shared/errors.ts';
 import { backupCreated, backupDeleted } from '../../shared/events/admin/backup.ts';
-import type { Backups, WrittenBackup } from '../../shared/ports/backups.ts';
+import type { Backups, WrittenBackup } from '../../shared/ports/admin/backup.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 
 const STREAM = 'backups';

@@ -14,7 +14,7 @@ import {
 } from '../../shared/events/admin/cleanup.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
-import type { RetentionReads } from '../../shared/ports/retention.ts';
+import type { RetentionReads } from '../../shared/ports/admin/cleanup.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';

@@ -18,7 +18,7 @@ import {
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { taskCreated } from '../../shared/events/tasks/tasks.ts';
-import type { ProjectDirectory } from '../../shared/ports/projects.ts';
+import type { ProjectDirectory } from '../../shared/ports/projects/projects.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { MINUTE, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';

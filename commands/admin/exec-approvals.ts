@@ -8,7 +8,7 @@ import {
   execApprovalDecided,
 } from '../../shared/events/admin/exec-approvals.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
-import { GatewayError, type Gateways } from '../../shared/ports/gateways.ts';
+import { GatewayError, type Gateways } from '../../shared/ports/admin/gateways.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { gatewayRefusal, primaryGateway } from './gateways.ts';

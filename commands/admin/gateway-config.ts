@@ -9,7 +9,7 @@ import { AppError, conflict, forbidden, invalid } from '../../shared/errors.ts';
 import { EventUnreadableError } from '../../shared/event-store.ts';
 import { gatewayActionRequested, gatewayConfigChanged } from '../../shared/events/admin/gateway-config.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
-import { GatewayError, type GatewayRequest, type Gateways } from '../../shared/ports/gateways.ts';
+import { GatewayError, type GatewayRequest, type Gateways } from '../../shared/ports/admin/gateways.ts';
 import { type SecretName, secretNamesIn } from '../../shared/secret-names.ts';
 import { masked, restored } from '../../shared/secrets.ts';
 import { storageProblem } from '../../shared/storable.ts';

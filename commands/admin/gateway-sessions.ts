@@ -11,7 +11,7 @@ import {
   type GatewayRequest,
   type GatewaySession,
   type Gateways,
-} from '../../shared/ports/gateways.ts';
+} from '../../shared/ports/admin/gateways.ts';
 import { masked } from '../../shared/secrets.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { within } from '../../shared/waiting.ts';

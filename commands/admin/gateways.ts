@@ -14,7 +14,12 @@ import {
 } from '../../shared/events/admin/gateways.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, type Origin } from '../../shared/events/metadata.ts';
-import { type GatewayAnswer, GatewayError, type GatewayHealth, type Gateways } from '../../shared/ports/gateways.ts';
+import {
+  type GatewayAnswer,
+  GatewayError,
+  type GatewayHealth,
+  type Gateways,
+} from '../../shared/ports/admin/gateways.ts';
 import { maskedText } from '../../shared/secret-texts.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { frontOf, isStorableText } from '../../shared/storable.ts';

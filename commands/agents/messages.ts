@@ -3,8 +3,8 @@ import { notFound } from '../../shared/errors.ts';
 import { agentMessageSent } from '../../shared/events/agents/messages.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { refuseInjection } from '../screening/injection.ts';
-import { findSecrets } from '../screening/secrets.ts';
+import { findSecrets } from './exposure.ts';
+import { refuseInjection } from './injection.ts';
 
 export interface Message {
   readonly from: string;

@@ -6,7 +6,7 @@ import { AppError, isRefusal } from '../../shared/errors.ts';
 import { agentHidden } from '../../shared/events/agents/agents.ts';
 import { agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import type { MovingAgent } from '../../shared/ports/workspaces.ts';
+import type { MovingAgent } from '../../shared/ports/workspaces/removal.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { claimAll, releaseAll } from '../naming.ts';
 import { agentDecider, agentStream } from './agents.ts';

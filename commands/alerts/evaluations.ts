@@ -8,7 +8,7 @@ import { inCooldown } from '../../shared/contract/alerts/conditions.ts';
 import type { Evaluation } from '../../shared/contract/alerts/rules.ts';
 import { alertRuleTriggered } from '../../shared/events/alerts/rules.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
-import type { AlertReads, WatchedRule } from '../../shared/ports/alerts.ts';
+import type { AlertReads, WatchedRule } from '../../shared/ports/alerts/rules.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type RuleState, ruleDecider, ruleStream } from './rules.ts';

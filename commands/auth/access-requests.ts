@@ -19,12 +19,13 @@ import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import type { Role } from '../../shared/identity.ts';
 import { cleanDisplayName, userNameFault } from '../../shared/names.ts';
+import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName, isTaken, NAME_TAKEN, type NameKind } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
-import { fromGoogle, type GoogleProfile } from './google.ts';
+import { fromGoogle } from './google.ts';
 import { type AdminsOf, changeUser, needAnotherAdmin, removesAdmin } from './last-admin.ts';
 import { createUser, releaseUsername } from './registration.ts';
 import {

@@ -2,18 +2,10 @@
 import { forbidden, invalid } from '../../shared/errors.ts';
 import { googleDisconnected, userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
+import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { beginSession, type SessionParts } from './sessions.ts';
 import { asUser, differing, type KnownUser, mustExist, type UserState, userDecider } from './users.ts';
-
-/** What a Google account says about its holder. */
-export interface GoogleProfile {
-  readonly sub: string;
-  /** Lower case. */
-  readonly email: string;
-  readonly name: string | null;
-  readonly picture: string | null;
-}
 
 /** What a user takes over from their Google account. */
 export const fromGoogle = ({ sub, email, picture }: GoogleProfile) => ({

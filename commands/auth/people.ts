@@ -23,7 +23,7 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import { isSealed } from '../../shared/events/seal.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
-import type { AuditPlace, FoundPerson, PeopleDirectory, PersonRecords } from '../../shared/ports/people.ts';
+import type { AuditPlace, FoundPerson, PeopleDirectory, PersonRecords } from '../../shared/ports/auth/people.ts';
 import type { Decider } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { accessRequestDecider } from './access-requests.ts';

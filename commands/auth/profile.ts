@@ -2,8 +2,8 @@
 import { forbidden, isRefusal, notFound } from '../../shared/errors.ts';
 import { userPasswordChanged, userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
+import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import type { FoundUser } from '../../shared/ports/users.ts';
 import type { CommandContext, Executed } from '../handler.ts';
 import { removeUnnamedPasswords } from './registration.ts';
 import { beginSession, type SessionParts } from './sessions.ts';

@@ -3,8 +3,8 @@
  * them: it changes the user's session mark, and a session is valid only while it carries the current one.
  */
 import { hash, randomBytes } from 'node:crypto';
+import type { FoundUser, UserDirectory } from '../../shared/ports/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import type { FoundUser, UserDirectory } from '../../shared/ports/users.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 

@@ -7,12 +7,13 @@ import {
   userSignedIn,
   userSignedOut,
 } from '../../shared/events/auth/sign-in.ts';
+import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
+import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import type { FoundUser } from '../../shared/ports/users.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { requestAccess } from './access-requests.ts';
-import { type GoogleProfile, refreshGoogleUser } from './google.ts';
+import { refreshGoogleUser } from './google.ts';
 import { beginSession, hashToken, type SessionParts, type SignedIn } from './sessions.ts';
 import { asUser, inWorkspace, type KnownUser } from './users.ts';
 

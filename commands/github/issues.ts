@@ -6,9 +6,9 @@ import { PRIORITIES, TASK_STATUSES } from '../../shared/contract/tasks/tasks.ts'
 import { AppError, invalid } from '../../shared/errors.ts';
 import { githubIssueClosed, githubIssueCommented } from '../../shared/events/github/issues.ts';
 import { projectFields } from '../../shared/events/tasks/tasks.ts';
-import { type Github, GithubError, type GithubIssue, type IssuesQuery } from '../../shared/ports/github.ts';
-import type { GithubProjects } from '../../shared/ports/github-projects.ts';
-import type { ProjectDirectory } from '../../shared/ports/projects.ts';
+import { type Github, GithubError, type GithubIssue, type IssuesQuery } from '../../shared/ports/github/client.ts';
+import type { GithubProjects } from '../../shared/ports/github/syncs.ts';
+import type { ProjectDirectory } from '../../shared/ports/projects/projects.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { updateProject } from '../projects/changes.ts';
 import { takeTicket } from '../projects/tickets.ts';

@@ -22,7 +22,7 @@ import {
   taskSynced,
 } from '../../shared/events/github/links.ts';
 import { type TaskData, taskCreated } from '../../shared/events/tasks/tasks.ts';
-import type { GithubIssue } from '../../shared/ports/github.ts';
+import type { GithubIssue } from '../../shared/ports/github/client.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';

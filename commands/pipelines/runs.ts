@@ -18,10 +18,10 @@ import {
   pipelineStepStarted,
 } from '../../shared/events/pipelines/runs.ts';
 import type { RunnerAnswer } from '../../shared/ports/runner.ts';
+import type { Breach } from '../agents/prompts.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
-import type { Breach } from '../screening/prompts.ts';
 import { workflowDecider, workflowStream } from '../workflows.ts';
 import { pipelineExists } from './pipelines.ts';
 

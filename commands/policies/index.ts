@@ -1,4 +1,4 @@
-/** The policies that follow the log. Schedules, such as the liveness sweep, are in `infra/jobs/schedules.ts`. */
+/** The policies that follow the log. What runs at set times is in `commands/schedules`. */
 import { alertPolicies } from './alerts/actions.ts';
 import { pipelinePolicies } from './pipelines/runs.ts';
 import type { Policy } from './policy.ts';

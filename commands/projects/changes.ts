@@ -1,6 +1,6 @@
 /** Commands that make a project or change it. */
 import { isRefusal, unavailable } from '../../shared/errors.ts';
-import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects.ts';
+import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects/projects.ts';
 import { pause } from '../../shared/waiting.ts';
 import { claimantOf, isClaimed } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';

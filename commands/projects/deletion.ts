@@ -10,7 +10,7 @@
 import { AppError, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { placeOf, taskMoved } from '../../shared/events/tasks/tasks.ts';
-import type { ProjectDirectory, ProjectTasks } from '../../shared/ports/projects.ts';
+import type { ProjectDirectory, ProjectTasks } from '../../shared/ports/projects/projects.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { releaseAll } from '../naming.ts';

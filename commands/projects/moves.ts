@@ -3,7 +3,7 @@
  * where they were. Every step may be repeated.
  */
 import { isRefusal } from '../../shared/errors.ts';
-import type { MovingProject } from '../../shared/ports/workspaces.ts';
+import type { MovingProject } from '../../shared/ports/workspaces/removal.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { claimAll, releaseAll } from '../naming.ts';
 import { claimsFor } from './names.ts';

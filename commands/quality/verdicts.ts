@@ -10,7 +10,7 @@ import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { WorkAnswer } from '../../shared/ports/runner.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { MINUTE } from '../../shared/time.ts';
-import type { PromptPart } from '../screening/prompts.ts';
+import type { PromptPart } from '../agents/prompts.ts';
 import { commentFrom } from '../tasks/comments.ts';
 import { describedTask, isAsked, quoted } from '../tasks/dispatch.ts';
 import { completedAtOf, GATEKEEPER, placedAt, type TaskState } from '../tasks/tasks.ts';

@@ -3,7 +3,7 @@ import { ticketRef } from '../../shared/contract/tasks/tasks.ts';
 import { invalid } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskBranched, taskPullOpened } from '../../shared/events/tasks/branches.ts';
-import type { Github } from '../../shared/ports/github.ts';
+import type { Github } from '../../shared/ports/github/client.ts';
 import { answerWith } from '../github/issues.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { existing, type TaskState, taskDecider, taskStream } from './tasks.ts';

@@ -1,7 +1,7 @@
 /** Messages to the agents that follow a task. */
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { taskBroadcast } from '../../shared/events/tasks/broadcasts.ts';
-import type { AgentDirectory } from '../../shared/ports/agents.ts';
+import type { AgentDirectory } from '../../shared/ports/agents/agents.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { quoted } from './comments.ts';
 import { existing, notice, type TaskState, taskDecider, taskStream } from './tasks.ts';

@@ -5,8 +5,8 @@ import { type EventDraft, type EventOf, firstOf } from '../../shared/events/defi
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
 import { placeOf } from '../../shared/events/tasks/tasks.ts';
-import type { CommentDirectory } from '../../shared/ports/comments.ts';
 import type { MentionTargets } from '../../shared/ports/mentions.ts';
+import type { CommentDirectory } from '../../shared/ports/tasks/comments.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';

@@ -11,7 +11,7 @@ import {
 import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { WorkAnswer } from '../../shared/ports/runner.ts';
 import { frontOf } from '../../shared/storable.ts';
-import { type Breach, breachReason, type PromptPart, type Quotation } from '../screening/prompts.ts';
+import { type Breach, breachReason, type PromptPart, type Quotation } from '../agents/prompts.ts';
 import { commentFrom } from './comments.ts';
 import { MAX_ATTEMPTS } from './queue.ts';
 import { type Asked, GATEKEEPER, placedAt, type TaskState } from './tasks.ts';

@@ -14,7 +14,7 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { Locks } from '../../shared/ports/locks.ts';
-import type { QueuedTask, TaskQueueReads } from '../../shared/ports/queue.ts';
+import type { QueuedTask, TaskQueueReads } from '../../shared/ports/tasks/queue.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { commentFrom } from './comments.ts';
 import { placedAt, recordOf, type TaskState, taskDecider, taskStream } from './tasks.ts';

@@ -1,4 +1,4 @@
-/** Recurring tasks: when a task is made from one, and which. `commands/policies/tasks/recurrence.ts` looks at the clock. */
+/** Recurring tasks: when a task is made from one, and which. `commands/schedules/tasks/recurrence.ts` looks at the clock. */
 import { activeCron, recurrenceOf } from '../../shared/contract/tasks/recurrence.ts';
 import { isFrequent } from '../../shared/cron.ts';
 import type { EventDraft } from '../../shared/events/define.ts';

@@ -1,8 +1,8 @@
-/** Which agent fits an unassigned task. `commands/policies/tasks/routing.ts` finds such tasks. */
+/** Which agent fits an unassigned task. `commands/schedules/tasks/routing.ts` finds such tasks. */
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import { placeOf, type TaskData } from '../../shared/events/tasks/tasks.ts';
-import type { RoutableAgent } from '../../shared/ports/routing.ts';
+import type { RoutableAgent } from '../../shared/ports/tasks/routing.ts';
 import { placedAt, type TaskState, tellAssignee } from './tasks.ts';
 
 /** An agent that works on so many tasks gets no further ones. */

@@ -50,16 +50,16 @@ import {
 } from '../../shared/events/tasks/tasks.ts';
 import { looksLike } from '../../shared/names.ts';
 import type { MentionTargets } from '../../shared/ports/mentions.ts';
-import type { ProjectDirectory, TaskProjects } from '../../shared/ports/projects.ts';
+import type { ProjectDirectory, TaskProjects } from '../../shared/ports/projects/projects.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
+import { writerName } from '../agents/prompts.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import type { Room } from '../limits.ts';
 import { mentionedIn } from '../mentions.ts';
 import { type Ticket, takeTicket } from '../projects/tickets.ts';
 import { reserveId } from '../reserve.ts';
-import { writerName } from '../screening/prompts.ts';
 
 export { taskStream };
 

@@ -1,8 +1,9 @@
 /** Prices of tokens that a workspace sets for itself. Stream: `token_prices-<workspace>`. */
+
+import type { ModelPrice, Price } from '../../shared/contract/tokens/costs.ts';
 import { conflict, notFound } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tokenPriceRemoved, tokenPriceSet } from '../../shared/events/tokens/prices.ts';
-import type { ModelPrice, Price } from '../../shared/token-prices.ts';
 import { defineDecider, on } from '../decider.ts';
 
 /** By model. */

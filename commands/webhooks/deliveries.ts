@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { notFound } from '../../shared/errors.ts';
 import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
 import type { Outgoing } from '../../shared/ports/outgoing.ts';
-import type { Delivery, NewDelivery, WebhookRecords } from '../../shared/ports/webhooks.ts';
+import type { Delivery, NewDelivery, WebhookRecords } from '../../shared/ports/webhooks/deliveries.ts';
 import type { Commands } from '../handler.ts';
 import { bodyOf, cloudEventOf, headersOf } from './signatures.ts';
 import { existingWebhook, type WebhookState } from './webhooks.ts';

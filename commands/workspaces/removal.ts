@@ -12,7 +12,7 @@ import { AppError, invalid, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceDeleted, workspaceRemovalBegun } from '../../shared/events/workspaces/workspaces.ts';
-import type { ActiveKind, WorkspaceContents } from '../../shared/ports/workspaces.ts';
+import type { ActiveKind, WorkspaceContents } from '../../shared/ports/workspaces/removal.ts';
 import { moveAgent } from '../agents/moves.ts';
 import { decideDisable as disableRule, ruleDecider, ruleStream } from '../alerts/rules.ts';
 import { claimPlace, decideMove } from '../auth/changes.ts';

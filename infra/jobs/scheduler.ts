@@ -1,10 +1,10 @@
-/** The scheduler as the API shows it (`shared/ports/scheduler.ts`). */
+/** The scheduler as the API shows it (`shared/ports/admin/scheduler.ts`). */
 import { randomUUID } from 'node:crypto';
 import { unavailable } from '../../shared/errors.ts';
+import type { ScheduledTask, Scheduler } from '../../shared/ports/admin/scheduler.ts';
 import { type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
-import type { ScheduledTask, Scheduler } from '../../shared/ports/scheduler.ts';
 import { pause } from '../../shared/waiting.ts';
-import type { ScheduleRuns } from './schedule-runs.ts';
+import type { ScheduleRuns } from '../stores/admin/scheduler.ts';
 import type { Schedule } from './schedules.ts';
 
 /** How long a call waits for the run that it asked for, and how often it looks; milliseconds. */

@@ -5,20 +5,20 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { createBackup } from '../../commands/admin/backup.ts';
-import { cleanUp, cleanUpWorkspaces } from '../../commands/policies/admin/cleanup.ts';
-import { runDueJobs } from '../../commands/policies/admin/cron.ts';
-import { sweepLiveness } from '../../commands/policies/agents/liveness.ts';
-import { evaluateAlerts, FIRST } from '../../commands/policies/alerts/evaluations.ts';
-import { disconnectStale } from '../../commands/policies/connections.ts';
-import { syncProjects } from '../../commands/policies/github/syncs.ts';
 import { scheduledContext } from '../../commands/policies/policy.ts';
-import { finishDeletions } from '../../commands/policies/projects/deletion.ts';
 import { reviewTasks } from '../../commands/policies/quality/verdicts.ts';
 import { dispatchTasks } from '../../commands/policies/tasks/dispatch.ts';
-import { requeueStaleTasks } from '../../commands/policies/tasks/queue.ts';
-import { spawnRecurring } from '../../commands/policies/tasks/recurrence.ts';
-import { routeTasks } from '../../commands/policies/tasks/routing.ts';
-import { finishRemovals } from '../../commands/policies/workspaces/removal.ts';
+import { cleanUp, cleanUpWorkspaces } from '../../commands/schedules/admin/cleanup.ts';
+import { runDueJobs } from '../../commands/schedules/admin/cron.ts';
+import { sweepLiveness } from '../../commands/schedules/agents/liveness.ts';
+import { evaluateAlerts, FIRST } from '../../commands/schedules/alerts/evaluations.ts';
+import { disconnectStale } from '../../commands/schedules/connections.ts';
+import { syncProjects } from '../../commands/schedules/github/syncs.ts';
+import { finishDeletions } from '../../commands/schedules/projects/deletion.ts';
+import { requeueStaleTasks } from '../../commands/schedules/tasks/queue.ts';
+import { spawnRecurring } from '../../commands/schedules/tasks/recurrence.ts';
+import { routeTasks } from '../../commands/schedules/tasks/routing.ts';
+import { finishRemovals } from '../../commands/schedules/workspaces/removal.ts';
 import { projections } from '../../projections/index.ts';
 import { retentionReads } from '../../queries/admin/cleanup.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
@@ -40,13 +40,13 @@ import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.
 import { defineJob, handleJob, type JobHandler, type JobKind } from '../../shared/ports/jobs.ts';
 import { DAY, HOUR, MINUTE, seconds } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
-import { purgeIdempotency } from '../database/idempotency.ts';
-import { createLogEntries } from '../database/log-entries.ts';
-import { createGithub } from '../outgoing/github.ts';
+import { createGithub } from '../outgoing/github/client.ts';
 import { createLogIndex } from '../proof/index.ts';
 import { beginningOfPast, beginPastAt } from '../read-models/retention.ts';
+import { createScheduleRuns, type ScheduleRuns } from '../stores/admin/scheduler.ts';
+import { purgeIdempotency } from '../stores/idempotency.ts';
+import { createLogEntries } from '../stores/monitoring/logs.ts';
 import { createBackups } from '../tools/backup.ts';
-import { createScheduleRuns, type ScheduleRuns } from './schedule-runs.ts';
 
 export interface Schedule {
   /** Its name in the API; `kind.name` is that in the job store. */

@@ -18,13 +18,13 @@ import { MESSAGE_EVENTS, messagesOf } from '../../shared/events/webhooks/message
 import { webhookDeleted, webhookEvents, type webhookUpdated } from '../../shared/events/webhooks/webhooks.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { handleJob, type JobHandler, type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
-import type { WebhookQueue } from '../../shared/ports/webhooks.ts';
+import type { WebhookQueue } from '../../shared/ports/webhooks/deliveries.ts';
 import { DAY } from '../../shared/time.ts';
 import type { Core } from '../core.ts';
 import { isConnectionFailure } from '../database/failures.ts';
-import { createWebhookQueue } from '../database/webhooks.ts';
 import type { Subject } from '../following/follower.ts';
 import { outgoingOf } from '../outgoing/post.ts';
+import { createWebhookQueue } from '../stores/webhooks/deliveries.ts';
 
 /** How long deliveries are kept, milliseconds. */
 const KEPT_MS = 30 * DAY * 1_000;

@@ -10,7 +10,7 @@ import type { JobHandler, Jobs } from '../../shared/ports/jobs.ts';
 import type { Core } from '../core.ts';
 import type { Database } from '../database/database.ts';
 import { outgoingOf } from '../outgoing/post.ts';
-import { createRunner } from '../runner.ts';
+import { createRunner } from '../outgoing/runner.ts';
 import { openJobs } from './jobs.ts';
 import { type Policies, startPolicies } from './policies.ts';
 import { schedulesOf } from './schedules.ts';

@@ -1,5 +1,5 @@
 /** The tree as a command of the command line needs it: with every event that the log has, and signed. */
-import type { LogIndex } from '../../shared/ports/log-index.ts';
+import type { LogIndex } from '../../shared/ports/history/events.ts';
 import type { Core } from '../core.ts';
 import { newestNote, signTree } from './checkpoints.ts';
 import { createLogIndex } from './index.ts';

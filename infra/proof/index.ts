@@ -1,7 +1,7 @@
-/** The index over the log (`shared/ports/log-index.ts`), on the rows that the tree's follower writes. */
+/** The index over the log (`shared/ports/history/events.ts`), on the rows that the tree's follower writes. */
 import { unavailable } from '../../shared/errors.ts';
 import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
-import type { EntryFilter, LogEntry, LogIndex, Moment } from '../../shared/ports/log-index.ts';
+import type { EntryFilter, LogEntry, LogIndex, Moment } from '../../shared/ports/history/events.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import { sizeOf } from '../event-log/size.ts';

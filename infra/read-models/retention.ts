@@ -8,7 +8,7 @@
 import { sql } from 'kysely';
 import { historyOf, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
-import type { LogIndex } from '../../shared/ports/log-index.ts';
+import type { LogIndex } from '../../shared/ports/history/events.ts';
 import { DAY } from '../../shared/time.ts';
 import { nextTurn } from '../../shared/waiting.ts';
 import type { AnyDatabase } from '../database/database.ts';

@@ -1,4 +1,6 @@
 /** Reports of used tokens, and what follows from them: sums by time, and what commands look up. */
+
+import { costOf } from '../../shared/contract/tokens/costs.ts';
 import { tokenUsageReported } from '../../shared/events/agents/heartbeat.ts';
 import {
   type TokenReport,
@@ -6,7 +8,6 @@ import {
   tokenReportsPurged,
   tokensReported,
 } from '../../shared/events/tokens/reports.ts';
-import { costOf } from '../../shared/token-prices.ts';
 import { type Change, change, defineProjection, defineTable, insert, on, update } from '../projection.ts';
 import { tokenDaysTable, tokenUsageTable, usageChanges, usageRemoved } from './usage.ts';
 

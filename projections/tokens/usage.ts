@@ -4,9 +4,9 @@
  * the agents of the workspace are one. The days of an agent are kept once more, a month in one row, for time lines.
  */
 import { hash } from 'node:crypto';
+import { NANO } from '../../shared/contract/tokens/costs.ts';
 import type { TokenReport } from '../../shared/events/tokens/reports.ts';
 import { startOf, type Unit } from '../../shared/time-buckets.ts';
-import { NANO } from '../../shared/token-prices.ts';
 import { type Change, change, defineTable, type RowOf, update } from '../projection.ts';
 
 export type Facet = 'agent' | 'session' | 'task' | 'model';

@@ -6,10 +6,10 @@ import { notificationsProjection } from '../../projections/monitoring/notificati
 import { searchProjection } from '../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
+import { NANO } from '../../shared/contract/tokens/costs.ts';
 import type { Retained } from '../../shared/events/admin/cleanup.ts';
-import type { Expired, ExpiredEntries, ExpiredReports, RetentionReads } from '../../shared/ports/retention.ts';
+import type { Expired, ExpiredEntries, ExpiredReports, RetentionReads } from '../../shared/ports/admin/cleanup.ts';
 import { startOf } from '../../shared/time-buckets.ts';
-import { NANO } from '../../shared/token-prices.ts';
 import { type Reads, tables } from '../reads.ts';
 
 /** Ids of the rows of a table that are too old. */

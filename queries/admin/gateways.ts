@@ -1,7 +1,7 @@
 /** Gateways of the deployment, and the history of their health. */
 import { gatewaysProjection, gatewaysTable } from '../../projections/admin/gateways.ts';
 import type { GatewayRecord } from '../../shared/contract/admin/gateways.ts';
-import type { GatewayStatus } from '../../shared/ports/gateways.ts';
+import type { GatewayStatus } from '../../shared/ports/admin/gateways.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { type Reads, tables } from '../reads.ts';
 import { type Executed, type Records, rowAfter } from '../records.ts';

@@ -3,7 +3,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection, agentsTable, agentTextsTable } from '../../projections/agents/agents.ts';
 import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
 import { notFound } from '../../shared/errors.ts';
-import type { AgentDirectory } from '../../shared/ports/agents.ts';
+import type { AgentDirectory } from '../../shared/ports/agents/agents.ts';
 import { prepared, type Reads, type Row, tableOf, tables } from '../reads.ts';
 import type { Records } from '../records.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';

@@ -4,7 +4,7 @@ import type { Condition } from '../../shared/contract/alerts/conditions.ts';
 import type { Backtest } from '../../shared/contract/alerts/rules.ts';
 import type { Derivation, Derivations } from '../../shared/contract/evidence.ts';
 import { alertRuleTriggered, ruleStream } from '../../shared/events/alerts/rules.ts';
-import type { LogIndex } from '../../shared/ports/log-index.ts';
+import type { LogIndex } from '../../shared/ports/history/events.ts';
 import { derivation } from '../evidence.ts';
 
 /** A rule with the number of its triggers, as it was shown. */

@@ -2,7 +2,7 @@
 import { alertRulesProjection, alertRulesTable } from '../../projections/alerts/rules.ts';
 import type { EntityType, Operator } from '../../shared/contract/alerts/conditions.ts';
 import type { AlertRuleRecord } from '../../shared/contract/alerts/rules.ts';
-import type { AlertReads } from '../../shared/ports/alerts.ts';
+import type { AlertReads } from '../../shared/ports/alerts/rules.ts';
 import { type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 import { conditionMet } from './conditions.ts';

@@ -2,7 +2,7 @@
 
 import { usersProjection } from '../../projections/auth/users.ts';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
-import type { FoundPerson, PeopleDirectory } from '../../shared/ports/people.ts';
+import type { FoundPerson, PeopleDirectory } from '../../shared/ports/auth/people.ts';
 import { type Reads, tables } from '../reads.ts';
 
 /** Audit entries of a person that are read at once. */

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { usersProjection, usersTable } from '../../projections/auth/users.ts';
 import type { Row } from '../../projections/projection.ts';
 import type { UserRecord } from '../../shared/contract/auth/users.ts';
-import type { FoundUser, UserDirectory } from '../../shared/ports/users.ts';
+import type { FoundUser, UserDirectory } from '../../shared/ports/auth/users.ts';
 import { type Reads, tables } from '../reads.ts';
 import { type Executed, type Records, rowAfter } from '../records.ts';
 import { findWorkspaceBySlug } from '../workspaces/workspaces.ts';

@@ -6,7 +6,7 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
 import { type GithubSyncRecord, repositoryIn } from '../../shared/contract/github/issues.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
-import type { GithubProject, GithubProjects } from '../../shared/ports/github-projects.ts';
+import type { GithubProject, GithubProjects } from '../../shared/ports/github/syncs.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 
 const LISTED = 20;

@@ -6,7 +6,7 @@ import {
   MAX_EFFECTS,
 } from '../../shared/contract/history/causes.ts';
 import type { HistoryEvent } from '../../shared/contract/history/events.ts';
-import type { LogEntry } from '../../shared/ports/log-index.ts';
+import type { LogEntry } from '../../shared/ports/history/events.ts';
 import { type HistoryReads, historyEvent, outlineOf, recordsOf } from './events.ts';
 
 /** No chain is as long; one that is has an error in it. */

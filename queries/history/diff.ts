@@ -18,7 +18,7 @@ import {
   type RecordChange,
 } from '../../shared/contract/history/diff.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
-import type { LogIndex } from '../../shared/ports/log-index.ts';
+import type { LogIndex } from '../../shared/ports/history/events.ts';
 import { masked } from '../../shared/secrets.ts';
 import { type Reads, tableOf, versionsOf } from '../reads.ts';
 

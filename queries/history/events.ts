@@ -2,7 +2,7 @@
 import type { HistoryEvent, HistoryEventsQuery } from '../../shared/contract/history/events.ts';
 import { invalid, notFound } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
-import type { LogEntry, LogIndex } from '../../shared/ports/log-index.ts';
+import type { LogEntry, LogIndex } from '../../shared/ports/history/events.ts';
 import { seconds } from '../../shared/time.ts';
 
 export interface HistoryReads {

@@ -11,8 +11,8 @@ import type {
 import { NOTIFIER } from '../../shared/events/monitoring/notifications.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { withName } from '../../shared/names.ts';
-import type { NotificationDirectory, PendingNotification } from '../../shared/ports/notifications.ts';
-import type { DisplayNames } from '../../shared/ports/users.ts';
+import type { DisplayNames } from '../../shared/ports/auth/users.ts';
+import type { NotificationDirectory, PendingNotification } from '../../shared/ports/monitoring/notifications.ts';
 import { PEOPLE_MODELS } from '../names.ts';
 import { prepared, type Reads, tableOf, tables } from '../reads.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';

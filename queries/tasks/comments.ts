@@ -2,7 +2,7 @@
 import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
 import type { CommentRecord } from '../../shared/contract/tasks/comments.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import type { CommentDirectory } from '../../shared/ports/comments.ts';
+import type { CommentDirectory } from '../../shared/ports/tasks/comments.ts';
 import { type Reads, tables } from '../reads.ts';
 import { requireSeen } from './visibility.ts';
 

@@ -4,7 +4,7 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { qualityReviewsProjection } from '../../projections/quality/reviews.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { DispatchReads, NextTask, WaitingTask } from '../../shared/ports/dispatch.ts';
+import type { DispatchReads, NextTask, WaitingTask } from '../../shared/ports/tasks/dispatch.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 
 /** Statuses of tasks that the runner works on, by what it was asked for. */

@@ -4,7 +4,7 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { QueueView, StaleTask, StaleTaskReads, TaskQueueReads } from '../../shared/ports/queue.ts';
+import type { QueueView, StaleTask, StaleTaskReads, TaskQueueReads } from '../../shared/ports/tasks/queue.ts';
 import { askingTogether } from '../../shared/waiting.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { joinProject, TASK_JSON } from './tasks.ts';

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { RecurrenceReads, RecurringTask } from '../../shared/ports/recurrence.ts';
+import type { RecurrenceReads, RecurringTask } from '../../shared/ports/tasks/recurrence.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { taskTables } from './tasks.ts';
 

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { RoutableAgent, RoutingReads, UnassignedTask } from '../../shared/ports/routing.ts';
+import type { RoutableAgent, RoutingReads, UnassignedTask } from '../../shared/ports/tasks/routing.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { URGENT_FIRST } from './queue.ts';
 

@@ -1,7 +1,7 @@
 /** Prices of tokens, the workspace's own before the built-in ones. */
 import { tokenPricesProjection, tokenPricesTable } from '../../projections/tokens/prices.ts';
+import { BUILT_IN_PRICES } from '../../shared/contract/tokens/costs.ts';
 import type { TokenPrice } from '../../shared/contract/tokens/prices.ts';
-import { BUILT_IN_PRICES } from '../../shared/token-prices.ts';
 import { type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 

@@ -7,6 +7,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
 import { ALL_TIME, FACET_UNITS, type Facet } from '../../projections/tokens/usage.ts';
+import { NANO } from '../../shared/contract/tokens/costs.ts';
 import { MAX_TIMELINE_DAYS, TIMEFRAMES, type TokenStats } from '../../shared/contract/tokens/usage.ts';
 import {
   DAY_MS,
@@ -18,7 +19,6 @@ import {
   UNITS,
   type Unit,
 } from '../../shared/time-buckets.ts';
-import { NANO } from '../../shared/token-prices.ts';
 import { type Reads, tableOf } from '../reads.ts';
 
 export type Sql = RawBuilder<unknown>;

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { WebhookFormat, WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
-import type { WebhookState } from '../../shared/ports/webhooks.ts';
+import type { WebhookState } from '../../shared/ports/webhooks/deliveries.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Reads, tables } from '../reads.ts';
 

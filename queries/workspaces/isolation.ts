@@ -1,7 +1,7 @@
 /** Isolation of workspaces, kept in memory while the read model stands still. */
 import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
 import type { Freshness } from '../../shared/ports/freshness.ts';
-import type { Isolations } from '../../shared/ports/isolation.ts';
+import type { Isolations } from '../../shared/ports/workspaces/isolation.ts';
 import { createLookUps } from '../kept.ts';
 import type { Reads } from '../reads.ts';
 import { isolationOf } from './workspaces.ts';

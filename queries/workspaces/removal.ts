@@ -8,7 +8,7 @@ import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
-import type { ActiveKind, RemovedWorkspace, WorkspaceContents } from '../../shared/ports/workspaces.ts';
+import type { ActiveKind, RemovedWorkspace, WorkspaceContents } from '../../shared/ports/workspaces/removal.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 
 /** Users and projects that are looked up at once. */

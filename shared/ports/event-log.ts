@@ -2,7 +2,7 @@
  * The port of the event log, which every event store behind Signalbox implements.
  *
  * A log is a set of streams in one total order. Adapters know nothing of event types: they store and return envelopes.
- * One conformance suite (`test/infra/event-log.conformance.ts`) runs against every adapter.
+ * One conformance suite (`test/infra/event-log/conformance.ts`) runs against every adapter.
  */
 
 /**

@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { Exchange } from '../../api/http/exchange.ts';
 import { runOnce } from '../../api/http/idempotency.ts';
 import type { Answer } from '../../api/http/route.ts';
-import { createIdempotencyStore } from '../../infra/database/idempotency.ts';
+import { createIdempotencyStore } from '../../infra/stores/idempotency.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import type { IdempotencyStore } from '../../shared/ports/idempotency.ts';

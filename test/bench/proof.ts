@@ -3,7 +3,6 @@
  * it takes of the disk. `BENCH_PROOF_EVENTS`: how many events.
  */
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
-import { createCounters } from '../../infra/database/counters.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
 import { Following } from '../../infra/following/following.ts';
@@ -14,6 +13,7 @@ import { startKeeper } from '../../infra/proof/keeper.ts';
 import { createProofs } from '../../infra/proof/proofs.ts';
 import { treeSize } from '../../infra/proof/tree.ts';
 import { verifyLog } from '../../infra/proof/verify-log.ts';
+import { createCounters } from '../../infra/stores/counters.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventLog } from '../../shared/ports/event-log.ts';

@@ -5,9 +5,9 @@
 
 import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
 import { projections } from '../../projections/index.ts';
+import { costOf } from '../../shared/contract/tokens/costs.ts';
 import { reportsStream, type TokenReport, tokensReported } from '../../shared/events/tokens/reports.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
-import { costOf } from '../../shared/token-prices.ts';
 import { KEY, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { testOrigin } from '../support/world.ts';
 import { openPlace } from './rebuild.ts';

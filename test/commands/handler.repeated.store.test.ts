@@ -23,7 +23,7 @@ import type { Reads } from '../../queries/reads.ts';
 import { conflict, RUN_IN_PROGRESS } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { reportsStream } from '../../shared/events/tokens/reports.ts';
-import type { TokenDirectory } from '../../shared/ports/tokens.ts';
+import type { TokenDirectory } from '../../shared/ports/tokens/reports.ts';
 import { anyRoom, registeredAgent } from '../support/kit.ts';
 import { ensureTables, openView, testDatabase, testOrigin } from '../support/world.ts';
 

@@ -1,8 +1,8 @@
 /** Policies as functions of one event, and the sweep that sets silent agents offline. */
 import { expect } from 'chai';
 import { agentStream } from '../../commands/agents/agents.ts';
-import { type SilentAgent, sweepLiveness } from '../../commands/policies/agents/liveness.ts';
 import { definePolicy, jobIdOf, wantJob, whenever } from '../../commands/policies/policy.ts';
+import { type SilentAgent, sweepLiveness } from '../../commands/schedules/agents/liveness.ts';
 import { conflict, notFound } from '../../shared/errors.ts';
 import { agentHidden, agentShown } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../shared/events/agents/heartbeat.ts';

@@ -1,7 +1,7 @@
 /** Tools that connect directly, through HTTP. */
 import { expect } from 'chai';
 import { routes } from '../../api/routes/index.ts';
-import { disconnectStale } from '../../commands/policies/connections.ts';
+import { disconnectStale } from '../../commands/schedules/connections.ts';
 import { staleConnections } from '../../queries/connections.ts';
 import {
   type ConnectionRecord,

@@ -115,7 +115,7 @@ describe('the map of the source', () => {
   });
   it('prints on a page', () => {
     const lines = printed(files).split('\n');
-    expect(lines.filter((line) => line.length > 140)).to.deep.equal([]);
-    expect(lines.length).to.be.lessThan(210);
+    expect(lines.filter((line) => line.length > 165)).to.deep.equal([]);
+    expect(lines.length).to.be.lessThan(220);
   });
 });

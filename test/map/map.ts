@@ -45,7 +45,8 @@ function wordOf(floor: string, name: string): string {
 export function placeOf(file: string): Place | string | undefined {
   const folder = folderOf(file);
   const name = file.slice(folder.length + 1);
-  if (folder in MECHANISMS) return undefined;
+  // Tests of a mechanism stand in a folder of its name.
+  if (folder in MECHANISMS || folder.replace(/^test\//, '') in MECHANISMS) return undefined;
   if (file.startsWith(`${EXAMPLE.folder}/`)) {
     const floor = folder.slice(EXAMPLE.folder.length + 1);
     const known = floor in FLOORS && name === `${EXAMPLE.group}.ts`;
@@ -222,7 +223,7 @@ export function printed(files: readonly string[]): string {
   const columns = floors.filter(([, { mirrors }]) => !mirrors);
   const places = files.map(placeOf).filter((place): place is Place => typeof place === 'object');
   const row = (name: string, cells: readonly string[], about = '') =>
-    [name.padEnd(20), ...cells.map((cell, at) => cell.padEnd((columns[at]?.[1].column.length ?? 0) + 2)), about]
+    [name.padEnd(20), ...cells.map((cell, at) => cell.padEnd((columns[at]?.[1].column.length ?? 0) + 1)), about]
       .join('')
       .trimEnd();
   const cells = (group: string, concern: string | undefined) =>

@@ -1,7 +1,8 @@
 /** A user and her Google account, for the tests of decisions on users. */
-import type { GoogleProfile } from '../../commands/auth/google.ts';
+
 import { type NewUser, userDecider } from '../../commands/auth/users.ts';
 import { userCreated } from '../../shared/events/auth/users.ts';
+import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
 import { givenFor } from './kit.ts';
 
 export const OLD = '11111111-1111-4111-8111-111111111111';

@@ -2,7 +2,6 @@
 import { rm } from 'node:fs/promises';
 import { createCommands } from '../../commands/handler.ts';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
-import { createCounters } from '../../infra/database/counters.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
 import { Following } from '../../infra/following/following.ts';
@@ -14,6 +13,7 @@ import { ensureTables, startProjector } from '../../infra/read-models/projector.
 import { createReads } from '../../infra/read-models/reads.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { dropTables } from '../../infra/read-models/tables.ts';
+import { createCounters } from '../../infra/stores/counters.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';

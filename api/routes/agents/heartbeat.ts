@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideWake, recordHeartbeat, type TokenUsage } from '../../../commands/agents/heartbeat.ts';
-import { refuseInjection } from '../../../commands/screening/injection.ts';
+import { refuseInjection } from '../../../commands/agents/injection.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { type Inbox, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import { agentParams } from '../../../shared/contract/agents/agents.ts';
@@ -14,10 +14,10 @@ import {
   wakeAnswer,
   wakeBody,
 } from '../../../shared/contract/agents/heartbeat.ts';
+import { costOf } from '../../../shared/contract/tokens/costs.ts';
 import { notFound } from '../../../shared/errors.ts';
 import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
-import { costOf } from '../../../shared/token-prices.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { tasksShownTo } from '../tasks/tasks.ts';

@@ -6,7 +6,7 @@ import { oidcBegun, oidcBody, oidcSettings } from '../../../shared/contract/auth
 import { callerAnswer } from '../../../shared/contract/auth/profile.ts';
 import { googleBody, googleSettings, loginBody, signedOutAnswer } from '../../../shared/contract/auth/sign-in.ts';
 import { invalid, unauthenticated } from '../../../shared/errors.ts';
-import type { OidcProvider } from '../../../shared/ports/oidc.ts';
+import type { OidcProvider } from '../../../shared/ports/auth/oidc.ts';
 import {
   begunCookie,
   begunOf,

@@ -9,7 +9,7 @@ import {
   requireRepository,
   syncRepository,
 } from '../../../commands/github/issues.ts';
-import { syncProject } from '../../../commands/policies/github/syncs.ts';
+import { syncProject } from '../../../commands/schedules/github/syncs.ts';
 import { githubProjects, listSyncs } from '../../../queries/github/syncs.ts';
 import { withDisplayNames } from '../../../queries/names.ts';
 import { projectDirectory, projectRecord } from '../../../queries/projects/projects.ts';
@@ -23,7 +23,7 @@ import {
 } from '../../../shared/contract/github/issues.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
 import { authorOf } from '../../../shared/identity.ts';
-import type { Github, GithubIssue } from '../../../shared/ports/github.ts';
+import type { Github, GithubIssue } from '../../../shared/ports/github/client.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';
 
 /** What GitHub may cost a call, besides the route's own errors. */

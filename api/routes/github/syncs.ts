@@ -1,6 +1,6 @@
 /** Projects that are kept in step with their repositories. */
 import { answerWith } from '../../../commands/github/issues.ts';
-import { syncProjects } from '../../../commands/policies/github/syncs.ts';
+import { syncProjects } from '../../../commands/schedules/github/syncs.ts';
 import { listProjectSyncs } from '../../../queries/github/syncs.ts';
 import { githubProjectsAnswer, githubTriggerAnswer, githubTriggerBody } from '../../../shared/contract/github/syncs.ts';
 import { invalid } from '../../../shared/errors.ts';

@@ -7,7 +7,7 @@ import {
   logsQuery,
   OWN_SOURCE,
 } from '../../../shared/contract/monitoring/logs.ts';
-import type { LogEntry } from '../../../shared/ports/log-entries.ts';
+import type { LogEntry } from '../../../shared/ports/monitoring/logs.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 /** @param whole with the data, which tells of infrastructure and of all workspaces */

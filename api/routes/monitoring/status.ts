@@ -12,7 +12,7 @@ import {
 } from '../../../queries/monitoring/status.ts';
 import { type HealthCheck, MODELS, statusAnswer, statusQuery } from '../../../shared/contract/monitoring/status.ts';
 import type { Identity } from '../../../shared/identity.ts';
-import type { HostFacts } from '../../../shared/ports/host.ts';
+import type { HostFacts } from '../../../shared/ports/monitoring/status.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
 import { within } from '../../../shared/waiting.ts';
 import { defineRoute, type Route } from '../../http/route.ts';

@@ -1,5 +1,5 @@
 /** Messages to everybody who follows a task. */
-import { refuseInjection } from '../../../commands/screening/injection.ts';
+import { refuseInjection } from '../../../commands/agents/injection.ts';
 import { broadcast } from '../../../commands/tasks/broadcasts.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';
 import { idParams } from '../../../shared/contract/common.ts';

@@ -3,9 +3,9 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ExportEvidence } from '../../../queries/tokens/reports.ts';
 import { added, NO_SUMS, type Sums, statsOf } from '../../../queries/tokens/usage.ts';
+import { NANO } from '../../../shared/contract/tokens/costs.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { MAX_GROUPS } from '../../../shared/contract/tokens/usage.ts';
-import { NANO } from '../../../shared/token-prices.ts';
 import { csvText } from '../../http/csv.ts';
 import type { Exchange } from '../../http/exchange.ts';
 

@@ -19,6 +19,7 @@ import {
 import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
 import type { ReadModels } from '../../../shared/ports/read-models.ts';
 import { type Runner, type RunnerAnswer, RunnerError, type StepRequest } from '../../../shared/ports/runner.ts';
+import { type Breach, breachesIn, breachReason, type PromptPart, promptOf } from '../../agents/prompts.ts';
 import type { CommandContext, Commands } from '../../handler.ts';
 import { pipelineExists } from '../../pipelines/pipelines.ts';
 import {
@@ -30,7 +31,6 @@ import {
   runDecider,
   runStream,
 } from '../../pipelines/runs.ts';
-import { type Breach, breachesIn, breachReason, type PromptPart, promptOf } from '../../screening/prompts.ts';
 import { definePolicy, type Policy, scheduledContext, wantJob, whenever } from '../policy.ts';
 
 /** The event behind a job. */

@@ -11,13 +11,13 @@ import { z } from 'zod';
 import { ticketRef } from '../../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent, EventDraft } from '../../../shared/events/define.ts';
 import { taskDispatched } from '../../../shared/events/tasks/dispatch.ts';
-import type { DispatchReads, NextTask, WaitingTask } from '../../../shared/ports/dispatch.ts';
 import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
 import { type Runner, RunnerError, type WorkAnswer, type WorkRequest } from '../../../shared/ports/runner.ts';
+import type { DispatchReads, NextTask, WaitingTask } from '../../../shared/ports/tasks/dispatch.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
+import { breachesIn, type PromptPart, promptOf, type Quotation } from '../../agents/prompts.ts';
 import type { Commands, Executed } from '../../handler.ts';
-import { breachesIn, type PromptPart, promptOf, type Quotation } from '../../screening/prompts.ts';
 import {
   decideDispatch,
   decideDispatchAnswer,

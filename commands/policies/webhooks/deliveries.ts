@@ -25,7 +25,7 @@ import {
 import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
 import { defineJob } from '../../../shared/ports/jobs.ts';
 import type { Outgoing } from '../../../shared/ports/outgoing.ts';
-import type { Claim, Delivery, WebhookQueue } from '../../../shared/ports/webhooks.ts';
+import type { Claim, Delivery, WebhookQueue } from '../../../shared/ports/webhooks/deliveries.ts';
 import { pause } from '../../../shared/waiting.ts';
 import type { Commands } from '../../handler.ts';
 import {

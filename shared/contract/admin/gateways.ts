@@ -1,6 +1,6 @@
 /** Gateways: the record, changes, health, and what a browser needs to connect. */
 import { z } from 'zod';
-import { GATEWAY_STATUSES } from '../../ports/gateways.ts';
+import { GATEWAY_STATUSES } from '../../ports/admin/gateways.ts';
 import { idBody, idValue, unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';
 

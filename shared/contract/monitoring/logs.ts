@@ -1,6 +1,6 @@
 /** Log lines: those of the service, and those that clients add. */
 import { z } from 'zod';
-import { LINE_LEVELS } from '../../ports/log-entries.ts';
+import { LINE_LEVELS } from '../../ports/monitoring/logs.ts';
 import { filterParam, jsonObject, limitParam, linesOfText } from '../common.ts';
 import { filledText, isStorable, UNSTORABLE_TEXT } from '../storable.ts';
 

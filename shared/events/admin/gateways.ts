@@ -1,6 +1,6 @@
 /** Gateways of the deployment, and what probes of them found. Streams: `gateways`, `gateway-probes`. */
 import { z } from 'zod';
-import { GATEWAY_STATUSES } from '../../ports/gateways.ts';
+import { GATEWAY_STATUSES } from '../../ports/admin/gateways.ts';
 import { defineEvent } from '../define.ts';
 
 const gatewayId = z.int().positive();

@@ -1,8 +1,8 @@
 /** The frames that an event produces in the live stream: its own, its notification's, its activity's. */
 
 import { withName } from '../../names.ts';
-import type { TaskProjects } from '../../ports/projects.ts';
-import type { DisplayNames } from '../../ports/users.ts';
+import type { DisplayNames } from '../../ports/auth/users.ts';
+import type { TaskProjects } from '../../ports/projects/projects.ts';
 import { masked } from '../../secrets.ts';
 import { seconds } from '../../time.ts';
 import type { DomainEvent, EventDefinition, FrameDraft } from '../define.ts';

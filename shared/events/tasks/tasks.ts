@@ -1,8 +1,8 @@
 /** Tasks: what every event about one says, and how they come, move and go. Streams: `task-<workspace>-<id>`. */
 import { z } from 'zod';
 import { ticketRef } from '../../contract/tasks/tasks.ts';
-import type { TaskProject } from '../../ports/projects.ts';
-import type { QueuedTask } from '../../ports/queue.ts';
+import type { TaskProject } from '../../ports/projects/projects.ts';
+import type { QueuedTask } from '../../ports/tasks/queue.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent, type FrameDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';

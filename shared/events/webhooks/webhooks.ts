@@ -1,7 +1,7 @@
 /**
  * Webhooks: URLs that receive events. Streams: `webhook-<workspace>-<id>`.
  *
- * What was delivered, and how that went, is not in the log but in records that are kept for a while (`shared/ports/webhooks.ts`).
+ * What was delivered, and how that went, is not in the log but in records that are kept for a while (`shared/ports/webhooks/deliveries.ts`).
  */
 import { z } from 'zod';
 import { WEBHOOK_FORMATS } from '../../contract/webhooks/webhooks.ts';

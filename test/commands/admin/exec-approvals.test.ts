@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { decideApproval } from '../../../commands/admin/exec-approvals.ts';
 import { addGateway } from '../../../commands/admin/gateways.ts';
 import { AppError } from '../../../shared/errors.ts';
-import { GatewayError, type Gateways } from '../../../shared/ports/gateways.ts';
+import { GatewayError, type Gateways } from '../../../shared/ports/admin/gateways.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';

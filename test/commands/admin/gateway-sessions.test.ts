@@ -4,7 +4,7 @@ import { controlAtGateway, createGatewaySessions, sessionsIn } from '../../../co
 import { addGateway } from '../../../commands/admin/gateways.ts';
 import { controlSession } from '../../../commands/sessions.ts';
 import { gatewaySessionRecord } from '../../../queries/sessions.ts';
-import { type GatewayAnswer, GatewayError, type GatewayRequest } from '../../../shared/ports/gateways.ts';
+import { type GatewayAnswer, GatewayError, type GatewayRequest } from '../../../shared/ports/admin/gateways.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { outcomeOf } from '../../support/kit.ts';
 import { testOrigin } from '../../support/world.ts';

@@ -1,8 +1,8 @@
 /** Messages between agents, and what adapters report: recorded on streams of their own. */
 import { expect } from 'chai';
 import { recordAdapterReport } from '../../../commands/agents/adapters.ts';
+import { refuseInjection } from '../../../commands/agents/injection.ts';
 import { sendMessage } from '../../../commands/agents/messages.ts';
-import { refuseInjection } from '../../../commands/screening/injection.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { outcomeOf, refusalOf } from '../../support/kit.ts';
 

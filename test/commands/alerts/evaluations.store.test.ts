@@ -4,12 +4,12 @@ import { type Evaluating, evaluateRule, evaluateWorkspace, PAGE } from '../../..
 import { createRule } from '../../../commands/alerts/rules.ts';
 import { createCommands } from '../../../commands/handler.ts';
 import { createRecentCounts } from '../../../commands/limits.ts';
-import { evaluateAlerts, FIRST } from '../../../commands/policies/alerts/evaluations.ts';
+import { evaluateAlerts, FIRST } from '../../../commands/schedules/alerts/evaluations.ts';
 import { createLocks } from '../../../infra/database/locks.ts';
 import { alertRulesProjection } from '../../../projections/alerts/rules.ts';
 import { alertReads } from '../../../queries/alerts/rules.ts';
 import { alertRuleEvents, NO_RULE } from '../../../shared/events/alerts/rules.ts';
-import type { AlertReads, WatchedRule } from '../../../shared/ports/alerts.ts';
+import type { AlertReads, WatchedRule } from '../../../shared/ports/alerts/rules.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
 import { ensureTables, openView, testDatabase, testOrigin } from '../../support/world.ts';
 

@@ -9,7 +9,7 @@ import {
   alertRuleUpdated,
   type RuleFields,
 } from '../../../shared/events/alerts/rules.ts';
-import type { WatchedRule } from '../../../shared/ports/alerts.ts';
+import type { WatchedRule } from '../../../shared/ports/alerts/rules.ts';
 import { givenFor, refusalOf, timeOf } from '../../support/kit.ts';
 
 const RULE: RuleFields = {

@@ -13,7 +13,7 @@ import { accessRequested } from '../../../shared/events/auth/access-requests.ts'
 import { personErased } from '../../../shared/events/auth/people.ts';
 import { userDeleted, userTransferred } from '../../../shared/events/auth/users.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
-import type { PeopleDirectory, PersonRecords } from '../../../shared/ports/people.ts';
+import type { PeopleDirectory, PersonRecords } from '../../../shared/ports/auth/people.ts';
 import { created, given } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
 import { givenFor, outcomeOf, refusalOf } from '../../support/kit.ts';

@@ -11,7 +11,7 @@ import {
   renderedNotification,
 } from '../../../commands/monitoring/notifications.ts';
 import { notificationForwarded } from '../../../shared/events/monitoring/notifications.ts';
-import type { NotificationDirectory, PendingNotification } from '../../../shared/ports/notifications.ts';
+import type { NotificationDirectory, PendingNotification } from '../../../shared/ports/monitoring/notifications.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { eventsOf, outcomeOf, stateAfter } from '../../support/kit.ts';
 

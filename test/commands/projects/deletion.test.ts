@@ -1,15 +1,15 @@
 /** Deleting projects on a log in memory: killed at every step, gone on with by others, tasks that come at the last moment. */
 import { expect } from 'chai';
 import type { CommandContext, Commands } from '../../../commands/handler.ts';
-import { finishDeletions } from '../../../commands/policies/projects/deletion.ts';
 import { createProject } from '../../../commands/projects/changes.ts';
 import { type DeletionParts, decideMove, deleteProject } from '../../../commands/projects/deletion.ts';
 import { GENERAL, type NewProject, projectStream } from '../../../commands/projects/projects.ts';
 import { takeTickets } from '../../../commands/projects/tickets.ts';
+import { finishDeletions } from '../../../commands/schedules/projects/deletion.ts';
 import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { projectDeleted, projectDeletionBegun } from '../../../shared/events/projects/projects.ts';
 import { taskCreated, taskMoved } from '../../../shared/events/tasks/tasks.ts';
-import type { FoundProject } from '../../../shared/ports/projects.ts';
+import type { FoundProject } from '../../../shared/ports/projects/projects.ts';
 import { givenFor, outcomeOf } from '../../support/kit.ts';
 import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { created, deleted, TASK } from '../../support/tasks.ts';

@@ -7,7 +7,7 @@ import { projectSlugKind } from '../../../commands/projects/names.ts';
 import { GENERAL, type NewProject, projectDecider, projectStream } from '../../../commands/projects/projects.ts';
 import type { AppError } from '../../../shared/errors.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
-import type { FoundProject, ProjectDirectory } from '../../../shared/ports/projects.ts';
+import type { FoundProject, ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
 import { outcomeOf } from '../../support/kit.ts';
 import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';

@@ -5,7 +5,7 @@ import { reviewTask } from '../../../commands/quality/reviews.ts';
 import { setStatuses, updateTask } from '../../../commands/tasks/changes.ts';
 import { createTask, existing, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
-import type { FoundProject } from '../../../shared/ports/projects.ts';
+import type { FoundProject } from '../../../shared/ports/projects/projects.ts';
 import { anyRoom, outcomeOf } from '../../support/kit.ts';
 import { openView, testDatabase, testOrigin } from '../../support/world.ts';
 

@@ -1,6 +1,6 @@
 /** The queue: claims decided purely, and polls of several processes on one log in memory. */
 import { expect } from 'chai';
-import { requeueStaleTasks } from '../../../commands/policies/tasks/queue.ts';
+import { requeueStaleTasks } from '../../../commands/schedules/tasks/queue.ts';
 import {
   createTaskQueue,
   decideClaim,
@@ -14,7 +14,7 @@ import { taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { taskClaimed } from '../../../shared/events/tasks/queue.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
-import type { StaleTask, TaskQueueReads } from '../../../shared/ports/queue.ts';
+import type { StaleTask, TaskQueueReads } from '../../../shared/ports/tasks/queue.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
 import { type Draft, givenFor } from '../../support/kit.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';

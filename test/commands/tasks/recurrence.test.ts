@@ -1,13 +1,13 @@
 /** Recurring tasks: decided purely, then turns of several processes on one log in memory. */
 import { expect } from 'chai';
-import { spawnRecurring } from '../../../commands/policies/tasks/recurrence.ts';
+import { spawnRecurring } from '../../../commands/schedules/tasks/recurrence.ts';
 import { decideRecurrence, decideSpawn, titleFor } from '../../../commands/tasks/recurrence.ts';
 import { type TaskState, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { activeCron, recurrenceSchema } from '../../../shared/contract/tasks/recurrence.ts';
 import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskCreated, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
-import type { FoundProject } from '../../../shared/ports/projects.ts';
-import type { RecurringTask } from '../../../shared/ports/recurrence.ts';
+import type { FoundProject } from '../../../shared/ports/projects/projects.ts';
+import type { RecurringTask } from '../../../shared/ports/tasks/recurrence.ts';
 import { type Draft, givenFor } from '../../support/kit.ts';
 import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { at, created, deleted, TASK, updated } from '../../support/tasks.ts';

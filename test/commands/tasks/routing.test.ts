@@ -1,11 +1,11 @@
 /** Tasks that belong to nobody: who fits, decided purely; then turns of several processes on one log in memory. */
 import { expect } from 'chai';
-import { routeTasks } from '../../../commands/policies/tasks/routing.ts';
+import { routeTasks } from '../../../commands/schedules/tasks/routing.ts';
 import { BUSY, bestOf, decideRoute, scoreOf } from '../../../commands/tasks/routing.ts';
 import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { taskRouted } from '../../../shared/events/tasks/routing.ts';
-import type { RoutableAgent } from '../../../shared/ports/routing.ts';
+import type { RoutableAgent } from '../../../shared/ports/tasks/routing.ts';
 import { eventsOf, givenFor, rowsAfter } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { created, deleted, placed, TASK, updated } from '../../support/tasks.ts';

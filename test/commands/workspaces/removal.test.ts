@@ -12,7 +12,7 @@ import {
   workspaceDeleted,
   workspaceRemovalBegun,
 } from '../../../shared/events/workspaces/workspaces.ts';
-import type { MovingAgent, MovingProject } from '../../../shared/ports/workspaces.ts';
+import type { MovingAgent, MovingProject } from '../../../shared/ports/workspaces/removal.ts';
 import { givenFor, registeredAgent } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { tenantMade } from '../../support/tenants.ts';

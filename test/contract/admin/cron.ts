@@ -1,7 +1,7 @@
 /** Scheduled jobs through HTTP: added, run by hand and by the clock, with their log and history. */
 import { expect } from 'chai';
 import { createCommands } from '../../../commands/handler.ts';
-import { runDueJobs } from '../../../commands/policies/admin/cron.ts';
+import { runDueJobs } from '../../../commands/schedules/admin/cron.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
 import { cronAnswer, cronDoneAnswer } from '../../../shared/contract/admin/cron.ts';
 import { DAY, HOUR, MINUTE } from '../../../shared/time.ts';

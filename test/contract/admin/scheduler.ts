@@ -1,8 +1,8 @@
 /** What the service does by the clock, and one of it now. */
 import { expect } from 'chai';
-import { createScheduleRuns } from '../../../infra/jobs/schedule-runs.ts';
 import { createScheduler } from '../../../infra/jobs/scheduler.ts';
 import { schedulesOf } from '../../../infra/jobs/schedules.ts';
+import { createScheduleRuns } from '../../../infra/stores/admin/scheduler.ts';
 import { runTaskAnswer, schedulerAnswer } from '../../../shared/contract/admin/scheduler.ts';
 import { JobsUnavailableError } from '../../../shared/ports/jobs.ts';
 import { outcomeOf } from '../../support/kit.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { sweepLiveness } from '../../../commands/policies/agents/liveness.ts';
+import { sweepLiveness } from '../../../commands/schedules/agents/liveness.ts';
 import { silentAgents } from '../../../queries/agents/liveness.ts';
 import type { AgentsWorld } from '../../support/worlds/agents.ts';
 

@@ -17,7 +17,7 @@ import { rebuildProjections } from '../../../infra/read-models/rebuild/rebuild.t
 import { createBackups, readBackup } from '../../../infra/tools/backup.ts';
 import { projections } from '../../../projections/index.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
-import type { LogEntry } from '../../../shared/ports/log-index.ts';
+import type { LogEntry } from '../../../shared/ports/history/events.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
 import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../../support/google.ts';
 import { isIncluded, leafOfEvent, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';

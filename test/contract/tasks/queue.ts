@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { requeueStaleTasks } from '../../../commands/policies/tasks/queue.ts';
-import { spawnRecurring } from '../../../commands/policies/tasks/recurrence.ts';
+import { requeueStaleTasks } from '../../../commands/schedules/tasks/queue.ts';
+import { spawnRecurring } from '../../../commands/schedules/tasks/recurrence.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
 import { staleTaskReads } from '../../../queries/tasks/queue.ts';
 import { recurrenceReads } from '../../../queries/tasks/recurrence.ts';

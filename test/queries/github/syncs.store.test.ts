@@ -7,7 +7,7 @@ import { workspacesProjection } from '../../../projections/workspaces/workspaces
 import { githubProjects } from '../../../queries/github/syncs.ts';
 import { projectCreated, projectUpdated } from '../../../shared/events/projects/projects.ts';
 import { workspaceCreated } from '../../../shared/events/workspaces/workspaces.ts';
-import type { GithubProjects } from '../../../shared/ports/github-projects.ts';
+import type { GithubProjects } from '../../../shared/ports/github/syncs.ts';
 import { openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
 
 const REPO = 'acme/web';

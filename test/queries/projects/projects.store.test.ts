@@ -10,7 +10,7 @@ import {
   projectRestored,
   projectUpdated,
 } from '../../../shared/events/projects/projects.ts';
-import type { ProjectDirectory } from '../../../shared/ports/projects.ts';
+import type { ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
 import type { ReadAt } from '../../../shared/ports/read-models.ts';
 import { openReadModels, type ReadModels } from '../../support/rows.ts';
 

@@ -4,7 +4,7 @@ import { createDeliveries } from '../../../../commands/policies/webhooks/deliver
 import { agentWoken } from '../../../../shared/events/agents/heartbeat.ts';
 import { webhookCreated } from '../../../../shared/events/webhooks/webhooks.ts';
 import type { LoggedEvent } from '../../../../shared/ports/event-log.ts';
-import type { Claim, Outcome, WebhookQueue } from '../../../../shared/ports/webhooks.ts';
+import type { Claim, Outcome, WebhookQueue } from '../../../../shared/ports/webhooks/deliveries.ts';
 import { eventsOf, NAMES } from '../../../support/kit.ts';
 
 const ATTEMPTS = 5;

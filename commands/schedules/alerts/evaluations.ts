@@ -1,0 +1,47 @@
+/** Evaluates the alert rules of all workspaces on a schedule. */
+import { randomUUID } from 'node:crypto';
+import { type Evaluating, evaluateRule, PAGE } from '../../alerts/evaluations.ts';
+import { scheduledContext } from '../../policies/policy.ts';
+
+/**
+ * Gives the number of rules that were evaluated, and of those that triggered. One that fails does not keep the others
+ * from being evaluated.
+ *
+ * @param parts.deadline Unix ms: what is not done by then is for the next turn, which begins where this one has stopped
+ * @param parts.begin the rule behind which to begin
+ * @throws the first failure, at the end
+ */
+export async function evaluateAlerts(
+  parts: Evaluating & { readonly deadline: number; readonly begin: RulePlace },
+): Promise<{ readonly evaluated: number; readonly triggered: number; readonly stopped: RulePlace }> {
+  const run = randomUUID();
+  const failures: unknown[] = [];
+  let evaluated = 0;
+  let triggered = 0;
+  let after = parts.begin;
+  for (;;) {
+    const page = await parts.reads.watched(after, PAGE);
+    for (const rule of page) {
+      if (parts.now() >= parts.deadline) return { evaluated, triggered, stopped: after };
+      after = { workspace: rule.workspace, id: rule.id };
+      evaluated++;
+      try {
+        const context = scheduledContext(run, rule.tenant, rule.workspace);
+        if ((await evaluateRule(parts, context, rule)).trigger) triggered++;
+      } catch (error) {
+        parts.failed(error, rule);
+        failures.push(error);
+      }
+    }
+    if (page.length < PAGE) break;
+  }
+  if (failures.length > 0) throw failures[0];
+  return { evaluated, triggered, stopped: FIRST };
+}
+
+export interface RulePlace {
+  readonly workspace: number;
+  readonly id: number;
+}
+/** Before every rule. */
+export const FIRST: RulePlace = { workspace: 0, id: 0 };

@@ -1,0 +1,249 @@
+/**
+ * Whenever it is time, projects are synced with their repositories: first what GitHub has that is newer, then what is
+ * newer here.
+ *
+ * Everything may be done twice: an issue has one task, a pull of what is known is no event, and a push sets fields to what
+ * they are to be. A process that dies half-way leaves the rest to the next turn.
+ */
+import { randomUUID } from 'node:crypto';
+import { repositoryIn } from '../../../shared/contract/github/issues.ts';
+import { AppError } from '../../../shared/errors.ts';
+import { GithubError, type GithubIssue } from '../../../shared/ports/github/client.ts';
+import type { GithubProject } from '../../../shared/ports/github/syncs.ts';
+import { seconds } from '../../../shared/time.ts';
+import { type GithubWork, type Import, importIssues, messageOf, withoutIntents } from '../../github/issues.ts';
+import { decideGone, decidePull, decidePushed, issueDecider, issueStream, pushOf } from '../../github/links.ts';
+import { cursorFor, decideSynced, projectSource, syncDecider, syncStream } from '../../github/syncs.ts';
+import type { CommandContext } from '../../handler.ts';
+import { scheduledContext } from '../../policies/policy.ts';
+import { taskDecider, taskStream } from '../../tasks/tasks.ts';
+
+/** Issues of a page, and pages of one turn. */
+const PAGE = 100;
+const MAX_PAGES = 10;
+/** Issues that are changed in one turn. */
+const MAX_PUSHED = 100;
+/** Projects that are read at a time. */
+const PROJECTS = 100;
+
+export interface ProjectSynced {
+  readonly pulled: number;
+  readonly pushed: number;
+  /** What went wrong; undefined: nothing. */
+  readonly failure: unknown;
+}
+
+interface Pulled {
+  issues: number;
+  imported: number;
+  updated: number;
+  skipped: number;
+  cursor: string | null;
+}
+
+/** Stops a turn: GitHub would not answer the next call either. */
+const isFatal = (error: unknown): boolean =>
+  !(error instanceof AppError) && !(error instanceof GithubError && ['missing', 'refused'].includes(error.fault));
+
+/** Syncs one project, and records that. @param quiet it is the clock's turn @param signal stops it; the rest is left to the next turn */
+export async function syncProject(
+  work: GithubWork,
+  request: CommandContext,
+  project: GithubProject,
+  { quiet, signal }: { readonly quiet: boolean; readonly signal?: AbortSignal },
+): Promise<ProjectSynced> {
+  const { commands } = work;
+  const context = withoutIntents(request);
+  const source = projectSource(project.id);
+  const stream = syncStream(project.workspace, source);
+  const { state } = await commands.load(syncDecider, stream);
+  const repo = repositoryIn(project.repo);
+  const failures: unknown[] = [];
+  const pulled: Pulled = { issues: 0, imported: 0, updated: 0, skipped: 0, cursor: null };
+  let pushed = 0;
+  try {
+    if (repo === undefined) {
+      throw new GithubError('refused', 'The github_repo of the project is not a repository; set it to owner/name.');
+    }
+    await pull(work, context, { ...project, repo }, cursorFor(state, repo), pulled, failures, signal);
+    pushed = await push(work, context, { ...project, repo }, failures, signal);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    failures.push(error);
+  }
+  const [failure] = failures;
+  const syncId = await commands.counters.take('github_sync');
+  const synced = {
+    ...pulled,
+    source,
+    repo: repo ?? project.repo,
+    projectId: project.id,
+    error: failure === undefined ? null : messageOf(failure),
+    pushed,
+    errors: failures.length,
+  };
+  await commands.execute(syncDecider, stream, { ...context }, (now) => decideSynced(now, syncId, synced, quiet));
+  return { pulled: pulled.imported + pulled.updated, pushed, failure };
+}
+
+/** Carries over what GitHub has that is newer. The first time only open issues are read: the others are history. */
+async function pull(
+  work: GithubWork,
+  context: CommandContext,
+  project: GithubProject,
+  since: string | null,
+  done: Pulled,
+  failures: unknown[],
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { repo } = project;
+  const asked =
+    since === null ? ({ state: 'open', since: '1970-01-01T00:00:00Z' } as const) : { state: 'all' as const, since };
+  for (let page = 1; page <= MAX_PAGES; page++) {
+    const { issues, more } = await work.github.issues(repo, { ...asked, perPage: PAGE, page }, signal);
+    done.issues += issues.length;
+    const fresh: Import[] = [];
+    for (const issue of issues) {
+      signal?.throwIfAborted();
+      const outcome = await pullIssue(work, context, repo, issue).catch((error) => {
+        if (isFatal(error)) throw error;
+        failures.push(error);
+        return 'known' as const;
+      });
+      if (outcome === 'unknown') {
+        const named = { repo, issue, projectId: project.id };
+        fresh.push({ ...named, assignedTo: null, createdBy: 'github-sync', again: false });
+      } else if (outcome === 'updated') done.updated++;
+      else done.skipped++;
+    }
+    const imported = await importIssues(work, context, fresh);
+    done.imported += imported.tasks.length;
+    done.skipped += imported.skipped;
+    failures.push(...imported.failures);
+    // Whatever failed is read again.
+    if (failures.length > 0) return;
+    done.cursor = issues.at(-1)?.updatedAt ?? done.cursor;
+    if (!more) return;
+  }
+}
+
+/** `unknown`: no task stands for the issue. */
+async function pullIssue(
+  { commands, now }: GithubWork,
+  context: CommandContext,
+  repo: string,
+  issue: GithubIssue,
+): Promise<'unknown' | 'known' | 'updated'> {
+  const { workspace } = context.origin;
+  const { state } = await commands.load(issueDecider, issueStream(workspace, repo, issue.number));
+  if (state.taskId === 0) return issue.state === 'open' ? 'unknown' : 'known';
+  const stream = taskStream(workspace, state.taskId);
+  const task = await commands.load(taskDecider, stream);
+  // Claimed by a process that died before it made the task.
+  if (task.lastAt === 0) return 'unknown';
+  if (decidePull(task.state, repo, issue, seconds(now())).length === 0) return 'known';
+  const { events } = await commands.execute(taskDecider, stream, { ...context }, (current) =>
+    decidePull(current, repo, issue, seconds(now())),
+  );
+  return events.length > 0 ? 'updated' : 'known';
+}
+
+/** Carries over what is newer here. Gives how many issues were changed. */
+async function push(
+  work: GithubWork,
+  context: CommandContext,
+  project: GithubProject,
+  failures: unknown[],
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  let pushed = 0;
+  for (const id of await work.githubProjects.waiting(project.workspace, project.id, MAX_PUSHED)) {
+    signal?.throwIfAborted();
+    try {
+      if (await pushTask(work, context, project, id, signal)) pushed++;
+    } catch (error) {
+      if (isFatal(error)) throw error;
+      failures.push(error);
+      if (error instanceof GithubError && error.fault === 'missing') await noteGone(work, context, project, id, signal);
+    }
+  }
+  return pushed;
+}
+
+/**
+ * An issue that is not there is not asked for again: that would fail every time. The repository has just been read, and a
+ * token that may not write is also told that there is nothing.
+ */
+async function noteGone(
+  { commands, github }: GithubWork,
+  context: CommandContext,
+  { workspace, repo }: GithubProject,
+  id: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const stream = taskStream(workspace, id);
+  const { state } = await commands.load(taskDecider, stream);
+  const [gone] = decideGone(state, repo);
+  const { github_issue_number: issue } = state.source ?? {};
+  if (!gone || !issue || (await github.hasIssue(repo, issue, signal))) return;
+  await commands.execute(taskDecider, stream, { ...context }, (current) => decideGone(current, repo));
+}
+
+async function pushTask(
+  { commands, github }: GithubWork,
+  context: CommandContext,
+  { workspace, labels }: GithubProject,
+  id: number,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const stream = taskStream(workspace, id);
+  const { state } = await commands.load(taskDecider, stream);
+  const wanted = pushOf(state, labels);
+  const { github_repo: repo, github_issue_number: issue } = state.source ?? {};
+  if (!wanted || !repo || !issue) return false;
+  const { fields, addLabels, removeLabels } = wanted;
+  const changed = Object.keys(fields).length > 0 ? await github.updateIssue(repo, issue, fields, signal) : undefined;
+  if (addLabels.length > 0) await github.addLabels(repo, issue, addLabels, signal);
+  for (const label of removeLabels) await github.removeLabel(repo, issue, label, signal);
+  await commands.execute(taskDecider, stream, { ...context }, (current) => decidePushed(current, wanted, changed));
+  return changed !== undefined || addLabels.length > 0 || removeLabels.length > 0;
+}
+
+/**
+ * Syncs all projects that are to be. One that fails does not keep the others from being synced, unless GitHub cannot be
+ * reached or wants no more requests.
+ *
+ * @param options.workspace only projects of this one
+ */
+export async function syncProjects(
+  work: GithubWork,
+  options: { readonly signal?: AbortSignal; readonly workspace?: number; readonly context?: CommandContext },
+): Promise<{
+  readonly projects: number;
+  readonly pulled: number;
+  readonly pushed: number;
+  readonly failures: readonly unknown[];
+}> {
+  const { signal, workspace, context } = options;
+  const run = randomUUID();
+  const total = { projects: 0, pulled: 0, pushed: 0, failures: [] as unknown[] };
+  let after = { workspace: 0, id: 0 };
+  for (;;) {
+    const page = await work.githubProjects.enabled(after, PROJECTS, workspace);
+    for (const project of page) {
+      signal?.throwIfAborted();
+      const own = context ?? scheduledContext(run, project.tenant, project.workspace);
+      const quiet = context === undefined;
+      const { pulled, pushed, failure } = await syncProject(work, own, project, { quiet, ...(signal && { signal }) });
+      total.projects++;
+      total.pulled += pulled;
+      total.pushed += pushed;
+      if (failure === undefined) continue;
+      total.failures.push(failure);
+      if (isFatal(failure)) return total;
+    }
+    const last = page.at(-1);
+    if (!last || page.length < PROJECTS) return total;
+    after = { workspace: last.workspace, id: last.id };
+  }
+}

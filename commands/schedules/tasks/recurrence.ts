@@ -1,0 +1,107 @@
+/**
+ * Whenever the schedule of a recurring task is due, a task is made from it.
+ *
+ * The read model names the candidates. The decision is made on the recurring task's own stream: the event there reserves
+ * the id of the new task, and only one process can append it. The new task is a stream that must not exist yet. If a
+ * process is killed between the two, the next run finds an id without a task, and makes that task.
+ */
+import { randomUUID } from 'node:crypto';
+import { cronProblem, dueMinutes, minuteOf } from '../../../shared/cron.ts';
+import type { ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
+import type { RecurrenceReads, RecurringTask } from '../../../shared/ports/tasks/recurrence.ts';
+import { MINUTE, seconds } from '../../../shared/time.ts';
+import type { CommandContext, Commands } from '../../handler.ts';
+import { scheduledContext } from '../../policies/policy.ts';
+import { takeTicket } from '../../projects/tickets.ts';
+import { decideRecurrence, decideSpawn, titleFor } from '../../tasks/recurrence.ts';
+import { taskDecider, taskStream } from '../../tasks/tasks.ts';
+
+/** How far back minutes are made up for that were due while no process was running; seconds. */
+const LOOK_BACK = 15 * MINUTE;
+
+export interface Recurrence {
+  readonly commands: Commands;
+  readonly reads: RecurrenceReads;
+  readonly projects: ProjectDirectory;
+  /** IANA name of the time zone of schedules and titles. */
+  readonly zone: string;
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
+/** Candidates that are read at a time. */
+const PAGE = 200;
+
+/**
+ * Looks at all recurring tasks once. One that fails does not keep the others from being made. Gives the ids of the tasks
+ * that were made.
+ *
+ * @throws the first failure, at the end
+ */
+export async function spawnRecurring(parts: Recurrence): Promise<readonly number[]> {
+  const made: number[] = [];
+  const failures: unknown[] = [];
+  const run = randomUUID();
+  const until = minuteOf(seconds(parts.now()));
+  let after = { workspace: 0, id: 0 };
+  for (;;) {
+    const page = await parts.reads.recurring(after, PAGE);
+    for (const template of page) {
+      try {
+        for await (const id of spawnDue(parts, run, template, until)) made.push(id);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) break;
+    after = { workspace: last.workspace, id: last.id };
+  }
+  if (failures.length > 0) throw failures[0];
+  return made;
+}
+
+/** Makes what is missing and what is due of one recurring task. `until`: Unix seconds. */
+async function* spawnDue(parts: Recurrence, run: string, template: RecurringTask, until: number) {
+  const { tenant, workspace, cron, cronSince, recurredAt, missingChild } = template;
+  const context = scheduledContext(run, tenant, workspace);
+  if (missingChild !== null) yield* await makeChild(parts, context, template, missingChild);
+  if (cronProblem(cron) !== undefined) return;
+  const from = Math.max(recurredAt ?? 0, cronSince, until - LOOK_BACK);
+  for (const dueAt of dueMinutes(cron, parts.zone, from, until)) yield* await recur(parts, context, template, dueAt);
+}
+
+/** Makes the task for a minute, unless another process does. */
+async function recur(parts: Recurrence, context: CommandContext, template: RecurringTask, dueAt: number) {
+  const { commands, reads, zone } = parts;
+  const { workspace, id, cron } = template;
+  const { state } = await commands.load(taskDecider, taskStream(workspace, id));
+  const { title, projectId } = state.task;
+  if (await reads.titleTaken(workspace, projectId, titleFor(title, cron, dueAt, zone))) return [];
+  const childId = await commands.counters.take('task');
+  const { events } = await commands.execute(taskDecider, taskStream(workspace, id), context, (now) =>
+    decideRecurrence(now, cron, dueAt, childId),
+  );
+  return events.length === 0 ? [] : makeChild(parts, context, template, childId);
+}
+
+/** Makes the task whose id was reserved, unless that has been done; it may even have been deleted since. */
+async function makeChild(parts: Recurrence, context: CommandContext, template: RecurringTask, childId: number) {
+  const { commands, projects, zone } = parts;
+  const { workspace, id } = template;
+  const stream = taskStream(workspace, childId);
+  const [{ state }, child] = await Promise.all([
+    commands.load(taskDecider, taskStream(workspace, id)),
+    commands.load(taskDecider, stream),
+  ]);
+  if (state.id === 0 || state.recurred?.childId !== childId || child.lastAt > 0) return [];
+  const { cron } = template;
+  const spawned = {
+    id: childId,
+    cron,
+    title: titleFor(state.task.title, cron, state.recurred.dueAt, zone),
+    ...(await takeTicket(commands, context, projects, state.task.projectId)).ticket,
+  };
+  const { events } = await commands.execute(taskDecider, stream, context, (now) => decideSpawn(now, state, spawned));
+  return events.length === 0 ? [] : [childId];
+}

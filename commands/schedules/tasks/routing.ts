@@ -1,0 +1,43 @@
+/**
+ * Whenever a task is unassigned, it is assigned to the agent that fits best.
+ *
+ * The read models name tasks and agents; the decision is made on the task's own stream, so that one that was just
+ * taken stays where it is, and several processes give it away once.
+ */
+import { randomUUID } from 'node:crypto';
+import type { RoutableAgent, RoutingReads } from '../../../shared/ports/tasks/routing.ts';
+import type { Commands } from '../../handler.ts';
+import { scheduledContext, unlessBusy } from '../../policies/policy.ts';
+import { bestOf, decideRoute } from '../../tasks/routing.ts';
+import { taskDecider, taskStream } from '../../tasks/tasks.ts';
+
+/** Tasks of a workspace in one turn. */
+const TASKS = 5;
+/** Agents of a workspace that are compared. */
+const AGENTS = 500;
+
+/** Looks at all workspaces once. Gives the ids of the tasks that were given away. */
+export async function routeTasks(parts: {
+  readonly commands: Commands;
+  readonly reads: RoutingReads;
+}): Promise<readonly number[]> {
+  const { commands, reads } = parts;
+  const run = randomUUID();
+  const routed: number[] = [];
+  const known = new Map<number, RoutableAgent[]>();
+  for (const { tenant, workspace, id } of await reads.unassigned(TASKS)) {
+    const agents = known.get(workspace) ?? [...(await reads.agents(workspace, AGENTS))];
+    known.set(workspace, agents);
+    const stream = taskStream(workspace, id);
+    const { state } = await commands.load(taskDecider, stream);
+    const best = bestOf(state.task, agents);
+    if (!best) continue;
+    const context = scheduledContext(run, tenant, workspace);
+    const events = await unlessBusy(commands.execute(taskDecider, stream, context, (now) => decideRoute(now, best)));
+    if (events.length === 0) continue;
+    routed.push(id);
+    const at = agents.indexOf(best.agent);
+    agents[at] = { ...best.agent, assigned: best.agent.assigned + 1 };
+  }
+  return routed;
+}

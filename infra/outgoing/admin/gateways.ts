@@ -1,0 +1,80 @@
+/** Gateways over HTTP. Redirects are not followed, and what they answer is read up to a limit. */
+import { GatewayError, type GatewayHealth, type Gateways } from '../../../shared/ports/admin/gateways.ts';
+import { BODY_BOUNDS, frontOf, storageProblem } from '../../../shared/storable.ts';
+import { codeOf, parsed } from '../answers.ts';
+import { exchange, type Sending } from '../exchange.ts';
+
+/** For a whole request, milliseconds. */
+export const GATEWAY_TIMEOUT_MS = 5_000;
+/** Bytes of an answer. */
+const MAX_ANSWER = 1_048_576;
+/** Characters. */
+const MAX_VERSION = 100;
+
+const tooMuch = () => new GatewayError(`The gateway sent more than ${MAX_ANSWER} bytes.`, false);
+
+/** Addresses of WebSockets stand for those of HTTP. */
+const httpUrl = (base: string, path: string): string => `${base.replace(/^ws/, 'http')}${path}`;
+
+export function createGateways({
+  timeoutMs: usual = GATEWAY_TIMEOUT_MS,
+}: {
+  readonly timeoutMs?: number;
+} = {}): Gateways {
+  async function ask(
+    url: string,
+    sending: Pick<Sending, 'method' | 'headers' | 'body'>,
+    timeoutMs = usual,
+  ): Promise<{ readonly status: number; readonly text: string }> {
+    const late = AbortSignal.timeout(timeoutMs);
+    try {
+      return await exchange(url, { ...sending, signal: late, maxBytes: MAX_ANSWER, tooMuch });
+    } catch (error) {
+      if (error instanceof GatewayError) throw error;
+      const cause = { cause: error };
+      if (late.aborted) throw new GatewayError(`The gateway did not respond within ${timeoutMs} ms.`, true, cause);
+      throw new GatewayError(`The gateway could not be reached (${codeOf(error)}).`, false, cause);
+    }
+  }
+
+  return {
+    async probe(url): Promise<GatewayHealth> {
+      const started = performance.now();
+      try {
+        const asking = { method: 'GET', headers: { accept: 'application/json' } };
+        const { status, text } = await ask(httpUrl(url, '/health'), asking);
+        const latency = Math.round(performance.now() - started);
+        const version = versionOf(parsed(text));
+        if (status >= 200 && status < 300) return { status: 'online', latency, error: null, version };
+        return { status: 'error', latency, error: `HTTP ${status}`, version };
+      } catch (error) {
+        if (!(error instanceof GatewayError)) throw error;
+        return { status: 'offline', latency: null, error: error.late ? 'timeout' : error.message, version: null };
+      }
+    },
+    async call({ url, token }, { method, path, body, timeoutMs }) {
+      const sending = {
+        method,
+        headers: {
+          accept: 'application/json',
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(token !== null && { authorization: `Bearer ${token}` }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      };
+      const { status, text } = await ask(httpUrl(url, path), sending, timeoutMs);
+      return { status, body: bodyOf(text) };
+    },
+  };
+}
+
+/** What is nested deeper than a body of a request may be could not be passed on as JSON. */
+function bodyOf(text: string): unknown {
+  const body = parsed(text);
+  return storageProblem(body, BODY_BOUNDS) ? undefined : body;
+}
+
+function versionOf(body: unknown): string | null {
+  const version = (body as { readonly version?: unknown } | null | undefined)?.version;
+  return typeof version === 'string' ? frontOf(version.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), MAX_VERSION) : null;
+}

@@ -1,0 +1,95 @@
+/**
+ * Verifies Google ID tokens against Google's published keys (https://developers.google.com/identity/openid-connect/openid-connect).
+ *
+ * The audience is always checked. Without a client id of our own, a token issued to any site would be accepted, so
+ * sign-in with Google is then off.
+ */
+import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { z } from 'zod';
+import { lineOfText } from '../../../shared/contract/common.ts';
+import { AppError, invalid } from '../../../shared/errors.ts';
+import { cleanDisplayName, textFault } from '../../../shared/names.ts';
+import type { GoogleProfile, VerifyGoogleToken } from '../../../shared/ports/auth/google.ts';
+
+const FETCH_TIMEOUT_MS = 5_000;
+/** The keys are fetched at most this often, however many unknown key ids arrive. */
+const COOL_DOWN_MS = 30_000;
+const MAX_AGE_MS = 3_600_000;
+const CLOCK_TOLERANCE_S = 10;
+
+interface Settings {
+  readonly googleClientId: string | undefined;
+  readonly googleKeysUrl: string;
+  readonly googleIssuers: readonly string[];
+}
+
+/** The claims we use. Some tokens carry `email_verified` as a string. */
+const claims = z.object({
+  sub: lineOfText(1, 255),
+  email: lineOfText(3, 320).refine((value) => textFault(value) === undefined),
+  email_verified: z.union([z.literal(true), z.literal('true')]),
+  name: z
+    .string()
+    .max(200)
+    .transform((name) => cleanDisplayName(name))
+    .nullable()
+    .catch(null)
+    .default(null),
+  picture: lineOfText(1, 2_048).nullable().catch(null).default(null),
+});
+
+/** Makes the function that verifies tokens; it caches Google's keys. */
+export function createGoogleVerifier({ googleClientId, googleKeysUrl, googleIssuers }: Settings): VerifyGoogleToken {
+  if (!googleClientId) {
+    return async () => {
+      throw invalid(
+        'Sign-in with Google is not configured on this deployment; ask an operator to set GOOGLE_CLIENT_ID.',
+      );
+    };
+  }
+  const keys = createRemoteJWKSet(new URL(googleKeysUrl), {
+    timeoutDuration: FETCH_TIMEOUT_MS,
+    cooldownDuration: COOL_DOWN_MS,
+    cacheMaxAge: MAX_AGE_MS,
+  });
+  return (token) => verify(token, keys, { audience: googleClientId, issuer: [...googleIssuers] });
+}
+
+async function verify(
+  token: string,
+  keys: JWTVerifyGetKey,
+  expected: { readonly audience: string; readonly issuer: string[] },
+): Promise<GoogleProfile> {
+  let payload: unknown;
+  try {
+    ({ payload } = await jwtVerify(token, keys, {
+      ...expected,
+      algorithms: ['RS256'],
+      requiredClaims: ['exp', 'iat', 'sub'],
+      clockTolerance: CLOCK_TOLERANCE_S,
+    }));
+  } catch (error) {
+    throw refusalOf(error);
+  }
+  const parsed = claims.safeParse(payload);
+  if (!parsed.success) {
+    throw invalid('The Google token has no verified e-mail address; use an account that has one.');
+  }
+  const { sub, email, name, picture } = parsed.data;
+  return { sub, email: email.toLowerCase(), name, picture };
+}
+
+function refusalOf(error: unknown): AppError {
+  if (error instanceof errors.JWTExpired) return invalid('The Google token has expired; sign in with Google again.');
+  if (error instanceof errors.JOSEError && !isAboutKeys(error)) {
+    return invalid('The Google token is not valid for this deployment; sign in with Google again.');
+  }
+  return new AppError(400, "The token cannot be verified because Google's keys cannot be fetched; try again later.", {
+    code: 'GOOGLE_UNREACHABLE',
+    cause: error,
+  });
+}
+
+/** The key set could not be fetched or was malformed. For some of these errors jose has only a generic code. */
+const isAboutKeys = (error: errors.JOSEError): boolean =>
+  error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC';

@@ -1,0 +1,255 @@
+/**
+ * The OpenID Connect provider of the deployment (https://openid.net/specs/openid-connect-core-1_0.html), by `openid-client`.
+ *
+ * Its addresses come from discovery, on the first use. While discovery fails, it is tried again at most once in a few
+ * seconds. The library is loaded on the first use as well.
+ */
+import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import type * as Client from 'openid-client';
+import { z } from 'zod';
+import { lineOfText } from '../../../shared/contract/common.ts';
+import { AppError, invalid, unavailable } from '../../../shared/errors.ts';
+import { cleanDisplayName, textFault } from '../../../shared/names.ts';
+import type { OidcProfile, OidcProvider } from '../../../shared/ports/auth/oidc.ts';
+
+export interface OidcOptions {
+  readonly oidcIssuer: string | undefined;
+  readonly oidcClientId: string | undefined;
+  readonly oidcClientSecret: string | undefined;
+  readonly oidcAudience: string | undefined;
+  readonly oidcScopes: string;
+  readonly oidcGroupsClaim: string;
+}
+
+/** Of each request to the provider, milliseconds. */
+const TIMEOUT_MS = 5_000;
+/** Between two attempts at discovery, milliseconds. */
+const COOL_DOWN_MS = 5_000;
+/** The provider's document and keys are fetched again after this time. */
+const MAX_AGE_MS = 3_600_000;
+const CLOCK_TOLERANCE_S = 10;
+const MAX_GROUPS = 1_000;
+
+interface Discovered {
+  readonly client: typeof Client;
+  readonly config: Client.Configuration;
+  readonly issuer: string;
+  readonly keys: JWTVerifyGetKey;
+  readonly at: number;
+}
+
+/** Undefined when no provider is configured. */
+export function createOidc(options: OidcOptions, now: () => number = Date.now): OidcProvider | undefined {
+  const { oidcIssuer, oidcClientId, oidcAudience, oidcScopes, oidcGroupsClaim } = options;
+  if (oidcIssuer === undefined || oidcClientId === undefined) return undefined;
+  let discovered: Promise<Discovered> | undefined;
+  let known: Discovered | undefined;
+  let failed: { readonly at: number; readonly error: unknown } | undefined;
+
+  /** @throws AppError 503 */
+  async function provider(): Promise<Discovered> {
+    if (known && now() - known.at < MAX_AGE_MS) return known;
+    if (failed && now() - failed.at < COOL_DOWN_MS) return known ?? refuse(failed.error);
+    discovered ??= discover(oidcIssuer as string, oidcClientId as string, options, now())
+      .then((found) => {
+        failed = undefined;
+        known = found;
+        return found;
+      })
+      .catch((error: unknown) => {
+        failed = { at: now(), error };
+        // What was found an hour ago is better than nothing.
+        return known ?? refuse(error);
+      })
+      .finally(() => {
+        discovered = undefined;
+      });
+    return discovered;
+  }
+
+  const profileOf = (issuer: string, claims: Readonly<Record<string, unknown>>) =>
+    readProfile(issuer, claims, oidcGroupsClaim);
+
+  return {
+    acceptsTokens: oidcAudience !== undefined,
+
+    async begin(redirectUri) {
+      const { client, config } = await provider();
+      const begun = {
+        state: client.randomState(),
+        nonce: client.randomNonce(),
+        verifier: client.randomPKCECodeVerifier(),
+      };
+      const url = client.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri,
+        scope: oidcScopes,
+        state: begun.state,
+        nonce: begun.nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(begun.verifier),
+        code_challenge_method: 'S256',
+      });
+      return { url: url.href, begun };
+    },
+
+    async finish({ code, state, iss }, redirectUri, { state: expectedState, nonce, verifier }) {
+      const { client, config, issuer } = await provider();
+      const callback = new URL(redirectUri);
+      callback.search = new URLSearchParams({ code, state, ...(iss !== undefined && { iss }) }).toString();
+      try {
+        const tokens = await client.authorizationCodeGrant(config, callback, {
+          pkceCodeVerifier: verifier,
+          expectedState,
+          expectedNonce: nonce,
+          idTokenExpected: true,
+        });
+        const claims = tokens.claims();
+        if (!claims) throw invalid('The provider sent no ID token.');
+        // Many providers give groups and addresses on this path only.
+        const more =
+          config.serverMetadata().userinfo_endpoint === undefined
+            ? {}
+            : await client.fetchUserInfo(config, tokens.access_token, claims.sub);
+        return profileOf(issuer, { ...more, ...claims });
+      } catch (error) {
+        throw refusalOf(error, client);
+      }
+    },
+
+    async verify(token) {
+      if (oidcAudience === undefined) return undefined;
+      const { issuer, keys } = await provider();
+      try {
+        const { payload } = await jwtVerify(token, keys, {
+          issuer,
+          audience: oidcAudience,
+          requiredClaims: ['exp', 'sub'],
+          clockTolerance: CLOCK_TOLERANCE_S,
+          // Public keys only: with a shared secret, a token could be made here.
+          algorithms: [
+            'RS256',
+            'RS384',
+            'RS512',
+            'PS256',
+            'PS384',
+            'PS512',
+            'ES256',
+            'ES384',
+            'ES512',
+            'EdDSA',
+            'Ed25519',
+          ],
+        });
+        return { profile: profileOf(issuer, payload), expiresAt: payload.exp as number };
+      } catch (error) {
+        if (error instanceof errors.JOSEError && !isAboutKeys(error)) return undefined;
+        if (error instanceof InvalidProfile) return undefined;
+        return refuse(error);
+      }
+    },
+  };
+}
+
+async function discover(issuer: string, clientId: string, options: OidcOptions, at: number): Promise<Discovered> {
+  const client = await import('openid-client');
+  const url = new URL(issuer);
+  const secret = options.oidcClientSecret;
+  const config = await client.discovery(url, clientId, secret, secret === undefined ? client.None() : undefined, {
+    timeout: TIMEOUT_MS / 1_000,
+    // A provider beside the service, or behind the same proxy.
+    execute: url.protocol === 'http:' ? [client.allowInsecureRequests] : [],
+  });
+  const metadata = config.serverMetadata();
+  if (metadata.jwks_uri === undefined) throw new Error('its discovery document has no jwks_uri');
+  const keys = createRemoteJWKSet(new URL(metadata.jwks_uri), {
+    timeoutDuration: TIMEOUT_MS,
+    cooldownDuration: COOL_DOWN_MS,
+    cacheMaxAge: MAX_AGE_MS,
+  });
+  return { client, config, issuer: metadata.issuer, keys, at };
+}
+
+class InvalidProfile extends Error {}
+
+const name = lineOfText(1, 320).nullable().catch(null).default(null);
+const CLAIMS = z.object({
+  sub: lineOfText(1, 255),
+  preferred_username: name,
+  client_id: name,
+  azp: name,
+  email: lineOfText(3, 320)
+    .refine((value) => textFault(value) === undefined)
+    .nullable()
+    .catch(null)
+    .default(null),
+  email_verified: z.unknown().optional(),
+  name: z
+    .string()
+    .max(200)
+    .transform((text) => cleanDisplayName(text))
+    .nullable()
+    .catch(null)
+    .default(null),
+  picture: lineOfText(1, 2_048).nullable().catch(null).default(null),
+});
+
+function readProfile(issuer: string, claims: Readonly<Record<string, unknown>>, groupsClaim: string): OidcProfile {
+  const parsed = CLAIMS.safeParse(claims);
+  if (!parsed.success) throw new InvalidProfile('the token has no usable subject');
+  const { sub, email, email_verified: verified, picture, preferred_username, client_id, azp } = parsed.data;
+  const isVerified = email !== null && (verified === true || verified === 'true');
+  return {
+    account: `${issuer}#${sub}`,
+    names: [preferred_username, isVerified ? email : null, client_id, azp, sub].filter((one) => one !== null),
+    displayName: parsed.data.name,
+    email: isVerified ? email.toLowerCase() : null,
+    picture,
+    groups: groupsIn(claims, groupsClaim),
+  };
+}
+
+/** @param claim a name, which may have dots in it, or a path such as `realm_access.roles` */
+function groupsIn(claims: Readonly<Record<string, unknown>>, claim: string): readonly string[] {
+  let found: unknown = claims[claim];
+  if (found === undefined) {
+    found = claim
+      .split('.')
+      .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], claims);
+  }
+  const list = Array.isArray(found) ? found : [found];
+  return list.filter((one): one is string => typeof one === 'string').slice(0, MAX_GROUPS);
+}
+
+const UNREACHABLE = 'The identity provider cannot be reached now; try again later.';
+
+function refuse(cause: unknown): never {
+  throw unavailable(UNREACHABLE, { code: 'OIDC_UNREACHABLE', cause });
+}
+
+/** Codes of `openid-client` for a provider that does not respond, or not as a provider does. */
+const UNREACHABLE_CODES = new Set([
+  'OAUTH_TIMEOUT',
+  'OAUTH_ABORT',
+  'OAUTH_RESPONSE_IS_NOT_CONFORM',
+  'OAUTH_RESPONSE_IS_NOT_JSON',
+]);
+
+/** Why a sign-in failed, as a response. */
+function refusalOf(error: unknown, client: typeof Client): unknown {
+  const begin = 'begin the sign-in again';
+  if (error instanceof client.ResponseBodyError || error instanceof client.AuthorizationResponseError) {
+    // `invalid_client` and the like: the operator has to act, not the person.
+    const said = error.error_description ?? error.error;
+    return invalid(`The identity provider refused the sign-in (${said.slice(0, 200)}); ${begin}.`);
+  }
+  if (error instanceof client.WWWAuthenticateChallengeError)
+    return invalid(`The identity provider refused to describe the account; ${begin}.`);
+  if (error instanceof InvalidProfile) return invalid(`The identity provider sent no usable account; ${begin}.`);
+  if (error instanceof client.ClientError && error.code !== undefined && !UNREACHABLE_CODES.has(error.code))
+    return invalid(`The response of the identity provider is not valid for this sign-in; ${begin}.`);
+  if (error instanceof AppError) return error;
+  return unavailable(UNREACHABLE, { code: 'OIDC_UNREACHABLE', cause: error });
+}
+
+/** The keys could not be fetched. For some of these errors jose has only a generic code. */
+const isAboutKeys = (error: errors.JOSEError): boolean =>
+  error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC';

@@ -1,0 +1,160 @@
+/**
+ * The agent runner over HTTP, as docs/agent-runner.md describes it. One URL is called and no other: redirects are not
+ * followed. What it answers is read up to a limit.
+ */
+import { z } from 'zod';
+import { MAX_STEP_TEXT } from '../../shared/contract/pipelines/runs.ts';
+import { MAX_RESULT } from '../../shared/contract/tasks/dispatch.ts';
+import { type Runner, RunnerError, type StepRequest, type WorkRequest } from '../../shared/ports/runner.ts';
+import { frontOf } from '../../shared/storable.ts';
+import { codeOf, parsed } from './answers.ts';
+import { exchange } from './exchange.ts';
+
+export interface RunnerOptions {
+  readonly runnerUrl: string | undefined;
+  readonly runnerToken: string | undefined;
+  readonly runnerTimeoutMs: number;
+}
+
+/** Bytes of an answer to a step. */
+const MAX_ANSWER = 65_536;
+/** Bytes of an answer with a result. */
+const MAX_RESULT_ANSWER = 1_048_576;
+/** Characters of a session's id. */
+const MAX_SESSION = 200;
+/** Characters of an answer that a failure quotes. */
+const QUOTED = 200;
+/** Statuses by which the runner says that it will never take a request as it is. */
+const REFUSALS = [400, 413, 415, 422];
+
+const ANSWER = z.object({
+  status: z.enum(['accepted', 'completed', 'failed']),
+  output: z.string().nullish(),
+  error: z.string().nullish(),
+  session_id: z.string().nullish(),
+});
+type Answered = z.infer<typeof ANSWER>;
+
+/** Undefined when none is configured. */
+export function createRunner(options: RunnerOptions): Runner | undefined {
+  const { runnerUrl: url } = options;
+  if (url === undefined) return undefined;
+  return {
+    async run(request, signal) {
+      const sent = { url, key: request.idempotencyKey, body: stepOf(request), maxBytes: MAX_ANSWER };
+      const { status, output, error } = await ask(options, sent, signal);
+      return { status, output: shown(output, MAX_STEP_TEXT), error: shown(error, MAX_STEP_TEXT) };
+    },
+    async work(request, signal) {
+      const sent = { url, key: request.idempotencyKey, body: workOf(request), maxBytes: MAX_RESULT_ANSWER };
+      const { status, output, error, session_id } = await ask(options, sent, signal);
+      return {
+        status,
+        output: shown(output, MAX_RESULT),
+        error: shown(error, MAX_STEP_TEXT),
+        sessionId: shown(session_id, MAX_SESSION),
+      };
+    },
+  };
+}
+
+interface Sent {
+  readonly url: string;
+  readonly key: string;
+  readonly body: object;
+  /** Bytes of the answer. */
+  readonly maxBytes: number;
+}
+
+/** Sends a request, and reads the answer. @throws RunnerError; what the signal aborts with */
+async function ask(options: RunnerOptions, sent: Sent, signal: AbortSignal): Promise<Answered> {
+  const { maxBytes } = sent;
+  const late = AbortSignal.timeout(options.runnerTimeoutMs);
+  const tooMuch = () => new RunnerError(`The agent runner sent more than ${maxBytes} bytes.`, true);
+  try {
+    const { status, text } = await exchange(sent.url, {
+      method: 'POST',
+      headers: headersOf(options, sent.key),
+      body: JSON.stringify(sent.body),
+      signal: AbortSignal.any([signal, late]),
+      maxBytes,
+      tooMuch,
+    });
+    return answerOf(status, text);
+  } catch (error) {
+    if (error instanceof RunnerError) throw error;
+    // Its reason is whoever stops the work.
+    if (signal.aborted) throw signal.reason;
+    const cause = { cause: error };
+    if (late.aborted) {
+      throw new RunnerError(`The agent runner did not respond within ${options.runnerTimeoutMs} ms.`, true, cause);
+    }
+    throw new RunnerError(`The agent runner could not be reached (${codeOf(error)}).`, true, cause);
+  }
+}
+
+const stepOf = (request: StepRequest) => ({
+  workspace_id: request.workspaceId,
+  run_id: request.runId,
+  pipeline_id: request.pipelineId,
+  pipeline_name: request.pipelineName,
+  step_index: request.step,
+  step_count: request.steps,
+  template_id: request.templateId,
+  template_name: request.templateName,
+  prompt: request.prompt,
+  model: request.model,
+  timeout_seconds: request.timeoutSeconds,
+});
+
+const workOf = (request: WorkRequest) => ({
+  kind: request.kind,
+  workspace_id: request.workspaceId,
+  task_id: request.taskId,
+  ticket_ref: request.ticketRef,
+  title: request.title,
+  priority: request.priority,
+  attempt: request.attempt,
+  ...(request.kind === 'task' && {
+    agent_id: request.agent.id,
+    agent_name: request.agent.name,
+    agent_role: request.agent.role,
+    session_id: request.sessionId,
+  }),
+  prompt: request.prompt,
+});
+
+const headersOf = ({ runnerToken }: RunnerOptions, key: string) => ({
+  'content-type': 'application/json',
+  accept: 'application/json',
+  'idempotency-key': key,
+  ...(runnerToken !== undefined && { authorization: `Bearer ${runnerToken}` }),
+});
+
+/** @throws RunnerError */
+function answerOf(status: number, text: string): Answered {
+  if (status >= 300 && status < 400) {
+    throw new RunnerError(
+      `The agent runner responded with a redirect (${status}), which is not followed; set RUNNER_URL to where it leads.`,
+      true,
+    );
+  }
+  if (status >= 400) {
+    const said = text === '' ? '' : `: ${storable(text, QUOTED)}`;
+    throw new RunnerError(`The agent runner responded with status ${status}${said}`, !REFUSALS.includes(status));
+  }
+  if (status === 202 && text.trim() === '') return { status: 'accepted' };
+  const answer = ANSWER.safeParse(parsed(text));
+  if (!answer.success) {
+    throw new RunnerError(
+      `The agent runner responded with status ${status} without a status accepted, completed or failed: ${storable(text, QUOTED)}`,
+      true,
+    );
+  }
+  return answer.data;
+}
+
+const shown = (text: string | null | undefined, max: number): string | null => (text ? storable(text, max) : null);
+
+/** The beginning of a text, with characters that cannot be stored replaced. */
+const storable = (text: string, max: number): string => frontOf(text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), max);

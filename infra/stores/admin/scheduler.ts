@@ -1,0 +1,114 @@
+/**
+ * The last run of each schedule, in PostgreSQL, so that every process shows the same. One row for each schedule: it needs
+ * no purge. Runs are no events: they come every minute and say nothing about the records; what they do is in the log.
+ */
+import type pg from 'pg';
+import { frontOf } from '../../../shared/storable.ts';
+import type { Logger } from '../../logging.ts';
+
+/** Characters of a message. */
+const MAX_MESSAGE = 1_000;
+
+export interface ScheduleRun {
+  readonly runningSince: number | null;
+  readonly lastRun: number | null;
+  readonly lastResult: { readonly ok: boolean; readonly message: string; readonly timestamp: number } | undefined;
+}
+
+export interface ScheduleRuns {
+  /** Runs a schedule and records how it went. @throws what `work` throws */
+  scheduled(schedule: string, work: () => Promise<string>): Promise<void>;
+  /** The same for a run that somebody has asked for, under the name `asked`. Does not throw. */
+  asked(schedule: string, asked: string, work: () => Promise<string>): Promise<void>;
+  /** How a run went that was asked for; undefined: it is not over, or another was asked for since. */
+  resultOf(schedule: string, asked: string): Promise<{ readonly ok: boolean; readonly message: string } | undefined>;
+  last(schedule: string): Promise<ScheduleRun>;
+  all(): Promise<ReadonlyMap<string, ScheduleRun>>;
+}
+
+const NEVER: ScheduleRun = { runningSince: null, lastRun: null, lastResult: undefined };
+
+interface Row {
+  schedule: string;
+  running_since: string | null;
+  last_run: string | null;
+  last_ok: boolean | null;
+  last_message: string | null;
+  last_at: string | null;
+}
+
+const number = (text: string | null): number | null => (text === null ? null : Number(text));
+
+const toRun = (row: Row): ScheduleRun => ({
+  runningSince: number(row.running_since),
+  lastRun: number(row.last_run),
+  lastResult:
+    row.last_at === null
+      ? undefined
+      : { ok: row.last_ok === true, message: row.last_message ?? '', timestamp: Number(row.last_at) },
+});
+
+const said = (text: string): string => frontOf(text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), MAX_MESSAGE);
+
+export function createScheduleRuns(pool: pg.Pool, log: Logger, now: () => number = Date.now): ScheduleRuns {
+  /** Sets columns of a schedule's row. That it cannot be stored how the work goes must not keep it from being done. */
+  async function note(schedule: string, values: Readonly<Record<string, unknown>>): Promise<void> {
+    const names = Object.keys(values);
+    try {
+      await pool.query(
+        `INSERT INTO service.schedule_runs (schedule, ${names.join(', ')})
+         VALUES ($1, ${names.map((_, at) => `$${at + 2}`).join(', ')})
+         ON CONFLICT (schedule) DO UPDATE SET ${names.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+        [schedule, ...Object.values(values)],
+      );
+    } catch (error) {
+      log.warn({ err: error, schedule }, 'how a scheduled task goes could not be stored');
+    }
+  }
+
+  /** What `work` says, or why it failed. */
+  async function outcomeOf(work: () => Promise<string>) {
+    try {
+      return { ok: true, message: said(await work()), error: undefined };
+    } catch (error) {
+      return { ok: false, message: said(error instanceof Error ? error.message : String(error)), error };
+    }
+  }
+
+  return {
+    async scheduled(schedule, work) {
+      const begun = now();
+      await note(schedule, { running_since: begun });
+      const { ok, message, error } = await outcomeOf(work);
+      await note(schedule, {
+        running_since: null,
+        last_run: begun,
+        last_ok: ok,
+        last_message: message,
+        last_at: now(),
+      });
+      if (!ok) throw error;
+    },
+    async asked(schedule, asked, work) {
+      await note(schedule, { running_since: now() });
+      const { ok, message, error } = await outcomeOf(work);
+      if (!ok) log.error({ err: error, schedule }, 'a scheduled task that was run by hand failed');
+      await note(schedule, { running_since: null, asked, asked_ok: ok, asked_message: message });
+    },
+    async resultOf(schedule, asked) {
+      const { rows } = await pool.query(
+        'SELECT asked_ok AS ok, asked_message AS message FROM service.schedule_runs WHERE schedule = $1 AND asked = $2',
+        [schedule, asked],
+      );
+      return rows[0] as { ok: boolean; message: string } | undefined;
+    },
+    async last(schedule) {
+      const { rows } = await pool.query('SELECT * FROM service.schedule_runs WHERE schedule = $1', [schedule]);
+      return rows[0] ? toRun(rows[0] as Row) : NEVER;
+    },
+    async all() {
+      const { rows } = await pool.query('SELECT * FROM service.schedule_runs');
+      return new Map((rows as Row[]).map((row) => [row.schedule, toRun(row)]));
+    },
+  };
+}

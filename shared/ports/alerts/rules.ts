@@ -1,0 +1,26 @@
+/** Alert rules as the read models have them, and whether their conditions are met. */
+import type { Condition } from '../../contract/alerts/conditions.ts';
+
+/** An enabled rule. */
+export interface WatchedRule extends Condition {
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly id: number;
+  readonly name: string;
+  readonly cooldown_minutes: number;
+  /** Unix seconds. */
+  readonly last_triggered_at: number | null;
+  /** Of the event that changed the rule last. */
+  readonly position: number;
+}
+
+export interface AlertReads {
+  /** Enabled rules by workspace and id, behind `after`; of one workspace or of all; at most `limit`. */
+  watched(
+    after: { readonly workspace: number; readonly id: number },
+    limit: number,
+    workspace?: number,
+  ): Promise<readonly WatchedRule[]>;
+  /** Whether the condition of a rule is met now, Unix seconds. Reads no more records than it takes to tell. */
+  isMet(rule: WatchedRule, now: number): Promise<boolean>;
+}

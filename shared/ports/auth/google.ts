@@ -1,0 +1,13 @@
+/** The port of sign-in with Google: who an ID token of Google is about. */
+
+/** What a Google account says about its holder. */
+export interface GoogleProfile {
+  readonly sub: string;
+  /** Lower case. */
+  readonly email: string;
+  readonly name: string | null;
+  readonly picture: string | null;
+}
+
+/** @throws AppError 400 when the token is invalid or cannot be verified now */
+export type VerifyGoogleToken = (token: string) => Promise<GoogleProfile>;

@@ -1,0 +1,46 @@
+/** What the erasure of a person, or of a single field, needs besides the log. */
+import type { LoggedEvent } from '../event-log.ts';
+
+/** A user, or one who was deleted and not erased. */
+export interface FoundPerson {
+  readonly id: number;
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly deleted: boolean;
+}
+
+/** An entry of the audit trail. */
+export interface AuditPlace {
+  readonly workspace: number;
+  readonly id: number;
+}
+
+export interface PeopleDirectory {
+  /** Whoever has or had this username. */
+  named(username: string): Promise<readonly FoundPerson[]>;
+  /** Ids of the access requests of a user: those that were approved for it, and those of its account or address. */
+  requestsOf(userId: number, email: string | null, providerId: string | null): Promise<readonly number[]>;
+  /** Audit entries with personal fields of a person (`user:7`); some of them, by workspace, if there are many. */
+  auditEntriesOf(person: string): Promise<readonly AuditPlace[]>;
+}
+
+export interface PersonRecords {
+  /**
+   * Deletes a person's key, and what is kept beside the log and the read models: responses for repeated requests, and
+   * display names in what webhooks were sent. May be repeated.
+   *
+   * @param person `user:7`
+   * @param stream of the events with the person's names
+   * @param username stands for the display name from now on; null: there is none
+   */
+  erase(person: string, stream: string, username: string | null): Promise<void>;
+  /** The text of a personal field of an event; null: it is no text, or cannot be read any more. */
+  textOf(event: LoggedEvent, field: string): Promise<string | null>;
+  /**
+   * Deletes the key of a personal field of an event, and what is kept beside the log and the read models. May be
+   * repeated.
+   *
+   * @param text of the field
+   */
+  redact(event: LoggedEvent, field: string, text: string | null): Promise<void>;
+}

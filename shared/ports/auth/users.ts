@@ -1,0 +1,61 @@
+/** Users and access requests according to the read models, for commands that do not know the stream yet. */
+import type { UserRecord } from '../../contract/auth/users.ts';
+import type { Provider } from '../../events/auth/users.ts';
+import type { DomainEvent } from '../../events/define.ts';
+import type { ReadAt } from '../read-models.ts';
+
+export interface FoundUser {
+  readonly id: number;
+  readonly username: string;
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly provider: Provider;
+  readonly isApproved: boolean;
+  readonly credentialId: string | null;
+  /** A session is valid while its mark is that of its user; see `projections/auth/users.ts`. */
+  readonly sessionMark: string;
+  /** The user's public record. */
+  readonly record: UserRecord;
+}
+
+export interface UserDirectory {
+  /** A user as they are after a command on their stream, whatever the read model shows. @throws AppError 404 when they were deleted by then */
+  after(
+    id: number,
+    executed: { readonly stream: string; readonly events: readonly DomainEvent[]; readonly position: number },
+  ): Promise<FoundUser>;
+  find(id: number): Promise<FoundUser | undefined>;
+  findByName(username: string): Promise<FoundUser | undefined>;
+  /** The user of this Google account, found by its subject or else by its e-mail address. */
+  findByGoogleAccount(sub: string, email: string): Promise<FoundUser | undefined>;
+  /** The user of this account of the OpenID Connect provider. */
+  findByOidcAccount(account: string): Promise<FoundUser | undefined>;
+  /** Ids of the enabled admins of a tenant. */
+  adminsOf(tenant: number): Promise<readonly number[]>;
+  /** The workspace with this slug; undefined if there is none. */
+  placeOf(slug: string): Promise<{ readonly tenant: number; readonly workspace: number } | undefined>;
+  /** Id of an earlier access request of this account or e-mail address. */
+  findAccessRequest(sub: string, email: string): Promise<number | undefined>;
+  /** Whether the deployment has ever had a user. */
+  wasSetUp(): Promise<boolean>;
+}
+
+/** Display names. They stand in no event but those about the user, so they are looked up where a name is shown. */
+export interface DisplayNames {
+  /**
+   * How names in records of a workspace are shown. A name that is no user's stands for itself, and so does one that a
+   * user got after the record was written.
+   *
+   * @param names of which some may be usernames
+   */
+  of(workspace: number, names: readonly string[]): Promise<ShownAs>;
+  /**
+   * The username of the one user of a workspace who is shown so; the text itself if it is a name, or of several.
+   *
+   * @param at by default, at the head of the log as of the call
+   */
+  usernameOf(workspace: number, shown: string, at?: ReadAt): Promise<string>;
+}
+
+/** @param at when the record was written, Unix seconds */
+export type ShownAs = (name: string, at: number) => string;

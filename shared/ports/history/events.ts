@@ -1,0 +1,88 @@
+/**
+ * The port of the index over the log: events looked up by what they say, on every kind of event log, and the proofs that
+ * the log was not altered.
+ */
+import type { LoggedEvent, Position } from '../event-log.ts';
+
+/** What the index knows of an event. */
+export interface LogEntry {
+  /** Number of the event in the log, from 0: its leaf in the tree. */
+  readonly number: number;
+  readonly position: Position;
+  readonly id: string;
+  readonly stream: string;
+  readonly revision: number;
+  readonly type: string;
+  /** Unix milliseconds. */
+  readonly at: number;
+  readonly actor: { readonly type: string; readonly id: number; readonly name: string };
+  /** Id of the event that caused it; of a request, or of anything else, it only says that there was a cause. */
+  readonly causation: string | null;
+}
+
+export interface EntryFilter {
+  readonly stream?: string | undefined;
+  readonly type?: string | undefined;
+  /** Name of an actor, or its type and id, as in `agent:12`. */
+  readonly actor?: string | undefined;
+  readonly correlation?: string | undefined;
+  readonly causation?: string | undefined;
+  /** Not before this time, Unix milliseconds. */
+  readonly since?: number | undefined;
+  /** Not after this time. */
+  readonly until?: number | undefined;
+  /** Only events after this position. */
+  readonly after?: Position | undefined;
+}
+
+/** A moment of the log: an event, and everything before it. */
+export interface Moment {
+  readonly position: Position;
+  /** The latest time of any event up to here, Unix milliseconds. */
+  readonly at: number;
+}
+
+export interface LogIndex {
+  /**
+   * Resolves when the index has every event that the log has now.
+   *
+   * @throws AppError 503 when that takes too long
+   */
+  settled(): Promise<void>;
+  find(id: string): Promise<LogEntry | undefined>;
+  /** The last event up to a position, or up to a time; undefined: it is before the first one. Waits until the index has it. */
+  momentAt(at: { readonly position: Position } | { readonly time: number }): Promise<Moment | undefined>;
+  /** Ids of the events at these positions. */
+  idsAt(positions: readonly Position[]): Promise<ReadonlyMap<Position, string>>;
+  /** The first and the last event. */
+  ends(): Promise<{ readonly first: Moment; readonly last: Moment } | undefined>;
+  /** In log order. */
+  list(filter: EntryFilter, limit: number): Promise<readonly LogEntry[]>;
+  /** Events with one of these ids as their cause, in log order. */
+  causedBy(ids: readonly string[], limit: number): Promise<readonly LogEntry[]>;
+  /**
+   * The events themselves, as they are stored. They are bounded in bytes: of many large ones, only the first are read, but
+   * at least one.
+   */
+  read(entries: readonly LogEntry[]): Promise<readonly LoggedEvent[]>;
+}
+
+export interface InclusionProof {
+  readonly leaf: Buffer;
+  readonly path: readonly Buffer[];
+}
+
+export interface Proofs {
+  /** How many events the tree over the log has. */
+  size(): Promise<number>;
+  /** The key of the log, or the one that signed the checkpoint of a size, as a verifier key of a signed note. */
+  key(size?: number): Promise<string | undefined>;
+  /** The newest checkpoint, or that of a size; undefined if none was signed. */
+  checkpoint(size?: number): Promise<{ readonly size: number; readonly text: string } | undefined>;
+  /** Sizes next to one for which no checkpoint was signed. */
+  sizesAround(size: number): Promise<readonly number[]>;
+  /** @param index below `size`, which is at most that of the tree */
+  inclusion(index: number, size: number): Promise<InclusionProof>;
+  /** @param from at least 1, at most `to`, which is at most the size of the tree */
+  consistency(from: number, to: number): Promise<readonly Buffer[]>;
+}

@@ -1,0 +1,54 @@
+/** Projects as the read models have them, for commands that know no stream yet. */
+import type { ReadAt } from '../read-models.ts';
+
+/** A project that can be named: neither deleted nor being deleted. */
+export interface FoundProject {
+  readonly id: number;
+  readonly name: string;
+  /** First part of the ticket references of its tasks: `API` in `API-042`. */
+  readonly prefix: string;
+  readonly slug: string;
+  readonly status: 'active' | 'archived';
+}
+
+export interface ProjectDirectory {
+  find(workspace: number, id: number): Promise<FoundProject | undefined>;
+  /** The project that takes what belongs to no other. Undefined in a workspace that has none yet. */
+  general(workspace: number): Promise<FoundProject | undefined>;
+  /**
+   * The project that a task asked for with `id` goes to: that one when it is active, else the general one, else the
+   * active one with the lowest id. Undefined in a workspace without an active project.
+   *
+   * @param at by default, at the head of the log as of the call
+   */
+  placeFor(workspace: number, id: number | undefined, at?: ReadAt): Promise<FoundProject | undefined>;
+}
+
+/** A project of which a deletion has begun. */
+export interface ProjectInDeletion {
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly id: number;
+}
+
+/** Tasks by project, for moving them out of one that is deleted. */
+export interface ProjectTasks {
+  /** Ids of tasks of a project, at most `limit`, the oldest first. */
+  idsIn(workspace: number, project: number, limit: number): Promise<readonly number[]>;
+  /** Projects that are being deleted, and deleted ones in which a task was placed at the last moment; some of them. */
+  inDeletion(): Promise<readonly ProjectInDeletion[]>;
+}
+
+/** What a task shows of its project, which may have been deleted. */
+export type TaskProject = Pick<FoundProject, 'name' | 'prefix'>;
+
+/** Names and prefixes of projects. They stand in no event but those about the project, so they are looked up where a task is shown. */
+export interface TaskProjects {
+  /**
+   * Waits until the read model shows `at`. The function then looks projects up without waiting, so a command can call it
+   * after its append. Undefined: there has never been such a project.
+   *
+   * @throws AppError 503 `READ_MODEL_BEHIND`
+   */
+  at(workspace: number, at: ReadAt): Promise<(id: number) => Promise<TaskProject | undefined>>;
+}

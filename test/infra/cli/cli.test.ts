@@ -1,0 +1,405 @@
+/** The command line as users see it: real processes on a data directory, with and without a running service. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { readConfig } from '../../../infra/config.ts';
+import { openConfigured } from '../../../infra/database/database.ts';
+import { createLogger } from '../../../infra/logging.ts';
+import { usersProjection } from '../../../projections/auth/users.ts';
+import { schemaOf } from '../../../projections/projection.ts';
+import {
+  commandLine,
+  KEY,
+  type ServiceProcess,
+  startProcess,
+  temporaryDirectory,
+} from '../../support/service-process.ts';
+import { dataDirectory } from '../../support/template.ts';
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+function run(args: readonly string[], env: Record<string, string> = {}, input = ''): Promise<Ran> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      commandLine(...args),
+      { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, timeout: 60_000 },
+      (error, out, err) => resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
+    );
+    child.stdin?.end(input);
+  });
+}
+
+describe('command line', function () {
+  this.timeout(120_000);
+  let directory: { readonly path: string; remove(): Promise<void> };
+  before(async () => {
+    const path = await dataDirectory();
+    directory = { path, remove: () => rm(path, { recursive: true, force: true }) };
+  });
+  after(() => directory.remove());
+  const here = () => ({ DATA_DIR: directory.path });
+
+  it('describes its commands', async () => {
+    const { code, out } = await run(['--help']);
+    expect(code).to.equal(0);
+    for (const command of [
+      'start',
+      'status',
+      'prepare',
+      'rebuild',
+      'replay',
+      'create-user',
+      'export-events',
+      'copy-log',
+      'jobs',
+    ])
+      expect(out).to.contain(command);
+    expect((await run(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  it('names every invalid setting, its value and what is allowed, and exits with 2', async () => {
+    const { code, err } = await run(['start'], {
+      PORT: 'abc',
+      LOG_LEVEL: 'loud',
+      EVENTSTORE_URL: 'esdb://localhost:2113',
+    });
+    expect(code).to.equal(2);
+    expect(err).to.match(/PORT: "abc" is invalid: must be a whole number from 0 to 65535/);
+    expect(err).to.match(/LOG_LEVEL: "loud"/);
+    expect(err).to.match(/EVENTSTORE_URL needs DATABASE_URL/);
+  });
+
+  it('reports that the database cannot be reached in time', async () => {
+    const { code, err } = await run(['status'], {
+      DATABASE_URL: 'postgres://127.0.0.1:1/none',
+      START_TIMEOUT_MS: '1000',
+    });
+    expect(code).to.equal(1);
+    expect(err).to.match(/the database could not be reached in time: .*ECONNREFUSED/);
+  });
+
+  it('refuses to look at a database that does not exist, and makes none', async () => {
+    const { path, remove } = await temporaryDirectory();
+    try {
+      const missing = join(path, 'data');
+      for (const args of [['status'], ['rebuild', '--check'], ['export-events'], ['jobs', 'list'], ['jobs', 'dead']]) {
+        const { code, err } = await run(args, { DATA_DIR: missing });
+        expect(code, args.join(' ')).to.equal(1);
+        expect(err, args.join(' ')).to.include(`there is no database in ${missing}. Set DATA_DIR`);
+      }
+      const copied = await run(['copy-log', '--from', `embedded:${missing}`, '--to', join(path, 'copy')]);
+      expect(copied.code).to.equal(1);
+      expect(copied.err).to.include(`There is no database in the directory ${missing}.`);
+      expect(await readdir(path)).to.deep.equal([]);
+    } finally {
+      await remove();
+    }
+  });
+
+  it('says which setting to change when the data directory cannot be used', async () => {
+    const { path, remove } = await temporaryDirectory();
+    try {
+      const file = join(path, 'file');
+      await writeFile(file, '');
+      for (const [directory, reason] of [
+        [file, 'it is a file'],
+        [join(file, 'data'), 'a part of its path is a file'],
+      ] as const) {
+        const { code, err } = await run(['start'], { DATA_DIR: directory });
+        expect(code).to.equal(1);
+        expect(err).to.equal(
+          `signalbox: data directory ${directory} cannot be used: ${reason}. Correct that, or set DATA_DIR to another directory.\n`,
+        );
+      }
+    } finally {
+      await remove();
+    }
+  });
+
+  it('shows generated credentials although the port is in use, and then says which setting to change', async () => {
+    const { path, remove } = await temporaryDirectory();
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+    const { port } = taken.address() as AddressInfo;
+    try {
+      const env = { DATA_DIR: path, LOG_LEVEL: 'warn' };
+      const first = await run(['start'], { ...env, PORT: String(port) });
+      expect(first.code).to.equal(1);
+      expect(first.err).to.equal(
+        `signalbox: port ${port} on 127.0.0.1 is in use by another program. Stop that program, or set PORT to another port (0 picks a free one).\n`,
+      );
+      const password = /Admin password: (\S+)/.exec(first.out)?.[1];
+      const key = /API key: +(\S+)/.exec(first.out)?.[1] as string;
+      expect(password).to.match(/^\w{24}$/);
+      const named = await run(['start'], { ...env, HOST: 'no-such-host.invalid' });
+      expect(named.code).to.equal(1);
+      expect(named.err).to.include(
+        'HOST is no-such-host.invalid, which is not an address of this machine. Set HOST to',
+      );
+
+      // API_KEY and AUTH_PASS are left out: what was shown before has to be valid.
+      const service = await startProcess(path, { API_KEY: '', AUTH_PASS: '' });
+      try {
+        const me = await fetch(`${service.url}/api/auth/me`, { headers: { 'x-api-key': key } });
+        expect(me.status).to.equal(200);
+        const login = { method: 'POST', body: JSON.stringify({ username: 'admin', password }) };
+        expect((await fetch(`${service.url}/api/auth/login`, login)).status).to.equal(200);
+      } finally {
+        await service.stop();
+      }
+    } finally {
+      taken.close();
+      await remove();
+    }
+  });
+
+  it('creates a user without a service, and refuses the same name', async () => {
+    const args = ['create-user', '--username', 'eve', '--role', 'admin', '--password-stdin'];
+    const created = await run(args, here(), 'a long password here\n');
+    expect(created.err).to.equal('');
+    expect(created.out).to.match(/Created user eve \(id 1, admin\)/);
+    const again = await run(args, here(), 'a long password here\n');
+    expect(again.code).to.equal(1);
+    expect(again.err).to.match(/named "eve", or with a name that looks like it, already exists/);
+    const short = await run(
+      ['create-user', '--username', 'max', '--role', 'viewer', '--password-stdin'],
+      here(),
+      'short',
+    );
+    expect(short.code).to.equal(1);
+    expect(short.err).to.match(/password/);
+  });
+
+  it('erases a person without a service; what was exported before is sealed the same way after', async () => {
+    const { path, remove } = await temporaryDirectory();
+    const here = { DATA_DIR: path };
+    try {
+      await run(['create-user', '--username', 'ada', '--role', 'admin'], here);
+      await run(['create-user', '--username', 'zoe', '--role', 'viewer', '--email', 'zoe@mx9q.example'], here);
+      const exported = async (...args: string[]) => (await run(['export-events', ...args], here)).out;
+      const sealed = await exported('--type', 'UserCreated');
+      expect(await exported('--reveal')).to.include('mx9q');
+      const erased = await run(['erase-person', 'zoe'], here);
+      expect(erased.err).to.equal('');
+      expect(erased.out).to.match(/^Erased the person behind the user 2\.\nBackups made before/);
+      expect(await exported('--reveal'))
+        .to.include('"zoe"')
+        .and.not.include('mx9q');
+      expect(await exported('--type', 'UserCreated')).to.equal(sealed);
+      expect((await run(['verify'], here)).code).to.equal(0);
+      expect((await run(['rebuild', '--check'], here)).code).to.equal(0);
+      const replayed = await run(['replay', '--projection', 'all'], here);
+      expect([replayed.code, replayed.err]).to.deep.equal([0, '']);
+      for (const [args, reason] of [
+        [['zoe'], /Person not found/],
+        [['ada'], /last enabled admin/],
+        [['zoe', '--id', 'x'], /id of a user/],
+      ] as const) {
+        const { code, err } = await run(['erase-person', ...args], here);
+        expect(code).to.equal(1);
+        expect(err).to.match(reason);
+      }
+    } finally {
+      await remove();
+    }
+  });
+
+  it('builds the read models of a new version before it starts, once', async () => {
+    const { path, remove } = await temporaryDirectory();
+    const here = { DATA_DIR: path };
+    try {
+      await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
+      const log = createLogger('silent');
+      const database = await openConfigured(readConfig(here), log);
+      const schema = schemaOf(usersProjection);
+      // As if this program were the first with this version.
+      await database.pool.query(`DROP SCHEMA ${schema} CASCADE`);
+      await database.pool.query('DELETE FROM service.checkpoints WHERE schema_name = $1', [schema]);
+      await database.close();
+      expect((await run(['prepare'], here)).out).to.match(/^Built: users\n\d+ events in/);
+      const past = await run(['diff', '--from', '1', '--resource', 'users'], here);
+      expect(past.err + past.out, 'with its past').to.match(/^record +change/);
+      expect((await run(['prepare'], here)).out).to.equal('All read models have been built before.\n');
+      expect((await run(['rebuild', '--check', 'users'], here)).code).to.equal(0);
+    } finally {
+      await remove();
+    }
+  });
+
+  it('replays read models without a service, and shows manual changes of a table', async () => {
+    const { path, remove } = await temporaryDirectory();
+    const here = { DATA_DIR: path };
+    try {
+      await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
+      const whole = await run(['replay', '--projection', 'users'], here);
+      expect([whole.code, whole.err]).to.deep.equal([0, '']);
+      expect(whole.out).to.match(
+        /^read model +table +rows +only live +only replayed +different +earlier +first +positions\n/,
+      );
+      expect(whole.out).to.match(/^users +users +1 +0 +0 +0 +0 +0 to \d+$/m);
+      const log = createLogger('silent');
+      const database = await openConfigured(readConfig(here), log);
+      const users = `${schemaOf(usersProjection)}.users`;
+      await database.pool.query(
+        `UPDATE ${users} SET role = 'admin', session_mark = 'planted', avatar_url = 'https://me:sesame9x@example.com/'`,
+      );
+      const { rows } = await database.pool.query(`SELECT position FROM ${users}`);
+      await database.close();
+      const { position } = rows[0];
+      const found = await run(['replay', '--projection', 'users', 'agents'], here);
+      expect([found.code, found.err]).to.deep.equal([3, '']);
+      expect(found.out).to.match(new RegExp(`^users +users +1 +0 +0 +1 +0 +${position} +0 to \\d+$`, 'm'));
+      expect(found.out).to.match(/^agents +agents +0 +0 +0 +0 +0 +0 to \d+$/m);
+      expect(found.out).to.match(
+        new RegExp(`^  differs from position ${position} \\(UserCreated [0-9a-f-]{36}\\)$`, 'm'),
+      );
+      expect(found.out).to.match(new RegExp(`^  id 1 +${position} +\\w+ `, 'm'));
+      expect(found.out).to.match(/^ +role +admin +operator$/m);
+      expect(found.out, 'secrets')
+        .to.include('avatar_url')
+        .and.not.match(/planted|sesame/);
+      expect((await run(['replay', '--projection', 'users', '--limit', '0'], here)).out).not.to.include('operator');
+      for (const [args, reason] of [
+        [['--projection', 'nonsense'], /Unknown projection: nonsense\. Known ones: /],
+        [['--projection', 'users', '--from', 'x'], /--from must be a whole number, not x/],
+        [['--projection', 'users', '--until', '999999'], /--until: must be at most \d+, the position of users_v/],
+        [[], /Specify what to replay: --projection or --decider/],
+        [['--decider', 'nonsense'], /Unknown decider: nonsense\. Known ones: agent, /],
+      ] as const) {
+        const { code, err } = await run(['replay', ...args], here);
+        expect([code, err]).to.deep.equal([1, err]);
+        expect(err).to.match(reason);
+      }
+    } finally {
+      await remove();
+    }
+  });
+
+  describe('beside a running service', () => {
+    let service: ServiceProcess;
+    before(async () => {
+      service = await startProcess(directory.path);
+    });
+    after(() => service.stop());
+    // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely.
+    const ask = (path: string): Promise<any> =>
+      fetch(service.url + path, { headers: { 'x-api-key': KEY } }).then((response) => response.json());
+
+    it('shows processes and read models', async () => {
+      const { out } = await run(['status', '--json'], here());
+      const status = JSON.parse(out);
+      expect(status.processes).to.have.length(1);
+      expect(status.processes[0]).to.include({ role: 'all', running: true });
+      expect(status.projections.map((one: { projection: string }) => one.projection)).to.include('agents');
+      expect(
+        status.projections.every((one: { lag: number; stuck: null }) => one.lag === 0 && one.stuck === null),
+      ).to.equal(true);
+      expect((await run(['status'], here())).out).to.match(/agents_v4 +\d+ +0/);
+    });
+
+    it('creates a user whose generated password opens a session', async () => {
+      const { out } = await run(['create-user', '--username', 'bob', '--role', 'viewer'], here());
+      const password = /Password: (\S+)/.exec(out)?.[1];
+      const login = await fetch(`${service.url}/api/auth/login`, {
+        method: 'POST',
+        body: JSON.stringify({ username: 'bob', password }),
+      });
+      expect(login.status).to.equal(200);
+    });
+
+    it('shows what differs between two moments, as a table', async () => {
+      const added = await run(['diff', '--from', '1', '--resource', 'users'], here());
+      expect(added.err).to.equal('');
+      expect(added.out).to.match(/^record +change +field +before +after\n/);
+      expect(added.out).to.match(/^users \d+ +added +username +\w+$/m);
+      expect(added.out).to.match(/^\d+ records?\n$/m);
+      const { err, code } = await run(['diff', '--from', '0'], here());
+      expect([code, err]).to.deep.equal([1, err]);
+      expect(err).to.match(/^signalbox: from: must be a position from \d+ to \d+, or a time from .* to now\n$/);
+    });
+
+    it('compares and rebuilds beside the live tables', async () => {
+      const checked = await run(['rebuild', '--check'], here());
+      expect(checked.err).to.equal('');
+      expect(checked.code).to.equal(0);
+      expect(checked.out).to.match(/audit +audit +\d+ +equal +compared/);
+      expect((await run(['rebuild', 'users', 'audit'], here())).out).to.match(/users +users +2 +equal +switched/);
+      expect((await ask('/api/auth/users')).users).to.have.length(2);
+      expect((await run(['rebuild', 'nonsense'], here())).err).to.match(/Unknown projection: nonsense/);
+    });
+
+    it('replays all read models beside the live ones', async () => {
+      const { code, out, err } = await run(['replay', '--projection', 'all'], here());
+      expect([code, err]).to.deep.equal([0, '']);
+      expect(out).to.match(/^users +users +[1-9]\d* +0 +0 +0 +0 +0 to \d+$/m);
+      expect((await run(['status'], here())).out).not.to.include('_replay');
+      const decided = await run(['replay', '--decider', 'agent', 'setting'], here());
+      expect([decided.code, decided.err]).to.deep.equal([0, '']);
+      expect(decided.out).to.match(/^decider +streams +events +same +refused +otherwise +not decided again/);
+      expect(decided.out).to.match(/^setting +0 +0 +0 +0 +0 +0 +0 +0 of 0$/m);
+    });
+
+    it('erases a person whose key the service holds in memory', async () => {
+      await run(['create-user', '--username', 'zoe', '--role', 'viewer', '--email', 'zoe@mx9q.example'], here());
+      const shown = async () =>
+        JSON.stringify([
+          ...[await ask('/api/auth/users'), await ask('/api/audit')],
+          await ask('/api/history/events?type=UserCreated&open=1'),
+        ]);
+      expect((await shown()).match(/mx9q/g)).to.have.length(3);
+      expect((await run(['erase-person', 'zoe'], here())).out).to.match(/^Erased the person/);
+      expect(await shown()).not.to.include('mx9q');
+    });
+
+    it('erases a single field of an event, and builds the read models anew while the service runs', async () => {
+      await run(['create-user', '--username', 'kim', '--role', 'viewer', '--email', 'kim@vq4w.example'], here());
+      const events = async (query = '') => (await ask(`/api/history/events?type=UserCreated${query}`)).events;
+      const shown = async () =>
+        JSON.stringify([await ask('/api/auth/users'), await ask('/api/audit'), await events('&open=1')]);
+      expect((await shown()).match(/vq4w/g)).to.have.length(3);
+      const { id } = (await events()).at(-1);
+      const redact = (...args: string[]) => run(['erase-person', '--redact', ...args], here());
+      expect((await redact(id)).err).to.include('it has the personal fields displayName, email');
+      const { code, out, err } = await redact(id, '--field', 'email');
+      expect([code, err]).to.deep.equal([0, '']);
+      expect(out).to.match(new RegExp(`^Erased the field email of the event ${id}. Rebuilt: .*users`));
+      expect(await shown()).not.to.include('vq4w');
+      expect(await shown()).to.include('kim');
+      expect((await run(['verify'], here())).code).to.equal(0);
+      for (const [args, reason] of [
+        [[], /Name either a user or, with --redact, an event/],
+        [['kim', '--redact', id], /Name either a user or/],
+        [['kim', '--field', 'email'], /--field needs --redact/],
+        [['--redact', 'nonsense'], /Event not found/],
+        [['--redact', id, '--id', '3'], /--redact takes none/],
+      ] as const) {
+        const refused = await run(['erase-person', ...args], here());
+        expect([refused.code, refused.err], args.join(' ')).to.match(/^1,/);
+        expect(refused.err).to.match(reason);
+      }
+    });
+
+    it('exports the log with a matching hash, sealed unless revealed, and the audit trail shows it', async () => {
+      const file = join(directory.path, 'events.jsonl');
+      const { err } = await run(['export-events', '--output', file], here());
+      const text = await readFile(file);
+      const lines = text.toString().trimEnd().split('\n');
+      expect(err).to.equal(`${lines.length} events, SHA-256 ${createHash('sha256').update(text).digest('hex')}\n`);
+      const positions = lines.map((line) => JSON.parse(line).position);
+      expect(positions).to.deep.equal(positions.toSorted((a, b) => a - b));
+      const created = (out: string) => out.split('\n').find((line) => line.includes('"UserCreated"')) ?? '';
+      expect(created(text.toString())).to.contain('"sealed":2');
+      const revealed = await run(['export-events', '--type', 'UserCreated', '--reveal'], here());
+      expect(JSON.parse(created(revealed.out)).data.displayName).to.equal('eve');
+      expect((await ask('/api/audit?action=data_export')).total).to.equal(2);
+    });
+  });
+});

@@ -1,0 +1,233 @@
+/**
+ * The schema of a migrated database with all read models, as text: a migration, or a read model whose tables change,
+ * shows in review as a change of `test/golden/schema.txt`. UPDATE_GOLDEN=1 writes it. The tables in the database of the
+ * build are the same.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect } from 'chai';
+import type { Pool } from 'pg';
+import { readConfig } from '../../../infra/config.ts';
+import { type Core, openCore } from '../../../infra/core.ts';
+import { type Database, openDatabase } from '../../../infra/database/database.ts';
+import { createLogger } from '../../../infra/logging.ts';
+import { hashOfTables, markPrepared, readMark, settlePrepared } from '../../../infra/read-models/prepared.ts';
+import { projections } from '../../../projections/index.ts';
+import { schemaOf } from '../../../projections/projection.ts';
+import { embeddedDatabase, ensureTables } from '../../support/world.ts';
+
+// Compiled tests run from dist/; the golden files stay with the sources.
+const file = fileURLToPath(new URL('../../../../test/golden/schema.txt', import.meta.url));
+
+/** Kinds of relations that have columns. */
+const KINDS: Readonly<Record<string, string>> = {
+  r: 'table',
+  p: 'partitioned table',
+  v: 'view',
+  m: 'materialized view',
+};
+
+/** The tables and views of the past follow from those that they belong to. */
+const OURS = `n.nspname !~ '^pg_|_v[0-9]+_(history|past)$' AND n.nspname <> 'information_schema'`;
+
+/** Tables with columns, constraints, indexes and triggers, then sequences, functions and types; sorted by name. */
+async function schemaText(pool: Pool): Promise<string> {
+  const inOrder = async (text: string, values: readonly unknown[] = []) =>
+    (await pool.query<{ line: string }>(text, [...values])).rows.map(({ line }) => line);
+  // Sorted here: the order of a database depends on its collation.
+  const lines = async (text: string, values?: readonly unknown[]) => (await inOrder(text, values)).sort();
+  const { rows: tables } = await pool.query<{ id: number; name: string; kind: string }>(
+    `SELECT c.oid::int AS id, n.nspname || '.' || c.relname AS name, c.relkind AS kind
+       FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE ${OURS} AND c.relkind = ANY($1) `,
+    [Object.keys(KINDS)],
+  );
+  tables.sort((one, other) => (one.name < other.name ? -1 : 1));
+  const parts: string[] = [];
+  for (const { id, name, kind } of tables) {
+    const columns = await inOrder(
+      `SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+              || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
+              || CASE WHEN a.attidentity <> '' THEN ' IDENTITY ' || a.attidentity::text ELSE '' END
+              || coalesce(CASE WHEN a.attgenerated <> '' THEN ' GENERATED AS ' ELSE ' DEFAULT ' END
+                          || pg_get_expr(d.adbin, d.adrelid), '') AS line
+         FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+        WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
+      [id],
+    );
+    const constraints = await lines(
+      `SELECT 'CONSTRAINT ' || conname || ' ' || pg_get_constraintdef(oid) AS line
+         FROM pg_constraint WHERE conrelid = $1 AND contype <> 'n'`,
+      [id],
+    );
+    const indexes = await lines(
+      `SELECT pg_get_indexdef(i.indexrelid) AS line FROM pg_index i
+        WHERE i.indrelid = $1 AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid)`,
+      [id],
+    );
+    const triggers = await lines(
+      `SELECT pg_get_triggerdef(oid) AS line FROM pg_trigger
+        WHERE tgrelid = $1 AND NOT tgisinternal`,
+      [id],
+    );
+    parts.push(
+      [
+        `${KINDS[kind]} ${name}`,
+        ...[...columns, ...constraints, ...indexes, ...triggers].map((line) => `  ${line}`),
+      ].join('\n'),
+    );
+  }
+  const rest = [
+    ...(await lines(
+      `SELECT 'sequence ' || n.nspname || '.' || c.relname AS line FROM pg_class c
+         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE ${OURS} AND c.relkind = 'S'`,
+    )),
+    ...(await lines(
+      `SELECT 'type ' || n.nspname || '.' || t.typname || coalesce(' ENUM (' ||
+              (SELECT string_agg(e.enumlabel, ', ' ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = t.oid)
+              || ')', '') AS line
+         FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+        WHERE ${OURS} AND t.typtype IN ('e', 'd')`,
+    )),
+    ...(await lines(`SELECT 'extension ' || extname AS line FROM pg_extension WHERE extname <> 'plpgsql'`)),
+    ...(await lines(
+      `SELECT trim(E'\\n ' FROM pg_get_functiondef(p.oid)) AS line FROM pg_proc p
+         JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE ${OURS} AND p.prokind IN ('f', 'p')
+          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')`,
+    )),
+  ];
+  return `${[...parts, ...rest].join('\n\n')}\n`;
+}
+
+describe('schema of a migrated database', function () {
+  this.timeout(60_000);
+  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
+  before(async () => {
+    place = await embeddedDatabase();
+    await ensureTables(place.database, projections);
+  });
+  after(() => place.close());
+
+  it('matches test/golden/schema.txt', async () => {
+    const now = await schemaText(place.database.pool);
+    if (process.env.UPDATE_GOLDEN === '1') writeFileSync(file, now);
+    expect(existsSync(file), `${file} is missing: write it with UPDATE_GOLDEN=1`).to.equal(true);
+    expect(now, 'the schema has changed: look at it, then write it with UPDATE_GOLDEN=1').to.equal(
+      readFileSync(file, 'utf8'),
+    );
+  });
+
+  it('shows what a migration adds, column, default, index, trigger and function', async () => {
+    const before = await schemaText(place.database.pool);
+    for (const [statement, shown] of [
+      ['ALTER TABLE service.counters ADD COLUMN more bigint DEFAULT 7', '  more bigint DEFAULT 7'],
+      ['CREATE INDEX counters_more ON service.counters (more)', 'CREATE INDEX counters_more ON service.counters'],
+      ['ALTER TABLE service.counters ADD CONSTRAINT few CHECK (more < 9)', '  CONSTRAINT few CHECK ((more < 9))'],
+      [
+        'CREATE TRIGGER kept BEFORE DELETE ON service.counters FOR EACH ROW EXECUTE FUNCTION log.refuse_change()',
+        '  CREATE TRIGGER kept BEFORE DELETE ON service.counters',
+      ],
+      [
+        "CREATE FUNCTION service.one() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        'CREATE OR REPLACE FUNCTION service.one()',
+      ],
+    ] as const) {
+      expect(before, shown).not.to.include(shown);
+      await place.database.pool.query(statement);
+      expect(await schemaText(place.database.pool)).to.include(shown);
+    }
+  });
+});
+
+describe('tables in the database of the build', function () {
+  // Making all tables takes a busy machine half a minute.
+  this.timeout(120_000);
+  let dataDir: string;
+  let core: Core | undefined;
+  let database: Database | undefined;
+  const log = createLogger('silent');
+  const open = () => openDatabase({ dataDir, poolSize: 2, statementTimeoutMs: 30_000, log });
+  const start = () => openCore(readConfig({ DATA_DIR: dataDir }), log);
+
+  /** Without the tables of the jobs, which are BullMQ's. */
+  async function ours(pool: Pool): Promise<string> {
+    await pool.query('DROP SCHEMA IF EXISTS bullmq CASCADE');
+    return schemaText(pool);
+  }
+
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
+  });
+  after(() => rm(dataDir, { recursive: true, force: true }));
+  afterEach(async () => {
+    await database?.close();
+    await core?.close();
+    database = undefined;
+    core = undefined;
+  });
+
+  it('hold nothing that belongs to a deployment, and carry the mark of this program', async () => {
+    database = await open();
+    const { pool, db } = database;
+    expect(await readMark(db)).to.equal(await hashOfTables(projections));
+    const { rows: tables } = await pool.query<{ name: string }>(
+      `SELECT schemaname || '.' || tablename AS name FROM pg_tables
+        WHERE schemaname !~ '^pg_' AND schemaname <> 'information_schema'`,
+    );
+    const filled: string[] = [];
+    for (const { name } of tables) {
+      const { rows } = await pool.query(`SELECT FROM ${name} LIMIT 1`);
+      if (rows.length > 0) filled.push(name);
+    }
+    expect(tables.length).to.be.greaterThan(projections.length);
+    expect(filled.sort()).to.deep.equal([
+      'bullmq.migration',
+      'credentials.version',
+      'log.head',
+      'migrations.kysely_migration',
+      'migrations.kysely_migration_lock',
+      'service.checkpoints',
+    ]);
+    const { rows } = await pool.query(
+      'SELECT max(position) AS position, max(leader) AS leader FROM service.checkpoints',
+    );
+    expect(rows).to.deep.equal([{ position: 0, leader: null }]);
+  });
+
+  it('are those that a start would make, which keeps them and takes the mark away', async () => {
+    core = await start();
+    expect(await readMark(core.database.db)).to.equal(undefined);
+    const { rows } = await core.database.pool.query<{ there: boolean }>(
+      `SELECT to_regclass('bullmq.migration') IS NOT NULL AS there`,
+    );
+    expect(rows, 'the tables of the jobs were there before').to.deep.equal([{ there: true }]);
+    expect(await ours(core.database.pool)).to.equal(readFileSync(file, 'utf8'));
+  });
+
+  it('are made anew when another version has made them', async () => {
+    database = await open();
+    const other = projections[0] as (typeof projections)[number];
+    await database.pool.query(`ALTER TABLE "${schemaOf(other)}"."${other.tables[0]?.name}" ADD COLUMN old text`);
+    await database.pool.query('CREATE SCHEMA gone CREATE TABLE things (id int)');
+    await markPrepared(database.db, 'of another version');
+    await database.close();
+    database = undefined;
+    core = await start();
+    expect(await readMark(core.database.db)).to.equal(undefined);
+    expect(await ours(core.database.pool)).to.equal(readFileSync(file, 'utf8'));
+  });
+
+  it('are never dropped when there are events', async () => {
+    database = await open();
+    await database.pool.query(
+      `INSERT INTO log.events VALUES (1, gen_random_uuid(), 'thing-1', 0, 'thing', '{}', '{}')`,
+    );
+    const refused = await settlePrepared(database.db, 'of another version', projections).then(String, String);
+    expect(refused).to.include('the database has events');
+    expect((await database.pool.query('SELECT FROM log.events')).rows).to.have.length(1);
+  });
+});

@@ -1,0 +1,381 @@
+/** Signed exports and the log itself, altered in every way that one can think of: each is found and named. */
+import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { readConfig } from '../../../infra/config.ts';
+import { type Core, openCore } from '../../../infra/core.ts';
+import { createLogger } from '../../../infra/logging.ts';
+import { verifyBundle } from '../../../infra/proof/bundle.ts';
+import { currentNote } from '../../../infra/proof/current.ts';
+import { leafHash } from '../../../infra/proof/hashing.ts';
+import { publicKeyOf, signNote, verifierKeyText } from '../../../infra/proof/notes.ts';
+import { verifyLog } from '../../../infra/proof/verify-log.ts';
+import { dataExported } from '../../../shared/events/admin/export.ts';
+import { leafOf, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
+import { commandLine } from '../../support/service-process.ts';
+import { dataDirectory } from '../../support/template.ts';
+import { testOrigin } from '../../support/world.ts';
+
+const log = createLogger('silent');
+const openAt = (dataDir: string): Promise<Core> => openCore(readConfig({ DATA_DIR: dataDir }), log);
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+function run(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      commandLine(...args),
+      { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, timeout: 120_000 },
+      (error, out, err) => resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
+    );
+  });
+}
+
+/** Appends events until the log has this many. */
+async function fill({ eventLog, store }: Core, size: number): Promise<void> {
+  const missing = size - (await eventLog.head());
+  const drafts = Array.from({ length: missing }, (_, rowCount) =>
+    dataExported.draft({ what: 'agents "ä"', format: 'csv', rowCount }),
+  );
+  await store.append('exports', await store.prepare(drafts, testOrigin), 'any');
+}
+
+/** Sizes of the checkpoints but the last one. */
+const SIGNED = [40, 80];
+
+describe('signed exports', function () {
+  this.timeout(180_000);
+  let dataDir: string;
+  let folder: string;
+  let bundle: string;
+  before(async () => {
+    dataDir = await dataDirectory();
+    folder = await mkdtemp(join(tmpdir(), 'sbx-bundle-'));
+    bundle = join(folder, 'bundle');
+    const core = await openAt(dataDir);
+    for (const size of SIGNED) {
+      await fill(core, size);
+      await currentNote(core);
+    }
+    await core.close();
+  });
+  after(async () => {
+    await rm(folder, { recursive: true, force: true });
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  it('are written by the command line: all events, leaves, checkpoints and the key', async () => {
+    const { code, err } = await run(['export-events', '--signed', '--output', bundle], { DATA_DIR: dataDir });
+    expect(code, err).to.equal(0);
+    expect((await readdir(bundle)).sort()).to.deep.equal([
+      'checkpoint',
+      'checkpoints',
+      'events.jsonl',
+      'key.pub',
+      'leaves',
+    ]);
+    const lines = (await readFile(join(bundle, 'events.jsonl'), 'utf8')).split('\n');
+    expect(lines.pop()).to.equal('');
+    const leaves = await readFile(join(bundle, 'leaves'));
+    const hashes = lines.map((line) => leafOf(line));
+    expect(leaves).to.deep.equal(Buffer.concat(hashes));
+    const checkpoint = await readFile(join(bundle, 'checkpoint'), 'utf8');
+    const { size, root } = openCheckpoint(checkpoint, await readFile(join(bundle, 'key.pub'), 'utf8'));
+    expect(size).to.equal(lines.length);
+    expect(root).to.deep.equal(treeHashOf(hashes));
+    expect(await readFile(join(bundle, 'checkpoints'), 'utf8')).to.match(/^(signalbox\/\w+\n\d+\n.*\n\n— .*\n){2,}$/);
+    expect(err).to.match(/\d+ events under a checkpoint of signalbox\//);
+  });
+
+  it('are whole, offline, with the key of the bundle and with one that is given', async () => {
+    const plain = await run(['verify', '--bundle', bundle]);
+    expect(plain.code, plain.err).to.equal(0);
+    expect(plain.out).to.match(/^Whole: \d+ events, \d+ checkpoints of signalbox\//);
+    expect(plain.out)
+      .to.include('The key came from the bundle itself')
+      .and.to.include(await keyOf(bundle));
+    const key = join(folder, 'trusted.pub');
+    await writeFile(key, `${await keyOf(bundle)}\n`);
+    const given = await run(['verify', '--bundle', bundle, '--key', key]);
+    expect(given.code, given.err).to.equal(0);
+    expect(given.out).not.to.include('came from the bundle');
+  });
+
+  const keyOf = (at: string) => readFile(join(at, 'key.pub'), 'utf8');
+
+  /** What is found in a bundle after a change. */
+  async function findings(change: (at: string) => Promise<unknown>, trusted?: string): Promise<readonly string[]> {
+    const altered = await mkdtemp(join(folder, 'altered-'));
+    await cp(bundle, altered, { recursive: true });
+    await change(altered);
+    return (await verifyBundle(altered, trusted)).findings;
+  }
+  const changeLines = (change: (lines: string[]) => string[]) => async (at: string) => {
+    const file = join(at, 'events.jsonl');
+    const lines = (await readFile(file, 'utf8')).split('\n').slice(0, -1);
+    await writeFile(
+      file,
+      change(lines)
+        .map((line) => `${line}\n`)
+        .join(''),
+    );
+  };
+  /** The leaves that follow from the lines. */
+  const makeLeaves = async (at: string) => {
+    const lines = (await readFile(join(at, 'events.jsonl'), 'utf8')).split('\n').slice(0, -1);
+    await writeFile(join(at, 'leaves'), Buffer.concat(lines.map((line) => leafHash(line))));
+    return lines.map((line) => leafOf(line));
+  };
+  const first = (n: number) => new RegExp(`^Event ${n} is the first that is not what its leaf says`);
+  const reordered = (line: string) => {
+    const { data, ...rest } = JSON.parse(line);
+    return JSON.stringify({ ...rest, data });
+  };
+
+  const ways: Readonly<Record<string, [change: (lines: string[]) => string[], named: RegExp]>> = {
+    'one character of an event': [(lines) => lines.with(50, (lines[50] as string).replace(/"/, "'")), first(50)],
+    'an event that was removed': [(lines) => lines.toSpliced(50, 1), first(50)],
+    'two events that were swapped': [
+      (lines) => lines.with(50, lines[51] as string).with(51, lines[50] as string),
+      first(50),
+    ],
+    'another order of keys': [(lines) => lines.with(50, reordered(lines[50] as string)), first(50)],
+    'a line that is there twice': [(lines) => lines.toSpliced(50, 0, lines[49] as string), first(50)],
+    'a blank at the end of a line': [(lines) => lines.with(50, `${lines[50]} `), first(50)],
+    'the last events, which are missing': [(lines) => lines.slice(0, 70), /^Events 70 to \d+ are missing\.$/],
+    'the last event, which is missing': [(lines) => lines.slice(0, -1), /^Event \d+ is missing\.$/],
+    'an event behind the end': [(lines) => [...lines, lines[3] as string], /^Event \d+ was put in behind the end/],
+  };
+  for (const [way, [change, named]] of Object.entries(ways)) {
+    it(`name ${way}`, async () => {
+      const found = await findings(changeLines(change));
+      expect(
+        found.some((finding) => named.test(finding)),
+        found.join('\n'),
+      ).to.equal(true);
+    });
+  }
+
+  it('name the first of some events whose leaves were written anew with them, as far as checkpoints tell', async () => {
+    const rewritten = (from: number) => async (at: string) => {
+      await changeLines((lines) => lines.map((line, n) => (n < from ? line : line.replace('"meta"', '"meta "'))))(at);
+      await makeLeaves(at);
+    };
+    const [late] = await findings(rewritten(50));
+    expect(late).to.equal(
+      'The tree is not that of the checkpoint of 80 events: of the events 40 to 79, some or all were rewritten. The one of 40 events holds.',
+    );
+    const [early] = await findings(rewritten(0));
+    expect(early).to.equal(
+      'The tree is not that of the checkpoint of 40 events: of the events 0 to 39, some or all were rewritten. No earlier one holds.',
+    );
+  });
+
+  it('name events that are missing with their leaves', async () => {
+    const found = await findings(async (at) => {
+      await changeLines((lines) => lines.slice(0, 70))(at);
+      await makeLeaves(at);
+    });
+    expect(found.join('\n')).to.match(/Events 70 to \d+ are missing\./);
+  });
+
+  it('name a leaf that was altered though its event was not', async () => {
+    const found = await findings(async (at) => {
+      const leaves = await readFile(join(at, 'leaves'));
+      leaves[32 * 50] = (leaves[32 * 50] as number) ^ 1;
+      await writeFile(join(at, 'leaves'), leaves);
+    });
+    expect(found).to.deep.equal(['The leaf of event 50 was altered: the events themselves match the checkpoints.']);
+  });
+
+  it('name leaves that are missing, and those that are too many', async () => {
+    const changed = (change: (leaves: Buffer) => Buffer) => async (at: string) =>
+      writeFile(join(at, 'leaves'), change(await readFile(join(at, 'leaves'))));
+    expect(await findings(changed((leaves) => leaves.subarray(0, 32 * 50 + 7)))).to.deep.equal([
+      'The leaf of event 50 is missing in the file leaves.',
+    ]);
+    const more = await findings(changed((leaves) => Buffer.concat([leaves, leaves.subarray(0, 32)])));
+    expect(more).to.have.length(1);
+    expect(more[0]).to.include('has more leaves');
+  });
+
+  it('name a key file that was emptied, also when another key is given', async () => {
+    const empty = (at: string) => writeFile(join(at, 'key.pub'), '');
+    expect(await findings(empty, await keyOf(bundle))).to.deep.equal(['The file key.pub was altered: it is empty.']);
+  });
+
+  it('name a signed earlier state that lacks what later checkpoints have', async () => {
+    const found = await findings(async (at) => {
+      await changeLines((lines) => lines.slice(0, 40))(at);
+      await makeLeaves(at);
+      const notes = (await readFile(join(at, 'checkpoints'), 'utf8')).match(/signalbox\/\w+\n\d+\n.*\n\n— .*\n/g) ?? [];
+      await writeFile(join(at, 'checkpoint'), notes.find((note) => note.split('\n')[1] === '40') as string);
+    });
+    expect(found.join('\n')).to.match(/^Events 40 to 79 are missing\.$/);
+  });
+
+  it('name a checkpoint of another key by its signature', async () => {
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const forged = async (at: string) => {
+      await changeLines((lines) => lines.with(50, (lines[50] as string).replace(/"/, "'")))(at);
+      const leaves = await makeLeaves(at);
+      const [origin = ''] = (await readFile(join(at, 'checkpoint'), 'utf8')).split('\n');
+      const note = signNote({ origin, size: leaves.length, root: treeHashOf(leaves) }, privateKey);
+      await writeFile(join(at, 'checkpoint'), note);
+      await writeFile(join(at, 'checkpoints'), note);
+      return verifierKeyText({ name: origin, publicKey: publicKeyOf(privateKey) });
+    };
+    expect((await findings(forged)).join('\n')).to.match(/is not signed by a known key .*signature is wrong/);
+    // With its key in the bundle it looks whole: only a key from elsewhere tells.
+    const withKey = async (at: string) => writeFile(join(at, 'key.pub'), await forged(at));
+    expect(await findings(withKey)).to.deep.equal([]);
+    expect((await findings(withKey, await keyOf(bundle))).join('\n')).to.match(
+      /^The checkpoint is not signed by the given key/,
+    );
+  });
+
+  it('find one byte that was flipped in any file', async () => {
+    for (const name of ['events.jsonl', 'leaves', 'checkpoint', 'checkpoints', 'key.pub']) {
+      const { length } = await readFile(join(bundle, name));
+      const places = new Set([0, 1, 20, 77, length >> 1, length - 2, length - 1]);
+      for (const at of [...places].filter((place) => place < length)) {
+        for (const mask of [1, 7, 0x80]) {
+          const found = await findings(async (altered) => {
+            const bytes = await readFile(join(altered, name));
+            bytes[at] = (bytes[at] as number) ^ mask;
+            await writeFile(join(altered, name), bytes);
+          });
+          expect(found.length, `${name}, byte ${at}, ${mask}`).to.be.above(0);
+        }
+      }
+    }
+  });
+
+  it('have exit codes: 3 altered, 1 a file is missing, 2 configuration', async () => {
+    const altered = join(folder, 'for-codes');
+    await cp(bundle, altered, { recursive: true });
+    await changeLines((lines) => lines.toSpliced(50, 1))(altered);
+    const found = await run(['verify', '--bundle', altered]);
+    expect(found.code).to.equal(3);
+    expect(found.out).to.match(/^ALTERED: Event 50 is the first/m);
+    for (const name of await readdir(bundle)) {
+      const missing = await mkdtemp(join(folder, 'missing-'));
+      await cp(bundle, missing, { recursive: true });
+      await rm(join(missing, name));
+      const error = await verifyBundle(missing, undefined).catch((reason: Error) => reason);
+      expect(error, name).to.be.instanceOf(Error).with.property('message').that.includes(`has no file ${name}.`);
+    }
+    const nowhere = await run(['verify', '--bundle', join(folder, 'nowhere')]);
+    expect(nowhere.code).to.equal(1);
+    expect(nowhere.err).to.include('nowhere');
+    const noKey = await run(['verify', '--bundle', bundle, '--key', join(bundle, 'leaves')]);
+    expect(noKey.code).to.equal(1);
+    expect(noKey.err).to.include('--key holds no verifier key');
+    const noFile = await run(['verify', '--bundle', bundle, '--key', join(folder, 'no.pub')]);
+    expect(noFile.code).to.equal(1);
+    expect(noFile.err).to.include('The file given with --key cannot be read');
+    expect((await run(['verify', '--key', 'x'])).code).to.equal(1);
+    expect((await run(['verify'], { PORT: 'x' })).code).to.equal(2);
+    expect((await run(['verify'], { DATA_DIR: join(folder, 'nothing') })).code).to.equal(1);
+    const bad = await run(['verify'], { LOG_SIGNING_KEY: 'x', LOG_ORIGIN: 'a b', DATA_DIR: dataDir });
+    expect(bad.code).to.equal(2);
+    expect(bad.err).to.match(/LOG_SIGNING_KEY: its value is invalid: must be an Ed25519 private key/);
+    expect(bad.err).to.match(/LOG_ORIGIN: "a b" is invalid/);
+  });
+
+  it('are refused where a folder has something in it, and with filters', async () => {
+    const there = await run(['export-events', '--signed', '--output', bundle], { DATA_DIR: dataDir });
+    expect(there.code).to.equal(1);
+    expect(there.err).to.include('is not empty');
+    const filtered = await run(['export-events', '--signed', '--output', join(folder, 'x'), '--type', 'T'], {
+      DATA_DIR: dataDir,
+    });
+    expect(filtered.code).to.equal(1);
+    expect((await run(['export-events', '--signed'], { DATA_DIR: dataDir })).err).to.include('--output FOLDER');
+  });
+});
+
+describe('signalbox verify', function () {
+  this.timeout(180_000);
+  let core: Core;
+  let dataDir: string;
+  beforeEach(async () => {
+    dataDir = await dataDirectory();
+    core = await openAt(dataDir);
+    for (const size of [30, 60]) {
+      await fill(core, size);
+      await currentNote(core);
+    }
+  });
+  afterEach(async () => {
+    await core.close();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  const verify = () => verifyLog(core.database, core.eventLog, core.config);
+  /** A change of the table behind the back of the service. */
+  const alter = async (...statements: string[]) => {
+    for (const statement of ['ALTER TABLE log.events DISABLE TRIGGER append_only', ...statements])
+      await core.database.pool.query(statement);
+  };
+
+  it('finds a log whole, from the command line too', async () => {
+    const { findings, size, checkpoints } = await verify();
+    expect(findings).to.deep.equal([]);
+    expect(checkpoints).to.equal(2);
+    await core.close();
+    const { code, out } = await run(['verify'], { DATA_DIR: dataDir });
+    expect(code).to.equal(0);
+    expect(out).to.include(`Whole: ${size} events, 2 checkpoints of signalbox/`);
+    core = await openAt(dataDir);
+  });
+
+  it('names an event whose data was changed', async () => {
+    await alter(`UPDATE log.events SET data = '{"x":1}' WHERE position = 41`);
+    const { findings } = await verify();
+    expect(findings).to.have.length(1);
+    expect(findings[0]).to.match(/^Event 40 is the first/);
+    await core.close();
+    const { code, out } = await run(['verify'], { DATA_DIR: dataDir });
+    expect(code).to.equal(3);
+    expect(out).to.match(/^ALTERED: Event 40 is/);
+    core = await openAt(dataDir);
+  });
+
+  it('names an event that was removed, and the last ones', async () => {
+    await alter('DELETE FROM log.events WHERE position = 41');
+    expect((await verify()).findings[0]).to.match(/^Event 40 is the first/);
+    await alter('DELETE FROM log.events WHERE position > 50');
+    expect((await verify()).findings.join('\n')).to.match(/Events 49 to \d+ are missing/);
+  });
+
+  it('names what was rewritten together with its leaf, as far as checkpoints tell', async () => {
+    await alter(`UPDATE log.events SET data = '{"x":1}' WHERE position = 41`);
+    const [event] = (await core.database.pool.query('SELECT * FROM log.events WHERE position = 41')).rows;
+    const { id, type, stream, revision, data, meta } = event;
+    const { leafText } = await import('../../../infra/proof/hashing.ts');
+    await core.database.pool.query('UPDATE log.entries SET leaf = $1 WHERE number = 40', [
+      leafHash(leafText({ id, type, stream, revision, data, meta })),
+    ]);
+    const { findings } = await verify();
+    expect(findings).to.have.length(1);
+    expect(findings[0]).to.match(/of the events 30 to \d+, some or all were rewritten\. The one of 30 events holds\.$/);
+  });
+
+  it('names a checkpoint whose signature is wrong', async () => {
+    await core.database.pool.query(
+      `UPDATE credentials.log_checkpoints SET note = replace(note, E'\\n30\\n', E'\\n31\\n') WHERE size = 30`,
+    );
+    expect((await verify()).findings).to.deep.equal([
+      `The checkpoint of 31 events is not signed by a known key of ${(await verify()).origin}: its signature is wrong, or the key is another one.`,
+    ]);
+  });
+});

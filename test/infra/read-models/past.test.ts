@@ -1,0 +1,219 @@
+/** Reads of the past: what they read, and how far back it goes. */
+import { expect } from 'chai';
+import { z } from 'zod';
+import type { Database } from '../../../infra/database/database.ts';
+import { createLogger } from '../../../infra/logging.ts';
+import { blockOf, lookAt, pastOf } from '../../../infra/read-models/history.ts';
+import { ensureTables, type Projector } from '../../../infra/read-models/projector.ts';
+import { beginningOfPast, beginPastAt } from '../../../infra/read-models/retention.ts';
+import { change, defineProjection, defineTable, historyOf, on, schemaOf } from '../../../projections/projection.ts';
+import { tables } from '../../../queries/reads.ts';
+import type { AppError } from '../../../shared/errors.ts';
+import { defineEvent } from '../../../shared/events/define.ts';
+import { rebuildProjection } from '../../support/rebuild.ts';
+import { temporaryDirectory } from '../../support/service-process.ts';
+import { openView, testDatabase, testOrigin } from '../../support/world.ts';
+
+const named = defineEvent({
+  type: 'ThingNamed',
+  version: 1,
+  doc: 'test',
+  schema: z.object({ id: z.int(), name: z.string() }),
+});
+const things = defineTable(
+  'things',
+  { workspace_id: 'int', id: 'bigint', created_at: 'bigint', name: 'text' },
+  { key: ['workspace_id', 'id'], indexes: ['workspace_id, created_at DESC, id DESC'] },
+);
+const projection = defineProjection({
+  name: 'things',
+  version: 1,
+  tables: [things],
+  handlers: [
+    on(named, ({ meta, data: { id, name } }) => [
+      change(things, { workspace_id: meta.workspace, id }, () => ({
+        workspace_id: meta.workspace,
+        id,
+        created_at: id,
+        name,
+      })),
+    ]),
+  ],
+});
+const schema = schemaOf(projection);
+
+describe('the past of a read model', () => {
+  let place: { database: Database; close(): Promise<void> };
+  before(async function () {
+    this.timeout(60_000);
+    place = await testDatabase();
+    await ensureTables(place.database, [projection]);
+  });
+  after(async () => place?.close());
+  const one = async (text: string, values: unknown[] = []) => (await place.database.pool.query(text, values)).rows[0];
+
+  describe('with many rows', () => {
+    const LIVE = 20_000;
+    const AT = 900_000;
+    before(async () => {
+      // One row in twenty has changed since, and each of these has forty earlier versions.
+      await one(
+        `INSERT INTO ${schema}.things (workspace_id, id, created_at, name, position)
+         SELECT 1, n, n, 'thing', CASE WHEN n % 20 = 0 THEN $2::bigint + n ELSE n END FROM generate_series(1, $1::int) n`,
+        [LIVE, AT],
+      );
+      const versions = Array.from({ length: (LIVE / 20) * 40 }, (_, n) => {
+        const id = 20 * (1 + Math.floor(n / 40));
+        const from = id + (n % 40) * 20_000;
+        const until = n % 40 === 39 ? AT + id : from + 20_000;
+        return { workspace_id: 1, id, created_at: id, name: 'old', position: from, until, block: blockOf(from, until) };
+      });
+      await one(
+        `INSERT INTO ${historyOf(schema)}.things (workspace_id, id, created_at, name, position, until, block)
+         SELECT workspace_id, id, created_at, name, position, until, block
+         FROM json_populate_recordset(null::${historyOf(schema)}.things, $1)`,
+        [JSON.stringify(versions)],
+      );
+      await one(`ANALYZE ${schema}.things`);
+      await one(`ANALYZE ${historyOf(schema)}.things`);
+    });
+    after(async () => {
+      await one(`TRUNCATE ${schema}.things`);
+      await one(`TRUNCATE ${historyOf(schema)}.things`);
+    });
+
+    interface Node {
+      readonly 'Relation Name'?: string;
+      readonly Schema?: string;
+      readonly 'Actual Rows': number;
+      readonly 'Actual Loops': number;
+      readonly 'Rows Removed by Filter'?: number;
+      readonly Plans?: readonly Node[];
+    }
+    /** Rows of a schema's tables that a plan has read. */
+    const rowsRead = (node: Node, of: string): number => {
+      const own = (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'];
+      const below = (node.Plans ?? []).reduce((sum, child) => sum + rowsRead(child, of), 0);
+      return node.Schema === of ? own + below : below;
+    };
+    const explained = async (query: string, parameters: readonly unknown[]) => {
+      const explain = { sql: `EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) ${query}`, parameters };
+      const [, rows] = await place.database.together([lookAt(AT), explain]);
+      const [explanation] = rows as { 'QUERY PLAN': { Plan: Node }[] }[];
+      const plan = explanation?.['QUERY PLAN'][0]?.Plan as Node;
+      return { live: rowsRead(plan, schema), versions: rowsRead(plan, historyOf(schema)) };
+    };
+
+    it('is listed from the rows of the page and the versions that stood then, not from the whole table', async () => {
+      const { live, versions } = await explained(
+        `SELECT * FROM ${pastOf(schema)}.things WHERE workspace_id = $1 ORDER BY created_at DESC, id DESC LIMIT 50`,
+        [1],
+      );
+      expect(live).to.be.within(47, 100);
+      // A thousand of forty thousand stood then; the rest of these is in the same blocks.
+      expect(versions).to.be.within(1_000, 4_000);
+    });
+
+    it('is looked up by key for each row that is joined', async () => {
+      const { live, versions } = await explained(
+        `SELECT t.* FROM unnest($2::bigint[]) wanted (id)
+         JOIN ${pastOf(schema)}.things t ON t.workspace_id = $1 AND t.id = wanted.id`,
+        [1, [20, 21, 22]],
+      );
+      expect(live).to.be.at.most(3);
+      expect(versions).to.be.at.most(10);
+    });
+  });
+
+  describe('that is kept for a time', () => {
+    let view: Awaited<ReturnType<typeof openView>>;
+    let projector: Projector;
+    /** Positions of the events, of which the n-th names thing 1 `n`. */
+    const at: number[] = [];
+    before(async () => {
+      view = await openView(place.database, [named], [projection]);
+      projector = view.project('past test');
+      for (let n = 0; n < 10; n++) {
+        const events = await view.store.prepare([named.draft({ id: 1, name: String(n) })], testOrigin);
+        await view.store.append('things', events, n - 1 < 0 ? 'none' : n - 1);
+        at.push(await view.store.log.head());
+      }
+      await view.positions.reachSchemas([schema], { position: at[9] as number });
+    });
+    after(async () => {
+      await projector?.close();
+      await view?.close();
+    });
+
+    const nameAt = async (n: number) => {
+      const past = tables(view.reads.asOf(at[n] as number), projection);
+      const found = await past.selectFrom('things').select('name').executeTakeFirst();
+      return found?.name;
+    };
+    const refusal = (n: number) =>
+      nameAt(n).then(
+        () => undefined,
+        (error: AppError) => [error.status, error.extras.code],
+      );
+    const count = async (): Promise<number> =>
+      (await one(`SELECT count(*)::int AS count FROM ${historyOf(schema)}.things`)).count;
+    const begin = (n: number, options = {}) => beginPastAt(place.database.db, [projection], at[n] as number, options);
+
+    it('goes back to the first event at first', async () => {
+      expect([await nameAt(0), await nameAt(8), await nameAt(9)]).to.deep.equal(['0', '8', '9']);
+      expect(await count()).to.equal(9);
+    });
+
+    it('begins later before a version goes, so that a killed process leaves no half past', async () => {
+      // As if the process had been killed when it was about to remove the first version.
+      await one(`ALTER TABLE ${historyOf(schema)}.things RENAME TO away`);
+      const failure = await begin(2).then(
+        () => '',
+        (error: Error) => error.message,
+      );
+      await one(`ALTER TABLE ${historyOf(schema)}.away RENAME TO things`);
+      expect(failure).to.match(/does not exist/);
+      expect(await count()).to.equal(9);
+      expect(await refusal(1)).to.deep.equal([409, 'HISTORY_NOT_KEPT']);
+      expect(await nameAt(2)).to.equal('2');
+    });
+
+    it('loses the versions that ended before, in batches, and no others', async () => {
+      expect(await begin(6, { batch: 2 })).to.equal(6);
+      expect(await count()).to.equal(3);
+      expect(await refusal(5)).to.deep.equal([409, 'HISTORY_NOT_KEPT']);
+      for (const n of [6, 7, 8, 9]) expect(await nameAt(n)).to.equal(String(n));
+      expect(await begin(6)).to.equal(0);
+    });
+
+    it('never begins earlier again by itself', async () => {
+      await begin(3);
+      expect(await refusal(4)).to.deep.equal([409, 'HISTORY_NOT_KEPT']);
+    });
+
+    it('begins at the position given to a rebuild', async () => {
+      const directory = await temporaryDirectory();
+      const stores = { ...view, log: createLogger('silent'), config: { dataDir: directory.path } };
+      await rebuildProjection(stores, projection, { history: true, historyFrom: at[4] as number });
+      await directory.remove();
+      expect(await nameAt(4)).to.equal('4');
+      expect(await refusal(3)).to.deep.equal([409, 'HISTORY_NOT_KEPT']);
+    });
+  });
+
+  it('begins at the last event before the days for which it is kept', async () => {
+    const times: number[] = [];
+    const index = {
+      momentAt: async (asked: { time: number } | { position: number }) => {
+        if ('time' in asked) times.push(asked.time);
+        return times.length === 1 ? { position: 7, at: 1 } : undefined;
+      },
+    };
+    const now = Date.UTC(2026, 0, 31);
+    expect(await beginningOfPast(index, 30, now)).to.equal(7);
+    expect(times).to.deep.equal([Date.UTC(2026, 0, 1)]);
+    expect(await beginningOfPast(index, 30, now), 'before the first event').to.equal(0);
+    expect(await beginningOfPast(index, 0, now), 'for ever').to.equal(0);
+    expect(times).to.have.length(2);
+  });
+});

@@ -1,0 +1,465 @@
+/** How far read models are, and what a process knows of it: changes, positions, checkpoints, freshness. Pure. */
+import { expect } from 'chai';
+import type pg from 'pg';
+import type { Database } from '../../../infra/database/database.ts';
+import { createMarkWatch } from '../../../infra/database/mark.ts';
+import { createTakeUp } from '../../../infra/following/checkpoints.ts';
+import { createLogger } from '../../../infra/logging.ts';
+import { createChangeTracker } from '../../../infra/read-models/change-tracker.ts';
+import { createFreshness } from '../../../infra/read-models/freshness.ts';
+import { Positions } from '../../../infra/read-models/positions.ts';
+import { AppError } from '../../../shared/errors.ts';
+import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
+import { atHead } from '../../../shared/ports/read-models.ts';
+import { boxesProjection as projection, put } from '../../support/boxes.ts';
+import { until } from '../../support/until.ts';
+
+describe('the tracker of changes', () => {
+  it('tells workspaces and read models apart', () => {
+    const changes = createChangeTracker();
+    const before = changes.last('a_v1', 1);
+    changes.record('a_v1', 1, 10);
+    changes.record('a_v1', 2, 20);
+    expect(changes.last('a_v1', 1)).to.not.equal(before);
+    const [one, two, all] = [changes.last('a_v1', 1), changes.last('a_v1', 2), changes.last('a_v1', 'all')];
+    expect(new Set([one, two]).size).to.equal(2);
+    changes.record('a_v1', 2, 30);
+    expect(changes.last('a_v1', 1)).to.equal(one);
+    expect(changes.last('a_v1', 2)).to.not.equal(two);
+    expect(changes.last('a_v1', 'all')).to.not.equal(all);
+    const other = changes.last('b_v1', 2);
+    changes.record('a_v1', 2, 40);
+    expect(changes.last('b_v1', 2)).to.equal(other);
+  });
+
+  it('after a reset everything of the read model is another than before', () => {
+    const changes = createChangeTracker();
+    changes.record('a_v1', 1, 10);
+    const before = changes.last('a_v1', 1);
+    changes.reset('a_v1');
+    const reset = changes.last('a_v1', 1);
+    expect(reset).to.not.equal(before);
+    changes.record('a_v1', 1, 10);
+    expect([before, reset]).to.not.include(changes.last('a_v1', 1));
+  });
+
+  it('has a bound: a workspace that was forgotten counts as changed when it was forgotten, and no earlier', () => {
+    const changes = createChangeTracker();
+    for (let workspace = 1; workspace <= 10_000; workspace++) changes.record('a_v1', workspace, workspace);
+    const never = changes.last('a_v1', 99_999);
+    const [first, second] = [changes.last('a_v1', 1), changes.last('a_v1', 2)];
+    // The first has changed again, so the second is the oldest.
+    changes.record('a_v1', 1, 10_001);
+    expect(changes.last('a_v1', 99_999)).to.equal(never);
+    changes.record('a_v1', 10_001, 10_002);
+    expect(changes.last('a_v1', 1)).to.not.equal(first);
+    expect(changes.last('a_v1', 2), 'what is kept of the second').to.equal(second);
+    expect(changes.last('a_v1', 99_999), 'one that was never seen counts as changed then').to.equal(second);
+    expect(changes.last('a_v1', 3)).to.equal('0.3');
+  });
+});
+
+/** A database that says what `answer` gives, and can lose rows. */
+function databaseThat(answer: () => Promise<object[]> | object[], more: object = {}) {
+  const listeners: (() => void)[] = [];
+  const database = {
+    kind: 'server',
+    pool: { query: async () => ({ rows: await answer() }) },
+    onLoss: (listener: () => void) => listeners.push(listener),
+    ...more,
+  } as unknown as Database;
+  return {
+    database,
+    lose: () => {
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+/** What the database says of one read model that has reached `position`, and whose rows changed last at `changed`. */
+const said = (position: number, changed = position, credentials = 7, head = position, credentialsAt = 0) => ({
+  checkpoints: { boxes_v1: `${position} 1.${changed}` },
+  credentials: String(credentials),
+  credentialsAt,
+  head,
+});
+
+const eventOf = (type: string, position: number): LoggedEvent => ({
+  id: `${position}`,
+  type,
+  stream: 's',
+  revision: position,
+  position,
+  data: {},
+  meta: {},
+});
+
+describe('positions of read models', () => {
+  const log = createLogger('silent');
+  const BOXES = ['boxes_v1'];
+  const open = (options: { timeoutMs?: number; head?: number; database?: Database } = {}) => {
+    const { timeoutMs = 5_000, head, database = databaseThat(() => [said(0)]).database } = options;
+    return new Positions({
+      ...{ database, projections: [projection], log, visibleTimeoutMs: timeoutMs },
+      head: head === undefined ? undefined : () => head,
+    });
+  };
+  const stateOf = (work: Promise<unknown>) => {
+    const state = { done: false };
+    work.then(
+      () => {
+        state.done = true;
+      },
+      () => undefined,
+    );
+    return state;
+  };
+
+  it('grow, and never go back by themselves', () => {
+    const positions = open();
+    expect(positions.shown('boxes_v1')).to.equal(0);
+    positions.advance('boxes_v1', 5);
+    positions.advance('boxes_v1', 3);
+    expect(positions.shown('boxes_v1')).to.equal(5);
+  });
+
+  it('a read model that no later event concerns shows all that the reader has seen', () => {
+    const positions = open();
+    positions.saw(4, []);
+    expect(positions.shown('boxes_v1'), 'it may lack what is before the reader').to.equal(0);
+    positions.advance('boxes_v1', 4);
+    positions.saw(9, [eventOf('NobodyListens', 9)]);
+    expect(positions.shown('boxes_v1')).to.equal(9);
+    positions.saw(12, [eventOf(put.type, 11), eventOf('NobodyListens', 12)]);
+    expect(positions.shown('boxes_v1'), 'what it showed before').to.equal(9);
+    positions.advance('boxes_v1', 11);
+    expect(positions.shown('boxes_v1')).to.equal(12);
+  });
+
+  it('events that a projection does not want do not concern it', () => {
+    const choosy = { ...projection, wants: ({ data }: { data: { readonly to?: unknown } }) => data.to === 'me' };
+    const { database } = databaseThat(() => [said(0)]);
+    const positions = new Positions({ database, projections: [choosy], log, visibleTimeoutMs: 5_000 });
+    positions.saw(1, []);
+    positions.advance('boxes_v1', 1);
+    positions.saw(2, [eventOf(put.type, 2)]);
+    expect(positions.shown('boxes_v1')).to.equal(2);
+    positions.saw(3, [{ ...eventOf(put.type, 3), data: { to: 'me' } }]);
+    expect(positions.shown('boxes_v1')).to.equal(2);
+  });
+
+  it('a log that was replaced by a shorter one begins anew', () => {
+    const positions = open();
+    positions.saw(9, []);
+    positions.advance('boxes_v1', 9);
+    positions.saw(3, []);
+    expect(positions.shown('boxes_v1')).to.equal(0);
+    positions.advance('boxes_v1', 3);
+    expect(positions.shown('boxes_v1')).to.equal(3);
+  });
+
+  it('a read waits until its read models have reached the head, and hurries rows that gather', async () => {
+    const positions = open({ head: 7 });
+    let hurried = 0;
+    positions.onWait(() => hurried++);
+    positions.saw(6, []);
+    positions.advance('boxes_v1', 6);
+    const read = Promise.resolve(positions.reachSchemas([...BOXES, ...BOXES], atHead()));
+    const state = stateOf(read);
+    expect([positions.isAwaited(), hurried]).to.deep.equal([true, 1]);
+    positions.saw(7, [eventOf(put.type, 7)]);
+    await new Promise(setImmediate);
+    expect(state.done, 'too early').to.equal(false);
+    positions.advance('boxes_v1', 7);
+    expect(await read).to.equal(7);
+    expect(positions.isAwaited()).to.equal(false);
+    // Without a promise when there is nothing to wait for.
+    expect(positions.reachSchemas(BOXES, atHead())).to.equal(7);
+    expect([positions.showNow(BOXES, atHead()), hurried]).to.deep.equal([7, 1]);
+  });
+
+  it('a read at a position waits for that one, and one at none for nothing', async () => {
+    const positions = open({ head: 9 });
+    positions.saw(8, []);
+    positions.advance('boxes_v1', 5);
+    expect(positions.reachSchemas(BOXES, { position: 5 })).to.equal(5);
+    expect(positions.reachSchemas(BOXES, {})).to.equal(5);
+    expect(positions.showNow(BOXES, {})).to.equal(5);
+    expect(positions.showNow(BOXES, { position: 6 })).to.equal(undefined);
+    const read = Promise.resolve(positions.reachSchemas(BOXES, { position: 6 }));
+    positions.advance('boxes_v1', 6);
+    expect(await read).to.equal(6);
+    const own = Promise.resolve(positions.reachSchemas(BOXES, { since: performance.now(), position: 10 }));
+    positions.advance('boxes_v1', 9);
+    await new Promise(setImmediate);
+    positions.advance('boxes_v1', 10);
+    expect(await own, 'at the head, and at what the caller has appended').to.equal(10);
+  });
+
+  it('know which positions the log has', async () => {
+    const positions = open({ head: 9 });
+    positions.saw(5, []);
+    expect(await Promise.all([4, 9, 10].map((position) => positions.has(position)))).to.deep.equal([true, true, false]);
+  });
+
+  it('commands wait for all that listen to a type, and for none if nobody does', async () => {
+    const positions = open({ head: 7 });
+    await positions.reach(['NobodyListens'], atHead());
+    const reached = positions.reach([put.type, 'NobodyListens'], atHead());
+    positions.advance('boxes_v1', 7);
+    await reached;
+  });
+
+  it('a read of what is not reached in time is refused, with how far it is', async () => {
+    const positions = open({ timeoutMs: 20, head: 7 });
+    positions.advance('boxes_v1', 3);
+    const error = await Promise.resolve(positions.reachSchemas(BOXES, atHead())).catch((reason: unknown) => reason);
+    if (!(error instanceof AppError)) throw error;
+    const { code, body, headers } = error.extras;
+    expect([error.status, code, body, headers]).to.deep.equal([
+      503,
+      'READ_MODEL_BEHIND',
+      { position: 7, reached: 3 },
+      { 'Retry-After': '1' },
+    ]);
+    expect(error.message).to.match(/position 7.* boxes_v1 \(position 3\)/);
+    expect(positions.isAwaited(), 'nobody waits any more').to.equal(false);
+  });
+
+  it('are read from the database, with its head, and again while somebody waits', async () => {
+    let position = 4;
+    const { database } = databaseThat(() => [said(position, 0, 7, 8)]);
+    const positions = open({ database });
+    await positions.ask();
+    expect(positions.shown('boxes_v1')).to.equal(4);
+    positions.watch();
+    positions.watch();
+    const seen = Promise.resolve(positions.reachSchemas(BOXES, atHead()));
+    const state = stateOf(seen);
+    await until('it waits', () => positions.isAwaited());
+    expect(state.done).to.equal(false);
+    position = 8;
+    expect(await seen).to.equal(8);
+    await positions.close();
+  });
+
+  it('are heard of from other processes', async () => {
+    let heard: { heard(payload: string): void } | undefined;
+    let stopped = false;
+    const listener = {
+      listen(channel: string, what: typeof heard) {
+        expect(channel).to.equal('signalbox_positions');
+        heard = what;
+        return () => {
+          stopped = true;
+        };
+      },
+    };
+    const positions = open({ database: databaseThat(() => [said(0)], { listener }).database });
+    positions.watch();
+    heard?.heard('boxes_v1:6');
+    for (const odd of ['boxes_v1', '', ':9', 'boxes_v1:']) heard?.heard(odd);
+    expect(positions.shown('boxes_v1')).to.equal(6);
+    await positions.close();
+    expect(stopped).to.equal(true);
+  });
+
+  it('are forgotten when the database has lost rows, also what it had said before', async () => {
+    const answers: ((rows: object[]) => void)[] = [];
+    const { database, lose } = databaseThat(() => new Promise((resolve) => answers.push(resolve)));
+    const positions = open({ database });
+    let began = 0;
+    const stop = positions.onLoss(() => began++);
+    positions.saw(6, []);
+    positions.advance('boxes_v1', 6);
+    const asked = positions.ask();
+    await until('the database is asked', () => answers.length === 1);
+    lose();
+    expect([positions.shown('boxes_v1'), positions.losses, began]).to.deep.equal([0, 1, 1]);
+    answers[0]?.([said(6)]);
+    await until('it is asked again', () => answers.length === 2);
+    expect(positions.shown('boxes_v1'), 'from before the loss').to.equal(0);
+    answers[1]?.([said(5)]);
+    expect((await asked).checkpoints.get('boxes_v1')?.reached).to.equal(5);
+    expect(positions.shown('boxes_v1')).to.equal(5);
+    stop();
+    lose();
+    expect(began).to.equal(1);
+  });
+});
+
+describe('the mark of a server', () => {
+  it('shows that rows may be lost when it is another than before', async () => {
+    const watch = createMarkWatch();
+    let losses = 0;
+    watch.onLoss(() => losses++);
+    const checked = async (...answers: (object[] | Error)[]) => {
+      const query = async () => {
+        const rows = answers.shift();
+        if (rows instanceof Error) throw rows;
+        return { rows };
+      };
+      await watch.check({ query } as unknown as pg.ClientBase);
+      return losses;
+    };
+    expect(await checked(Object.assign(new Error('no such table'), { code: '42P01' }))).to.equal(0);
+    expect(await checked([{ mark: 'a' }])).to.equal(0);
+    expect(await checked([{ mark: 'a' }])).to.equal(0);
+    expect(await checked([], [], [{ mark: 'b' }]), 'after a crash there is none').to.equal(1);
+    expect(await checked([{ mark: 'b' }])).to.equal(1);
+    expect(await checked(new Error('the connection broke')).catch((error: Error) => error.message)).to.equal(
+      'the connection broke',
+    );
+  });
+});
+
+describe('taking over checkpoints', () => {
+  const parts = (kind: Database['kind']) => {
+    const asked: string[][] = [];
+    const query = async (_text: string, [names]: [string[]]) => {
+      asked.push(names);
+      const known = names.filter((name) => name !== 'missing');
+      return { rows: known.map((name) => ({ name, position: name.length, generation: 1, stuckAt: null })) };
+    };
+    return { asked, takeUp: createTakeUp({ kind, pool: { query } } as unknown as Database, 'me') };
+  };
+
+  it('takes one statement for all of a moment on the embedded database, and fails only what is missing', async () => {
+    const { asked, takeUp } = parts('embedded');
+    const missing = takeUp('missing').catch((error: Error) => error.message);
+    expect(await Promise.all([takeUp('a'), takeUp('bb')])).to.deep.equal([
+      { position: 1, generation: 1, stuckAt: null },
+      { position: 2, generation: 1, stuckAt: null },
+    ]);
+    expect(await missing).to.include('there is no checkpoint for missing');
+    expect((await takeUp('ccc')).position).to.equal(3);
+    expect(asked).to.deep.equal([['missing', 'a', 'bb'], ['ccc']]);
+  });
+
+  it('takes a statement for each on a server', async () => {
+    const { asked, takeUp } = parts('server');
+    const [one, two] = await Promise.all([takeUp('a'), takeUp('bb')]);
+    expect([one.position, two.position]).to.deep.equal([1, 2]);
+    expect(asked).to.deep.equal([['a'], ['bb']]);
+  });
+});
+
+describe('freshness', () => {
+  const parts = (database: Database, head?: () => number) => {
+    const changes = createChangeTracker();
+    const positions = new Positions({
+      ...{ database, projections: [projection], log: createLogger('silent'), visibleTimeoutMs: 5_000, head },
+    });
+    let credentials = 0;
+    const credentialChanges = () => credentials;
+    const freshness = createFreshness({ database, projections: [projection], changes, credentialChanges, positions });
+    return {
+      freshness,
+      changes,
+      positions,
+      changeCredentials: () => {
+        credentials++;
+      },
+    };
+  };
+  const now = () => performance.now();
+
+  it('of the one process of an embedded database is known without asking', async () => {
+    const { freshness, changes, changeCredentials } = parts(
+      databaseThat(() => [], { kind: 'embedded' }).database,
+      () => 0,
+    );
+    const before = freshness.stampNow(['boxes'], 1, atHead());
+    expect(await freshness.stamp(['boxes'], 1, atHead())).to.deep.equal(before);
+    changes.record('boxes_v1', 1, 5);
+    expect(freshness.stampNow(['boxes'], 1, atHead())).to.not.deep.equal(before);
+    const credentials = freshness.credentialsNow(['boxes'], now());
+    changeCredentials();
+    expect(freshness.credentialsNow(['boxes'], now())).to.not.equal(credentials);
+    expect(await freshness.credentials(['boxes'], now())).to.equal(freshness.credentialsNow(['boxes'], now()));
+    expect(() => freshness.stampNow(['nothing'], 1, atHead())).to.throw('there is no projection nothing');
+  });
+
+  it('of one process waits for the head, unless the caller does not', async () => {
+    const { freshness, changes, positions } = parts(databaseThat(() => [], { kind: 'embedded' }).database, () => 5);
+    const before = changes.last('boxes_v1', 1);
+    expect(freshness.stampNow(['boxes'], 1, atHead()), 'cannot be told without waiting').to.equal(undefined);
+    expect(freshness.stampNow(['boxes'], 1, {})).to.deep.equal({ value: before, position: 0 });
+    const waiting = freshness.stamp(['boxes'], 1, atHead());
+    changes.record('boxes_v1', 1, 5);
+    positions.advance('boxes_v1', 5);
+    expect(await waiting).to.deep.equal({ value: changes.last('boxes_v1', 1), position: 5 });
+    expect(freshness.stampNow(['boxes'], 1, atHead())).to.deep.equal(await waiting);
+  });
+
+  it('on a server is asked of the database: once for those of a moment, and never by a query that began before', async () => {
+    const answers: ((rows: object[]) => void)[] = [];
+    const { freshness } = parts(databaseThat(() => new Promise((resolve) => answers.push(resolve))).database);
+    expect([freshness.stampNow(['boxes'], 1, atHead()), freshness.credentialsNow(['boxes'], now())]).to.deep.equal([
+      undefined,
+      undefined,
+    ]);
+    const [one, two] = [freshness.stamp(['boxes'], 1, atHead()), freshness.credentials(['boxes'], now())];
+    await until('the first query has begun', () => answers.length === 1);
+    const later = [freshness.stamp(['boxes'], 1, atHead()), freshness.stamp(['boxes'], 2, atHead())];
+    answers[0]?.([said(1)]);
+    expect([await one, await two]).to.deep.equal([{ value: '1.1', position: 1 }, '7 1.1']);
+    await until('the second query has begun', () => answers.length === 2);
+    answers[1]?.([said(2)]);
+    for (const stamp of await Promise.all(later)) expect(stamp).to.deep.equal({ value: '1.2', position: 2 });
+    expect(answers).to.have.length(2);
+    const unknown = await freshness.stamp(['nothing'], 1, atHead()).catch((error: Error) => error.message);
+    expect(unknown).to.match(/there is no projection nothing/);
+  });
+
+  it('on a server is asked once for a request, and again for one that arrived after that', async () => {
+    let version = 0;
+    const { freshness } = parts(databaseThat(() => [said(++version, version, version)]).database);
+    const arrival = now();
+    await until('the clock goes on', () => now() > arrival);
+    expect(await freshness.credentials(['boxes'], arrival)).to.equal('1 1.1');
+    const at = { since: arrival };
+    for (const workspace of [1, 'all'] as const)
+      expect(await freshness.stamp(['boxes'], workspace, at)).to.deep.equal({ value: '1.1', position: 1 });
+    const later = now();
+    expect((await freshness.stamp(['boxes'], 1, { since: later })).value, 'of one that arrived later').to.equal('1.2');
+    expect((await freshness.stamp(['boxes'], 1, at)).value, 'the newest will do').to.equal('1.2');
+    expect((await freshness.stamp(['boxes'], 1, {})).value, 'asked anew').to.equal('1.3');
+  });
+
+  it('on a server is asked again after waiting, because what was said first may be from before the head', async () => {
+    const rows = [said(3, 3, 7, 5), said(6, 6, 7, 6)];
+    let asked = 0;
+    const { freshness, positions } = parts(databaseThat(() => [rows[Math.min(asked++, 1)] as object]).database);
+    const stamp = freshness.stamp(['boxes'], 1, atHead());
+    await until('it waits', () => positions.isAwaited());
+    positions.advance('boxes_v1', 5);
+    expect(await stamp).to.deep.equal({ value: '1.6', position: 5 });
+    expect(asked).to.equal(2);
+  });
+
+  it('on a server what credentials stand for is current when its last acknowledged change shows, whatever the head', async () => {
+    const rows = [said(3, 3, 7, 9, 5), said(6, 6, 8, 9, 5)];
+    let asked = 0;
+    const { freshness, positions } = parts(databaseThat(() => [rows[Math.min(asked++, 1)] as object]).database);
+    const stamp = freshness.credentials(['boxes'], now());
+    await until('it waits', () => positions.isAwaited());
+    positions.advance('boxes_v1', 5);
+    expect(await stamp).to.equal('7 1.6');
+    expect(await freshness.credentials(['boxes'], now()), 'without waiting').to.equal('8 1.6');
+  });
+
+  it('on a server a query that fails fails those who asked, and no later ones', async () => {
+    let queries = 0;
+    const { freshness } = parts(
+      databaseThat(() => {
+        if (++queries === 1) throw new Error('the server is away');
+        return [said(1)];
+      }).database,
+    );
+    const first = freshness.stamp(['boxes'], 1, atHead()).catch((error: Error) => error.message);
+    while (queries === 0) await Promise.resolve();
+    const second = freshness.stamp(['boxes'], 1, atHead());
+    expect([await first, (await second).value]).to.deep.equal(['the server is away', '1.1']);
+  });
+});

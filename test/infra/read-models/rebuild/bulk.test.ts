@@ -1,0 +1,87 @@
+/** COPY on a PostgreSQL server, as a rebuild uses it. */
+import { expect } from 'chai';
+import { sql } from 'kysely';
+import { type Database, openDatabase } from '../../../../infra/database/database.ts';
+import { createLogger } from '../../../../infra/logging.ts';
+import { type BulkSession, encodeRow, openBulkSession } from '../../../../infra/read-models/rebuild/bulk.ts';
+import { defineTable } from '../../../../projections/projection.ts';
+import { needsServer } from '../../../support/needs.ts';
+import { freshDatabase } from '../../../support/service.ts';
+
+describe('bulk session', () => {
+  const notes = defineTable('notes', { id: 'bigint', text: 'text?' }, { key: ['id'] });
+  const missing = defineTable('missing', { id: 'bigint' }, { key: ['id'] });
+  let fresh: Awaited<ReturnType<typeof freshDatabase>>;
+  let database: Database;
+  let session: BulkSession;
+
+  before(async function () {
+    needsServer('TEST_DATABASE_URL', this);
+    fresh = await freshDatabase();
+    database = await openDatabase({
+      url: fresh.url,
+      dataDir: '',
+      poolSize: 2,
+      statementTimeoutMs: 10_000,
+      log: createLogger('silent'),
+    });
+    await database.pool.query(
+      'CREATE SCHEMA s; CREATE TABLE s.notes (id bigint PRIMARY KEY, text text, position bigint)',
+    );
+    session = await openBulkSession(database, '', 'test');
+  });
+  after(async () => {
+    await session?.close();
+    await database?.close();
+    await fresh?.drop();
+  });
+
+  const rowsOf = (...ids: number[]) =>
+    Buffer.from(ids.map((id) => encodeRow(notes, { id, text: `a\tb\\${id}\n` }, 7)).join(''));
+  const copy = (...args: Parameters<NonNullable<BulkSession['copy']>>) => session.copy?.(...args);
+  const refusal = async (work: Promise<void> | undefined) => {
+    try {
+      await work;
+    } catch (error) {
+      return (error as { code?: string }).code;
+    }
+    return 'nothing was refused';
+  };
+
+  it('adds the rows of all pieces, and none of no pieces', async () => {
+    await copy('s', notes, [rowsOf(1, 2), rowsOf(3)]);
+    await copy('s', notes, []);
+    const { rows } = await sql`SELECT id, text FROM s.notes ORDER BY id`.execute(session.db);
+    expect(rows).to.deep.equal([1, 2, 3].map((id) => ({ id, text: `a\tb\\${id}\n` })));
+  });
+
+  it('rejects with what the database refuses, and can be used afterwards', async () => {
+    expect(await refusal(copy('s', notes, [rowsOf(1)])), 'a key that is there').to.equal('23505');
+    // More than the connection accepts at once, refused at its first row.
+    const many = Array.from({ length: 200 }, (_, n) =>
+      rowsOf(...Array.from({ length: 500 }, (_row, i) => n * 500 + i)),
+    );
+    expect(await refusal(copy('s', notes, many)), 'a key in the midst of much').to.equal('23505');
+    expect(await refusal(copy('s', notes, [Buffer.from('x\ty\t1\n')])), 'what is no number').to.equal('22P02');
+    expect(await refusal(copy('s', missing, [Buffer.from('1\t1\n')])), 'a table that is missing').to.equal('42P01');
+    await copy('s', notes, [rowsOf(4)]);
+    const { rows } = await sql`SELECT count(*)::int AS count FROM s.notes`.execute(session.db);
+    expect(rows).to.deep.equal([{ count: 4 }]);
+  });
+
+  it('rejects when its connection is cut', async () => {
+    const other = await openBulkSession(database, '', 'cut');
+    const pieces = Array.from({ length: 200 }, (_, n) =>
+      rowsOf(...Array.from({ length: 500 }, (_row, i) => 1_000_000 + n * 500 + i)),
+    );
+    // The table is locked, so the COPY is waiting when the connection is cut.
+    const holder = await database.pool.connect();
+    await holder.query('BEGIN; LOCK TABLE s.notes IN ACCESS EXCLUSIVE MODE');
+    const copying = refusal(other.copy?.('s', notes, pieces));
+    await holder.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%cut%'");
+    expect(await copying).not.to.equal('nothing was refused');
+    await holder.query('ROLLBACK');
+    holder.release();
+    await other.close();
+  });
+});

@@ -1,0 +1,202 @@
+/** The queue of webhooks under several workers: one claims, nothing is forgotten, a lost claim changes nothing. */
+import { expect } from 'chai';
+import { createWebhookQueue, createWebhookRecords } from '../../../../infra/stores/webhooks/deliveries.ts';
+import type { Claim, NewDelivery, WebhookQueue, WebhookRecords } from '../../../../shared/ports/webhooks/deliveries.ts';
+import { until } from '../../../support/until.ts';
+import { testDatabase } from '../../../support/world.ts';
+
+const delivery = (fields: Partial<NewDelivery> = {}): NewDelivery => ({
+  workspace: 1,
+  webhookId: 1,
+  messageId: 'm1',
+  eventType: 'test.ping',
+  payload: '{}',
+  statusCode: 500,
+  responseBody: null,
+  error: null,
+  durationMs: 1,
+  attempt: 0,
+  parentId: null,
+  nextRetryAt: null,
+  createdAt: 1_000,
+  ...fields,
+});
+const REST = { done: true, retries: true };
+
+describe('queue of webhooks', () => {
+  let world: Awaited<ReturnType<typeof testDatabase>>;
+  let queue: WebhookQueue;
+  let records: WebhookRecords;
+  before(async () => {
+    world = await testDatabase();
+    queue = createWebhookQueue(world.database.pool, 60_000);
+    records = createWebhookRecords(world.database.pool);
+  });
+  after(() => world.close());
+  beforeEach(() => world.database.pool.query('DELETE FROM service.webhooks'));
+
+  const claimed = async (): Promise<Claim> => (await queue.claim()) ?? expect.fail('nothing to claim');
+
+  it('one that has just begun has nothing to do; woken, it is claimed once', async () => {
+    await records.begin(1, 1, 10);
+    await records.begin(1, 1, 99);
+    expect(await queue.claim()).to.equal(undefined);
+    expect(await queue.wake([1, 2], 12), 'one that slept').to.equal(1);
+    expect(await queue.wake([1], 13), 'it is awake').to.equal(0);
+    expect(await queue.wake([1], 12), 'older news').to.equal(0);
+    const claims = await Promise.all([queue.claim(), queue.claim(), queue.claim()]);
+    expect(claims.filter(Boolean)).to.have.length(1);
+    expect(claims.find(Boolean)).to.include({ webhook: 1, workspace: 1, position: 10, wanted: 13, failures: 0 });
+  });
+
+  it('events that arrive during a delivery are not forgotten', async () => {
+    await records.begin(1, 1, 10);
+    await queue.wake([1], 12);
+    const claim = await claimed();
+    expect(await queue.wake([1], 14), 'whoever has it goes on').to.equal(0);
+    await queue.release(claim, { ...REST, position: 12 });
+    const next = await claimed();
+    expect(next).to.include({ position: 12, wanted: 14 });
+    await queue.release(next, { ...REST, position: 14 });
+    expect(await queue.claim()).to.equal(undefined);
+  });
+
+  it('one that has not come to its end is claimed again, after those that wait longer', async () => {
+    await records.begin(1, 1, 10);
+    await records.begin(1, 2, 10);
+    await queue.wake([1, 2], 12);
+    const first = await claimed();
+    await queue.release(first, { position: 11, done: false, retries: true });
+    const second = await claimed();
+    expect(second.webhook).not.to.equal(first.webhook);
+    expect(await claimed()).to.include({ webhook: first.webhook, position: 11 });
+  });
+
+  it('a lease that is not renewed ends, and then changes nothing any more', async () => {
+    const brief = createWebhookQueue(world.database.pool, 50);
+    await records.begin(1, 1, 10);
+    await queue.wake([1], 12);
+    const lost = (await brief.claim()) ?? expect.fail('nothing to claim');
+    expect(await brief.renew(lost)).to.equal(0);
+    expect(await queue.next(), 'when the lease ends').to.be.closeTo(Date.now(), 5_000);
+    const taken = await until('somebody else has it', () => queue.claim());
+    expect(await queue.renew(lost)).to.equal(undefined);
+    expect(await queue.settle(lost, { delivery: delivery(), failures: 9, position: 12 })).to.equal(false);
+    await queue.release(lost, { ...REST, position: 12 });
+    await queue.forget(lost);
+    expect((await records.list(1, { webhook: 1, limit: 10, offset: 0 })).total).to.equal(0);
+    expect(await queue.settle(taken, { delivery: delivery(), failures: 1, position: undefined })).to.equal(true);
+    await queue.release(taken, { position: 10, done: false, retries: true });
+    expect(await claimed()).to.include({ position: 10, failures: 1, waiting: 0 });
+  });
+
+  it('a retry takes the place of the one that waited for it', async () => {
+    await records.begin(1, 1, 10);
+    await queue.wake([1], 12);
+    const claim = await claimed();
+    await queue.settle(claim, { delivery: delivery({ nextRetryAt: 5_000 }), failures: 1, position: 12 });
+    expect(await queue.pending(claim)).to.equal(1);
+    expect(await queue.renew(claim)).to.equal(1);
+    await records.reset(1, 1);
+    expect(await queue.renew(claim), 'somebody has reset it meanwhile').to.equal(0);
+    expect(await queue.told(claim, ['m1', 'm2'])).to.deep.equal(new Set(['m1']));
+    expect(await queue.due(claim, 4_999, 10)).to.deep.equal([]);
+    const [due] = await queue.due(claim, 5_000, 10);
+    const again = delivery({ attempt: 1, parentId: due?.id ?? 0, statusCode: 200 });
+    await queue.settle(claim, { delivery: again, failures: 0, position: undefined });
+    expect(await queue.pending(claim)).to.equal(0);
+    await queue.release(claim, { ...REST, position: 12 });
+    expect(await queue.next()).to.equal(undefined);
+    expect((await records.states(1)).get(1)).to.deep.equal({
+      lastFiredAt: 1_000,
+      lastStatus: 200,
+      failures: 0,
+      total: 2,
+      successful: 1,
+      failed: 1,
+    });
+  });
+
+  it('it is claimed when a retry is due, unless retries wait as well', async () => {
+    await records.begin(1, 1, 10);
+    await queue.wake([1], 12);
+    const claim = await claimed();
+    await queue.settle(claim, { delivery: delivery({ nextRetryAt: 5_000 }), failures: 1, position: 12 });
+    await queue.release(claim, { ...REST, position: 12 });
+    expect(await queue.next()).to.equal(5_000);
+    const next = await claimed();
+    expect(next.waiting).to.equal(1);
+    await queue.release(next, { position: 12, done: true, retries: false });
+    expect(await queue.claim()).to.equal(undefined);
+    expect(await queue.recall()).to.equal(1);
+    await queue.release(await claimed(), { position: 12, done: true, retries: false });
+    // One that is enabled again is woken, and finds what waited.
+    await queue.wake([1], 15);
+    expect(await queue.due(await claimed(), 5_000, 10)).to.have.length(1);
+  });
+
+  it('an attempt by hand that arrives spares the one that waited', async () => {
+    await records.begin(1, 1, 10);
+    await queue.wake([1], 12);
+    const claim = await claimed();
+    await queue.settle(claim, { delivery: delivery({ nextRetryAt: 5_000 }), failures: 1, position: 12 });
+    const [due] = await queue.due(claim, 5_000, 10);
+    await records.record(delivery({ attempt: 1, parentId: due?.id ?? 0, statusCode: 503 }));
+    expect(await queue.pending(claim), 'it has not arrived').to.equal(1);
+    await records.record(delivery({ attempt: 1, parentId: due?.id ?? 0, statusCode: 204 }));
+    expect(await queue.pending(claim)).to.equal(0);
+    expect((await records.states(1)).get(1)?.failures, 'attempts by hand do not count').to.equal(1);
+  });
+
+  it('what is gone, or another workspace’s, is neither recorded nor removed', async () => {
+    await records.begin(1, 1, 10);
+    expect(await records.record(delivery({ workspace: 2 }))).to.equal(undefined);
+    const id = await records.record(delivery());
+    expect(await records.find(2, id ?? 0)).to.equal(undefined);
+    await records.remove(2, 1);
+    expect((await records.find(1, id ?? 0))?.messageId).to.equal('m1');
+    await records.remove(1, 1);
+    expect(await records.find(1, id ?? 0)).to.equal(undefined);
+    expect(await records.record(delivery())).to.equal(undefined);
+  });
+
+  it('webhooks that the queue does not know begin at the end of the log, not at its beginning', async () => {
+    await records.begin(1, 1, 10);
+    await queue.resume(
+      [
+        { workspace: 1, id: 1 },
+        { workspace: 1, id: 2 },
+      ],
+      50,
+      false,
+    );
+    const claims = [await claimed(), await claimed()].sort((a, b) => a.webhook - b.webhook);
+    expect(claims.map(({ position, wanted }) => [position, wanted])).to.deep.equal([
+      [10, 50],
+      [50, 50],
+    ]);
+  });
+
+  it('claims that a dead process has left end at once where there is only one process', async () => {
+    await records.begin(1, 1, 10);
+    await queue.wake([1], 12);
+    const left = await claimed();
+    await queue.resume([], 20, false);
+    expect(await queue.claim(), 'somebody may still have it').to.equal(undefined);
+    await queue.resume([], 20, true);
+    expect((await claimed()).webhook).to.equal(left.webhook);
+    expect(await queue.renew(left)).to.equal(undefined);
+  });
+
+  it('old deliveries are removed, but not those that will be tried again', async () => {
+    await records.begin(1, 1, 10);
+    for (const nextRetryAt of [null, 5_000]) await records.record(delivery({ nextRetryAt }));
+    await records.record(delivery({ createdAt: 2_000 }));
+    await queue.purge(2_000);
+    const { deliveries } = await records.list(1, { webhook: undefined, limit: 10, offset: 0 });
+    expect(deliveries.map(({ createdAt, nextRetryAt }) => [createdAt, nextRetryAt])).to.deep.equal([
+      [2_000, null],
+      [1_000, 5_000],
+    ]);
+  });
+});

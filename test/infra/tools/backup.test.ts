@@ -1,0 +1,131 @@
+/** What a backup holds when the service goes on writing meanwhile. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { expect } from 'chai';
+import { createBackups, readBackup } from '../../../infra/tools/backup.ts';
+import { readRelated } from '../../../infra/tools/related.ts';
+import type { EventLog } from '../../../shared/ports/event-log.ts';
+import { call, startTestService, type TestService } from '../../support/service.ts';
+
+describe('backups of a service that keeps writing', function () {
+  this.timeout(60_000);
+  let service: TestService;
+  let dataDir: string;
+  before(async () => {
+    service = await startTestService();
+    dataDir = await mkdtemp(join(tmpdir(), 'sbx-backup-'));
+  });
+  after(async () => {
+    await service.close();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  let users = 0;
+  /** A user whose e-mail address is sealed with a new key, under a new id. */
+  async function newUser(): Promise<number> {
+    const username = `late-${++users}`;
+    const fields = { username, password: 'a long enough password', role: 'viewer', email: `${username}@example.org` };
+    const { status, body } = await call(service, 'POST', '/api/auth/users', fields);
+    expect(status, JSON.stringify(body)).to.equal(201);
+    return body.user.id;
+  }
+
+  it('a key and a counter are there for every event, also for the last ones', async () => {
+    const { database, eventLog, config } = service.service.core;
+    const late: number[] = [];
+    /** Writes whenever the backup looks at the log. */
+    const busy = Object.create(eventLog, {
+      head: {
+        async value() {
+          late.push(await newUser());
+          return eventLog.head();
+        },
+      },
+      readAll: {
+        async *value(options: Parameters<EventLog['readAll']>[0]) {
+          late.push(await newUser());
+          yield* eventLog.readAll(options);
+          late.push(await newUser());
+        },
+      },
+    }) as EventLog;
+    const { path } = await createBackups({ database, eventLog: busy, config: { ...config, dataDir } }).create(5);
+    const { pages, counters } = await readBackup(path);
+
+    const events = gunzipSync(await readFile(path))
+      .toString()
+      .split('\n')
+      .filter((line) => line.startsWith('{"event":'));
+    const sealed = new Set(
+      events.flatMap((line) => Array.from(line.matchAll(/"person":"([^"]+)"/g), ([, one]) => one)),
+    );
+    const keys = (pages.get('credentials.person_keys') ?? []).flatMap((text) => JSON.parse(text));
+    expect(sealed.size).to.be.above(1);
+    expect(keys.map((row: { readonly person: string }) => row.person)).to.include.members([...sealed]);
+
+    const named = events.flatMap((line) => Array.from(line.matchAll(/"userId":(\d+)/g), ([, id]) => Number(id)));
+    expect(named, 'written after the backup began').to.include(late[0]);
+    const counter = counters.find(({ name }) => name === 'user');
+    expect(counter?.value).to.be.at.least(Math.max(...named));
+  });
+
+  it('a password and a key that are replaced meanwhile are those that its events name', async () => {
+    const { database, eventLog, config } = service.service.core;
+    const userId = await newUser();
+    const done = async (method: string, path: string, body?: object) => {
+      const { status, body: reply } = await call(service, method, path, body);
+      expect(status, JSON.stringify(reply)).to.equal(200);
+      return reply;
+    };
+    /** Replaces both once the end of the backup is known. */
+    const busy = Object.create(eventLog, {
+      head: { value: () => eventLog.head() },
+      readAll: {
+        async *value(options: Parameters<EventLog['readAll']>[0]) {
+          await done('PUT', '/api/auth/users', { id: userId, password: 'another long enough password' });
+          await done('POST', '/api/tokens/rotate');
+          yield* eventLog.readAll(options);
+        },
+      },
+    }) as EventLog;
+    const { path } = await createBackups({ database, eventLog: busy, config: { ...config, dataDir } }).create(5);
+    const { pages, counts } = await readBackup(path);
+    const rowsOf = (table: string) => (pages.get(table) ?? []).flatMap((text) => JSON.parse(text));
+    const named: { credentials: string[]; keys: number[] } = { credentials: [], keys: [] };
+    for (const line of gunzipSync(await readFile(path))
+      .toString()
+      .split('\n')) {
+      if (!line.startsWith('{"event":')) continue;
+      const [, , , type, data] = JSON.parse(line).event;
+      if (type === 'UserCreated' && data.userId === userId) named.credentials.push(data.credentialId);
+      if (type === 'GlobalKeyConfigured' || type === 'GlobalKeyRotated') named.keys.push(data.keyId);
+      expect(type).not.to.equal('UserPasswordChanged');
+    }
+    expect(named.credentials).to.have.length(1);
+    expect(rowsOf('credentials.passwords').map(({ id }) => id)).to.include(named.credentials[0]);
+    const globalKeys = rowsOf('credentials.keys').filter(({ kind }) => kind === 'global');
+    expect(globalKeys.map(({ key_id }) => key_id)).to.include(named.keys.at(-1));
+    for (const table of ['credentials.passwords', 'credentials.keys'])
+      expect(rowsOf(table), table).to.have.length(Number(counts[table]));
+  });
+
+  it('rows that are removed meanwhile take no others with them', async () => {
+    const { database } = service.service.core;
+    const id = (n: number) => `backup-${String(n).padStart(5, '0')}`;
+    // More than two pages.
+    await database.pool.query(
+      `INSERT INTO credentials.person_keys (person, key, created_at)
+       SELECT 'backup-' || lpad(n::text, 5, '0'), '\\x00'::bytea, 0 FROM generate_series(1, 4100) n`,
+    );
+    const reading = readRelated(database.db);
+    const removing = database.pool.query('DELETE FROM credentials.person_keys WHERE person = $1', [id(1)]);
+    const [{ pages, counts }] = await Promise.all([reading, removing]);
+    const read = (pages.get('credentials.person_keys') ?? []).flatMap((text) => JSON.parse(text));
+    const persons = new Set(read.map((row: { readonly person: string }) => row.person));
+    const missing = Array.from({ length: 4_099 }, (_, n) => id(n + 2)).filter((one) => !persons.has(one));
+    expect(missing).to.deep.equal([]);
+    expect(counts['credentials.person_keys']).to.equal(read.length);
+  });
+});
