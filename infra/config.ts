@@ -11,8 +11,8 @@ import { REPOSITORY } from '../shared/contract/github/issues.ts';
 import { isTimeZone } from '../shared/cron.ts';
 import { ROLES } from '../shared/identity.ts';
 import type { GroupRule } from '../shared/ports/auth/oidc.ts';
+import { isOrigin } from '../shared/ports/history/proofs.ts';
 import { LOG_LEVELS } from './logging.ts';
-import { isOrigin } from './proof/notes.ts';
 
 export const PROCESS_ROLES = ['all', 'api', 'projector', 'worker'] as const;
 export type ProcessRole = (typeof PROCESS_ROLES)[number];

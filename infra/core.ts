@@ -22,9 +22,9 @@ import {
 import { catalogue } from '../shared/events/catalogue.ts';
 import type { DomainEvent } from '../shared/events/define.ts';
 import { fieldKeyName } from '../shared/events/seal.ts';
+import type { PersonRecords } from '../shared/ports/auth/people.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { EventLog, LoggedEvent } from '../shared/ports/event-log.ts';
-import type { PersonRecords } from '../shared/ports/auth/people.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { askedSince } from '../shared/waiting.ts';
 import type { Config } from './config.ts';

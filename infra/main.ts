@@ -34,13 +34,11 @@ import { followLive } from './following/live.ts';
 import { readHostOf } from './host.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
 import { createScheduler } from './jobs/scheduler.ts';
-import { schedulesOf } from './jobs/schedules.ts';
-import { openCoreJobs, startWork, type Work } from './jobs/work.ts';
 import type { Logger, TakenLines } from './logging.ts';
 import { createGateways } from './outgoing/admin/gateways.ts';
 import { createGoogleVerifier } from './outgoing/auth/google.ts';
-import { createGithub } from './outgoing/github/client.ts';
 import { createOidc } from './outgoing/auth/oidc.ts';
+import { createGithub } from './outgoing/github/client.ts';
 import { outgoingOf } from './outgoing/post.ts';
 import { createReleases } from './outgoing/releases.ts';
 import { registerProcess } from './processes.ts';
@@ -55,12 +53,14 @@ import { type Projector, startProjector } from './read-models/projector.ts';
 import { sharedQueries } from './read-models/shared-queries.ts';
 import { createReadiness } from './readiness.ts';
 import { createLimitStores } from './redis/limits.ts';
+import { schedulesOf } from './schedules.ts';
 import { createScheduleRuns } from './stores/admin/scheduler.ts';
 import { createIdempotencyStore } from './stores/idempotency.ts';
 import { createLogEntries, keepLines } from './stores/monitoring/logs.ts';
 import { createWebhookRecords } from './stores/webhooks/deliveries.ts';
 import { createBackups } from './tools/backup.ts';
 import { CODE, VERSION } from './version.ts';
+import { openCoreJobs, startWork, type Work } from './work.ts';
 
 export interface Service {
   /** `http://host:port`; undefined for roles without an API. */

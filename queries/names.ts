@@ -5,7 +5,6 @@ import { usersProjection } from '../projections/auth/users.ts';
 import type { DisplayNames } from '../shared/ports/auth/users.ts';
 import type { Freshness } from '../shared/ports/freshness.ts';
 import type { NameDirectory } from '../shared/ports/names.ts';
-import type { DisplayNames } from '../shared/ports/auth/users.ts';
 import { createKept, createLookUps } from './kept.ts';
 import { type Reads, tableOf, tables } from './reads.ts';
 

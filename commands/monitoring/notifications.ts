@@ -19,10 +19,9 @@ import {
 import type { NotificationDirectory, PendingNotification, Some } from '../../shared/ports/monitoring/notifications.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { DAY, seconds } from '../../shared/time.ts';
-import { refuseInjection } from '../agents/injection.ts';
+import { criticalFindings, refuseInjection } from '../agents/injection.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { criticalFindings, refuseInjection } from '../agents/injection.ts';
 
 /** Ids in one event. */
 const BATCH = 1_000;

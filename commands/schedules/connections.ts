@@ -11,6 +11,7 @@ import { agentDecider, agentStream } from '../agents/agents.ts';
 import { decideStale } from '../connections.ts';
 import type { Commands } from '../handler.ts';
 import { scheduledContext } from '../policies/policy.ts';
+import { counted, EVERY_MINUTE_MS, type Schedule } from './schedule.ts';
 
 export interface StaleConnection {
   readonly tenant: number;
@@ -18,19 +19,18 @@ export interface StaleConnection {
   readonly agentId: number;
 }
 
-/**
- * Looks through all workspaces once. @returns the ids of the connections that were ended
- *
- * @param parts.staleConnections finds connections without a heartbeat after `since`, Unix seconds
- * @param parts.timeoutMinutes how long a connection may be silent
- * @param parts.now Unix ms
- */
-export async function disconnectStale(parts: {
+export interface StaleSearch {
   readonly commands: Commands;
+  /** Finds connections without a heartbeat after `since`, Unix seconds. */
   readonly staleConnections: (since: number) => Promise<readonly StaleConnection[]>;
+  /** How long a connection may be silent. */
   readonly timeoutMinutes: number;
+  /** Unix ms. */
   readonly now: () => number;
-}): Promise<readonly string[]> {
+}
+
+/** Looks through all workspaces once. @returns the ids of the connections that were ended */
+export async function disconnectStale(parts: StaleSearch): Promise<readonly string[]> {
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
   const run = randomUUID();
   const ended: string[] = [];
@@ -48,4 +48,23 @@ export async function disconnectStale(parts: {
     }
   }
   return ended;
+}
+
+/** @param parts.startedAt when this process was started, Unix ms: until then, no tool could report */
+export function connectionsSchedule(parts: StaleSearch & { readonly startedAt: number }): Schedule {
+  const { timeoutMinutes, startedAt, now } = parts;
+  return {
+    id: 'stale_connections',
+    kind: 'stale-connections',
+    name: 'Disconnect silent tools',
+    everyMs: EVERY_MINUTE_MS,
+    enabled: async () => timeoutMinutes > 0,
+    async run(asked) {
+      if (timeoutMinutes === 0) return 'Tools are never disconnected: MC_CONNECTION_TIMEOUT_MINUTES is 0.';
+      if (!asked && now() - startedAt < timeoutMinutes * EVERY_MINUTE_MS)
+        return 'Too soon after the start of the process: tools may still report.';
+      const ended = await disconnectStale(parts);
+      return `${counted(ended.length, 'connection was', 'connections were')} ended.`;
+    },
+  };
 }

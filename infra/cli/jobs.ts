@@ -4,8 +4,8 @@ import { InvalidArgumentError, Option } from 'commander';
 import { JOB_STATES, type JobRecord, type JobState, type Jobs } from '../../shared/ports/jobs.ts';
 import { readConfig } from '../config.ts';
 import { openDatabase } from '../database/database.ts';
-import { openCoreJobs } from '../jobs/work.ts';
 import { createLogger } from '../logging.ts';
+import { openCoreJobs } from '../work.ts';
 import { columns, requireDatabase } from './with-core.ts';
 
 const SHOWN = 50;

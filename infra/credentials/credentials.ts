@@ -6,6 +6,8 @@
  * `credentials.version`, which invalidates what other processes have cached.
  */
 import { createHash, randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import { counted, EVERY_HOUR_MS, type Schedule } from '../../commands/schedules/schedule.ts';
 import type { Credentials, KeyRecord, SessionRecord } from '../../shared/ports/credentials.ts';
 import { seconds } from '../../shared/time.ts';
 import type { Database } from '../database/database.ts';
@@ -187,3 +189,15 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
     },
   };
 }
+
+/** Sessions that have ended are no longer accepted anyway, so no cache has to be invalidated. @param now Unix ms */
+export const sessionsSchedule = (pool: pg.Pool, now: () => number): Schedule => ({
+  id: 'purge_sessions',
+  kind: 'purge-sessions',
+  name: 'Delete ended sessions',
+  everyMs: EVERY_HOUR_MS,
+  async run() {
+    const { rowCount } = await pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [seconds(now())]);
+    return `${counted(rowCount ?? 0, 'session was', 'sessions were')} deleted.`;
+  },
+});

@@ -5,7 +5,7 @@ import type { ScheduledTask, Scheduler } from '../../shared/ports/admin/schedule
 import { type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { ScheduleRuns } from '../stores/admin/scheduler.ts';
-import type { Schedule } from './schedules.ts';
+import type { ScheduleJob } from './schedules.ts';
 
 /** How long a call waits for the run that it asked for, and how often it looks; milliseconds. */
 const WAIT_MS = 10_000;
@@ -15,7 +15,7 @@ const GONE_MS = 60_000;
 
 /** @param parts.jobs opened when they are first needed */
 export function createScheduler(parts: {
-  readonly schedules: readonly Schedule[];
+  readonly schedules: readonly ScheduleJob[];
   readonly runs: ScheduleRuns;
   readonly jobs: () => Promise<Pick<Jobs, 'enqueue'>>;
   readonly now: () => number;
@@ -24,7 +24,7 @@ export function createScheduler(parts: {
 }): Scheduler {
   const { schedules, runs, now, waitMs = WAIT_MS } = parts;
 
-  async function enqueue({ kind }: Schedule, asked: string): Promise<void> {
+  async function enqueue({ kind }: ScheduleJob, asked: string): Promise<void> {
     try {
       const jobs = await parts.jobs();
       await jobs.enqueue(kind, { asked }, { id: asked });

@@ -3,6 +3,7 @@
  * existing witnesses and verifiers read them.
  */
 import { createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto';
+import { isOrigin } from '../../shared/ports/history/proofs.ts';
 
 /** What a checkpoint says: the log with this name had this many events, and this root. */
 export interface Checkpoint {
@@ -29,12 +30,8 @@ export interface VerifierKey {
 
 /** The type of an Ed25519 key in a signed note. */
 const ED25519 = 1;
-const NAME = /^[^\s+\p{Cc}\p{Surrogate}]+$/u;
 /** Signatures of others, such as witnesses, may follow. */
 const MAX_NOTE_CHARACTERS = 100_000;
-
-/** Whether a log can have this name: it ends at white space and at a plus sign wherever it is written. */
-export const isOrigin = (name: string): boolean => NAME.test(name);
 
 /** The first four bytes of the SHA-256 of name and key, hex. */
 export const keyHashOf = ({ name, publicKey }: VerifierKey): string =>

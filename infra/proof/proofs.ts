@@ -1,5 +1,5 @@
-/** Proofs that the log was not altered (`shared/ports/history/events.ts`), from the stored tree and the signed checkpoints. */
-import type { Proofs } from '../../shared/ports/history/events.ts';
+/** Proofs that the log was not altered (`shared/ports/history/proofs.ts`), from the stored tree and the signed checkpoints. */
+import type { Proofs } from '../../shared/ports/history/proofs.ts';
 import type { Database } from '../database/database.ts';
 import { latestNote, noteOfSize, sizesAround } from './checkpoints.ts';
 import { type KeySettings, knownKeys, openSigner } from './keys.ts';

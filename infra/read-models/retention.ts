@@ -6,9 +6,11 @@
  * killed in between leaves versions before that beginning; the next run removes them.
  */
 import { sql } from 'kysely';
+import { counted, EVERY_TEN_MINUTES_MS, type Schedule } from '../../commands/schedules/schedule.ts';
 import { historyOf, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { LogIndex } from '../../shared/ports/history/events.ts';
+import type { Locks } from '../../shared/ports/locks.ts';
 import { DAY } from '../../shared/time.ts';
 import { nextTurn } from '../../shared/waiting.ts';
 import type { AnyDatabase } from '../database/database.ts';
@@ -83,4 +85,30 @@ async function removeVersions(
     await nextTurn();
   }
   return removed;
+}
+
+/** @param parts.days 0: the past is kept for ever */
+export function historySchedule(parts: {
+  readonly index: Pick<LogIndex, 'momentAt'>;
+  readonly db: AnyDatabase;
+  readonly projections: readonly Projection[];
+  readonly locks: Locks;
+  readonly days: number;
+  /** Unix ms. */
+  readonly now: () => number;
+}): Schedule {
+  const { index, db, projections, locks, days, now } = parts;
+  return {
+    id: 'purge_history',
+    kind: 'purge-history',
+    name: 'Remove old versions of read model rows',
+    everyMs: EVERY_TEN_MINUTES_MS,
+    enabled: async () => days > 0,
+    async run(_asked, signal) {
+      if (days === 0) return 'The past is kept for ever: MC_RETAIN_HISTORY_DAYS is 0.';
+      const from = await beginningOfPast(index, days, now());
+      const removed = await locks.holding('history', () => beginPastAt(db, projections, from, { signal }));
+      return `${counted(removed, 'version was', 'versions were')} removed; the past begins at position ${from}.`;
+    },
+  };
 }

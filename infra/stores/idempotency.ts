@@ -10,6 +10,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import { counted, EVERY_TEN_MINUTES_MS, type Schedule } from '../../commands/schedules/schedule.ts';
 import { type AppError, conflict, RUN_IN_PROGRESS } from '../../shared/errors.ts';
 import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/idempotency.ts';
 import { createBackOff, pause } from '../../shared/waiting.ts';
@@ -226,3 +227,13 @@ export async function purgeIdempotency(pool: pg.Pool): Promise<number> {
   const { rowCount } = await pool.query(`DELETE FROM service.idempotency WHERE created_at < ${NOW} - $1`, [KEPT_MS]);
   return rowCount ?? 0;
 }
+
+export const idempotencySchedule = (pool: pg.Pool): Schedule => ({
+  id: 'purge_idempotency_keys',
+  kind: 'purge-idempotency-keys',
+  name: 'Delete old idempotency keys',
+  everyMs: EVERY_TEN_MINUTES_MS,
+  async run() {
+    return `${counted(await purgeIdempotency(pool), 'key was', 'keys were')} forgotten.`;
+  },
+});

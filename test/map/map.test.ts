@@ -1,16 +1,15 @@
 /** The source is as the map says, and the map notices what is not. */
 import { expect } from 'chai';
 import {
-  circlesIn,
   deviations,
   filesInCircles,
   importsOf,
-  importsOfInfra,
   openOrders,
   printed,
   sameWord,
   sources,
   textOf,
+  upwards,
 } from './map.ts';
 
 const files = sources();
@@ -68,16 +67,19 @@ describe('the map of the source', () => {
       ].filter(([one = '', other = '']) => sameWord(one, other)),
     ).to.deep.equal([]);
   });
-  it('has no folders of infra that import one another', () => {
-    const imports = importsOfInfra(files);
-    expect(imports.get('jobs')).to.include.members(['database', 'tools']);
-    expect(circlesIn(imports)).to.deep.equal([]);
-    const circle = new Map([
-      ['a', new Set(['b', 'c'])],
-      ['b', new Set(['c'])],
-      ['c', new Set(['a'])],
+  it('has no import that leads up, between rooms or inside infra', () => {
+    expect(upwards(importsOf(files))).to.deep.equal([]);
+    const found = (from: string, ...to: string[]) => upwards(new Map([[from, new Set(to)]]));
+    expect(found('commands/chat.ts', 'queries/chat.ts', 'shared/time.ts')).to.deep.equal([
+      'commands/chat.ts: commands may not import queries/chat.ts',
     ]);
-    expect(circlesIn(circle)).to.deep.equal(['a → b → c → a', 'a → c → a']);
+    expect(found('infra/database/locks.ts', 'infra/core.ts', 'infra/logging.ts')).to.deep.equal([
+      'infra/database/locks.ts: infra/core.ts does not stand below it',
+    ]);
+    expect(found('infra/jobs/jobs.ts', 'infra/read-models/reads.ts', 'infra/jobs/redis.ts')).to.deep.equal([
+      'infra/jobs/jobs.ts: infra/read-models/reads.ts does not stand below it',
+    ]);
+    expect(found('infra/new/one.ts', 'infra/core.ts')).to.deep.equal(['infra/new/one.ts: stands in no layer of infra']);
   });
   it('has no files that import one another', () => {
     expect(filesInCircles(importsOf(files))).to.deep.equal([]);

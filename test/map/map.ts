@@ -1,7 +1,7 @@
 /** Finds where each source file stands on the map, what the map says that is not so, and prints it. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
-import { DISTINCT, EXAMPLE, FLOORS, GROUPS, MECHANISMS, ROOMS } from './words.ts';
+import { BELOW, DISTINCT, EXAMPLE, FLOORS, GROUPS, LAYERS, MECHANISMS, ROOMS } from './words.ts';
 
 /** Compiled, this file is in dist/test/map; the sources are where package.json is. */
 const TOP = new URL('../../../', import.meta.url);
@@ -163,35 +163,6 @@ function missing(files: readonly string[]): string[] {
   ].map((path) => `${path}: is on the map and not there`);
 }
 
-/** Folders of `infra` that each of them imports from. Files that put everything together stand beside them, not in one. */
-export function importsOfInfra(files: readonly string[]): Map<string, Set<string>> {
-  const imports = new Map<string, Set<string>>();
-  for (const file of files.filter((one) => /^infra\/[^/]+\//.test(one))) {
-    const [, folder = ''] = file.split('/');
-    const text = textOf(file);
-    for (const [, from, lazy] of text.matchAll(/ from '(\.[^']+)'|\bimport\('(\.[^']+)'\)/g)) {
-      const [room, other, deeper] = posix.join(folderOf(file), (from ?? lazy) as string).split('/');
-      if (room !== 'infra' || deeper === undefined || other === undefined || other === folder) continue;
-      imports.set(folder, (imports.get(folder) ?? new Set()).add(other));
-    }
-  }
-  return imports;
-}
-
-/** Ways along these arrows that come back to where they began, each once: `a → b → a`. */
-export function circlesIn(arrows: ReadonlyMap<string, ReadonlySet<string>>): string[] {
-  const found: string[] = [];
-  const walk = (way: readonly string[]): void => {
-    for (const next of arrows.get(way.at(-1) as string) ?? []) {
-      if (next === way[0]) found.push([...way, next].join(' → '));
-      // Each circle is found from the first of its names.
-      else if (next > (way[0] as string) && !way.includes(next)) walk([...way, next]);
-    }
-  };
-  for (const name of arrows.keys()) walk([name]);
-  return found;
-}
-
 /** Which files each file imports, types included. */
 export function importsOf(files: readonly string[]): Map<string, Set<string>> {
   const imports = new Map<string, Set<string>>();
@@ -213,6 +184,29 @@ export function filesInCircles(imports: ReadonlyMap<string, ReadonlySet<string>>
     for (const file of left) if (isEnd(file)) left.delete(file);
   }
   return [...left];
+}
+
+/** The layer of a file of `infra`, and what stands there: a folder, or the file itself; -1: it stands in none. */
+function layerOf(file: string): { readonly name: string; readonly layer: number } {
+  const name = (file.split('/')[1] as string).replace(/\.ts$/, '');
+  return { name, layer: LAYERS.findIndex((names) => names.includes(name)) };
+}
+
+/** Imports that lead up, or to another side of the same layer, one sentence each. Tests may import anything. */
+export function upwards(imports: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  return [...imports].flatMap(([file, targets]) => {
+    const room = file.split('/', 1)[0] as string;
+    if (room === 'test') return [];
+    return [...targets].flatMap((target) => {
+      const other = target.split('/', 1)[0] as string;
+      if (other !== room) return BELOW[room]?.includes(other) ? [] : [`${file}: ${room} may not import ${target}`];
+      if (room !== 'infra') return [];
+      const [from, to] = [layerOf(file), layerOf(target)];
+      if (from.layer < 0) return [`${file}: stands in no layer of infra`];
+      if (from.name === to.name || from.layer > to.layer) return [];
+      return [`${file}: ${target} does not stand below it`];
+    });
+  });
 }
 
 const WIDTH = 100;

@@ -227,7 +227,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     ],
   },
   'commands/policies': { column: 'policies', shared: ['index', 'policy'] },
-  'commands/schedules': { column: 'schedules', shared: [] },
+  'commands/schedules': { column: 'schedules', shared: ['schedule'] },
   projections: { column: 'projections', shared: ['apply', 'index', 'projection'] },
   queries: { column: 'queries', shared: ['evidence', 'kept', 'names', 'reads', 'records'] },
   'api/routes': { column: 'routes', shared: ['index', 'nested'] },
@@ -289,7 +289,21 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'waiting',
   ],
   api: ['openapi', 'openapi-schemas', 'services', 'settings'],
-  infra: ['bin', 'cli', 'config', 'core', 'host', 'logging', 'main', 'prepare', 'processes', 'readiness', 'version'],
+  infra: [
+    'bin',
+    'cli',
+    'config',
+    'core',
+    'host',
+    'logging',
+    'main',
+    'prepare',
+    'processes',
+    'readiness',
+    'schedules',
+    'version',
+    'work',
+  ],
   'test/infra': ['config.test', 'logging.test', 'readiness.test'],
 };
 
@@ -312,7 +326,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'infra/read-models': 'tables, batches, positions, freshness',
   'infra/read-models/rebuild': 'read models built anew from the log',
   'infra/read-models/replay': 'what the projections of this program would make of the log',
-  'infra/jobs': 'background jobs, policies, schedules',
+  'infra/jobs': 'the job store, and what runs policies and schedules',
   'test/api': 'tests of what routes share',
   'test/bench': 'the benchmark',
   'test/client': 'the client package, on the real service',
@@ -327,6 +341,36 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'test/support/eventstore-stand-in': 'the protocol of EventStoreDB in memory',
   'test/support/consistency': 'clients whose history is recorded and checked',
 };
+
+/** What each room may import from, besides itself. */
+export const BELOW: Readonly<Record<string, readonly string[]>> = {
+  shared: [],
+  commands: ['shared'],
+  projections: ['shared'],
+  queries: ['shared', 'projections'],
+  api: ['shared', 'commands', 'queries'],
+  infra: ['shared', 'commands', 'projections', 'queries', 'api'],
+};
+
+/**
+ * The layers of `infra`, the lowest first: its folders, and the files beside them. Each imports from lower layers only, not
+ * from others of its own.
+ */
+export const LAYERS: readonly (readonly string[])[] = [
+  ['version', 'logging'],
+  ['event-log', 'embedded', 'host', 'stores', 'redis', 'config'],
+  ['database'],
+  ['credentials', 'following'],
+  ['read-models', 'jobs', 'postgres', 'eventstore'],
+  ['core'],
+  ['proof', 'processes', 'outgoing'],
+  ['tools', 'readiness'],
+  ['schedules'],
+  ['work'],
+  ['main', 'prepare'],
+  ['cli'],
+  ['bin'],
+];
 
 /** A small copy of the house, which documents quote: it has the same floors, and one group. */
 export const EXAMPLE = { folder: 'test/docs/example-resource', group: 'notes' };

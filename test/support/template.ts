@@ -12,9 +12,9 @@ import { readConfig } from '../../infra/config.ts';
 import { openCore } from '../../infra/core.ts';
 import { openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
-import { openCoreJobs } from '../../infra/jobs/work.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { dropEverything } from '../../infra/read-models/prepared.ts';
+import { openCoreJobs } from '../../infra/work.ts';
 import { until } from './until.ts';
 
 /**

@@ -7,7 +7,7 @@ import { invalid } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import { GITHUB_FAILURES, githubWork, syncNow } from './issues.ts';
 
-/** Of the schedule (`infra/jobs/schedules.ts`). */
+/** Of the schedule (`commands/schedules/github/syncs.ts`). */
 const SCHEDULE = 'github_sync';
 
 const list = defineRoute({

@@ -2,26 +2,9 @@
 import { taskReviewRequested } from '../../../shared/events/quality/verdicts.ts';
 import { handleJob, type JobHandler } from '../../../shared/ports/jobs.ts';
 import { seconds } from '../../../shared/time.ts';
-import {
-  decideReviewAbandoned,
-  decideReviewAnswer,
-  decideReviewRequest,
-  reviewPrompt,
-} from '../../quality/verdicts.ts';
+import { decideReviewAbandoned, decideReviewAnswer, reviewPrompt } from '../../quality/verdicts.ts';
 import { definePolicy, wantJob, whenever } from '../policy.ts';
-import {
-  askAbout,
-  askJob,
-  type Dispatching,
-  type Errand,
-  failForgotten,
-  payloadOf,
-  type RunnerWork,
-  runErrand,
-} from '../tasks/dispatch.ts';
-
-/** Candidates of a workspace that are looked at in one turn: some may have to wait after reviews without a verdict. */
-const CANDIDATES = 20;
+import { askJob, type Errand, payloadOf, type RunnerWork, runErrand } from '../tasks/dispatch.ts';
 
 export const reviewJob = askJob('task-review-run');
 
@@ -30,21 +13,6 @@ export const reviewPolicy = definePolicy(
   [whenever(taskReviewRequested, (event) => [wantJob(reviewJob, payloadOf(event))])],
   'beginning',
 );
-
-/**
- * Looks at all workspaces once. Gives how many reviews begin now.
- *
- * @throws AppError 409 `BUSY` while another process does
- */
-export function reviewTasks(parts: Dispatching): Promise<number> {
-  const { commands, reads, locks, now } = parts;
-  return locks.holding('reviews by the agent runner', async () => {
-    await failForgotten(parts, 'review', decideReviewAbandoned);
-    return askAbout(commands, await reads.reviewable(CANDIDATES), (state) =>
-      decideReviewRequest(state, seconds(now())),
-    );
-  });
-}
 
 export const reviewJobs = (work: RunnerWork): readonly JobHandler[] => [
   handleJob(reviewJob, (payload, job) => runErrand(work, reviewErrand(work), payload, job)),

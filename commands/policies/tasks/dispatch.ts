@@ -1,25 +1,21 @@
 /**
  * Whenever a task is assigned to an agent, the agent runner is asked to have the agent work on it.
  *
- * A schedule decides that a task is handed over; the event on the task's own stream decides between several processes.
+ * A schedule (`commands/schedules/tasks/dispatch.ts`) decides that a task is handed over; the event on the task's own stream decides between several processes.
  * The event is followed by a job that asks the runner, with the same `Idempotency-Key` in each attempt, until the stream
  * says how the runner has answered, or that the task is in other hands by now. Automatic reviews (`quality/verdicts.ts`)
  * go the same way.
  */
-import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { ticketRef } from '../../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent, EventDraft } from '../../../shared/events/define.ts';
 import { taskDispatched } from '../../../shared/events/tasks/dispatch.ts';
 import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
-import type { Locks } from '../../../shared/ports/locks.ts';
 import { type Runner, RunnerError, type WorkAnswer, type WorkRequest } from '../../../shared/ports/runner.ts';
-import type { DispatchReads, NextTask, WaitingTask } from '../../../shared/ports/tasks/dispatch.ts';
-import { HOUR, seconds } from '../../../shared/time.ts';
+import type { DispatchReads } from '../../../shared/ports/tasks/dispatch.ts';
 import { breachesIn, type PromptPart, promptOf, type Quotation } from '../../agents/prompts.ts';
-import type { Commands, Executed } from '../../handler.ts';
+import type { Commands } from '../../handler.ts';
 import {
-  decideDispatch,
   decideDispatchAnswer,
   decideDispatchFailed,
   decideWithheld,
@@ -27,18 +23,9 @@ import {
   targetSession,
   taskPrompt,
 } from '../../tasks/dispatch.ts';
-import { takingTurn } from '../../tasks/queue.ts';
 import { type Asked, type TaskState, taskDecider, taskStream } from '../../tasks/tasks.ts';
-import { definePolicy, scheduledContext, unlessBusy, wantJob, whenever } from '../policy.ts';
+import { definePolicy, scheduledContext, wantJob, whenever } from '../policy.ts';
 
-/** Tasks of a workspace that the runner is asked for at a time. */
-export const AT_ONCE = 3;
-/** Candidates of a workspace that are looked at in one turn. */
-const CANDIDATES = 20;
-/** After this long the job of a task is gone: it must have ended long ago, however slow the runner is; seconds. */
-const FORGOTTEN = 2 * HOUR;
-/** Forgotten tasks in one turn. */
-const FORGOTTEN_AT_ONCE = 100;
 /** Longer than the runner may be waited for at most (`RUNNER_TIMEOUT_MS`), milliseconds. */
 const ASK_MS = 660_000;
 
@@ -74,79 +61,6 @@ export const dispatchPolicy = definePolicy(
   [whenever(taskDispatched, (event) => [wantJob(dispatchJob, payloadOf(event))])],
   'beginning',
 );
-
-export interface Dispatching {
-  readonly commands: Commands;
-  readonly reads: DispatchReads;
-  readonly locks: Locks;
-  /** Unix ms */
-  readonly now: () => number;
-}
-
-/**
- * Looks at all workspaces once. Gives how many tasks are handed over now.
- *
- * @throws AppError 409 `BUSY` while another process does
- */
-export function dispatchTasks(parts: Dispatching): Promise<number> {
-  const { commands, reads, locks } = parts;
-  // Of two runs at once, each would count what the runner has been asked for without what the other one asks for.
-  return locks.holding('tasks for the agent runner', async () => {
-    await failForgotten(parts, 'dispatch', (state, run, reason) => decideDispatchFailed(state, run, reason));
-    // A poll that claims a task for the same agent counts this one.
-    return askAbout(commands, await reads.assigned(CANDIDATES), decideDispatch, (task, ask) =>
-      takingTurn(locks, task, ask),
-    );
-  });
-}
-
-/** Calls `ask` when the runner may be asked about the task; `lost` is aborted when it may no longer be. */
-type InTurn<Task> = (task: Task, ask: (lost?: AbortSignal) => Promise<Executed>) => Promise<Executed>;
-
-/** Lets the runner be asked about as many tasks of each workspace as it has room for. Gives how many these are. */
-export async function askAbout<Task extends NextTask>(
-  commands: Commands,
-  tasks: readonly Task[],
-  decide: (state: TaskState, task: Task) => readonly EventDraft[],
-  inTurn: InTurn<Task> = (_, ask) => ask(),
-): Promise<number> {
-  const turn = randomUUID();
-  const asked = new Map<number, number>();
-  let sum = 0;
-  for (const task of tasks) {
-    const { tenant, workspace, id } = task;
-    const before = asked.get(workspace) ?? task.unanswered;
-    if (before >= AT_ONCE) continue;
-    const stream = taskStream(workspace, id);
-    const context = scheduledContext(turn, tenant, workspace);
-    const ask = (lost?: AbortSignal) =>
-      commands.execute(taskDecider, stream, context, (state) => decide(state, task), { unless: lost });
-    const events = await unlessBusy(inTurn(task, ask));
-    if (events.length === 0) continue;
-    asked.set(workspace, before + 1);
-    sum++;
-  }
-  return sum;
-}
-
-/** Gives up on tasks whose job is gone, for instance because its store was lost. */
-export async function failForgotten(
-  { commands, reads, now }: Omit<Dispatching, 'locks'>,
-  what: Asked['what'],
-  decide: (state: TaskState, run: number, reason: string) => readonly EventDraft[],
-): Promise<void> {
-  const since = seconds(now()) - FORGOTTEN;
-  const turn = randomUUID();
-  const forgotten: readonly WaitingTask[] = await reads.forgotten(what, since, FORGOTTEN_AT_ONCE);
-  for (const { tenant, workspace, id } of forgotten) {
-    const context = scheduledContext(turn, tenant, workspace);
-    await unlessBusy(
-      commands.execute(taskDecider, taskStream(workspace, id), context, (state) =>
-        state.updatedAt > since ? [] : decide(state, state.asked?.run ?? 0, 'Nothing was heard of it in two hours.'),
-      ),
-    );
-  }
-}
 
 export interface RunnerWork {
   readonly commands: Commands;

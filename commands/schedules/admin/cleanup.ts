@@ -1,5 +1,6 @@
 /** Removes what is older than the settings allow from the lists, once a day. */
 import { randomUUID } from 'node:crypto';
+import type { SettingName } from '../../../shared/contract/admin/settings.ts';
 import { CLEANUP_STREAM, oldRecordsRemoved } from '../../../shared/events/admin/cleanup.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
 import { notificationsDeleted } from '../../../shared/events/monitoring/notifications.ts';
@@ -9,6 +10,7 @@ import { type Cleaning, cleanUp as cleanUpOne } from '../../admin/cleanup.ts';
 import type { Commands } from '../../handler.ts';
 import { notificationsStream } from '../../monitoring/notifications.ts';
 import { scheduledContext } from '../../policies/policy.ts';
+import { counted, EVERY_MINUTE_MS, EVERY_TEN_MINUTES_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** Records in one event. */
 const BATCH = 1_000;
@@ -81,4 +83,51 @@ export async function cleanUpWorkspaces(parts: {
     for (const table of CLEANED) removed[table] += results.find((one) => one.table === table)?.deleted ?? 0;
   }
   return removed;
+}
+
+/** How long one turn takes at most, milliseconds. */
+const CLEANUP_MS = 3 * EVERY_MINUTE_MS;
+
+export function cleanupSchedule(parts: {
+  readonly commands: Commands;
+  readonly notifications: Pick<NotificationDirectory, 'expired'>;
+  readonly reads: Cleaning['reads'];
+  readonly workspaces: () => Promise<readonly { readonly id: number; readonly tenant: number }[]>;
+  readonly setting: Setting;
+  readonly now: () => number;
+}): Schedule {
+  const { commands, notifications, reads, workspaces, setting, now } = parts;
+  const days = async (name: SettingName) => Number(await setting(name));
+  return {
+    id: 'auto_cleanup',
+    kind: 'auto-cleanup',
+    name: 'Remove old notifications, activities, pipeline runs, token reports and audit entries',
+    everyMs: EVERY_TEN_MINUTES_MS,
+    dailyAt: 4,
+    enabled: isOn(setting, 'general.auto_cleanup'),
+    async run() {
+      const notificationDays = await days('retention.notifications_days');
+      const deadline = now() + CLEANUP_MS;
+      const removed = await cleanUp({ commands, notifications, notificationDays, deadline, now });
+      const others = await cleanUpWorkspaces({
+        cleaning: { commands, reads, now },
+        workspaces: await workspaces(),
+        retention: {
+          activities: await days('retention.activities_days'),
+          pipeline_runs: await days('retention.pipeline_runs_days'),
+          token_usage: await days('retention.token_usage_days'),
+          audit_log: await days('retention.audit_log_days'),
+        },
+        deadline,
+      });
+      const all = [
+        counted(removed, 'notification', 'notifications'),
+        ...(others.activities > 0 ? [counted(others.activities, 'activity', 'activities')] : []),
+        ...(others.pipeline_runs > 0 ? [counted(others.pipeline_runs, 'pipeline run', 'pipeline runs')] : []),
+        ...(others.token_usage > 0 ? [counted(others.token_usage, 'token report', 'token reports')] : []),
+        ...(others.audit_log > 0 ? [counted(others.audit_log, 'audit entry', 'audit entries')] : []),
+      ];
+      return `${all.join(', ')} ${all.length === 1 && removed === 1 ? 'was' : 'were'} removed.`;
+    },
+  };
 }

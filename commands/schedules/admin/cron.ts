@@ -2,8 +2,11 @@
 import { randomUUID } from 'node:crypto';
 import { AppError } from '../../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
+import type { ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
 import { CRON_STREAM, type CronWork, cronDecider, runIfDue } from '../../admin/cron.ts';
+import type { Commands } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';
+import { counted, EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
 
 /**
  * Gives the number of jobs that were run, and of those that failed. A job that fails keeps no other from being run.
@@ -35,4 +38,31 @@ export async function runDueJobs(
   }
   if (failures.length > 0) throw failures[0];
   return { runs, failed };
+}
+
+/** @param parts.tasks the schedules that a job may run, by their ids */
+export function cronSchedule(parts: {
+  readonly commands: Commands;
+  readonly projects: ProjectDirectory;
+  readonly tasks: readonly Schedule[];
+  /** Of jobs that name none. */
+  readonly zone: string;
+  readonly now: () => number;
+}): Schedule {
+  const { commands, projects, tasks, zone, now } = parts;
+  return {
+    id: 'cron',
+    kind: 'cron-jobs',
+    name: 'Run scheduled jobs that are due',
+    everyMs: EVERY_MINUTE_MS,
+    async run(_asked, signal) {
+      const run = async (command: string) => {
+        const task = tasks.find(({ id }) => id === command);
+        if (!task) throw new Error(`There is no scheduled task ${command}.`);
+        return task.run(true, signal);
+      };
+      const { runs, failed } = await runDueJobs({ commands, projects, run, now }, zone);
+      return `${counted(runs, 'job was', 'jobs were')} run, ${failed} failed.`;
+    },
+  };
 }

@@ -13,6 +13,7 @@ import { MINUTE, seconds } from '../../../shared/time.ts';
 import { type AgentState, agentDecider, agentStream, existing } from '../../agents/agents.ts';
 import type { Commands } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';
+import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** @param since Unix ms; agents whose last sign of life is older are set offline */
 export function decideSilence(state: AgentState, since: number): EventDraft[] {
@@ -38,19 +39,18 @@ export interface SilentAgent {
   readonly name: string;
 }
 
-/**
- * Sweeps all workspaces once. @returns the names of the agents that were set offline
- *
- * @param parts.silentAgents finds the agents that are not offline and have not reported after `since`, Unix seconds
- * @param parts.timeoutMinutes how long an agent may be silent
- * @param parts.now Unix ms
- */
-export async function sweepLiveness(parts: {
+export interface Sweep {
   readonly commands: Commands;
+  /** Finds the agents that are not offline and have not reported after `since`, Unix seconds. */
   readonly silentAgents: (since: number) => Promise<readonly SilentAgent[]>;
+  /** How long an agent may be silent. */
   readonly timeoutMinutes: number;
+  /** Unix ms. */
   readonly now: () => number;
-}): Promise<readonly string[]> {
+}
+
+/** Sweeps all workspaces once. @returns the names of the agents that were set offline */
+export async function sweepLiveness(parts: Sweep): Promise<readonly string[]> {
   const { commands, silentAgents } = parts;
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
   const run = randomUUID();
@@ -77,4 +77,31 @@ export async function sweepLiveness(parts: {
     ]);
   }
   return [...marked.values()].flatMap(({ names }) => names);
+}
+
+const SWEEP_MS = 5 * EVERY_MINUTE_MS;
+
+/** @param parts.startedAt when this process was started, Unix ms: until then, no agent could report */
+export function livenessSchedule(
+  parts: Omit<Sweep, 'timeoutMinutes'> & { readonly setting: Setting; readonly startedAt: number },
+): Schedule {
+  const { setting, startedAt, now } = parts;
+  const timeout = async () => Number(await setting('general.agent_timeout_minutes'));
+  const on = isOn(setting, 'general.agent_heartbeat');
+  return {
+    id: 'agent_heartbeat',
+    kind: 'liveness-sweep',
+    name: 'Set silent agents offline',
+    everyMs: SWEEP_MS,
+    enabled: async () => (await on()) && (await timeout()) > 0,
+    async run(asked) {
+      // A sweep that was due while the service was down runs at once, before any agent had a chance to report.
+      if (!asked && now() - startedAt < SWEEP_MS)
+        return 'Too soon after the start of the process: agents may still report.';
+      const timeoutMinutes = await timeout();
+      if (timeoutMinutes === 0) return 'Agents are never set offline: general.agent_timeout_minutes is 0.';
+      const marked = await sweepLiveness({ ...parts, timeoutMinutes });
+      return `${counted(marked.length, 'agent was', 'agents were')} set offline.`;
+    },
+  };
 }

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Evaluating, evaluateRule, PAGE } from '../../alerts/evaluations.ts';
 import { scheduledContext } from '../../policies/policy.ts';
+import { counted, type Schedule } from '../schedule.ts';
 
 /**
  * Gives the number of rules that were evaluated, and of those that triggered. One that fails does not keep the others
@@ -45,3 +46,29 @@ export interface RulePlace {
 }
 /** Before every rule. */
 export const FIRST: RulePlace = { workspace: 0, id: 0 };
+
+/** How long one turn takes at most, milliseconds; the next one goes on. */
+const TURN_MS = 40_000;
+/** How often it is due while the schedule is off, and only runs when it is asked for; seconds. */
+const USUAL = 60;
+
+/** @param parts.everySeconds 0: rules are not evaluated on a schedule */
+export function alertsSchedule(parts: Evaluating & { readonly everySeconds: number }): Schedule {
+  const { everySeconds, now } = parts;
+  const everyMs = (everySeconds || USUAL) * 1_000;
+  /** Where the last turn had to stop. */
+  let begin = FIRST;
+  return {
+    id: 'alert_evaluation',
+    kind: 'alert-evaluation',
+    name: 'Evaluate alert rules',
+    everyMs,
+    enabled: async () => everySeconds > 0,
+    async run() {
+      const deadline = now() + Math.min(TURN_MS, everyMs / 2);
+      const { stopped, evaluated, triggered } = await evaluateAlerts({ ...parts, deadline, begin });
+      begin = stopped;
+      return `${counted(evaluated, 'rule was', 'rules were')} evaluated, ${triggered} triggered.`;
+    },
+  };
+}

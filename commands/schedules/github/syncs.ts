@@ -17,6 +17,7 @@ import { cursorFor, decideSynced, projectSource, syncDecider, syncStream } from 
 import type { CommandContext } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
+import { counted, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** Issues of a page, and pages of one turn. */
 const PAGE = 100;
@@ -246,4 +247,22 @@ export async function syncProjects(
     if (!last || page.length < PROJECTS) return total;
     after = { workspace: last.workspace, id: last.id };
   }
+}
+
+export function githubSchedule(parts: GithubWork & { readonly setting: Setting; readonly everyMs: number }): Schedule {
+  const { github, setting, everyMs } = parts;
+  const on = isOn(setting, 'general.github_sync');
+  return {
+    id: 'github_sync',
+    kind: 'github-sync',
+    name: 'Sync projects with their GitHub repositories',
+    everyMs,
+    enabled: async () => github.configured && (await on()),
+    async run(_asked, signal) {
+      if (!github.configured) return 'GitHub is not connected: GITHUB_TOKEN is not set.';
+      const { projects, pulled, pushed, failures } = await syncProjects(parts, { signal });
+      if (failures.length > 0) throw failures[0];
+      return `${counted(projects, 'project was', 'projects were')} synced: ${pulled} pulled, ${pushed} pushed.`;
+    },
+  };
 }

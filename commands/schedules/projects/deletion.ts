@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { scheduledContext } from '../../policies/policy.ts';
 import { type DeletionParts, goOnDeleting } from '../../projects/deletion.ts';
+import { EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
 
 /**
  * Looks at all workspaces once. A project that fails does not keep the others from being finished.
@@ -23,3 +24,17 @@ export async function finishDeletions(parts: DeletionParts, deadline: number): P
   }
   if (failures.length > 0) throw failures[0];
 }
+
+/** How long one turn takes at most, milliseconds. */
+const TURN_MS = 40_000;
+
+export const projectDeletionsSchedule = (parts: DeletionParts): Schedule => ({
+  id: 'project_deletions',
+  kind: 'project-deletions',
+  name: 'Finish deletions of projects',
+  everyMs: EVERY_MINUTE_MS,
+  async run() {
+    await finishDeletions(parts, Date.now() + TURN_MS);
+    return 'No deletion is left half done.';
+  },
+});

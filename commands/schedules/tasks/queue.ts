@@ -11,22 +11,22 @@ import type { Commands } from '../../handler.ts';
 import { scheduledContext, unlessBusy } from '../../policies/policy.ts';
 import { decideRequeue } from '../../tasks/queue.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
+import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** Candidates that are read at a time. */
 const PAGE = 200;
 
-/**
- * Looks at all workspaces once. Gives the ids of the tasks that were taken back.
- *
- * @param parts.staleMinutes how long a task may stand still while its agent is away
- * @param parts.now Unix ms
- */
-export async function requeueStaleTasks(parts: {
+export interface StaleTasks {
   readonly commands: Commands;
   readonly reads: StaleTaskReads;
+  /** How long a task may stand still while its agent is away. */
   readonly staleMinutes: number;
+  /** Unix ms. */
   readonly now: () => number;
-}): Promise<readonly number[]> {
+}
+
+/** Looks at all workspaces once. Gives the ids of the tasks that were taken back. */
+export async function requeueStaleTasks(parts: StaleTasks): Promise<readonly number[]> {
   const { commands, reads } = parts;
   const since = seconds(parts.now()) - parts.staleMinutes * MINUTE;
   const run = randomUUID();
@@ -48,4 +48,21 @@ export async function requeueStaleTasks(parts: {
     last = page.at(-1);
     if (!last || page.length < PAGE) return requeued;
   }
+}
+
+export function staleTasksSchedule(parts: StaleTasks & { readonly setting: Setting }): Schedule {
+  const { staleMinutes, setting } = parts;
+  const on = isOn(setting, 'general.stale_task_requeue');
+  return {
+    id: 'stale_task_requeue',
+    kind: 'stale-tasks',
+    name: 'Return stuck tasks to the queue',
+    everyMs: EVERY_MINUTE_MS,
+    enabled: async () => staleMinutes > 0 && (await on()),
+    async run() {
+      if (staleMinutes === 0) return 'Tasks are never taken back: MC_STALE_TASK_MINUTES is 0.';
+      const requeued = await requeueStaleTasks(parts);
+      return `${counted(requeued.length, 'task was', 'tasks were')} taken back.`;
+    },
+  };
 }

@@ -15,6 +15,7 @@ import { scheduledContext } from '../../policies/policy.ts';
 import { takeTicket } from '../../projects/tickets.ts';
 import { decideRecurrence, decideSpawn, titleFor } from '../../tasks/recurrence.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
+import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** How far back minutes are made up for that were due while no process was running; seconds. */
 const LOOK_BACK = 15 * MINUTE;
@@ -105,3 +106,15 @@ async function makeChild(parts: Recurrence, context: CommandContext, template: R
   const { events } = await commands.execute(taskDecider, stream, context, (now) => decideSpawn(now, state, spawned));
   return events.length === 0 ? [] : [childId];
 }
+
+export const recurringTasksSchedule = (parts: Recurrence & { readonly setting: Setting }): Schedule => ({
+  id: 'recurring_task_spawn',
+  kind: 'recurring-tasks',
+  name: 'Create tasks from recurring ones',
+  everyMs: EVERY_MINUTE_MS,
+  enabled: isOn(parts.setting, 'general.recurring_task_spawn'),
+  async run() {
+    const made = await spawnRecurring(parts);
+    return `${counted(made.length, 'task was', 'tasks were')} made.`;
+  },
+});

@@ -10,17 +10,20 @@ import type { Commands } from '../../handler.ts';
 import { scheduledContext, unlessBusy } from '../../policies/policy.ts';
 import { bestOf, decideRoute } from '../../tasks/routing.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
+import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** Tasks of a workspace in one turn. */
 const TASKS = 5;
 /** Agents of a workspace that are compared. */
 const AGENTS = 500;
 
-/** Looks at all workspaces once. Gives the ids of the tasks that were given away. */
-export async function routeTasks(parts: {
+export interface Routing {
   readonly commands: Commands;
   readonly reads: RoutingReads;
-}): Promise<readonly number[]> {
+}
+
+/** Looks at all workspaces once. Gives the ids of the tasks that were given away. */
+export async function routeTasks(parts: Routing): Promise<readonly number[]> {
   const { commands, reads } = parts;
   const run = randomUUID();
   const routed: number[] = [];
@@ -41,3 +44,15 @@ export async function routeTasks(parts: {
   }
   return routed;
 }
+
+export const taskRoutingSchedule = (parts: Routing & { readonly setting: Setting }): Schedule => ({
+  id: 'task_auto_route',
+  kind: 'task-routing',
+  name: 'Assign unassigned tasks to agents',
+  everyMs: EVERY_MINUTE_MS,
+  enabled: isOn(parts.setting, 'general.task_dispatch'),
+  async run() {
+    const routed = await routeTasks(parts);
+    return `${counted(routed.length, 'task was', 'tasks were')} given to agents.`;
+  },
+});

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { scheduledContext } from '../../policies/policy.ts';
 import { goOnRemoving, type RemovalParts } from '../../workspaces/removal.ts';
+import { EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
 
 /**
  * Looks at all tenants once. A workspace that fails does not keep the others from being finished.
@@ -22,3 +23,17 @@ export async function finishRemovals(parts: RemovalParts, deadline: number): Pro
   }
   if (failures.length > 0) throw failures[0];
 }
+
+/** How long one turn takes at most, milliseconds. */
+const TURN_MS = 40_000;
+
+export const workspaceRemovalsSchedule = (parts: RemovalParts): Schedule => ({
+  id: 'workspace_removals',
+  kind: 'workspace-removals',
+  name: 'Finish deletions of workspaces',
+  everyMs: EVERY_MINUTE_MS,
+  async run() {
+    await finishRemovals(parts, Date.now() + TURN_MS);
+    return 'No deletion is left half done.';
+  },
+});

@@ -5,6 +5,7 @@
  */
 import { randomInt } from 'node:crypto';
 import type pg from 'pg';
+import { counted, EVERY_TEN_MINUTES_MS, type Schedule, type Setting } from '../../../commands/schedules/schedule.ts';
 import { MAX_LINE, OWN_SOURCE } from '../../../shared/contract/monitoring/logs.ts';
 import { DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
 import type { LineLevel, LogEntries, LogEntry, NewLogEntry } from '../../../shared/ports/monitoring/logs.ts';
@@ -218,3 +219,15 @@ export function keepLines(
     await settledWithin(END_MS, last);
   };
 }
+
+/** @param now Unix ms */
+export const logLinesSchedule = (pool: pg.Pool, setting: Setting, now: () => number): Schedule => ({
+  id: 'purge_logs',
+  kind: 'purge-logs',
+  name: 'Delete old log lines',
+  everyMs: EVERY_TEN_MINUTES_MS,
+  async run() {
+    const days = Number(await setting('retention.logs_days'));
+    return `${counted(await createLogEntries(pool).purge(days, now()), 'line was', 'lines were')} deleted.`;
+  },
+});

@@ -1,7 +1,4 @@
-/**
- * The port of the index over the log: events looked up by what they say, on every kind of event log, and the proofs that
- * the log was not altered.
- */
+/** The port of the index over the log: events looked up by what they say, on every kind of event log. */
 import type { LoggedEvent, Position } from '../event-log.ts';
 
 /** What the index knows of an event. */
@@ -65,24 +62,4 @@ export interface LogIndex {
    * at least one.
    */
   read(entries: readonly LogEntry[]): Promise<readonly LoggedEvent[]>;
-}
-
-export interface InclusionProof {
-  readonly leaf: Buffer;
-  readonly path: readonly Buffer[];
-}
-
-export interface Proofs {
-  /** How many events the tree over the log has. */
-  size(): Promise<number>;
-  /** The key of the log, or the one that signed the checkpoint of a size, as a verifier key of a signed note. */
-  key(size?: number): Promise<string | undefined>;
-  /** The newest checkpoint, or that of a size; undefined if none was signed. */
-  checkpoint(size?: number): Promise<{ readonly size: number; readonly text: string } | undefined>;
-  /** Sizes next to one for which no checkpoint was signed. */
-  sizesAround(size: number): Promise<readonly number[]>;
-  /** @param index below `size`, which is at most that of the tree */
-  inclusion(index: number, size: number): Promise<InclusionProof>;
-  /** @param from at least 1, at most `to`, which is at most the size of the tree */
-  consistency(from: number, to: number): Promise<readonly Buffer[]>;
 }

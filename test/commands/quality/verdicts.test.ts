@@ -1,6 +1,5 @@
 /** Automatic reviews: what counts as a verdict, and what follows from it. */
 import { expect } from 'chai';
-import { reviewTasks } from '../../../commands/policies/quality/verdicts.ts';
 import {
   decideReviewAbandoned,
   decideReviewAnswer,
@@ -9,6 +8,7 @@ import {
   reviewPrompt,
   verdictOf,
 } from '../../../commands/quality/verdicts.ts';
+import { reviewTasks } from '../../../commands/schedules/quality/verdicts.ts';
 import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { qualityReviewsProjection } from '../../../projections/quality/reviews.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';

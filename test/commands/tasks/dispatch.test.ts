@@ -1,7 +1,8 @@
 /** Tasks for the agent runner: decisions, rows, and turns of several processes on one log in memory. */
 import { expect } from 'chai';
-import { AT_ONCE, dispatchJobs, dispatchTasks } from '../../../commands/policies/tasks/dispatch.ts';
+import { dispatchJobs } from '../../../commands/policies/tasks/dispatch.ts';
 import { decideReviewRequest } from '../../../commands/quality/verdicts.ts';
+import { AT_ONCE, dispatchTasks } from '../../../commands/schedules/tasks/dispatch.ts';
 import {
   decideDispatch,
   decideDispatchAnswer,

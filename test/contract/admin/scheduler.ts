@@ -1,7 +1,7 @@
 /** What the service does by the clock, and one of it now. */
 import { expect } from 'chai';
 import { createScheduler } from '../../../infra/jobs/scheduler.ts';
-import { schedulesOf } from '../../../infra/jobs/schedules.ts';
+import { schedulesOf } from '../../../infra/schedules.ts';
 import { createScheduleRuns } from '../../../infra/stores/admin/scheduler.ts';
 import { runTaskAnswer, schedulerAnswer } from '../../../shared/contract/admin/scheduler.ts';
 import { JobsUnavailableError } from '../../../shared/ports/jobs.ts';

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { projectStream } from '../../../commands/projects/projects.ts';
 import { takeTickets } from '../../../commands/projects/tickets.ts';
 import { taskStream } from '../../../commands/tasks/tasks.ts';
-import { schedulesOf } from '../../../infra/jobs/schedules.ts';
+import { schedulesOf } from '../../../infra/schedules.ts';
 import { deletedProjectAnswer, projectTasksAnswer } from '../../../shared/contract/projects/projects.ts';
 import type { TaskRecord } from '../../../shared/contract/tasks/tasks.ts';
 import { projectDeletionBegun } from '../../../shared/events/projects/projects.ts';

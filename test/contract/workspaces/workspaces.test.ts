@@ -5,7 +5,7 @@ import { sharedOf } from '../../../api/http/route.ts';
 import { routes } from '../../../api/routes/index.ts';
 import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { webhookStream } from '../../../commands/webhooks/webhooks.ts';
-import { schedulesOf } from '../../../infra/jobs/schedules.ts';
+import { schedulesOf } from '../../../infra/schedules.ts';
 import { workspaceContents } from '../../../queries/workspaces/removal.ts';
 import { tenantStream } from '../../../shared/events/super/tenants.ts';
 import { webhookCreated } from '../../../shared/events/webhooks/webhooks.ts';

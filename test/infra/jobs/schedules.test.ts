@@ -1,7 +1,7 @@
 /** What runs on a schedule: what each turn does, and that settings switch it off. */
 import { expect } from 'chai';
-import { schedulesOf } from '../../../infra/jobs/schedules.ts';
-import { openCoreJobs } from '../../../infra/jobs/work.ts';
+import { schedulesOf } from '../../../infra/schedules.ts';
+import { openCoreJobs } from '../../../infra/work.ts';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { notificationRaised } from '../../../shared/events/monitoring/notifications.ts';

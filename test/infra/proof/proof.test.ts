@@ -4,7 +4,6 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { EMPTY_ROOT, GrowingRoot, leafHash, leafText, nodeHash, treeHash } from '../../../infra/proof/hashing.ts';
 import {
-  isOrigin,
   keyHashOf,
   parseNote,
   parseVerifierKey,
@@ -15,6 +14,7 @@ import {
 } from '../../../infra/proof/notes.ts';
 import { completeTrees, consistencySpans, inclusionSpans, type Span } from '../../../infra/proof/paths.ts';
 import { canonicalJson } from '../../../shared/canonical-json.ts';
+import { isOrigin } from '../../../shared/ports/history/proofs.ts';
 import { canonicalText, isContinued, isIncluded, leafOf, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
 
 describe('canonical JSON', () => {

@@ -1,20 +1,20 @@
 /** The background work of one process: runs jobs, stores the schedules, runs the policies. */
-import { alertJobs } from '../../commands/policies/alerts/actions.ts';
-import { policies } from '../../commands/policies/index.ts';
-import { pipelineJobs } from '../../commands/policies/pipelines/runs.ts';
-import { reviewJobs } from '../../commands/policies/quality/verdicts.ts';
-import { dispatchJobs } from '../../commands/policies/tasks/dispatch.ts';
-import { runsOfPipeline } from '../../queries/pipelines/runs.ts';
-import { dispatchReads } from '../../queries/tasks/dispatch.ts';
-import type { JobHandler, Jobs } from '../../shared/ports/jobs.ts';
-import type { Core } from '../core.ts';
-import type { Database } from '../database/database.ts';
-import { outgoingOf } from '../outgoing/post.ts';
-import { createRunner } from '../outgoing/runner.ts';
-import { openJobs } from './jobs.ts';
-import { type Policies, startPolicies } from './policies.ts';
+import { alertJobs } from '../commands/policies/alerts/actions.ts';
+import { policies } from '../commands/policies/index.ts';
+import { pipelineJobs } from '../commands/policies/pipelines/runs.ts';
+import { reviewJobs } from '../commands/policies/quality/verdicts.ts';
+import { dispatchJobs } from '../commands/policies/tasks/dispatch.ts';
+import { runsOfPipeline } from '../queries/pipelines/runs.ts';
+import { dispatchReads } from '../queries/tasks/dispatch.ts';
+import type { JobHandler, Jobs } from '../shared/ports/jobs.ts';
+import type { Core } from './core.ts';
+import type { Database } from './database/database.ts';
+import { openJobs } from './jobs/jobs.ts';
+import { type Policies, startPolicies } from './jobs/policies.ts';
+import { outgoingOf } from './outgoing/post.ts';
+import { createRunner } from './outgoing/runner.ts';
+import { createWebhooks } from './outgoing/webhooks/deliveries.ts';
 import { schedulesOf } from './schedules.ts';
-import { createWebhooks } from './webhooks.ts';
 
 export interface Work {
   readonly jobs: Jobs;

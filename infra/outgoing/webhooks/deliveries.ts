@@ -6,25 +6,25 @@
  * all webhooks of its workspace, and wakes those that have chosen it; without webhooks it costs a look into a map.
  */
 import { randomUUID } from 'node:crypto';
-import { createDeliveries, deliveryJob } from '../../commands/policies/webhooks/deliveries.ts';
-import { settingValues } from '../../queries/admin/settings.ts';
-import { createDisplayNames } from '../../queries/names.ts';
-import { createTaskProjects } from '../../queries/projects/tickets.ts';
-import { allWebhooks } from '../../queries/webhooks/webhooks.ts';
-import { EventUnreadableError } from '../../shared/event-store.ts';
-import { catalogue } from '../../shared/events/catalogue.ts';
-import type { EventOf } from '../../shared/events/define.ts';
-import { MESSAGE_EVENTS, messagesOf } from '../../shared/events/webhooks/messages.ts';
-import { webhookDeleted, webhookEvents, type webhookUpdated } from '../../shared/events/webhooks/webhooks.ts';
-import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import { handleJob, type JobHandler, type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
-import type { WebhookQueue } from '../../shared/ports/webhooks/deliveries.ts';
-import { DAY } from '../../shared/time.ts';
-import type { Core } from '../core.ts';
-import { isConnectionFailure } from '../database/failures.ts';
-import type { Subject } from '../following/follower.ts';
-import { outgoingOf } from '../outgoing/post.ts';
-import { createWebhookQueue } from '../stores/webhooks/deliveries.ts';
+import { createDeliveries, deliveryJob } from '../../../commands/policies/webhooks/deliveries.ts';
+import { settingValues } from '../../../queries/admin/settings.ts';
+import { createDisplayNames } from '../../../queries/names.ts';
+import { createTaskProjects } from '../../../queries/projects/tickets.ts';
+import { allWebhooks } from '../../../queries/webhooks/webhooks.ts';
+import { EventUnreadableError } from '../../../shared/event-store.ts';
+import { catalogue } from '../../../shared/events/catalogue.ts';
+import type { EventOf } from '../../../shared/events/define.ts';
+import { MESSAGE_EVENTS, messagesOf } from '../../../shared/events/webhooks/messages.ts';
+import { webhookDeleted, webhookEvents, type webhookUpdated } from '../../../shared/events/webhooks/webhooks.ts';
+import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
+import { handleJob, type JobHandler, type Jobs, JobsUnavailableError } from '../../../shared/ports/jobs.ts';
+import type { WebhookQueue } from '../../../shared/ports/webhooks/deliveries.ts';
+import { DAY } from '../../../shared/time.ts';
+import type { Core } from '../../core.ts';
+import { isConnectionFailure } from '../../database/failures.ts';
+import type { Subject } from '../../following/follower.ts';
+import { createWebhookQueue } from '../../stores/webhooks/deliveries.ts';
+import { outgoingOf } from '../post.ts';
 
 /** How long deliveries are kept, milliseconds. */
 const KEPT_MS = 30 * DAY * 1_000;

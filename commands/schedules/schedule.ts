@@ -1,0 +1,42 @@
+/**
+ * Schedules: work that is done at set times, each exported by the feature that it belongs to.
+ *
+ * A schedule says how often it is due and what one turn does. `infra/jobs/schedules.ts` runs it in one of the processes,
+ * whichever it is, and records how the turn went.
+ */
+import type { SettingName } from '../../shared/contract/admin/settings.ts';
+import { HOUR, MINUTE } from '../../shared/time.ts';
+
+export interface Schedule {
+  /** Its name in the API. */
+  readonly id: string;
+  /** Its name in the job store. */
+  readonly kind: string;
+  /** What it does, for people. */
+  readonly name: string;
+  /** How often it is due, milliseconds. */
+  readonly everyMs: number;
+  /** Once a day from this hour on, UTC, instead of every `everyMs`. */
+  readonly dailyAt?: number;
+  /** Whether settings let it run. Default: always. */
+  readonly enabled?: () => Promise<boolean>;
+  /**
+   * One turn. Gives what it has done, as a sentence.
+   *
+   * @param asked an operator wants it now, although it may not be due
+   */
+  readonly run: (asked: boolean, signal: AbortSignal) => Promise<string>;
+}
+
+/** A setting that admins change while the service runs. */
+export type Setting = (name: SettingName) => Promise<string>;
+
+export const isOn = (setting: Setting, name: SettingName) => async (): Promise<boolean> =>
+  (await setting(name)) === 'true';
+
+export const EVERY_MINUTE_MS = MINUTE * 1_000;
+export const EVERY_TEN_MINUTES_MS = 10 * MINUTE * 1_000;
+export const EVERY_HOUR_MS = HOUR * 1_000;
+
+/** A number with its noun, and the verb that goes with it: `1 task was`, `2 tasks were`. */
+export const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
