@@ -12,7 +12,7 @@ import type { Exchange } from './exchange.ts';
 import { type Answer, hasPast, type Route } from './route.ts';
 
 /** A moment as a request names it. */
-export type AsOf = { readonly position: number } | { readonly time: number };
+type AsOf = { readonly position: number } | { readonly time: number };
 
 /** Why a call has no past; undefined: it has one. */
 export function pastFault(route: Route, query: unknown): string | undefined {
@@ -22,32 +22,31 @@ export function pastFault(route: Route, query: unknown): string | undefined {
   return hasPast(route) ? undefined : String(noPast);
 }
 
-/** The moment that a parameter names. @param name of the parameter @throws AppError 400 */
-export function readAsOf(text: unknown, name = 'as_of'): AsOf {
+/** The moment that a parameter names; undefined: it is neither a position nor a time. */
+function readAsOf(text: unknown): AsOf | undefined {
   if (typeof text === 'string') {
     if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(Number(text))) return { position: Number(text) };
     const time = RFC_3339.test(text) ? Date.parse(text) : Number.NaN;
     if (!Number.isNaN(time)) return { time };
   }
-  throw invalid(
-    `${name}: must be a position of the log, such as that of the header X-Signalbox-Position, or a time in RFC 3339, such as 2026-01-31T12:00:00Z`,
-  );
+  return undefined;
 }
 
-/** @throws AppError 400 outside of the log */
+/** @param name of the parameter @throws AppError 400 for anything but a moment of the log; it says which there are */
 export async function momentOf(
   { logIndex, readModels, now }: Pick<Services, 'logIndex' | 'readModels' | 'now'>,
-  asOf: AsOf,
+  text: unknown,
   name = 'as_of',
 ): Promise<Moment> {
-  const isPast = 'time' in asOf ? asOf.time <= now() : await readModels.has(asOf.position);
+  const asOf = readAsOf(text);
+  const isPast = asOf && ('time' in asOf ? asOf.time <= now() : await readModels.has(asOf.position));
   const moment = isPast ? await logIndex.momentAt(asOf) : undefined;
   if (moment) return moment;
   const ends = await logIndex.ends();
   if (!ends) throw invalid(`${name}: the log has no events yet`);
   const time = (at: number) => new Date(at).toISOString();
   throw invalid(
-    `${name}: must be a position from ${ends.first.position} to ${ends.last.position}, or a time from ${time(ends.first.at)} to now`,
+    `${name}: must be a position from ${ends.first.position} to ${ends.last.position}, or a time in RFC 3339 from ${time(ends.first.at)} to now`,
   );
 }
 

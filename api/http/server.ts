@@ -20,7 +20,7 @@ import { requestFault, routeFault } from '../auth/agent-keys.ts';
 import { createIdentify, keyOf } from '../auth/identify.ts';
 import { tokensOf } from '../auth/sessions.ts';
 import type { Services } from '../services.ts';
-import { momentOf, pastFault, readAsOf, sendPast, servicesAt, showMoment } from './as-of.ts';
+import { momentOf, pastFault, sendPast, servicesAt, showMoment } from './as-of.ts';
 import { readJson } from './body.ts';
 import { answerClientErrors } from './client-errors.ts';
 import { readAtOf, requirePosition, showPosition } from './consistency.ts';
@@ -133,10 +133,10 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     // What a write reads may be what it has just appended itself: at the head as of then.
     const at = isRead(route) ? readAtOf(exchange) : undefined;
     if (at) await requirePosition(at, services.readModels);
-    const asOf = query.as_of === undefined ? undefined : readAsOf(query.as_of);
-    const fault = asOf && pastFault(route, route.query ? route.query.parse(query) : {});
+    const isAsOf = query.as_of !== undefined;
+    const fault = isAsOf ? pastFault(route, route.query ? route.query.parse(query) : {}) : undefined;
     if (fault !== undefined) throw invalid(`as_of: ${fault}. Leave as_of out.`);
-    const moment = asOf && (await momentOf(services, asOf));
+    const moment = isAsOf ? await momentOf(services, query.as_of) : undefined;
     const reads = at ? services.reads.at(at) : services.reads;
     const call = {
       params: route.params ? route.params.parse(params) : {},
@@ -169,7 +169,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         if (!moment) showPosition(exchange, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
       }
     };
-    if (moment && asOf) {
+    if (moment) {
       showMoment(exchange, moment);
       const answer =
         isCached(route) && identity && !route.cache.unless?.(call.query)

@@ -1,6 +1,6 @@
 /** `signalbox diff`: what differs between two moments of the log, as a table. */
 import type { Command } from 'commander';
-import { momentOf, readAsOf } from '../../api/http/as-of.ts';
+import { momentOf } from '../../api/http/as-of.ts';
 import { diffBetween } from '../../queries/history/diff.ts';
 import { DIFF_RESOURCES, type DiffAnswer, diffQuery } from '../../shared/contract/history/diff.ts';
 import { DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
@@ -38,8 +38,8 @@ export function addDiff(program: Command): void {
           const { positions, reads } = core;
           const logIndex = await currentIndex(core);
           const parts = { logIndex, readModels: positions, now: Date.now };
-          const from = await momentOf(parts, readAsOf(options.from, 'from'), 'from');
-          const until = await momentOf(parts, readAsOf(to, 'to'), 'to');
+          const from = await momentOf(parts, options.from, 'from');
+          const until = await momentOf(parts, to, 'to');
           if (from.position > until.position) throw new Error('--from must not be after --to');
           const range = { reads, workspace: Number(workspace), from: from.position, to: until.position };
           const found: DiffAnswer['changes'] = [];

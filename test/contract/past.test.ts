@@ -363,11 +363,9 @@ describe('reads as of a position', function () {
       const { status, body } = await ask('GET', path);
       return `${status} ${body.error}`;
     };
+    const range = /^400 as_of: must be a position from \d+ to \d+, or a time in RFC 3339 from [\dT:.Z-]+ to now/;
     for (const asOf of ['', 'x', '-1', '1.5', '2026-01-01', '1&as_of=2', '99999999999999999999'])
-      expect(await refusal(`/api/agents?as_of=${asOf}`), asOf).to.match(
-        /^400 as_of: must be a position of the log, .* RFC 3339/,
-      );
-    const range = /^400 as_of: must be a position from \d+ to \d+, or a time from [\dT:.Z-]+ to now/;
+      expect(await refusal(`/api/agents?as_of=${asOf}`), asOf).to.match(range);
     for (const asOf of ['0', String(position + 1_000_000), '1999-01-01T00:00:00Z', '2999-01-01T00:00:00Z'])
       expect(await refusal(`/api/agents?as_of=${asOf}`), asOf).to.match(range);
     expect(await refusal('/api/scheduler?as_of=1')).to.equal(
@@ -460,7 +458,7 @@ describe('reads as of a position', function () {
 
     for (const [query, reason] of [
       [`from=${to}&to=${from}`, /^from: must not be after to/],
-      [`from=x&to=${to}`, /^from: must be a position of the log/],
+      [`from=x&to=${to}`, /^from: must be a position from/],
       [`from=${from}&to=999999999999`, /^to: must be a position from/],
       [`from=${from}`, /^to: /],
       [`from=${from}&to=${to}&resource=x`, /^resource: /],

@@ -39,7 +39,14 @@ const FROM_EVENTS = [
   'WebhookTripped',
 ];
 /** Types that schedules write. */
-const FROM_SCHEDULES = ['TaskDispatched', 'TaskReviewRequested', 'TaskRouted', 'AlertRuleTriggered'];
+const FROM_SCHEDULES = [
+  'TaskDispatched',
+  'TaskReviewRequested',
+  'TaskRouted',
+  'AlertRuleTriggered',
+  'CronRunStarted',
+  'TaskRecurred',
+];
 
 const valuesOf = (effects: readonly Effect[]): Effect[] => effects.flatMap((one) => [one, ...valuesOf(one.effects)]);
 
@@ -113,6 +120,9 @@ describe('/api/history/causes', function () {
       if (String(body.prompt).includes('hopeless')) return { body: { status: 'failed', error: 'no way' } };
       return { body: { status: 'completed', output: 'done' } };
     });
+    await made('/api/cron', { action: 'add', jobName: 'minutely', schedule: '* * * * *', command: 'sweep the floor' });
+    const recurrence = { enabled: true, cron_expr: '* * * * *' };
+    await made('/api/tasks', { title: 'every minute', metadata: { recurrence } });
     const good = await world.pipeline();
     await world.start(good.id);
     const bad = await world.pipeline([await world.template('hopeless'), await world.template()]);
@@ -136,7 +146,26 @@ describe('/api/history/causes', function () {
     await ask('DELETE', `/api/projects/${project.id}?mode=delete`);
     const workspace = (await made('/api/workspaces', { name: 'Lab', slug: 'lab' })).workspace;
     await ask('DELETE', `/api/workspaces/${workspace.id}`, {});
-    await turn('auto_cleanup');
+    await later(async () => {
+      const { tasks } = (await ask('GET', '/api/scheduler')).body;
+      for (const { id } of tasks) await turn(id);
+      await until('jobs and recurring tasks have run', async () => {
+        const types = await typesNow();
+        return ['CronRunEnded', 'TaskRecurred'].every((type) => types.has(type));
+      });
+    });
+    expect((await made('/api/cron', { action: 'trigger', name: 'minutely' })).ran).to.equal(true);
+  }
+
+  /** Does work two minutes later, by the clock of the service. */
+  async function later(work: () => Promise<void>): Promise<void> {
+    const { now } = Date;
+    Date.now = () => now() + 120_000;
+    try {
+      await work();
+    } finally {
+      Date.now = now;
+    }
   }
 
   it('of each event of a busy run lead up to a request, a schedule or the first start, without a gap', async () => {
