@@ -19,6 +19,8 @@ export type Version = AnyStoredRow & { readonly until: Position; readonly block:
 
 /** Blocks of more positions than this are not needed: no log has as many. */
 const SIZES = 50;
+/** By how much a log does not grow between two statements, positions. It may double as well. */
+const GROWTH = 2 ** 20;
 
 /** Until when a live row stands: longer than any position. */
 const STANDS = Number.MAX_SAFE_INTEGER;
@@ -107,15 +109,26 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
 /**
  * Says at which position the views of the past show their tables, until the end of the transaction.
  *
+ * No version is in a block that is larger than what its read model has read of the log, so larger ones are left out: of a
+ * log of a million events, that is half of the looks.
+ *
  * A list takes its rows from the live table and from the versions that stood then in the order of the list, and stops when
  * the page is full. For that, the versions are sorted. PostgreSQL believes that all versions of the table are, not only those
  * that stood then (it takes `tuples` for `rows` in `create_merge_append_path`), and would rather read and sort the whole live
  * table. So comparisons cost nothing here.
+ *
+ * @param schemas of the tables; by default, blocks of every size are looked at
  */
-export const lookAt = (position: Position): Pick<CompiledQuery, 'sql' | 'parameters'> => ({
-  sql: `SELECT set_config('signalbox.as_of', $1, true), set_config('signalbox.as_of_blocks', $2, true),
-    set_config('cpu_operator_cost', '0', true)`,
-  parameters: [String(position), `{${blocksAt(position).join(',')}}`],
+export const lookAt = (
+  position: Position,
+  schemas: readonly string[] = [],
+): Pick<CompiledQuery, 'sql' | 'parameters'> => ({
+  sql: `SELECT set_config('signalbox.as_of', $1, true), set_config('cpu_operator_cost', '0', true),
+    set_config('signalbox.as_of_blocks', ($2::bigint[])[:coalesce(
+      (SELECT ceil(log(2, max(position) + ${GROWTH}))::int + 3 FROM service.checkpoints WHERE schema_name = ANY ($3::text[])),
+      ${SIZES + 1})]::text, true)`,
+  // That of live rows, then from the smallest to the largest.
+  parameters: [String(position), `{${blocksAt(position).join(',')}}`, schemas],
 });
 
 /** A read model whose past does not have a position. */

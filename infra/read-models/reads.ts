@@ -83,7 +83,7 @@ function createPastReads(parts: ReadsParts, position: Position): Reads {
     const schemas = used.map(schemaOf);
     await positions.reachSchemas(schemas, { position });
     const missing = findMissing(position, schemas);
-    const answers = await database.together([lookAt(position), missing, query, missing]);
+    const answers = await database.together([lookAt(position, schemas), missing, query, missing]);
     const [, before, rows, after] = answers as [unknown, Missing[], R[], Missing[]];
     requireNone([...before, ...after], used, position);
     return { rows };

@@ -83,7 +83,9 @@ export async function listActivities(reads: Reads, view: TaskView, query: Activi
 /** What happened in the last `hours`, by type, actor and hour. */
 export async function activityStats(reads: Reads, view: TaskView, hours: number, now: number) {
   const every = { type: undefined, actor: undefined, entity_type: undefined };
-  const recent = matching(reads, view, { ...every, since: now - hours * HOUR });
+  const all = matching(reads, view, { ...every, since: now - hours * HOUR });
+  // Of the past, no event is later than its "now". Without the bound, everything since then would be read.
+  const recent = reads.past === undefined ? all : all.where('created_at', '<=', now);
   const [byType, actors, hourly] = await Promise.all([
     recent
       .select(({ fn }) => ['type', fn.countAll<number>().as('count')])

@@ -98,7 +98,7 @@ describe('the past of a read model', () => {
     };
     const explained = async (query: string, parameters: readonly unknown[]) => {
       const explain = { sql: `EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) ${query}`, parameters };
-      const [, rows] = await place.database.together([lookAt(AT), explain]);
+      const [, rows] = await place.database.together([lookAt(AT, [schema]), explain]);
       const [explanation] = rows as { 'QUERY PLAN': { Plan: Node }[] }[];
       const plan = explanation?.['QUERY PLAN'][0]?.Plan as Node;
       return { live: rowsRead(plan, schema), versions: rowsRead(plan, historyOf(schema)) };
@@ -123,6 +123,31 @@ describe('the past of a read model', () => {
       expect(live).to.be.at.most(3);
       expect(versions).to.be.at.most(10);
     });
+  });
+
+  it('is looked up in every block that a version may be in, and in no larger ones', async () => {
+    const { position } = await one('SELECT position FROM service.checkpoints WHERE schema_name = $1', [schema]);
+    try {
+      for (const end of [1, 2, 1_000, 2 ** 20 - 1, 2 ** 20, 2 ** 20 + 1, 3_000_000, 2 ** 33 + 7, 2 ** 45]) {
+        await one('UPDATE service.checkpoints SET position = $1 WHERE schema_name = $2', [end, schema]);
+        const blocksAt = async (at: number) => {
+          const text = "SELECT current_setting('signalbox.as_of_blocks')::bigint[]::float8[] AS blocks";
+          const [, rows] = await place.database.together([lookAt(at, [schema]), { sql: text, parameters: [] }]);
+          return (rows as { blocks: number[] }[])[0]?.blocks ?? [];
+        };
+        // All versions end by then; some have stood since the beginning, or across the largest boundary.
+        for (const at of [0, 1, Math.floor(end / 3), Math.floor(end / 2), end - 1].filter((one) => one < end)) {
+          const blocks = await blocksAt(at);
+          for (const from of [0, Math.floor(at / 2), at])
+            for (const until of [at + 1, Math.ceil((at + 1 + end) / 2), end])
+              expect(blocks, `${from} to ${until} at ${at} of ${end}`).to.include(blockOf(from, until));
+          expect(blocks[0]).to.equal(0);
+          expect(blocks.length).to.equal(Math.min(51, Math.ceil(Math.log2(end + 2 ** 20)) + 3));
+        }
+      }
+    } finally {
+      await one('UPDATE service.checkpoints SET position = $1 WHERE schema_name = $2', [position, schema]);
+    }
   });
 
   describe('that is kept for a time', () => {
