@@ -1,4 +1,5 @@
 /** `signalbox start`: runs one process of the service until it is told to stop. */
+import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
 import { Option } from 'commander';
 import { type Config, PROCESS_ROLES, type ProcessRole, readConfig } from '../config.ts';
@@ -7,6 +8,11 @@ import { createLogger, holdLines, type Logger } from '../logging.ts';
 
 /** How much longer than SHUTDOWN_TIMEOUT_MS a shutdown may take, milliseconds: a store that does not answer must not block it. */
 const SILENCE_MS = 5_000;
+/**
+ * By how much of what is in use the heap may grow before V8 collects garbage again, percent. By default it quadruples, where
+ * the machine has much memory (docs/benchmarks.md).
+ */
+const HEAP_GROWTH = 100;
 
 /** Frames lines, so that credentials shown once stand out. */
 export function box(lines: readonly string[]): string {
@@ -37,6 +43,7 @@ export function addStart(program: Command): void {
     .addOption(new Option('--role <role>', 'the work of this process').choices(PROCESS_ROLES).default('all'))
     .action(async (options: { role: ProcessRole }) => {
       const config = readConfig(process.env);
+      setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH}`);
       // Whoever reads what is printed may go; the service stays.
       for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
       const taken = holdLines();
