@@ -31,4 +31,16 @@ describe('room far below a limit', () => {
     expect(await ask(10_000, 8_990, counts)).to.equal(true);
     expect(counted).to.equal(2);
   });
+
+  it('is counted once for requests of the same moment, and again after a count that failed', async () => {
+    const counts = createRecentCounts(() => now);
+    expect(await Promise.all([1, 2, 3].map(() => ask(10_000, 0, counts)))).to.deep.equal([true, true, true]);
+    expect(counted).to.equal(1);
+    now = 251;
+    const failing = () => Promise.reject(new Error('away'));
+    const failed = await counts
+      .hasRoom('agents of workspace 1', 10_000, failing)
+      .catch((error: Error) => error.message);
+    expect([failed, await ask(10_000, 0, counts), counted]).to.deep.equal(['away', true, 2]);
+  });
 });

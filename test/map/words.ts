@@ -241,7 +241,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'test/commands/policies': { column: 'policies', shared: [], mirrors: 'commands/policies' },
   'test/commands/schedules': { column: 'schedules', shared: [], mirrors: 'commands/schedules' },
   'test/projections': { column: 'projections', shared: ['projection'], mirrors: 'projections' },
-  'test/queries': { column: 'queries', shared: ['records'], mirrors: 'queries' },
+  'test/queries': { column: 'queries', shared: ['kept', 'records'], mirrors: 'queries' },
   'test/infra/stores': { column: 'stores', shared: ['counters', 'idempotency'], mirrors: 'infra/stores' },
   'test/infra/outgoing': { column: 'outgoing', shared: ['post'], mirrors: 'infra/outgoing' },
   'test/contract': {
