@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Release, Releases } from '../../shared/ports/releases.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { VERSION } from '../version.ts';
-import { codeOf, parsed, textOf } from './answers.ts';
+import { OutgoingError, parsed, request } from './request.ts';
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1_000_000;
@@ -32,7 +32,7 @@ export function createReleases(
     try {
       return await read(url, timeoutMs);
     } catch (error) {
-      kept = { until: now() + FAILURE_KEPT_MS, latest: Promise.resolve({ error: reasonOf(error, timeoutMs) }) };
+      kept = { until: now() + FAILURE_KEPT_MS, latest: Promise.resolve({ error: reasonOf(error) }) };
       return kept.latest;
     }
   }
@@ -51,29 +51,23 @@ export function createReleases(
 }
 
 class FeedError extends Error {}
-const tooMuch = () => new FeedError(`The release feed sent more than ${MAX_BYTES} bytes.`);
 
 async function read(url: string, timeoutMs: number): Promise<Release> {
-  const response = await fetch(url, {
-    redirect: 'manual',
-    signal: AbortSignal.timeout(timeoutMs),
+  const { status, text } = await request(url, {
+    who: 'The release feed',
     headers: { accept: 'application/vnd.github+json, application/json', 'user-agent': `signalbox/${VERSION}` },
+    timeoutMs,
+    maxBytes: MAX_BYTES,
   });
-  if (response.status !== 200) {
-    await response.body?.cancel();
-    throw new FeedError(`The release feed responded with status ${response.status}.`);
-  }
-  const text = await textOf(response.body, MAX_BYTES, tooMuch);
+  if (status !== 200) throw new FeedError(`The release feed responded with status ${status}.`);
   const feed = FEED.safeParse(parsed(text));
   if (!feed.success) throw new FeedError('The release feed returned something other than a release.');
   const { tag_name, html_url, body } = feed.data;
   return { version: tag_name.replace(/^v(?=\d)/i, ''), url: html_url, notes: frontOf(body ?? '', MAX_NOTES) };
 }
 
-/** As a sentence. The message of a failed connection may hold the address, which is nobody's business. */
-function reasonOf(error: unknown, timeoutMs: number): string {
-  if (error instanceof FeedError) return error.message;
-  if ((error as { name?: unknown }).name === 'TimeoutError')
-    return `The release feed did not respond within ${timeoutMs} ms.`;
-  return `The release feed could not be reached (${codeOf(error)}).`;
+/** As a sentence. @throws what is no failure of the feed */
+function reasonOf(error: unknown): string {
+  if (error instanceof FeedError || error instanceof OutgoingError) return error.message;
+  throw error;
 }

@@ -7,8 +7,7 @@ import { MAX_STEP_TEXT } from '../../shared/contract/pipelines/runs.ts';
 import { MAX_RESULT } from '../../shared/contract/tasks/dispatch.ts';
 import { type Runner, RunnerError, type StepRequest, type WorkRequest } from '../../shared/ports/runner.ts';
 import { frontOf } from '../../shared/storable.ts';
-import { codeOf, parsed } from './answers.ts';
-import { exchange } from './exchange.ts';
+import { OutgoingError, parsed, request, storable } from './request.ts';
 
 export interface RunnerOptions {
   readonly runnerUrl: string | undefined;
@@ -68,28 +67,20 @@ interface Sent {
 
 /** Sends a request, and reads the answer. @throws RunnerError; what the signal aborts with */
 async function ask(options: RunnerOptions, sent: Sent, signal: AbortSignal): Promise<Answered> {
-  const { maxBytes } = sent;
-  const late = AbortSignal.timeout(options.runnerTimeoutMs);
-  const tooMuch = () => new RunnerError(`The agent runner sent more than ${maxBytes} bytes.`, true);
   try {
-    const { status, text } = await exchange(sent.url, {
+    const { status, text } = await request(sent.url, {
+      who: 'The agent runner',
       method: 'POST',
       headers: headersOf(options, sent.key),
       body: JSON.stringify(sent.body),
-      signal: AbortSignal.any([signal, late]),
-      maxBytes,
-      tooMuch,
+      signal,
+      timeoutMs: options.runnerTimeoutMs,
+      maxBytes: sent.maxBytes,
     });
     return answerOf(status, text);
   } catch (error) {
-    if (error instanceof RunnerError) throw error;
-    // Its reason is whoever stops the work.
-    if (signal.aborted) throw signal.reason;
-    const cause = { cause: error };
-    if (late.aborted) {
-      throw new RunnerError(`The agent runner did not respond within ${options.runnerTimeoutMs} ms.`, true, cause);
-    }
-    throw new RunnerError(`The agent runner could not be reached (${codeOf(error)}).`, true, cause);
+    if (!(error instanceof OutgoingError)) throw error;
+    throw new RunnerError(error.message, true, { cause: error });
   }
 }
 
@@ -140,21 +131,21 @@ function answerOf(status: number, text: string): Answered {
     );
   }
   if (status >= 400) {
-    const said = text === '' ? '' : `: ${storable(text, QUOTED)}`;
+    const said = text === '' ? '' : `: ${front(text, QUOTED)}`;
     throw new RunnerError(`The agent runner responded with status ${status}${said}`, !REFUSALS.includes(status));
   }
   if (status === 202 && text.trim() === '') return { status: 'accepted' };
   const answer = ANSWER.safeParse(parsed(text));
   if (!answer.success) {
     throw new RunnerError(
-      `The agent runner responded with status ${status} without a status accepted, completed or failed: ${storable(text, QUOTED)}`,
+      `The agent runner responded with status ${status} without a status accepted, completed or failed: ${front(text, QUOTED)}`,
       true,
     );
   }
   return answer.data;
 }
 
-const shown = (text: string | null | undefined, max: number): string | null => (text ? storable(text, max) : null);
+const shown = (text: string | null | undefined, max: number): string | null => (text ? front(text, max) : null);
 
-/** The beginning of a text, with characters that cannot be stored replaced. */
-const storable = (text: string, max: number): string => frontOf(text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), max);
+/** The beginning of a text. */
+const front = (text: string, max: number): string => frontOf(storable(text), max);

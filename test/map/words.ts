@@ -232,7 +232,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   queries: { column: 'queries', shared: ['evidence', 'kept', 'names', 'reads', 'records'] },
   'api/routes': { column: 'routes', shared: ['index', 'nested'] },
   'infra/stores': { column: 'stores', shared: ['counters', 'idempotency', 'snapshots'] },
-  'infra/outgoing': { column: 'outgoing', shared: ['answers', 'exchange', 'post', 'runner'] },
+  'infra/outgoing': { column: 'outgoing', shared: ['post', 'request', 'runner'] },
   'test/commands': {
     column: 'commands',
     shared: ['claims', 'decider', 'handler', 'limits', 'names', 'policies'],

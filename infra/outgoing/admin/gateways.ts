@@ -1,8 +1,7 @@
 /** Gateways over HTTP. Redirects are not followed, and what they answer is read up to a limit. */
 import { GatewayError, type GatewayHealth, type Gateways } from '../../../shared/ports/admin/gateways.ts';
 import { BODY_BOUNDS, frontOf, storageProblem } from '../../../shared/storable.ts';
-import { codeOf, parsed } from '../answers.ts';
-import { exchange, type Sending } from '../exchange.ts';
+import { type Asking, OutgoingError, parsed, request, storable } from '../request.ts';
 
 /** For a whole request, milliseconds. */
 export const GATEWAY_TIMEOUT_MS = 5_000;
@@ -10,8 +9,6 @@ export const GATEWAY_TIMEOUT_MS = 5_000;
 const MAX_ANSWER = 1_048_576;
 /** Characters. */
 const MAX_VERSION = 100;
-
-const tooMuch = () => new GatewayError(`The gateway sent more than ${MAX_ANSWER} bytes.`, false);
 
 /** Addresses of WebSockets stand for those of HTTP. */
 const httpUrl = (base: string, path: string): string => `${base.replace(/^ws/, 'http')}${path}`;
@@ -23,17 +20,14 @@ export function createGateways({
 } = {}): Gateways {
   async function ask(
     url: string,
-    sending: Pick<Sending, 'method' | 'headers' | 'body'>,
+    sending: Pick<Asking, 'method' | 'headers' | 'body'>,
     timeoutMs = usual,
   ): Promise<{ readonly status: number; readonly text: string }> {
-    const late = AbortSignal.timeout(timeoutMs);
     try {
-      return await exchange(url, { ...sending, signal: late, maxBytes: MAX_ANSWER, tooMuch });
+      return await request(url, { who: 'The gateway', ...sending, timeoutMs, maxBytes: MAX_ANSWER });
     } catch (error) {
-      if (error instanceof GatewayError) throw error;
-      const cause = { cause: error };
-      if (late.aborted) throw new GatewayError(`The gateway did not respond within ${timeoutMs} ms.`, true, cause);
-      throw new GatewayError(`The gateway could not be reached (${codeOf(error)}).`, false, cause);
+      if (!(error instanceof OutgoingError)) throw error;
+      throw new GatewayError(error.message, error.fault === 'late', { cause: error });
     }
   }
 
@@ -76,5 +70,5 @@ function bodyOf(text: string): unknown {
 
 function versionOf(body: unknown): string | null {
   const version = (body as { readonly version?: unknown } | null | undefined)?.version;
-  return typeof version === 'string' ? frontOf(version.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), MAX_VERSION) : null;
+  return typeof version === 'string' ? frontOf(storable(version), MAX_VERSION) : null;
 }

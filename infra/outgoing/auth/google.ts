@@ -4,14 +4,17 @@
  * The audience is always checked. Without a client id of our own, a token issued to any site would be accepted, so
  * sign-in with Google is then off.
  */
-import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { lineOfText } from '../../../shared/contract/common.ts';
 import { AppError, invalid } from '../../../shared/errors.ts';
 import { cleanDisplayName, textFault } from '../../../shared/names.ts';
 import type { GoogleProfile, VerifyGoogleToken } from '../../../shared/ports/auth/google.ts';
+import { boundedFetch } from '../request.ts';
 
 const FETCH_TIMEOUT_MS = 5_000;
+/** Bytes of the set of keys. */
+const MAX_KEYS = 100_000;
 /** The keys are fetched at most this often, however many unknown key ids arrive. */
 const COOL_DOWN_MS = 30_000;
 const MAX_AGE_MS = 3_600_000;
@@ -51,6 +54,7 @@ export function createGoogleVerifier({ googleClientId, googleKeysUrl, googleIssu
     timeoutDuration: FETCH_TIMEOUT_MS,
     cooldownDuration: COOL_DOWN_MS,
     cacheMaxAge: MAX_AGE_MS,
+    [customFetch]: boundedFetch({ who: 'Google', timeoutMs: FETCH_TIMEOUT_MS, maxBytes: MAX_KEYS }),
   });
   return (token) => verify(token, keys, { audience: googleClientId, issuer: [...googleIssuers] });
 }

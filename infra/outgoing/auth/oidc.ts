@@ -4,13 +4,14 @@
  * Its addresses come from discovery, on the first use. While discovery fails, it is tried again at most once in a few
  * seconds. The library is loaded on the first use as well.
  */
-import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type * as Client from 'openid-client';
 import { z } from 'zod';
 import { lineOfText } from '../../../shared/contract/common.ts';
 import { AppError, invalid, unavailable } from '../../../shared/errors.ts';
 import { cleanDisplayName, textFault } from '../../../shared/names.ts';
 import type { OidcProfile, OidcProvider } from '../../../shared/ports/auth/oidc.ts';
+import { boundedFetch } from '../request.ts';
 
 export interface OidcOptions {
   readonly oidcIssuer: string | undefined;
@@ -23,6 +24,9 @@ export interface OidcOptions {
 
 /** Of each request to the provider, milliseconds. */
 const TIMEOUT_MS = 5_000;
+/** Bytes of each response. */
+const MAX_BYTES = 1_000_000;
+const bounded = boundedFetch({ who: 'The OpenID Connect provider', timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES });
 /** Between two attempts at discovery, milliseconds. */
 const COOL_DOWN_MS = 5_000;
 /** The provider's document and keys are fetched again after this time. */
@@ -155,6 +159,7 @@ async function discover(issuer: string, clientId: string, options: OidcOptions, 
   const secret = options.oidcClientSecret;
   const config = await client.discovery(url, clientId, secret, secret === undefined ? client.None() : undefined, {
     timeout: TIMEOUT_MS / 1_000,
+    [client.customFetch]: bounded,
     // A provider beside the service, or behind the same proxy.
     execute: url.protocol === 'http:' ? [client.allowInsecureRequests] : [],
   });
@@ -164,6 +169,7 @@ async function discover(issuer: string, clientId: string, options: OidcOptions, 
     timeoutDuration: TIMEOUT_MS,
     cooldownDuration: COOL_DOWN_MS,
     cacheMaxAge: MAX_AGE_MS,
+    [customFetch]: bounded,
   });
   return { client, config, issuer: metadata.issuer, keys, at };
 }

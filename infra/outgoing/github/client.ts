@@ -2,6 +2,7 @@
  * GitHub over its REST API. One base URL is called, and no other: redirects are not followed. What it answers is read up
  * to a limit. Once GitHub has said that there were too many requests, it is not asked again before the time that it named.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
 import {
   type Github,
@@ -12,7 +13,7 @@ import {
 } from '../../../shared/ports/github/client.ts';
 import { frontOf } from '../../../shared/storable.ts';
 import { VERSION } from '../../version.ts';
-import { codeOf, parsed, textOf } from '../answers.ts';
+import { OutgoingError, parsed, request, storable } from '../request.ts';
 
 export interface GithubOptions {
   readonly githubApiUrl: string;
@@ -32,7 +33,6 @@ const LIMITED_AT_MOST = 3_600;
 const REPOSITORY_PAGES = 3;
 const PAGE = 100;
 
-const storable = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD');
 const words = z.string().transform(storable);
 const short = (length: number) => words.transform((text) => frontOf(text, length));
 
@@ -116,9 +116,12 @@ interface Asked {
 }
 interface Answer {
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
 }
+
+/** What a fault below HTTP is called by the port. */
+const FAULTS = { late: 'late', offline: 'offline', large: 'refused', address: 'offline' } as const;
 
 /** @param now Unix ms */
 export function createGithub(options: GithubOptions, now: () => number = Date.now): Github {
@@ -135,13 +138,11 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
     }
     if (now() < limitedUntil) throw limited(Math.ceil((limitedUntil - now()) / 1_000));
     const { method = 'GET', body, signal, also = [] } = asked;
-    signal?.throwIfAborted();
-    const late = AbortSignal.timeout(timeoutMs);
+    let answer: Answer;
     try {
-      const response = await fetch(`${base}${path}`, {
+      const { status, headers, text } = await request(`${base}${path}`, {
+        who: 'GitHub',
         method,
-        redirect: 'manual',
-        signal: AbortSignal.any(signal ? [signal, late] : [late]),
         headers: {
           accept: 'application/vnd.github+json',
           'x-github-api-version': '2022-11-28',
@@ -149,23 +150,19 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
           authorization: `Bearer ${token}`,
           ...(body && { 'content-type': 'application/json' }),
         },
-        ...(body && { body: JSON.stringify(body) }),
+        body: body && JSON.stringify(body),
+        signal,
+        timeoutMs,
+        maxBytes: MAX_ANSWER,
       });
-      const answer = {
-        status: response.status,
-        headers: response.headers,
-        body: parsed(await textOf(response.body, MAX_ANSWER, tooMuch)),
-      };
-      if (response.ok || also.includes(response.status)) return answer;
-      throw failureOf(answer);
+      answer = { status, headers, body: parsed(text) };
     } catch (error) {
-      if (error instanceof GithubError) throw error;
-      // Its reason is whoever stops the work.
-      if (signal?.aborted) throw signal.reason;
-      const cause = { cause: error };
-      if (late.aborted) throw new GithubError('late', `GitHub did not respond within ${timeoutMs} ms.`, cause);
-      throw new GithubError('offline', `GitHub could not be reached (${codeOf(error)}).`, cause);
+      if (!(error instanceof OutgoingError)) throw error;
+      throw new GithubError(FAULTS[error.fault], error.message, { cause: error });
     }
+    const { status } = answer;
+    if ((status >= 200 && status < 300) || also.includes(status)) return answer;
+    throw failureOf(answer);
   }
 
   function failureOf({ status, headers, body }: Answer): GithubError {
@@ -206,7 +203,7 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
       if (!result.success) throw new GithubError('refused', 'GitHub returned something other than a list of issues.');
       return {
         issues: result.data.flatMap(({ isPull, issue }) => (isPull ? [] : [issue])),
-        more: /<[^>]*>;\s*rel="next"/.test(headers.get('link') ?? ''),
+        more: /<[^>]*>;\s*rel="next"/.test(String(headers.link ?? '')),
       };
     },
     updateIssue: async (repo, issue, changes, signal) =>
@@ -289,21 +286,19 @@ function paramsOf({ state, labels, since, perPage, page = 1 }: IssuesQuery): URL
   });
 }
 
-const tooMuch = () => new GithubError('refused', `GitHub sent more than ${MAX_ANSWER} bytes.`);
-
 const limited = (seconds: number): GithubError =>
   new GithubError('limited', `GitHub got too many requests; try again in ${seconds} s.`, {
     retryAfter: seconds,
   });
 
 /** How long GitHub asks to stay away, seconds; undefined: it does not. */
-function waitOf(status: number, headers: Headers, now: number): number | undefined {
+function waitOf(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
   if (status !== 403 && status !== 429) return undefined;
   const bounded = (seconds: number) => Math.min(Math.max(Math.ceil(seconds), 1), LIMITED_AT_MOST);
-  const after = headers.get('retry-after');
-  if (after !== null && /^\d{1,6}$/.test(after)) return bounded(Number(after));
-  const reset = headers.get('x-ratelimit-reset');
-  if (headers.get('x-ratelimit-remaining') === '0' && reset !== null && /^\d{1,12}$/.test(reset))
+  const after = headers['retry-after'];
+  if (after !== undefined && /^\d{1,6}$/.test(after)) return bounded(Number(after));
+  const reset = headers['x-ratelimit-reset'];
+  if (headers['x-ratelimit-remaining'] === '0' && typeof reset === 'string' && /^\d{1,12}$/.test(reset))
     return bounded(Number(reset) - now / 1_000);
   return status === 429 ? LIMITED_FOR : undefined;
 }

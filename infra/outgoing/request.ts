@@ -1,0 +1,193 @@
+/**
+ * One request over HTTP to another service: bounded in time and bytes, on a connection of its own, without redirects. Each
+ * call outwards is made here, so that each has a time-out and a bound, and says in the same words what went wrong.
+ *
+ * For URLs that users give, a rule says which addresses may be connected to. It is asked when the connection is made, about
+ * the address itself: a name that resolved to a public address when it was configured may resolve to another one now, and a
+ * result of the name server is used only by the connection that it was checked for. A name with several addresses is
+ * refused when one of them is.
+ *
+ * Node's own client and not `fetch`, which refuses some eighty ports, because browsers do
+ * (https://fetch.spec.whatwg.org/#port-blocking), and shows no address before it sends.
+ */
+import { type LookupAddress, type LookupOptions, lookup as resolve } from 'node:dns';
+import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { type AddressRule, hostOf } from '../../shared/addresses.ts';
+
+/** `late`: no response in time. `large`: more bytes than the limit. `address`: not to be connected to. */
+export type OutgoingFault = 'late' | 'offline' | 'large' | 'address';
+
+/** Its message can be shown: it is a sentence that names no address of the network. */
+export class OutgoingError extends Error {
+  readonly fault: OutgoingFault;
+  constructor(fault: OutgoingFault, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'OutgoingError';
+    this.fault = fault;
+  }
+}
+
+export interface Asking {
+  /** Who is asked, as errors begin with: `The gateway`. */
+  readonly who: string;
+  readonly method?: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  /** Stops the request. */
+  readonly signal?: AbortSignal | undefined;
+  /** For the whole request, milliseconds. */
+  readonly timeoutMs: number;
+  /** Bytes of the response's body. */
+  readonly maxBytes: number;
+  /** Of a longer body only the beginning is read, and that it breaks off is no error. */
+  readonly beginning?: boolean;
+  /** Default: every address may be connected to. */
+  readonly rule?: AddressRule;
+  /** For tests; default: the system's resolver. */
+  readonly lookup?: typeof resolve | undefined;
+}
+
+export interface Received {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** @throws OutgoingError; what the signal aborts with */
+export async function request(url: string, asking: Asking): Promise<Received> {
+  const { who, signal, timeoutMs, maxBytes, beginning = false } = asking;
+  signal?.throwIfAborted();
+  const late = AbortSignal.timeout(timeoutMs);
+  try {
+    const response = await send(new URL(url), asking, AbortSignal.any(signal ? [signal, late] : [late]));
+    const text = await textOf(response, maxBytes, beginning, who);
+    return { status: response.statusCode ?? 0, headers: response.headers, text };
+  } catch (error) {
+    // Its reason is what stops the work.
+    if (signal?.aborted) throw signal.reason;
+    if (error instanceof OutgoingError) throw error;
+    const cause = { cause: error };
+    if (late.aborted) throw new OutgoingError('late', `${who} did not respond within ${timeoutMs} ms.`, cause);
+    throw new OutgoingError('offline', `${who} could not be reached (${codeOf(error)}).`, cause);
+  }
+}
+
+/** What libraries pass on to `fetch`. */
+interface Fetching {
+  readonly method?: string;
+  readonly headers?: unknown;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal | null | undefined;
+}
+
+/** For libraries that make their requests with `fetch`: the same client behind its interface. */
+export const boundedFetch =
+  (bounds: Pick<Asking, 'who' | 'timeoutMs' | 'maxBytes'>) =>
+  async (url: string | URL, { method, headers, body, signal }: Fetching = {}): Promise<Response> => {
+    const {
+      status,
+      headers: received,
+      text,
+    } = await request(String(url), {
+      ...bounds,
+      ...(method !== undefined && { method }),
+      headers: Object.fromEntries(new Headers(headers as ConstructorParameters<typeof Headers>[0])),
+      body: body === undefined || body === null ? undefined : String(body),
+      signal: signal ?? undefined,
+    });
+    const isEmpty = status === 204 || status === 205 || status === 304;
+    const pairs = Object.entries(received).map(([name, value]): [string, string] => [name, String(value)]);
+    return new Response(isEmpty ? null : text, { status, headers: pairs });
+  };
+
+function send(
+  target: URL,
+  { method = 'GET', headers, body, rule, lookup = resolve }: Asking,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const bytes = body === undefined ? undefined : Buffer.from(body);
+  return new Promise((settle, reject) => {
+    const made: ClientRequest = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
+      method,
+      agent: false,
+      headers: { ...headers, ...(bytes && { 'content-length': bytes.length }) },
+      signal,
+      ...(rule && { lookup: guarded(rule, lookup) }),
+    });
+    // Once there is a response, reading it reports what breaks off.
+    made.on('error', reject);
+    made.on('response', settle);
+    if (!rule) {
+      made.end(bytes);
+      return;
+    }
+    made.on('socket', (socket) => {
+      // Addresses that are given as such are not looked up, and whatever else may lead past the look-up ends here.
+      socket.on('connect', () => {
+        const { remoteAddress } = socket;
+        if (remoteAddress === undefined || !rule.allows(remoteAddress)) made.destroy(refused(hostOf(target)));
+        else made.end(bytes);
+      });
+    });
+  });
+}
+
+/** Looks a name up and refuses it when any of its addresses is not allowed. */
+const guarded =
+  (rule: AddressRule, lookup: typeof resolve): LookupFunction =>
+  (host, { family, hints, all }: LookupOptions, callback) => {
+    const asked = {
+      all: true as const,
+      ...(family !== undefined && { family }),
+      ...(hints !== undefined && { hints }),
+    };
+    lookup(host, asked, (error, addresses: LookupAddress[]) => {
+      if (error) return callback(error, '');
+      const [first] = addresses;
+      if (!first || addresses.some(({ address }) => isIP(address) === 0 || !rule.allows(address)))
+        return callback(refused(host), '');
+      if (all) return callback(null, addresses);
+      return callback(null, first.address, first.family);
+    });
+  };
+
+const refused = (host: string) => new OutgoingError('address', `${host} does not resolve to a public address.`);
+
+/** The body as text. Leaving the loop ends the connection. */
+async function textOf(body: IncomingMessage, maxBytes: number, beginning: boolean, who: string): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes < maxBytes || (bytes === maxBytes && !beginning)) continue;
+      if (beginning) break;
+      throw new OutgoingError('large', `${who} sent more than ${maxBytes} bytes.`);
+    }
+  } catch (error) {
+    if (!beginning) throw error;
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** What went wrong below HTTP. The message of the error may hold an address, which is not for callers. */
+function codeOf(error: unknown): string {
+  const { code, cause } = error as { readonly code?: unknown; readonly cause?: { readonly code?: unknown } };
+  return String(cause?.code ?? code ?? 'no connection');
+}
+
+/** Undefined: it is no JSON. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** A text with characters that cannot be stored replaced. */
+export const storable = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD');
