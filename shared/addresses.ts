@@ -16,13 +16,14 @@ const LOCAL_ENDINGS = ['.localhost', '.local', '.internal'];
 
 /**
  * Where clouds give a machine its own credentials and configuration. Refused even within an allowed network, because no
- * receiver is there. 168.63.129.16 (Azure) is a public address.
+ * receiver is there. 168.63.129.16 (Azure) is a public address; 169.254.170.2 and .23 (AWS) serve containers.
  */
-const METADATA_NAMES = ['metadata.google.internal', 'metadata.internal', 'instance-data'];
+const METADATA_NAMES = ['metadata', 'metadata.goog', 'metadata.google.internal', 'metadata.internal', 'instance-data'];
 const METADATA_ADDRESSES = new Set(
-  ['169.254.169.254', '168.63.129.16', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254'].map((address) =>
-    ipaddr.parse(address).toNormalizedString(),
-  ),
+  [
+    ...['169.254.169.254', '169.254.170.2', '169.254.170.23', '168.63.129.16', '100.100.100.200', '192.0.0.192'],
+    ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254'],
+  ].map((address) => ipaddr.parse(address).toNormalizedString()),
 );
 
 export interface AddressRule {

@@ -100,12 +100,17 @@ describe('addresses', () => {
   it('the metadata services of clouds are refused, whatever is allowed', () => {
     const all = createAddressRule(['0.0.0.0/0', '::/0', '168.63.129.16', '169.254.169.254']);
     for (const one of [rule, all]) {
-      for (const address of ['168.63.129.16', '::ffff:168.63.129.16', '169.254.169.254', 'fd00:ec2::254'])
+      for (const address of [
+        ...['168.63.129.16', '::ffff:168.63.129.16', '169.254.169.254', '169.254.170.2', '169.254.170.23'],
+        ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254'],
+      ])
         expect(one.allows(address), address).to.equal(false);
       for (const host of [
         'metadata.google.internal',
         'METADATA.google.internal.',
         'metadata.internal',
+        'metadata.goog',
+        'metadata',
         'instance-data',
         '168.63.129.16',
         '[::ffff:a83f:8110]',
