@@ -228,9 +228,9 @@ export interface UpdateMode {
 /** Fields whose values are in the state. */
 const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as const;
 
-/** Who plays the coordinator gets what is said to it, so no agent makes itself the one. */
+/** Who plays the coordinator gets what is said to it, so no agent makes itself or a new agent the one. */
 export const notCoordinator = (field: string) =>
-  forbidden(`${field}: an agent cannot make itself the coordinator; leave it out, or ask an operator.`);
+  forbidden(`${field}: an agent cannot choose the coordinator; leave it out, or ask an operator.`);
 
 /**
  * Sets fields. Values that are known not to change are left out. A change of the status is a separate event.

@@ -16,7 +16,7 @@ import type { Room } from '../limits.ts';
 import { nameTaken } from '../names.ts';
 import { claimAll, releaseAll } from '../naming.ts';
 import { hasReserved, reserveId } from '../reserve.ts';
-import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
+import { type AgentState, agentDecider, agentStream, existing, notCoordinator } from './agents.ts';
 import { bounded } from './config.ts';
 import { claimsFor } from './names.ts';
 import { configFor } from './templates.ts';
@@ -131,16 +131,18 @@ async function register(commands: Commands, context: CommandContext, given: Regi
  * Creates an operator's agent. If writing it to the gateway configuration fails, that is only a warning: the agent
  * exists.
  *
- * @throws AppError 400, 409, 413
+ * @param options.byAgent whether the caller has the key of another agent, which does not choose the coordinator
+ * @throws AppError 400, 403, 409, 413
  */
 export async function createAgent(
   commands: Commands,
   context: CommandContext,
   room: Room,
   input: Parameters<typeof operatorsRegistration>[0],
-  options: { readonly writeToGateway: boolean },
+  options: { readonly writeToGateway: boolean; readonly byAgent?: boolean },
 ): Promise<{ readonly id: number; readonly executed: Executed; readonly warning: string | undefined }> {
   const registration = operatorsRegistration(input);
+  if (options.byAgent) refuseCoordinator(registration);
   const registered = await registerAgent(commands, context, registration, room);
   if (!options.writeToGateway) return { ...registered, warning: undefined };
   try {
@@ -153,6 +155,12 @@ export async function createAgent(
       warning: `The agent was created, but not written to the gateway configuration. ${error.message}`,
     };
   }
+}
+
+/** @throws AppError 403 when the new agent would be the coordinator */
+function refuseCoordinator({ config, sessionKey }: Registration): void {
+  if (config.isDefault) throw notCoordinator('config.isDefault');
+  if (sessionKey?.endsWith(':main')) throw notCoordinator('session_key');
 }
 
 /** The part of an agent's record that the answer to a registration contains. */

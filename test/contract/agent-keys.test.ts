@@ -466,6 +466,17 @@ describe('contract: keys of agents', function () {
         expect(reply.body.error).to.include('coordinator');
       }
     }
+    // Nor a new agent, which would take over what is said to the coordinator.
+    const role = 'coder';
+    for (const fields of [{ session_key: 'agent:new:main' }, isDefault, { gateway_config: { isDefault: true } }]) {
+      const body = { name: `agent-${++names}`, role, ...fields };
+      const { reply, types } = await written(() => world.ask('POST', '/api/agents', { as, body }));
+      expect([reply.status, types], JSON.stringify(reply.body)).to.deep.equal([403, []]);
+      expect(reply.body.error).to.include('coordinator');
+    }
+    const admin = await keyOf(self, 'admin');
+    const chosen = { name: `agent-${++names}`, role, session_key: 'agent:new:main' };
+    expect((await world.ask('POST', '/api/agents', { as: admin, body: chosen })).status).to.equal(201);
     // An operator has made it the one: its agent sends that back.
     await done('PUT', `/api/agents/${self.id}`, isDefault);
     for (const put of [byName, byId]) expect((await put(isDefault)).status).to.equal(200);

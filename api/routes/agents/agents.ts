@@ -120,7 +120,7 @@ const create = defineRoute({
     201: { description: 'The new agent', schema: createAgentAnswer },
   },
   async handle({ body, identity, services, command }) {
-    const options = { writeToGateway: body.write_to_gateway ?? false };
+    const options = { writeToGateway: body.write_to_gateway ?? false, byAgent: isBoundKey(identity) };
     const [taskStats, { id, executed, warning }] = await Promise.all([
       // Tasks may have been assigned to the name before there was an agent. A write does not wait for read models.
       services.taskStats(identity.workspace, body.name),
