@@ -38,6 +38,7 @@ import { historyCauseRoutes } from './history/causes.ts';
 import { historyDiffRoutes } from './history/diff.ts';
 import { historyEventRoutes } from './history/events.ts';
 import { historyProofRoutes } from './history/proofs.ts';
+import { historyTimelineRoutes } from './history/timeline.ts';
 import { mentionRoutes } from './mentions.ts';
 import { activityRoutes } from './monitoring/activities.ts';
 import { auditRoutes } from './monitoring/audit.ts';
@@ -145,6 +146,7 @@ export const routes: readonly Route[] = [
   ...historyDiffRoutes,
   ...historyCauseRoutes,
   ...historyProofRoutes,
+  ...historyTimelineRoutes,
   ...releaseRoutes,
   ...githubIssueRoutes,
   ...githubSyncRoutes,

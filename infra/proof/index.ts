@@ -171,6 +171,17 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
       const [moment] = await moments('WHERE number = $1', [beyond - 1]);
       return moment;
     },
+    async countsUpTo(times) {
+      await settled();
+      const { rows } = await pool.query(
+        `SELECT found.number AS count, coalesce(e.position, 0) AS position
+         FROM unnest($1::bigint[]) WITH ORDINALITY t (time, place)
+         CROSS JOIN LATERAL (${firstBeyond('latest', 't.time')}) found
+         LEFT JOIN log.entries e ON e.number = found.number - 1 ORDER BY t.place`,
+        [times],
+      );
+      return rows as { count: number; position: Position }[];
+    },
     async find(id) {
       if (!UUID.test(id)) return undefined;
       const [entry] = await query('WHERE id = $1 ORDER BY number LIMIT 1', [id]);

@@ -118,11 +118,15 @@ async function writeTask(store: Opened['store'], id: number): Promise<void> {
   }
 }
 
-async function fill(place: Place, events: number): Promise<void> {
+/** Writes a log of so many events over 90 days into an empty place. */
+export async function fill(
+  place: Place,
+  events: number,
+  tasks: number = Math.floor(events / EVENTS_PER_TASK),
+): Promise<void> {
   let at = Date.now() - HISTORY_MS;
   const opened = await openPlace(place, () => Math.floor(at));
   try {
-    const tasks = Math.floor(events / EVENTS_PER_TASK);
     const rest = events - tasks * STATUSES.length;
     await Promise.all([
       writeTasks(opened.store, tasks),

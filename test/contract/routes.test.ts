@@ -138,6 +138,7 @@ GET     /api/history/events           admin     -                deployment
 GET     /api/history/events/{id}      admin     -                deployment
 GET     /api/history/key              viewer    -
 GET     /api/history/proof            admin     -                deployment
+GET     /api/history/timeline         admin     -                deployment
 GET     /api/cron                     admin     -                deployment
 POST    /api/cron                     admin     -                deployment
 GET     /api/backup                   admin     -                deployment

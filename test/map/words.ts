@@ -120,6 +120,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   history: {
     events: 'the log, as it is stored',
     causes: 'why it happened, and what followed',
+    timeline: 'events over time',
     proofs: 'that nothing was altered',
     diff: 'what changed between two positions',
   },

@@ -24,7 +24,7 @@ function timeOf(text: string): { readonly from: number; readonly to: number } | 
 export const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/;
 const TIME = 'must be a time: RFC 3339, such as 2026-01-31T12:00:00Z, or Unix seconds';
 /** A time in a query, as Unix milliseconds. A whole second lasts until its end. */
-const timeParam = (end: 'from' | 'to') =>
+export const timeParam = (end: 'from' | 'to') =>
   z
     .string()
     .refine((text) => timeOf(text) !== undefined, TIME)

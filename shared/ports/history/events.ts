@@ -53,6 +53,13 @@ export interface LogIndex {
   idsAt(positions: readonly Position[]): Promise<ReadonlyMap<Position, string>>;
   /** The first and the last event. */
   ends(): Promise<{ readonly first: Moment; readonly last: Moment } | undefined>;
+  /**
+   * For each time, how many events the log has up to it, and the position of the last of them (0 if there is none). An event
+   * whose clock was behind counts at the latest time before it.
+   *
+   * @param times Unix milliseconds
+   */
+  countsUpTo(times: readonly number[]): Promise<readonly { readonly count: number; readonly position: Position }[]>;
   /** In log order. */
   list(filter: EntryFilter, limit: number): Promise<readonly LogEntry[]>;
   /** Events with one of these ids as their cause, in log order. */

@@ -2,6 +2,7 @@
 import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 import { describeEvents } from './events.ts';
 import { describeProofs } from './proofs.ts';
+import { describeTimeline } from './timeline.ts';
 
 describe('history', function () {
   this.timeout(120_000);
@@ -13,4 +14,5 @@ describe('history', function () {
 
   describeEvents(() => world);
   describeProofs(() => world);
+  describeTimeline(() => world);
 });
