@@ -6,18 +6,20 @@ import { background } from './client/background.ts';
 import { findSession, type Session, session } from './client/session.ts';
 import { useStore } from './client/store.ts';
 import { Empty, Failure, Page } from './parts/basic.tsx';
-import { OpenEntry } from './parts/drawer.tsx';
 import { Frame } from './parts/frame.tsx';
+import { OpenEntry } from './parts/open.tsx';
 import { Activity, Audit } from './views/activity.tsx';
-import { Admin } from './views/admin.tsx';
-import { Agents, AgentView } from './views/agents.tsx';
+import { Admin } from './views/admin/admin.tsx';
+import { AgentView } from './views/agents/agent.tsx';
+import { Agents } from './views/agents/agents.tsx';
 import { Alerts } from './views/alerts.tsx';
 import { Chat } from './views/chat.tsx';
-import { Cost } from './views/cost.tsx';
-import { Log } from './views/log.tsx';
+import { Cost } from './views/cost/cost.tsx';
+import { Log } from './views/log/log.tsx';
 import { Overview } from './views/overview.tsx';
 import { SignIn } from './views/sign-in.tsx';
-import { Tasks, TaskView } from './views/tasks.tsx';
+import { TaskView } from './views/tasks/task.tsx';
+import { Tasks } from './views/tasks/tasks.tsx';
 import { Webhooks } from './views/webhooks.tsx';
 
 const Forbidden = () => (

@@ -2,9 +2,9 @@
  * Reads of the API that components share: one request per address, kept as long as it is shown, and read again when a
  * frame of the stream says that it changed.
  */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { WITH_PAST } from './api-types.ts';
-import { type Asked, addressOf, type Call, type CallError, call, type ResponseOf } from './client.ts';
+import { type Asked, addressOf, type Call, type CallError, call, isAbort, type ResponseOf } from './client.ts';
 import { useAsOf } from './moment.ts';
 import { onFrame, onGap } from './stream.ts';
 
@@ -20,6 +20,10 @@ interface Entry {
   dirty: boolean;
   readAt: number;
   kinds: readonly string[];
+  /** Milliseconds between two reads after frames. */
+  readonly pause: number;
+  /** Ends the request that runs. */
+  stop: AbortController | undefined;
   readonly listeners: Set<() => void>;
 }
 
@@ -27,6 +31,8 @@ export interface Read<T> {
   readonly data: T | undefined;
   readonly error: CallError | undefined;
   readonly loading: boolean;
+  /** `data` is that of the moment before: the one that is chosen now is being read. */
+  readonly isOld: boolean;
   readonly position: number | undefined;
   /** Path and query, for "copy as curl". */
   readonly url: string;
@@ -50,16 +56,20 @@ async function load(key: string, entry: Entry): Promise<void> {
   entry.loading = true;
   entry.dirty = false;
   entry.readAt = Date.now();
+  entry.stop = new AbortController();
   notify(entry);
   try {
-    const { data, position } = await call(entry.name, entry.asked);
+    const { data, position } = await call(entry.name, entry.asked, { signal: entry.stop.signal });
     entry.data = data;
     entry.position = position;
     entry.error = undefined;
   } catch (error) {
-    entry.error = error as CallError;
+    if (!isAbort(error)) entry.error = error as CallError;
+    // It was wanted again meanwhile.
+    else if (entry.listeners.size > 0) entry.dirty = true;
   }
   entry.loading = false;
+  entry.stop = undefined;
   notify(entry);
   if (entry.dirty) later(key, entry);
 }
@@ -68,7 +78,7 @@ const waiting = new Set<string>();
 function later(key: string, entry: Entry): void {
   if (waiting.has(key) || entry.listeners.size === 0) return;
   waiting.add(key);
-  const wait = Math.max(0, entry.readAt + PAUSE_MS - Date.now());
+  const wait = Math.max(0, entry.readAt + entry.pause - Date.now());
   setTimeout(() => {
     waiting.delete(key);
     if (entry.listeners.size > 0) load(key, entry).catch(() => undefined);
@@ -98,7 +108,13 @@ export function forgetAll(): void {
   for (const [key, entry] of entries) if (entry.listeners.size === 0) entries.delete(key);
 }
 
-function entryOf(key: string, name: Call, asked: Asked, kinds: readonly string[], isPast: boolean): Entry {
+function entryOf(
+  key: string,
+  name: Call,
+  asked: Asked,
+  { kinds = [], pause = PAUSE_MS }: ReadOptions,
+  isPast: boolean,
+): Entry {
   const known = entries.get(key);
   if (known) {
     // The latest last, so that the first is the one to forget.
@@ -107,8 +123,8 @@ function entryOf(key: string, name: Call, asked: Asked, kinds: readonly string[]
     return known;
   }
   const entry: Entry = {
-    ...{ name, asked, kinds, isPast, data: undefined, position: undefined, error: undefined },
-    ...{ loading: false, dirty: false, readAt: 0, listeners: new Set() },
+    ...{ name, asked, kinds, pause, isPast, data: undefined, position: undefined, error: undefined },
+    ...{ loading: false, dirty: false, readAt: 0, stop: undefined, listeners: new Set() },
   };
   entries.set(key, entry);
   for (const [old, { listeners }] of entries) {
@@ -121,6 +137,8 @@ function entryOf(key: string, name: Call, asked: Asked, kinds: readonly string[]
 export interface ReadOptions {
   /** Beginnings of the types of frames after which it is read again. */
   readonly kinds?: readonly string[];
+  /** After frames, it is read at most once in so many milliseconds; default: 1,000. */
+  readonly pause?: number;
   /** Read at another moment than the one that is shown; null: now. */
   readonly at?: string | null;
 }
@@ -140,7 +158,7 @@ export function useRead<C extends Call>(
   const [, render] = useState(0);
   useEffect(() => {
     if (!full) return;
-    const entry = entryOf(key, name, full, options.kinds ?? [], past !== undefined);
+    const entry = entryOf(key, name, full, options, past !== undefined);
     const listener = () => render((n) => n + 1);
     entry.listeners.add(listener);
     const isOld =
@@ -151,13 +169,21 @@ export function useRead<C extends Call>(
     else listener();
     return () => {
       entry.listeners.delete(listener);
+      // A drag over the register leaves moments behind before they were read.
+      if (entry.listeners.size === 0 && entry.isPast) entry.stop?.abort();
     };
   }, [key]);
   const entry = full ? entries.get(key) : undefined;
+  // While another moment of the same is being read, the last one stays, marked as old.
+  const same = full ? addressOf(name, { ...full, query: { ...full.query, as_of: undefined } }) : '';
+  const kept = useRef<{ readonly same: string; readonly data: unknown } | undefined>(undefined);
+  if (entry?.data !== undefined) kept.current = { same, data: entry.data };
+  const isOld = entry?.data === undefined && entry?.error === undefined && kept.current?.same === same;
   return {
-    data: entry?.data as ResponseOf<C> | undefined,
+    data: (isOld ? kept.current?.data : entry?.data) as ResponseOf<C> | undefined,
     error: entry?.error,
     loading: full !== undefined && (entry === undefined || entry.loading),
+    isOld,
     position: entry?.position,
     url: key,
     refresh() {

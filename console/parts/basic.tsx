@@ -45,8 +45,10 @@ const TONES: Readonly<Record<string, Tone>> = {
   ...{ completed: 'good', cancelled: 'none', queued: 'wait', unknown: 'none', info: 'wait', warn: 'warn' },
 };
 
+export const toneOf = (name: string): Tone => TONES[name] ?? 'none';
+
 export function State({ is, tone, text }: { readonly is: string; readonly tone?: Tone; readonly text?: string }) {
-  const shown = tone ?? TONES[is] ?? 'none';
+  const shown = tone ?? toneOf(is);
   return (
     <span class={`state ${shown}`}>
       <span aria-hidden="true">{SHAPES[shown]}</span> {text ?? words(is)}
@@ -92,10 +94,10 @@ export function Shown<T>({
     );
   }
   return (
-    <>
+    <div class={read.isOld ? 'old' : undefined} aria-busy={read.isOld}>
       {error && <Failure error={error} retry={refresh} />}
       {children(data)}
-    </>
+    </div>
   );
 }
 
@@ -299,6 +301,40 @@ export function Filter({
   );
 }
 
+const twoDigits = (n: number): string => String(n).padStart(2, '0');
+
+/** A time as `datetime-local` shows it, in the viewer's zone. @param time RFC 3339 */
+function localTime(time: string | undefined): string {
+  const at = new Date(time ?? '');
+  if (Number.isNaN(at.getTime())) return '';
+  const day = [at.getFullYear(), twoDigits(at.getMonth() + 1), twoDigits(at.getDate())].join('-');
+  return `${day}T${twoDigits(at.getHours())}:${twoDigits(at.getMinutes())}`;
+}
+
+/** A filter by time. `set` gets RFC 3339 in UTC, or an empty text. */
+export const Moment = ({
+  label,
+  value,
+  set,
+}: {
+  readonly label: string;
+  readonly value: string | undefined;
+  readonly set: (value: string) => void;
+}) => (
+  <label class="choice">
+    <span>{label}</span>
+    <input
+      type="datetime-local"
+      value={localTime(value)}
+      title={value ?? ''}
+      onChange={(event) => {
+        const at = new Date(event.currentTarget.value);
+        set(Number.isNaN(at.getTime()) ? '' : utc(at.getTime()));
+      }}
+    />
+  </label>
+);
+
 /** Tabs are links, so that each has an address. */
 export function Tabs({
   label,
@@ -328,4 +364,4 @@ export const Fact = ({ name, children }: Children & { readonly name: string }) =
 );
 
 export const AgentLink = ({ name }: { readonly name: string | null | undefined }) =>
-  name ? <a href={urlOf(`/agents/${encodeURIComponent(name)}`)}>{name}</a> : <span class="dim">nobody</span>;
+  name ? <a href={urlOf(`/agents/${encodeURIComponent(name)}`)}>{name}</a> : <span class="dim">unassigned</span>;

@@ -1,10 +1,9 @@
-/** The drawer of one entry: the record, who caused it and what followed, at `open=` in the address. */
+/** The drawer of an event: the event, who caused it and what followed. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { setParams, urlOf, urlWith, useAddress } from '../client/address.ts';
+import { setParams, urlOf, urlWith } from '../client/address.ts';
 import type { HistoryEffect, HistoryEvent } from '../client/api-types.ts';
 import { useRead } from '../client/reads.ts';
-import { useRights } from '../client/session.ts';
 import { Copy, curlOf, Empty, Fact, Seconds, Shown } from './basic.tsx';
 import { count, json, typeInWords } from './format.ts';
 
@@ -46,17 +45,7 @@ export const Json = ({ value }: { readonly value: unknown }) => (
   </pre>
 );
 
-/** What `open` names, for all views. */
-export function OpenEntry() {
-  const { query } = useAddress();
-  const { ofDeployment } = useRights();
-  const [kind = '', id = ''] = (query.get('open') ?? '').split(/:(.*)/);
-  if (kind === 'event') return ofDeployment ? <EventDrawer key={id} id={id} /> : null;
-  if (kind === 'position') return ofDeployment ? <PositionDrawer key={id} position={Number(id)} /> : null;
-  return null;
-}
-
-function PositionDrawer({ position }: { readonly position: number }) {
+export function PositionDrawer({ position }: { readonly position: number }) {
   const found = useRead('GET /api/history/events', { query: { after: position - 1, limit: 1 } });
   const [event] = found.data?.events ?? [];
   if (event) return <EventDrawer id={event.id} />;
@@ -67,7 +56,7 @@ function PositionDrawer({ position }: { readonly position: number }) {
   );
 }
 
-function EventDrawer({ id }: { readonly id: string }) {
+export function EventDrawer({ id }: { readonly id: string }) {
   const [open, setOpen] = useState(false);
   const read = useRead('GET /api/history/causes/{id}', { params: { id }, query: { open: open ? '1' : undefined } });
   const title = read.data ? typeInWords(read.data.event.type) : 'Event';
@@ -85,7 +74,7 @@ function EventDrawer({ id }: { readonly id: string }) {
                     <EventLink event={cause} />
                   ) : (
                     <>
-                      <strong>{cause.kind}</strong> by {cause.actor?.name ?? 'nobody'}
+                      <strong>{cause.kind}</strong> by {cause.actor?.name ?? 'unknown'}
                       {typeof cause.ip === 'string' && ` from ${cause.ip}`} <Seconds at={cause.at} />
                       {cause.user_agent && <div class="dim">{cause.user_agent}</div>}
                     </>

@@ -2,18 +2,17 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { go, setParams, urlOf, useAddress } from '../client/address.ts';
-import type { SearchResult } from '../client/api-types.ts';
 import { useAsOf } from '../client/moment.ts';
-import { useRead } from '../client/reads.ts';
 import { signOut, useRights } from '../client/session.ts';
 import { useStore } from '../client/store.ts';
 import { lastHeard, link } from '../client/stream.ts';
+import { Register } from '../register/register.tsx';
 import { Act, Announcer, Dialog, Form, write } from './act.tsx';
-import { Failure, State } from './basic.tsx';
+import { State } from './basic.tsx';
 import { time } from './format.ts';
-import { Register } from './register.tsx';
+import { Search } from './search.tsx';
 
-interface Room {
+export interface Room {
   readonly path: string;
   readonly name: string;
   /** Key after `g`. */
@@ -76,9 +75,9 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
           </a>
         ))}
         <span class="below">
-          <a href="/docs">Interface</a>
+          <a href="/docs">API reference</a>
           <button type="button" class="quiet" onClick={() => setOpen('help')}>
-            Keys <kbd>?</kbd>
+            Shortcuts <kbd>?</kbd>
           </button>
         </span>
       </nav>
@@ -95,7 +94,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
       </main>
       <Register />
       <Announcer />
-      {open === 'search' && <Search close={() => setOpen(undefined)} />}
+      {open === 'search' && <Search rooms={rooms} close={() => setOpen(undefined)} />}
       {open === 'help' && <Help rooms={rooms} close={() => setOpen(undefined)} />}
     </div>
   );
@@ -201,77 +200,18 @@ function Account({ open, setOpen }: { readonly open: boolean; readonly setOpen: 
   );
 }
 
-/** Where a result leads. */
-function addressOfResult({ type, id, title }: SearchResult): string {
-  if (type === 'task') return urlOf(`/tasks/${id}`);
-  if (type === 'agent') return urlOf(`/agents/${id}`);
-  if (type === 'activity') return urlOf('/activity', { open: `activity:${id}` });
-  if (type === 'audit') return urlOf('/audit');
-  if (type === 'message') return urlOf('/chat');
-  if (type === 'webhook') return urlOf('/webhooks', { id });
-  return urlOf('/activity', { q: title });
-}
-
-function Search({ close }: { readonly close: () => void }) {
-  const [text, setText] = useState('');
-  const [asked, setAsked] = useState('');
-  useEffect(() => {
-    const timer = setTimeout(() => setAsked(text.trim()), 350);
-    return () => clearTimeout(timer);
-  }, [text]);
-  const found = useRead('GET /api/search', asked.length >= 2 ? { query: { q: asked, limit: 20 } } : undefined);
-  const results = asked.length >= 2 ? (found.data?.results ?? []) : [];
-  return (
-    <Dialog title="Search" close={close}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          const [first] = results;
-          if (first) {
-            go(addressOfResult(first));
-            close();
-          }
-        }}
-      >
-        <input
-          class="wide"
-          type="search"
-          aria-label="Name, id or words"
-          placeholder="Name, id or words"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
-      </form>
-      {found.error && <Failure error={found.error} />}
-      <ul class="results" aria-live="polite">
-        {results.map((one) => (
-          <li key={`${one.type} ${one.id}`}>
-            <a href={addressOfResult(one)} onClick={close}>
-              <span class="kind">{one.type}</span>
-              <strong>{one.title}</strong>
-              <span class="dim">{one.subtitle ?? one.excerpt}</span>
-            </a>
-          </li>
-        ))}
-      </ul>
-      {asked.length >= 2 && !found.loading && results.length === 0 && !found.error && (
-        <p class="dim">Nothing is called that.</p>
-      )}
-    </Dialog>
-  );
-}
-
 function Help({ rooms, close }: { readonly rooms: readonly Room[]; readonly close: () => void }) {
   const keys: readonly (readonly [string, string])[] = [
     ['/', 'search'],
-    ['?', 'these keys'],
+    ['?', 'these shortcuts'],
     ['n', 'back to now'],
     ['Esc', 'close what is open'],
     ['← →', 'on the register: another moment; with Shift, further'],
+    ['PgUp PgDn', 'on the register: ten steps'],
     ...rooms.map(({ name, key }) => [`g ${key}`, name] as const),
   ];
   return (
-    <Dialog title="Keys" close={close}>
+    <Dialog title="Shortcuts" close={close}>
       <dl class="keys">
         {keys.map(([key, what]) => (
           <div key={key}>

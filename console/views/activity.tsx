@@ -1,13 +1,17 @@
 /** Activity and the audit trail: who did what, newest first, with filters. */
 import { setParams, urlOf, useAddress } from '../client/address.ts';
 import { useRead } from '../client/reads.ts';
-import { useRights } from '../client/session.ts';
-import { Choice, Filter, Page, Pager, Panel, Seconds, Shown, Table } from '../parts/basic.tsx';
+import { Choice, Filter, Moment, Page, Pager, Panel, Seconds, Shown, Table } from '../parts/basic.tsx';
 import { Shares } from '../parts/chart.tsx';
-import { count, utc, words } from '../parts/format.ts';
+import { count, words } from '../parts/format.ts';
+import { recordUrl } from '../parts/record.tsx';
 import { ActivityTable } from './overview.tsx';
 
 const PAGE = 100;
+
+/** Unix seconds of a time in the address. */
+const secondsOf = (time: string | undefined): number | undefined =>
+  time === undefined ? undefined : Math.floor(Date.parse(time) / 1000) || undefined;
 
 function useFilters(names: readonly string[]) {
   const { query } = useAddress();
@@ -17,12 +21,16 @@ function useFilters(names: readonly string[]) {
 }
 
 export function Activity() {
-  const { values, set, offset } = useFilters(['type', 'actor', 'entity_type']);
-  const read = useRead('GET /api/activities', { query: { ...values, limit: PAGE, offset } }, { kinds: ['activity.'] });
+  const { values, set, offset } = useFilters(['type', 'actor', 'entity_type', 'since']);
+  const read = useRead(
+    'GET /api/activities',
+    { query: { ...values, since: secondsOf(values.since), limit: PAGE, offset } },
+    { kinds: ['activity.'] },
+  );
   const stats = useRead('GET /api/activities', { query: { stats: '1', hours: 168 } }, { kinds: ['activity.'] });
   const shares = stats.data && 'topActors' in stats.data ? stats.data : undefined;
   return (
-    <Page title="Activity" about="What happened in this workspace. It changes as it happens.">
+    <Page title="Activity" about="What happened in this workspace. New activities appear as they happen.">
       <div class="filters">
         <Choice
           label="Type"
@@ -41,9 +49,10 @@ export function Activity() {
           options={[['', 'everything'], 'agent', 'task', 'comment', 'project', 'workflow', 'pipeline']}
           set={set('entity_type')}
         />
+        <Moment label="Since" value={values.since} set={set('since')} />
       </div>
       <div class="grid side">
-        <Panel title="List" read={read}>
+        <Panel title="Activities" read={read}>
           <Shown read={read} rows={12}>
             {(data) =>
               'activities' in data && (
@@ -94,11 +103,10 @@ export function Activity() {
 }
 
 export function Audit() {
-  const { values, set, offset } = useFilters(['action', 'actor']);
-  const { ofDeployment } = useRights();
+  const { values, set, offset } = useFilters(['action', 'actor', 'since', 'until']);
   const read = useRead(
     'GET /api/audit',
-    { query: { ...values, limit: PAGE, offset } },
+    { query: { ...values, since: secondsOf(values.since), until: secondsOf(values.until), limit: PAGE, offset } },
     { kinds: ['audit.', 'activity.', 'security.'] },
   );
   return (
@@ -106,6 +114,8 @@ export function Audit() {
       <div class="filters">
         <Filter label="Action" value={values.action ?? ''} set={set('action')} />
         <Filter label="By" value={values.actor ?? ''} set={set('actor')} />
+        <Moment label="Since" value={values.since} set={set('since')} />
+        <Moment label="Until" value={values.until} set={set('until')} />
       </div>
       <Panel title="Trail" read={read}>
         <Shown read={read} rows={12}>
@@ -115,10 +125,11 @@ export function Audit() {
                 label="Audit trail"
                 rows={entries}
                 id={({ id }) => id}
-                empty="No entry is like that."
+                href={({ id, created_at }) => recordUrl('audit', id, created_at)}
+                empty="No entry matches the filters."
                 columns={[
-                  { name: 'When', of: (one) => <Seconds at={one.created_at} />, class: 'time' },
                   { name: 'Action', of: (one) => words(one.action) },
+                  { name: 'When', of: (one) => <Seconds at={one.created_at} />, class: 'time' },
                   { name: 'By', of: (one) => one.actor },
                   {
                     name: 'About',
@@ -140,19 +151,6 @@ export function Audit() {
                           </pre>
                         </details>
                       ),
-                  },
-                  ofDeployment && {
-                    name: 'Events',
-                    of: (one) => (
-                      <a
-                        href={urlOf('/log', {
-                          since: utc(one.created_at * 1000),
-                          until: utc((one.created_at + 1) * 1000),
-                        })}
-                      >
-                        at this time
-                      </a>
-                    ),
                   },
                 ]}
               />

@@ -1,6 +1,6 @@
 /** Alert rules: what they watch, when they triggered, and how often a rule would have triggered in the past. */
 import { useState } from 'preact/hooks';
-import { useAddress } from '../client/address.ts';
+import { setParams, useAddress } from '../client/address.ts';
 import type { AlertRule } from '../client/api-types.ts';
 import type { ResponseOf } from '../client/client.ts';
 import { call } from '../client/client.ts';
@@ -9,6 +9,7 @@ import { useRights } from '../client/session.ts';
 import { Act, Dialog, type Field, Form, FormButton, type Values, write } from '../parts/act.tsx';
 import { Page, Panel, Seconds, Shown, State, Table } from '../parts/basic.tsx';
 import { count, duration, words } from '../parts/format.ts';
+import { recordUrl } from '../parts/record.tsx';
 
 const OPERATORS = [
   'equals',
@@ -56,7 +57,7 @@ export function Alerts() {
   const { query } = useAddress();
   const { isOperator, isAdmin } = useRights();
   const read = useRead('GET /api/alerts', {}, { kinds: ['alert.'] });
-  const [trying, setTrying] = useState<AlertRule>();
+  const trying = isOperator && read.data?.rules.find(({ id }) => String(id) === query.get('backtest'));
   return (
     <Page
       title="Alerts"
@@ -100,19 +101,16 @@ export function Alerts() {
                   : rules
               }
               id={(rule) => rule.id}
+              href={(rule) => recordUrl('alert', rule.id)}
               empty="There are no rules yet."
               columns={[
                 {
                   name: 'Rule',
-                  of: (rule) => (
-                    <>
-                      <strong>{rule.name}</strong>
-                      {rule.description && <div class="dim">{rule.description}</div>}
-                    </>
-                  ),
+                  of: (rule) => <strong>{rule.name}</strong>,
                   class: 'grow',
                 },
-                { name: 'When', of: conditionOf },
+                { name: 'Condition', of: conditionOf },
+                { name: 'What to do', of: (rule) => <span class="dim">{rule.description ?? '–'}</span> },
                 {
                   name: 'State',
                   of: (rule) => (rule.enabled ? <State is="on" tone="good" /> : <State is="off" tone="none" />),
@@ -123,7 +121,7 @@ export function Alerts() {
                   name: 'Actions',
                   of: (rule) => (
                     <span class="buttons">
-                      <button type="button" onClick={() => setTrying(rule)}>
+                      <button type="button" onClick={() => setParams({ backtest: rule.id })}>
                         Backtest
                       </button>
                       <FormButton
@@ -153,7 +151,7 @@ export function Alerts() {
           )}
         </Shown>
       </Panel>
-      {trying && <Backtest rule={trying} close={() => setTrying(undefined)} />}
+      {trying && <Backtest key={trying.id} rule={trying} close={() => setParams({ backtest: undefined })} />}
     </Page>
   );
 }
@@ -163,7 +161,11 @@ type Outcome = Extract<ResponseOf<'POST /api/alerts'>, { readonly triggers: unkn
 function Backtest({ rule, close }: { readonly rule: AlertRule; readonly close: () => void }) {
   const [outcome, setOutcome] = useState<Outcome>();
   const run = async ({ hours }: Values) => {
-    const { data } = await call('POST /api/alerts', { body: { action: 'backtest', id: rule.id, hours } });
+    const { data } = await call(
+      'POST /api/alerts',
+      { body: { action: 'backtest', id: rule.id, hours } },
+      { isLong: true },
+    );
     if ('triggers' in data) setOutcome(data);
   };
   return (
@@ -171,7 +173,7 @@ function Backtest({ rule, close }: { readonly rule: AlertRule; readonly close: (
       <p>How often would it have triggered? Nothing is sent.</p>
       <Form
         fields={[{ name: 'hours', label: 'Hours back', type: 'number', value: 168, required: true, min: 1 }]}
-        submit="Try"
+        submit="Run the backtest"
         send={run}
       />
       {outcome && (
@@ -180,7 +182,7 @@ function Backtest({ rule, close }: { readonly rule: AlertRule; readonly close: (
             <strong>{count(outcome.triggered)} ×</strong> in {duration(outcome.until - outcome.since)}; evaluated{' '}
             {count(outcome.evaluated)} times. {outcome.message}
           </p>
-          {!outcome.complete && <p>The log was too long to be read to the end in time; ask for fewer hours.</p>}
+          {!outcome.complete && <p>The log could not be read to its end in time. Choose fewer hours.</p>}
           <ul class="lines">
             {outcome.triggers.slice(-20).map((at) => (
               <li key={at}>

@@ -10,6 +10,9 @@ import { Empty, Page, Panel, Seconds, Shown } from '../parts/basic.tsx';
 export function Chat({ id }: { readonly id: string | undefined }) {
   const { isOperator } = useRights();
   const read = useRead('GET /api/chat/conversations', { query: { limit: 100 } }, { kinds: ['chat.'] });
+  // Without one in the address, the newest.
+  const newest = read.data?.conversations[0];
+  const shown = id ?? (newest && String(newest.id));
   return (
     <Page
       title="Chat"
@@ -34,12 +37,12 @@ export function Chat({ id }: { readonly id: string | undefined }) {
           <Shown read={read}>
             {({ conversations }) =>
               conversations.length === 0 ? (
-                <Empty>Nobody has written yet.</Empty>
+                <Empty>No messages yet.</Empty>
               ) : (
                 <ul class="conversations">
                   {conversations.map((one) => (
                     <li key={one.id}>
-                      <a href={urlOf(`/chat/${one.id}`)} aria-current={String(one.id) === id ? 'page' : undefined}>
+                      <a href={urlOf(`/chat/${one.id}`)} aria-current={String(one.id) === shown ? 'page' : undefined}>
                         <strong>{one.participants.join(', ')}</strong>
                         {one.unread_count > 0 && <span class="badge">{one.unread_count} unread</span>}
                         <span class="dim">{one.last_message}</span>
@@ -52,12 +55,12 @@ export function Chat({ id }: { readonly id: string | undefined }) {
             }
           </Shown>
         </Panel>
-        {id === undefined ? (
+        {shown === undefined ? (
           <Panel title="Messages">
             <Empty>Choose a conversation.</Empty>
           </Panel>
         ) : (
-          <Messages key={id} id={id} />
+          <Messages key={shown} id={shown} />
         )}
       </div>
     </Page>

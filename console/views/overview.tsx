@@ -7,6 +7,7 @@ import { useRights } from '../client/session.ts';
 import { Copy, Empty, Page, Panel, Seconds, Shown, State, Table, type Tone } from '../parts/basic.tsx';
 import { Bars, Shares } from '../parts/chart.tsx';
 import { count, duration, money, words } from '../parts/format.ts';
+import { recordUrl } from '../parts/record.tsx';
 import { useReadiness } from './readiness.ts';
 
 const AGENT_STATES = ['error', 'busy', 'online', 'idle', 'offline'] as const;
@@ -26,16 +27,14 @@ export function Overview() {
                   {AGENT_STATES.map((status) => (
                     <li key={status}>
                       <a href={urlOf('/agents', { status })}>
-                        <b>{data.agents.filter((one) => one.status === status).length}</b> <State is={status} />
+                        <b>
+                          <AgentCount status={status} list={data} />
+                        </b>{' '}
+                        <State is={status} />
                       </a>
                     </li>
                   ))}
                 </ul>
-                {data.total > data.agents.length && (
-                  <p class="dim">
-                    Of the newest {data.agents.length} of {count(data.total)}.
-                  </p>
-                )}
               </>
             )}
           </Shown>
@@ -48,6 +47,22 @@ export function Overview() {
       </div>
     </Page>
   );
+}
+
+/** Of the list where it has all of them; otherwise the service counts. */
+function AgentCount({
+  status,
+  list: { agents, total },
+}: {
+  readonly status: string;
+  readonly list: { readonly agents: readonly { readonly status: string }[]; readonly total: number };
+}) {
+  const isListed = total <= agents.length;
+  const counted = useRead('GET /api/agents', isListed ? undefined : { query: { status, limit: 1 } }, {
+    kinds: ['agent.'],
+  });
+  if (isListed) return <>{agents.filter((one) => one.status === status).length}</>;
+  return <>{counted.data ? count(counted.data.total) : '…'}</>;
 }
 
 function Tasks() {
@@ -197,10 +212,11 @@ export const ActivityTable = ({ rows }: { readonly rows: readonly Activity[] }) 
     label="Activities"
     rows={rows}
     id={({ id }) => id}
-    empty="Nothing has happened yet."
+    href={({ id, created_at }) => recordUrl('activity', id, created_at)}
+    empty="No activity matches."
     columns={[
+      { name: 'What', of: ({ description }) => description, class: 'grow' },
       { name: 'When', of: ({ created_at }) => <Seconds at={created_at} />, class: 'time' },
-      { name: 'What', of: ({ description }) => description },
       { name: 'Type', of: ({ type }) => <span class="dim">{words(type)}</span> },
       { name: 'By', of: ({ actor }) => actor },
       { name: 'About', of: (one) => <About of={one} /> },
@@ -220,9 +236,9 @@ function About({ of: { entity_type, entity_id } }: { readonly of: Activity }) {
 
 /** The first screen of an empty deployment. */
 function FirstScreen() {
-  const { isOperator } = useRights();
+  const { isOperator, ofDeployment } = useRights();
+  const prepare = `export SIGNALBOX=${location.origin}\nexport KEY=mc_paste_the_key_here`;
   const lines = [
-    ['Name the service and its key', `export SIGNALBOX=${location.origin}\nexport KEY=mc_paste_the_key_here`],
     [
       'Create an agent',
       `curl -sS -H "x-api-key: $KEY" "$SIGNALBOX/api/agents" -d '{"name":"scout","role":"researcher"}'`,
@@ -232,13 +248,30 @@ function FirstScreen() {
       `curl -sS -H "x-api-key: $KEY" "$SIGNALBOX/api/tasks" -d '{"title":"Survey the north slope","assigned_to":"scout"}'`,
     ],
     [
-      'Let it report what it used',
+      'Report the tokens that it used',
       `curl -sS -H "x-api-key: $KEY" "$SIGNALBOX/api/tokens" -d '{"model":"claude-sonnet-4-5","sessionId":"scout:cli","inputTokens":1200,"outputTokens":80}'`,
     ],
   ] as const;
   return (
-    <Page title="Nothing is here yet" about="Type these in a terminal. This page shows what they do as it happens.">
-      <ol class="first">
+    <Page
+      title="Nothing is here yet"
+      about="Three commands create the first agent, task and cost. This page changes as they run."
+    >
+      <section class="first">
+        <h2>Before you start</h2>
+        <p>
+          {ofDeployment ? (
+            <>
+              The API key was printed on the first start. If it is lost, <a href={urlOf('/admin/key')}>replace it</a>.
+            </>
+          ) : (
+            'Ask an admin for an API key.'
+          )}
+        </p>
+        <pre tabIndex={0}>{prepare}</pre>
+        <Copy text={prepare} label="Copy" />
+      </section>
+      <ol class="first steps">
         {lines.map(([what, command]) => (
           <li key={what}>
             <h2>{what}</h2>

@@ -7,6 +7,7 @@ import { refreshAll, useRead } from '../client/reads.ts';
 import { Act, Dialog, FormButton, say, type Values, write } from '../parts/act.tsx';
 import { Copy, Page, Pager, Panel, Seconds, Shown, State, Table } from '../parts/basic.tsx';
 import { count, typeInWords } from '../parts/format.ts';
+import { recordUrl } from '../parts/record.tsx';
 
 const PAGE = 50;
 const listOf = (text: unknown): string[] =>
@@ -14,7 +15,7 @@ const listOf = (text: unknown): string[] =>
     .split(/[\s,]+/)
     .filter(Boolean);
 
-/** `webhook` says what came of a delivery. */
+/** Sends a delivery and says what came of it. */
 async function deliver(name: 'POST /api/webhooks/test' | 'POST /api/webhooks/retry', body: Values): Promise<void> {
   const { data } = await call(name, { body });
   refreshAll();
@@ -67,7 +68,7 @@ export function Webhooks() {
           </div>
         </Dialog>
       )}
-      <Panel title="List" read={read}>
+      <Panel title="Webhooks" read={read}>
         <Shown read={read}>
           {({ webhooks }) => (
             <Table
@@ -75,7 +76,7 @@ export function Webhooks() {
               rows={webhooks}
               id={(one) => one.id}
               empty="There are no webhooks yet."
-              href={(one) => urlWith({ id: one.id, offset: undefined })}
+              href={(one) => recordUrl('webhook', one.id)}
               columns={[
                 { name: 'Name', of: (one) => <strong>{one.name}</strong> },
                 { name: 'URL', of: (one) => <span class="break">{one.url}</span>, class: 'grow' },
@@ -93,6 +94,7 @@ export function Webhooks() {
                   name: 'Actions',
                   of: (one) => (
                     <span class="buttons">
+                      <a href={urlWith({ id: one.id, offset: undefined })}>Deliveries</a>
                       <Act act={() => deliver('POST /api/webhooks/test', { id: one.id })}>Test</Act>
                       <Act act={() => write('PUT /api/webhooks', { body: { id: one.id, enabled: !one.enabled } })}>
                         {one.enabled ? 'Switch off' : 'Switch on'}
@@ -103,7 +105,7 @@ export function Webhooks() {
                             write(
                               'PUT /api/webhooks',
                               { body: { id: one.id, reset_circuit: true } },
-                              'Deliveries go on.',
+                              'The circuit is closed: deliveries resume.',
                             )
                           }
                         >
@@ -159,11 +161,12 @@ function Deliveries({ webhook }: { readonly webhook: string | null }) {
               label="Deliveries"
               rows={deliveries}
               id={(one) => one.id}
+              href={(one) => recordUrl('delivery', one.id)}
               empty="Nothing has been delivered yet. Test a webhook to see one."
               columns={[
+                { name: 'Event', of: (one) => typeInWords(one.event_type) },
                 { name: 'When', of: (one) => <Seconds at={one.created_at} />, class: 'time' },
                 { name: 'Webhook', of: (one) => one.webhook_name },
-                { name: 'Event', of: (one) => typeInWords(one.event_type) },
                 {
                   name: 'Result',
                   of: (one) => {
@@ -181,17 +184,9 @@ function Deliveries({ webhook }: { readonly webhook: string | null }) {
                 { name: 'Attempt', of: (one) => one.attempt + 1, class: 'number' },
                 { name: 'Next', of: (one) => <Seconds at={one.next_retry_at} none="–" />, class: 'time' },
                 {
-                  name: 'More',
+                  name: 'Action',
                   of: (one) => (
                     <span class="buttons">
-                      <details>
-                        <summary>Body</summary>
-                        {one.error && <p>{one.error}</p>}
-                        <pre class="json" tabIndex={0}>
-                          {one.payload}
-                        </pre>
-                        {one.response_body && <pre class="json">{one.response_body}</pre>}
-                      </details>
                       <Act act={() => deliver('POST /api/webhooks/retry', { delivery_id: one.id })}>Send again</Act>
                     </span>
                   ),

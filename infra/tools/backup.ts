@@ -13,7 +13,11 @@ import { pipeline as piped } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { z } from 'zod';
 import { BACKUP_NAME } from '../../shared/contract/admin/backup.ts';
+<<<<<<< HEAD
 import type { BackupFile, Backups, WrittenBackup } from '../../shared/ports/admin/backup.ts';
+=======
+import type { BackupFile, BackupProgress, Backups, WrittenBackup } from '../../shared/ports/backups.ts';
+>>>>>>> 3f1f120 (Console: register over the whole log, status over time, records in the drawer, reports behind a cost, backups with progress; files by concern)
 import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
 import { seconds } from '../../shared/time.ts';
 import { pause } from '../../shared/waiting.ts';
@@ -49,7 +53,10 @@ interface Written {
   sha256: string;
 }
 
-async function* linesOf(core: Pick<Core, 'database' | 'eventLog'>, at: number, written: Written) {
+/** Changes while a backup is written. */
+type Progress = { -readonly [field in keyof BackupProgress]: BackupProgress[field] };
+
+async function* linesOf(core: Pick<Core, 'database' | 'eventLog'>, at: number, written: Written, progress: Progress) {
   const line = (value: z.input<typeof LINE>) => `${JSON.stringify(value)}\n`;
   yield line({ signalbox_backup: FORMAT, version: VERSION, created_at: seconds(at) });
   // Read first: a policy that has gone on since does some of its work again, and leaves nothing out.
@@ -57,6 +64,7 @@ async function* linesOf(core: Pick<Core, 'database' | 'eventLog'>, at: number, w
   // The events up to the head name these, although later ones may replace them before they are read again.
   const replaced = await readReplaced(core.database.db);
   const head = await core.eventLog.head();
+  progress.head = head;
   const hash = createHash('sha256');
   reading: for await (const page of core.eventLog.readAll({ maxBytes: PAGE_BYTES })) {
     let text = '';
@@ -69,6 +77,7 @@ async function* linesOf(core: Pick<Core, 'database' | 'eventLog'>, at: number, w
       hash.update(event);
       text += event;
       written.events++;
+      progress.position = position;
       for (const policy of policies) if (position <= policy.position) policy.after = written.events;
     }
     yield text;
@@ -109,6 +118,7 @@ const there = (path: string): Promise<boolean> =>
 export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config'>): Backups {
   const folder = resolve(core.config.dataDir, 'backups');
   let last: Promise<unknown> = Promise.resolve();
+  let progress: Progress | undefined;
 
   async function list(): Promise<readonly BackupFile[]> {
     const names = await readdir(folder).catch((error: unknown) => {
@@ -137,13 +147,16 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     const path = join(folder, name);
     const partial = `${path}.partial`;
     const written: Written = { events: 0, sha256: '' };
+    progress = { startedAt: seconds(at), position: BEGINNING, head: undefined };
     try {
       const file = createWriteStream(partial, { mode: 0o600, flush: true });
-      await piped(linesOf(core, at, written), createGzip(), file);
+      await piped(linesOf(core, at, written, progress), createGzip(), file);
       await rename(partial, path);
     } catch (error) {
       await rm(partial, { force: true });
       throw error;
+    } finally {
+      progress = undefined;
     }
     for (const { name: old } of (await list()).slice(keep)) await rm(join(folder, old), { force: true });
     const { size } = await stat(path);
@@ -152,6 +165,7 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
 
   return {
     list,
+    progress: () => progress,
     create(keep) {
       const mine = last.then(() => write(keep));
       last = mine.catch(() => undefined);

@@ -10,14 +10,21 @@ const list = defineRoute({
   path: '/api/backup',
   noPast: 'backups are files',
   tag: 'Admin',
-  summary: 'List the backups of this process, newest first',
+  summary: 'List the backups of this process, newest first, and how far a running one is',
   access: 'admin',
   shared: 'backup',
   scope: 'deployment',
   responses: { 200: { description: 'Files', schema: backupsAnswer } },
   async handle({ services }) {
     const files = await services.backups.list();
-    return { body: { backups: files.map(({ name, size, createdAt }) => ({ name, size, created_at: createdAt })) } };
+    const running = services.backups.progress();
+    const body = {
+      backups: files.map(({ name, size, createdAt }) => ({ name, size, created_at: createdAt })),
+      ...(running && {
+        running: { started_at: running.startedAt, position: running.position, head: running.head ?? null },
+      }),
+    };
+    return { body };
   },
 });
 

@@ -6,7 +6,17 @@ export const backupSchema = z
   .object({ name: z.string(), size: z.int().describe('bytes'), created_at: unixSeconds })
   .meta({ id: 'Backup' });
 
-export const backupsAnswer = z.object({ backups: z.array(backupSchema) });
+export const backupsAnswer = z.object({
+  backups: z.array(backupSchema),
+  running: z
+    .object({
+      started_at: unixSeconds,
+      position: z.int().describe('of the last event that is written'),
+      head: z.int().nullable().describe('position of the last event that will be written; null until it is known'),
+    })
+    .optional()
+    .describe('the backup that this process is writing; absent if there is none'),
+});
 
 export const backupAnswer = z.object({
   success: z.literal(true),

@@ -32,6 +32,30 @@ describe('backups of a service that keeps writing', function () {
     return body.user.id;
   }
 
+  it('says how far it is while it is being written', async () => {
+    const { database, eventLog, config } = service.service.core;
+    const seen: unknown[] = [];
+    const watched = Object.create(eventLog, {
+      readAll: {
+        async *value(options: Parameters<EventLog['readAll']>[0]) {
+          seen.push(backups.progress());
+          yield* eventLog.readAll(options);
+          seen.push({ ...backups.progress() });
+        },
+      },
+    }) as EventLog;
+    const backups = createBackups({ database, eventLog: watched, config: { ...config, dataDir } });
+    expect(backups.progress()).to.equal(undefined);
+    const head = await eventLog.head();
+    const { createdAt } = await backups.create(5);
+    const [begun, ended] = seen as Record<string, number>[];
+    expect(begun).to.include({ startedAt: createdAt });
+    expect(ended).to.include({ startedAt: createdAt });
+    expect(ended?.head).to.be.at.least(head);
+    expect(ended?.position).to.equal(ended?.head);
+    expect(backups.progress()).to.equal(undefined);
+  });
+
   it('a key and a counter are there for every event, also for the last ones', async () => {
     const { database, eventLog, config } = service.service.core;
     const late: number[] = [];

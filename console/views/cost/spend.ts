@@ -2,10 +2,10 @@
  * What was spent in a day, by anything: the sums of all time at its end minus those at its beginning. Both are reads of
  * the past, so the result is exact, and stays so.
  */
-import type { TokenStats } from '../client/api-types.ts';
-import { timeOfMoment, useAsOf } from '../client/moment.ts';
-import { type Read, useRead } from '../client/reads.ts';
-import { utc } from '../parts/format.ts';
+import type { TokenStats } from '../../client/api-types.ts';
+import { timeOfMoment, useAsOf } from '../../client/moment.ts';
+import { type Read, useRead } from '../../client/reads.ts';
+import { utc } from '../../parts/format.ts';
 
 const DAY = 86_400_000;
 
@@ -76,10 +76,10 @@ export function useDays<T>(action: Action, day: string, is: (data: unknown) => d
   const all = [third, second, first] as const;
   // Before the first event there was nothing.
   const early = (one: Read<unknown>) => one.error?.status === 400;
-  const dataOf = (one: Read<unknown>) => (is(one.data) ? one.data : undefined);
+  const dataOf = (one: Read<unknown>) => (!one.isOld && is(one.data) ? one.data : undefined);
   return {
     at: [dataOf(third), dataOf(second), dataOf(first)],
     read: all.find((one) => one.error && !early(one)) ?? third,
-    ready: all.every((one) => one.data !== undefined || early(one)),
+    ready: all.every((one) => (one.data !== undefined && !one.isOld) || early(one)),
   };
 }

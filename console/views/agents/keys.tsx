@@ -1,8 +1,8 @@
 /** Keys of an agent. A new key is shown once. */
 import { useState } from 'preact/hooks';
-import { useRead } from '../client/reads.ts';
-import { Act, Dialog, FormButton, write } from '../parts/act.tsx';
-import { Copy, Panel, Seconds, Shown, State, Table } from '../parts/basic.tsx';
+import { useRead } from '../../client/reads.ts';
+import { Act, Dialog, FormButton, write } from '../../parts/act.tsx';
+import { Copy, Panel, Seconds, Shown, State, Table } from '../../parts/basic.tsx';
 
 export function AgentKeys({ id }: { readonly id: number }) {
   const read = useRead('GET /api/agents/{id}/keys', { params: { id } });
@@ -47,7 +47,7 @@ export function AgentKeys({ id }: { readonly id: number }) {
             label="Keys"
             rows={keys}
             id={(key) => key.id}
-            empty="It has no keys."
+            empty="This agent has no keys."
             columns={[
               { name: 'Name', of: (key) => key.name },
               { name: 'Begins with', of: (key) => <code>{key.key_prefix}</code> },

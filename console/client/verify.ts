@@ -1,0 +1,108 @@
+/** Verifies the log in the browser: the signature, that it continues the log seen before, and that an event is in it. */
+import { count, time, typeInWords } from '../parts/format.ts';
+import { CallError, call } from './client.ts';
+import { type Checkpoint, continues, fromBase64, isIncluded, leafOf, openCheckpoint, toBase64 } from './proof.ts';
+
+export interface Kept {
+  readonly origin: string;
+  readonly size: number;
+  readonly root: string;
+  readonly key: string;
+  /** Unix milliseconds. */
+  readonly at: number;
+}
+/** The last checkpoint that this browser has checked; it holds no secret. */
+const KEPT = 'signalbox-checkpoint';
+export function keptCheckpoint(): Kept | undefined {
+  try {
+    return JSON.parse(localStorage.getItem(KEPT) ?? 'null') ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export interface Step {
+  readonly good: boolean;
+  readonly text: string;
+}
+
+/** @throws CallError in words */
+export async function verifyLog(mayProve: boolean, eventId: string | undefined): Promise<Step[]> {
+  const steps: Step[] = [];
+  if (!crypto.subtle)
+    throw new CallError(
+      'Browsers check signatures only over HTTPS or on this machine. Use `signalbox verify` instead.',
+      0,
+    );
+  const { data: key } = await call('GET /api/history/key');
+  const { data: note } = await call('GET /api/history/checkpoint');
+  let checkpoint: Checkpoint;
+  try {
+    checkpoint = await openCheckpoint(note, key);
+    steps.push({
+      good: true,
+      text: `The checkpoint over ${count(checkpoint.size)} events is signed by the key of the log.`,
+    });
+  } catch (error) {
+    return [{ good: false, text: (error as Error).message }];
+  }
+  const kept = keptCheckpoint();
+  if (kept && kept.key.trim() !== key.trim()) {
+    steps.push({
+      good: false,
+      text: `The key is another one than on ${time(kept.at)}. Ask the operator why it was replaced.`,
+    });
+  } else if (kept && kept.origin !== checkpoint.origin) {
+    steps.push({
+      good: false,
+      text: `The log is called ${checkpoint.origin} now, and was ${kept.origin} on ${time(kept.at)}: it was restored or replaced.`,
+    });
+  } else if (kept && mayProve) {
+    const first = { origin: kept.origin, size: kept.size, root: fromBase64(kept.root) };
+    const path =
+      kept.size < checkpoint.size
+        ? (await call('GET /api/history/consistency', { query: { from: kept.size, to: checkpoint.size } })).data.path
+        : [];
+    const good = await continues(first, checkpoint, path);
+    steps.push({
+      good,
+      text: good
+        ? `It continues the log that this browser saw on ${time(kept.at)}: nothing in its ${count(kept.size)} events was altered.`
+        : `It does not continue the log of ${count(kept.size)} events that this browser saw on ${time(kept.at)}: events were altered or removed. Run \`signalbox verify\`.`,
+    });
+  } else if (!kept) {
+    steps.push({
+      good: true,
+      text: 'This browser keeps the checkpoint. The next check here shows that nothing under it was altered.',
+    });
+  }
+  if (eventId !== undefined && mayProve) {
+    const { data: event } = await call('GET /api/history/events/{id}', { params: { id: eventId } });
+    try {
+      const { data: proof } = await call('GET /api/history/proof', {
+        query: { event: eventId, size: checkpoint.size },
+      });
+      const good = await isIncluded(await leafOf(event), proof.index, proof.path, checkpoint);
+      steps.push({
+        good,
+        text: good
+          ? `"${typeInWords(event.type)}" is event ${count(proof.index)} under this checkpoint, exactly as it is shown.`
+          : `"${typeInWords(event.type)}" is not what the checkpoint was signed for.`,
+      });
+    } catch (error) {
+      if (!(error instanceof CallError) || error.status !== 400) throw error;
+      steps.push({
+        good: true,
+        text: 'The event is newer than the latest checkpoint, which is signed at most every 30 seconds. Check again then.',
+      });
+    }
+  }
+  if (steps.every(({ good }) => good)) {
+    const { origin, size, root } = checkpoint;
+    localStorage.setItem(
+      KEPT,
+      JSON.stringify({ origin, size, root: toBase64(root), key, at: Date.now() } satisfies Kept),
+    );
+  }
+  return steps;
+}
