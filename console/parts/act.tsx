@@ -115,6 +115,8 @@ export function Dialog({
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     dialog.current?.showModal();
+    // The first field, rather than the button that closes.
+    dialog.current?.querySelector<HTMLElement>('input, select, textarea')?.focus();
     return () => before?.focus?.();
   }, []);
   return (

@@ -11,7 +11,7 @@ type Row = Readonly<Record<string, unknown>>;
 
 interface Kind {
   readonly call: Call;
-  readonly asked: (id: string, at: number) => Asked;
+  readonly asked: (id: string) => Asked;
   /** Field of the response that has the record, or a list with it. */
   readonly field: string;
   /** Stream of its events. */
@@ -19,22 +19,19 @@ interface Kind {
   readonly link?: (row: Row) => readonly [text: string, url: string] | undefined;
 }
 
-/** The newest as of a second: the record is among them, however long ago it was. */
-const asOfSecond = (at: number): Asked => ({
-  query: { limit: 200, ...(at > 0 && { as_of: utc((at + 1) * 1000) }) },
-});
+const newest = (): Asked => ({ query: { limit: 200 } });
 
 const KINDS: Readonly<Record<string, Kind>> = {
   activity: {
     call: 'GET /api/activities',
-    asked: (_, at) => asOfSecond(at),
+    asked: newest,
     field: 'activities',
     link: ({ entity_type, entity_id }) =>
       entity_type === 'task' || entity_type === 'agent'
         ? [`Open the ${entity_type}`, urlOf(`/${entity_type}s/${entity_id}`)]
         : undefined,
   },
-  audit: { call: 'GET /api/audit', asked: (_, at) => asOfSecond(at), field: 'entries' },
+  audit: { call: 'GET /api/audit', asked: newest, field: 'entries' },
   alert: { call: 'GET /api/alerts', asked: () => ({}), field: 'rules', stream: (ws, id) => `alert-${ws}-${id}` },
   webhook: {
     call: 'GET /api/webhooks',
@@ -97,7 +94,8 @@ function Value({ name, value }: { readonly name: string; readonly value: unknown
 export function RecordDrawer({ kind, id, at }: { readonly kind: string; readonly id: string; readonly at: number }) {
   const { me, ofDeployment } = useRights();
   const { call, asked, field, stream, link } = KINDS[kind] as Kind;
-  const read = useRead(call, asked(id, at));
+  // The newest as of its second: the record is among them, however long ago it was.
+  const read = useRead(call, asked(id), at > 0 ? { at: new Date(at * 1000 + 999).toISOString() } : {});
   return (
     <Drawer title={`${words(kind)[0]?.toUpperCase()}${words(kind).slice(1)} ${id}`}>
       <Shown read={read} rows={6}>

@@ -1,10 +1,11 @@
 /**
- * `npm run bench [-- http|stream|start|append|rebuild|tokens|proof|past]`: measurements, printed as Markdown. Without a name all of them.
+ * `npm run bench [-- http|stream|start|append|rebuild|tokens|proof|past|console]`: measurements, printed as Markdown. Without a name all of them.
  * `BENCH_DATABASE_URL` adds PostgreSQL, `BENCH_EVENTSTORE_URL` appends and rebuilds on an event store server, and with
  * `BENCH_REDIS_URL` the cluster. `BENCH_SECONDS` sets the length of an HTTP case, `BENCH_CASES` selects cases by a
  * regular expression over their names.
  */
 import { benchAppend, benchAppendEventStore } from './append.ts';
+import { benchConsole } from './console.ts';
 import { combinations } from './deployment.ts';
 import { benchHttp, benchStart, benchStream } from './http.ts';
 import { benchPast } from './past.ts';
@@ -29,6 +30,7 @@ const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
   tokens: benchTokens,
   proof: benchProof,
   past: benchPast,
+  console: benchConsole,
 };
 
 const wanted = process.argv.slice(2);

@@ -65,11 +65,12 @@ describe('the console in Chromium', function () {
     expect([...problems, ...page.faults]).to.deep.equal([]);
   });
 
-  it('leads in three clicks to why the cost of an agent went up yesterday', async () => {
+  it('leads in three clicks to why the cost of an agent went up yesterday, and shows the reports behind it', async () => {
     const page = await signedIn(browser, world.url, 'viktor');
     await page.click('.rail a', 'Cost');
     await page.click('td a', 'ann');
     await page.has('Mostly anthropic/claude-opus-4-5');
+    await page.until("document.querySelectorAll('[aria-label=Reports] tbody tr').length >= 20");
     await page.click('.because a', 'Rewrite the settlement engine');
     await page.until("document.querySelector('h1')?.innerText === 'Rewrite the settlement engine'");
     expect(page.faults).to.deep.equal([]);
@@ -137,6 +138,100 @@ describe('the console in Chromium', function () {
     await page.has('You see the past.');
     await page.press('n');
     await page.until("!document.body.innerText.includes('You see the past.')");
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('marks alerts on the register, which lead to their events and causes', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    await page.goto(`${world.url}/?range=all`);
+    await page.until("document.querySelector('.register .alerts a')");
+    await page.click('.register .alerts a');
+    await page.has('Alert rule triggered');
+    await page.has('What followed');
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('verifies the log with a button on the register', async () => {
+    const page = await signedIn(browser, world.url, 'viktor');
+    await page.click('.register button', 'Verify');
+    await page.has('✓ Whole');
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('finds records by words, and events and moments by position', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    await page.press('/');
+    await page.until("document.querySelector('dialog input[type=search]')");
+    await page.click('dialog input[type=search]');
+    await page.type('settlement');
+    await page.click('.results a', 'task');
+    await page.until("document.querySelector('h1')?.innerText === 'Rewrite the settlement engine'");
+    await page.press('/');
+    await page.click('dialog input[type=search]');
+    await page.type('40');
+    await page.click('.results a', 'event');
+    await page.has('Project created');
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('opens a record with its history, and offers the request behind it', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    await page.goto(`${world.url}/alerts`);
+    await page.click('td a', 'An agent is in error');
+    await page.has('Alert rule created');
+    const copied = await page.ask<string>(
+      "[...document.querySelectorAll('.drawer button')].find((one) => one.innerText === 'Copy as curl').title",
+    );
+    expect(copied).to.equal(`curl -sS -H "x-api-key: $KEY" '${world.url}/api/alerts'`);
+    await page.goto(`${world.url}/activity`);
+    await page.click('td a');
+    await page.has('Events of this second');
+    await page.press('Escape');
+    await page.until("!document.querySelector('.drawer')");
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('says when it is offline, and catches up when it is back', async () => {
+    const page = await signedIn(browser, world.url, 'mara');
+    await page.click('.rail a', 'Agents');
+    await page.has('Live');
+    const offline = (is: boolean) =>
+      page.send('Network.emulateNetworkConditions', {
+        offline: is,
+        latency: 0,
+        downloadThroughput: -1,
+        uploadThroughput: -1,
+      });
+    await offline(true);
+    await page.has('Offline');
+    const send = sender(world.url, world.adminKey);
+    await send('PUT', '/api/agents', { name: 'cleo', last_activity: 'Waits for the line', status: 'busy' });
+    await offline(false);
+    await page.has('Live');
+    await page.has('Waits for the line');
+  });
+
+  it('shows times with UTC, loads less than 150 kB, and keeps no credential where scripts read', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    await page.until(LOADED);
+    const title = await page.ask<string>("document.querySelector('main time').title");
+    expect(title).to.match(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \(UTC\)/);
+    const bytes = await page.ask<number>(
+      "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource').filter((one) => one.name.includes('/console/'))].reduce((sum, one) => sum + one.encodedBodySize, 0)",
+    );
+    expect(bytes).to.be.within(20_000, 150_000);
+    const kept = await page.ask<string>(
+      'document.cookie + JSON.stringify(Object.keys(localStorage)) + JSON.stringify(Object.keys(sessionStorage))',
+    );
+    expect(kept).to.equal('[][]');
+  });
+
+  it('writes a backup and says so', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    await page.goto(`${world.url}/admin/backups`);
+    await page.click('main button', 'Back up now');
+    await page.has('The backup is written: mc-backup-');
+    await page.until("document.querySelector('[aria-label=Backups] td code')");
     expect(page.faults).to.deep.equal([]);
   });
 

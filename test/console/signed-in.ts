@@ -43,17 +43,19 @@ export async function signedIn(browser: Browser, url: string, username: string, 
 }
 
 /** Nothing is being loaded. */
-export const LOADED = `${SHOWN} && !document.querySelector('.loading')`;
+export const LOADED = `${SHOWN} && !document.querySelector('.loading, .old')`;
 
 /** Every view: its address, and a text that it shows of the seeded fortnight. */
 export const VIEWS: readonly (readonly [name: string, path: string, text: string])[] = [
   ['overview', '/', 'Spend, last 24 hours'],
   ['agents', '/agents', 'fritz'],
-  ['agent', '/agents/ann', 'tasks completed'],
+  ['agent', '/agents/ann', 'Status over time'],
+  ['agent-week', '/agents/ann?hours=168', 'tasks completed'],
   ['agent-cost', '/agents/ann?tab=cost', 'Mostly'],
+  ['agent-reports', '/cost?agent=ann', 'Reports'],
   ['agent-attribution', '/agents/ann?tab=attribution', 'What it cost'],
   ['agent-texts', '/agents/ann?tab=texts', 'Working memory'],
-  ['agent-keys', '/agents/ann?tab=keys', 'It has no keys.'],
+  ['agent-keys', '/agents/ann?tab=keys', 'This agent has no keys.'],
   ['tasks-board', '/tasks', 'quality review'],
   ['tasks-table', '/tasks?view=table', 'LED-'],
   ['task', '/tasks/3', 'History'],
@@ -64,13 +66,16 @@ export const VIEWS: readonly (readonly [name: string, path: string, text: string
   ['cost-project', '/cost?by=project', 'Ledger'],
   ['prices', '/cost?by=prices', 'claude-opus'],
   ['alerts', '/alerts', 'An agent is in error'],
+  ['alert', '/alerts?open=alert:1', 'History'],
+  ['backtest', '/alerts?backtest=1', 'Run the backtest'],
   ['webhooks', '/webhooks', 'Pager'],
   ['chat', '/chat', 'Conversations'],
-  ['log', '/log', 'Tenant created'],
+  ['log', '/log', 'Newest events'],
+  ['log-oldest', '/log?after=0', 'Tenant created'],
   ['event', '/log?open=position:40', 'What followed'],
   ['verify', '/log/verify', 'Was the log altered?'],
   ['users', '/admin', 'mara'],
-  ['requests', '/admin/requests', 'Nobody has asked'],
+  ['requests', '/admin/requests', 'No requests.'],
   ['workspaces', '/admin/workspaces', 'yours'],
   ['tenants', '/admin/tenants', 'Provisioning jobs'],
   ['schedules', '/admin/schedules', 'Run now'],

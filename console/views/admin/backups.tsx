@@ -1,5 +1,5 @@
 /** Backups: written with progress, listed, deleted. A backup goes on when this page is left. */
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { call } from '../../client/client.ts';
 import { refreshAll, useRead } from '../../client/reads.ts';
 import { Act, say, write } from '../../parts/act.tsx';
@@ -16,16 +16,22 @@ export function Backups() {
     const timer = setTimeout(read.refresh, LOOK_MS);
     return () => clearTimeout(timer);
   }, [read.data]);
+  const [isMine, setMine] = useState(false);
   const start = async () => {
+    setMine(true);
     // The response arrives when the backup is written; the progress is read beside it.
     const writing = call('POST /api/backup', {}, { isLong: true });
     setTimeout(read.refresh, LOOK_MS / 2);
-    const { data } = await writing;
+    const { data } = await writing.finally(() => setMine(false));
     refreshAll();
     say(`The backup is written: ${data.backup.name}, ${bytes(data.size_bytes)}.`);
   };
   return (
-    <Panel title="Backups of this process" read={read} more={!running && <Act act={start}>Back up now</Act>}>
+    <Panel
+      title="Backups of this process"
+      read={read}
+      more={(isMine || !running) && <Act act={start}>Back up now</Act>}
+    >
       <p class="dim">A backup has the whole log, its credentials and keys. Keep it like a secret.</p>
       {running && <Progress of={running} />}
       <Shown read={read}>

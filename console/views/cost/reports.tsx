@@ -3,7 +3,7 @@ import { setParams, urlOf, useAddress } from '../../client/address.ts';
 import type { TokenRecord } from '../../client/api-types.ts';
 import { useRead } from '../../client/reads.ts';
 import { Panel, Shown, Table, Time } from '../../parts/basic.tsx';
-import { count, money, utc } from '../../parts/format.ts';
+import { count, money } from '../../parts/format.ts';
 
 /** The service lists so many at a time, the newest. */
 const PAGE = 100;
@@ -30,7 +30,7 @@ export function Reports({
     'GET /api/tokens',
     { query: { action: 'list', timeframe: 'day' } },
     // A day that is not over is read as of now.
-    until >= Date.now() ? { kinds: ['activity.'] } : { at: utc(until - 1) },
+    until >= Date.now() ? { kinds: ['activity.'] } : { at: new Date(until - 1).toISOString() },
   );
   const page = (to: number | undefined) => setParams({ before: to }, { replace: true });
   return (
