@@ -1989,7 +1989,10 @@ export interface Api {
   readonly 'GET /api/backup': {
     readonly query: Readonly<Record<string, never>>;
     readonly body: undefined;
-    readonly response: { readonly backups: readonly Backup[] };
+    readonly response: {
+      readonly backups: readonly Backup[];
+      readonly running?: { readonly started_at: number; readonly position: number; readonly head: number | null };
+    };
   };
   readonly 'POST /api/backup': {
     readonly query: Readonly<Record<string, never>>;
@@ -2965,6 +2968,16 @@ export interface Api {
     readonly query: { readonly from: number; readonly to: number };
     readonly body: undefined;
     readonly response: { readonly path: readonly string[] };
+  };
+  readonly 'GET /api/history/timeline': {
+    readonly query: { readonly since?: string; readonly until?: string; readonly bins?: number };
+    readonly body: undefined;
+    readonly response: {
+      readonly since: number;
+      readonly until: number;
+      readonly first: number | null;
+      readonly bins: readonly { readonly at: number; readonly count: number; readonly position: number }[];
+    };
   };
   readonly 'GET /api/releases/check': {
     readonly query: Readonly<Record<string, never>>;

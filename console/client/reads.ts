@@ -4,7 +4,7 @@
  */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { WITH_PAST } from './api-types.ts';
-import { type Asked, addressOf, type Call, type CallError, call, isAbort, type ResponseOf } from './client.ts';
+import { type Asked, addressOf, type Call, type CallError, call, type ResponseOf } from './client.ts';
 import { useAsOf } from './moment.ts';
 import { onFrame, onGap } from './stream.ts';
 
@@ -56,15 +56,16 @@ async function load(key: string, entry: Entry): Promise<void> {
   entry.loading = true;
   entry.dirty = false;
   entry.readAt = Date.now();
-  entry.stop = new AbortController();
+  const stop = new AbortController();
+  entry.stop = stop;
   notify(entry);
   try {
-    const { data, position } = await call(entry.name, entry.asked, { signal: entry.stop.signal });
+    const { data, position } = await call(entry.name, entry.asked, { signal: stop.signal });
     entry.data = data;
     entry.position = position;
     entry.error = undefined;
   } catch (error) {
-    if (!isAbort(error)) entry.error = error as CallError;
+    if (!stop.signal.aborted) entry.error = error as CallError;
     // It was wanted again meanwhile.
     else if (entry.listeners.size > 0) entry.dirty = true;
   }

@@ -32,7 +32,7 @@ export async function verifyLog(mayProve: boolean, eventId: string | undefined):
   if (!crypto.subtle)
     throw new CallError(
       'Browsers check signatures only over HTTPS or on this machine. Use `signalbox verify` instead.',
-      0,
+      { status: 0 },
     );
   const { data: key } = await call('GET /api/history/key');
   const { data: note } = await call('GET /api/history/checkpoint');

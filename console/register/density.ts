@@ -75,8 +75,8 @@ export function useStrip(range: Range): Strip {
     const timeline = stats.data && 'timeline' in stats.data ? stats.data.timeline : [];
     const end = Date.now();
     const start = range === 'all' && timeline[0] ? timeline[0].timestamp * 1000 : end - hours * HOUR;
-    return { start, end, bins: densityOf(timeline, start, end, BINS), isWhole: false };
-  }, [log.data, stats.data, range]);
+    return { start, end, bins: densityOf(timeline, start, end, BINS), isWhole: ofDeployment };
+  }, [log.data, stats.data, range, ofDeployment]);
 }
 
 export interface AlertMark {

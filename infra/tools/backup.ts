@@ -13,11 +13,7 @@ import { pipeline as piped } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { z } from 'zod';
 import { BACKUP_NAME } from '../../shared/contract/admin/backup.ts';
-<<<<<<< HEAD
-import type { BackupFile, Backups, WrittenBackup } from '../../shared/ports/admin/backup.ts';
-=======
-import type { BackupFile, BackupProgress, Backups, WrittenBackup } from '../../shared/ports/backups.ts';
->>>>>>> 3f1f120 (Console: register over the whole log, status over time, records in the drawer, reports behind a cost, backups with progress; files by concern)
+import type { BackupFile, BackupProgress, Backups, WrittenBackup } from '../../shared/ports/admin/backup.ts';
 import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
 import { seconds } from '../../shared/time.ts';
 import { pause } from '../../shared/waiting.ts';

@@ -1,7 +1,7 @@
 /** How many events the log has in each part of a span of time. */
 import type { TimelineAnswer, TimelineQuery } from '../../shared/contract/history/timeline.ts';
 import { invalid } from '../../shared/errors.ts';
-import type { LogIndex } from '../../shared/ports/log-index.ts';
+import type { LogIndex } from '../../shared/ports/history/events.ts';
 import { seconds } from '../../shared/time.ts';
 
 /**

@@ -170,7 +170,8 @@ describe('the console in Chromium', function () {
     await page.click('dialog input[type=search]');
     await page.type('40');
     await page.click('.results a', 'event');
-    await page.has('Project created');
+    await page.has('What followed');
+    await page.until("new URLSearchParams(location.search).get('open') === 'position:40'");
     expect(page.faults).to.deep.equal([]);
   });
 

@@ -1,5 +1,5 @@
 /** The port of backups: files that hold the whole log and what belongs to it. */
-import type { Position } from './event-log.ts';
+import type { Position } from '../event-log.ts';
 
 export interface BackupFile {
   readonly name: string;
