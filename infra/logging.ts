@@ -1,5 +1,6 @@
 /** Structured logs: one JSON object per line on stdout, by pino. */
 import { type Logger, pino } from 'pino';
+import { currentTraceparent, idsOf } from '../shared/ports/tracing.ts';
 
 export type { Logger };
 
@@ -10,11 +11,23 @@ export interface LineTaker {
   take(line: string): void;
 }
 
+/** The ids of the trace that a line belongs to, as a `mixin`. */
+export function traceIds(): object {
+  const traceparent = currentTraceparent();
+  return traceparent === undefined ? {} : idsOf(traceparent);
+}
+
 /** A logger; secrets in the usual places are removed before a line is written. */
-export function createLogger(level: string, file: 'stdout' | 'stderr' = 'stdout', taker?: LineTaker): Logger {
+export function createLogger(
+  level: string,
+  file: 'stdout' | 'stderr' = 'stdout',
+  taker?: LineTaker,
+  mixin?: () => object,
+): Logger {
   const options = {
     level,
     base: null,
+    ...(mixin && { mixin }),
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: ['password', 'api_key', '*.password', '*.api_key', 'headers.cookie', 'headers.authorization'],
   };

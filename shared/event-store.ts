@@ -33,6 +33,7 @@ import {
   type NewEvent,
 } from './ports/event-log.ts';
 import type { PersonKeys } from './ports/person-keys.ts';
+import { activeTracer, traced } from './ports/tracing.ts';
 import { EVENT_BOUNDS, storageProblem } from './storable.ts';
 
 export interface EventStore {
@@ -400,7 +401,15 @@ export function createEventStore(parts: {
       if (texts.reduce((sum, text) => sum + text.length + META_CHARACTERS, 0) > SURELY_FITS) checkSize(events);
       return events;
     },
-    append: (stream, events, expected, unless) => log.append(stream, events, expected, unless),
+    append: (stream, events, expected, unless) => {
+      if (!activeTracer()) return log.append(stream, events, expected, unless);
+      const attributes = { 'signalbox.stream': stream, 'signalbox.events': events.length };
+      return traced('append', { attributes }, async (span) => {
+        const appended = await log.append(stream, events, expected, unless);
+        span?.set({ 'signalbox.position': appended.position });
+        return appended;
+      });
+    },
     async readStream(stream, from = 0) {
       const events: DomainEvent[] = [];
       for await (const batch of log.readStream(stream, { from })) {

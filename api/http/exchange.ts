@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Origin } from '../../shared/events/metadata.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ANONYMOUS, actorOf, type Identity } from '../../shared/identity.ts';
+import { currentTraceparent, traceparentOf } from '../../shared/ports/tracing.ts';
 import type { HeldCredential } from '../auth/known.ts';
 import type { ApiSettings } from '../settings.ts';
 
@@ -20,6 +21,8 @@ export interface Exchange {
   /** The connection comes from a proxy in MC_TRUSTED_PROXIES, whose forwarded addresses and hosts count. */
   readonly trusted: boolean;
   readonly secure: boolean;
+  /** Trace context: of the span of this request, or else the caller's. */
+  readonly traceparent: string | undefined;
   /** Pattern of the matched route, for metrics and logs. */
   route: string;
   /** Undefined until looked up; null without a valid credential. */
@@ -39,6 +42,7 @@ export function beginExchange(req: IncomingMessage, res: ServerResponse, setting
     ip: clientIp(req, settings.trustedProxies),
     trusted: settings.trustedProxies.includes(peerOf(req)),
     secure: req.headers['x-forwarded-proto'] === 'https' || 'encrypted' in req.socket,
+    traceparent: currentTraceparent() ?? traceparentOf(req.headers.traceparent),
     route: 'unmatched',
     identity: undefined,
     credential: undefined,
@@ -91,5 +95,6 @@ export function originOf(exchange: Exchange, agent?: number): Origin {
     requestId: exchange.id,
     correlationId: exchange.id,
     causationId: exchange.id,
+    ...(exchange.traceparent !== undefined && { traceparent: exchange.traceparent }),
   };
 }

@@ -15,6 +15,7 @@ import { AppError, forbidden, invalid, OtherTenant, unauthenticated } from '../.
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, reaches } from '../../shared/identity.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
+import { idsOf } from '../../shared/ports/tracing.ts';
 import { BODY_BOUNDS, storageProblem } from '../../shared/storable.ts';
 import { requestFault, routeFault } from '../auth/agent-keys.ts';
 import { createIdentify, keyOf } from '../auth/identify.ts';
@@ -32,6 +33,7 @@ import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
 import { type Asked, byPath, createMatcher, shapeOf } from './matching.ts';
 import { type CachedRoute, createResponseCache } from './response-cache.ts';
 import { type Answer, type Route, sharedOf } from './route.ts';
+import { asSpans } from './tracing.ts';
 
 /** A stream does not end by itself, so HEAD is answered with its headers without running the handler. */
 const STREAM = 'text/event-stream';
@@ -330,7 +332,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     else app(req, res);
   }
 
-  function finished({ req, res, route, startedAt, id, ip, identity }: Exchange): void {
+  function finished({ req, res, route, startedAt, id, ip, identity, traceparent }: Exchange): void {
     const ms = performance.now() - startedAt;
     durations.observe({ method: req.method ?? '', route, status: String(res.statusCode) }, ms / 1_000);
     requests.info(
@@ -343,6 +345,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         ms: Math.round(ms * 10) / 10,
         ip,
         caller: identity?.username,
+        ...(traceparent !== undefined && idsOf(traceparent)),
       },
       'request',
     );
@@ -351,7 +354,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   // `front` answers requests without a Host header itself.
   const server = createHttpServer(
     { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, requireHostHeader: false },
-    front,
+    asSpans(front),
   );
   const clientErrors = answerClientErrors(server, log);
   server.maxRequestsPerSocket = 0;

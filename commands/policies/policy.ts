@@ -10,6 +10,7 @@ import { AppError } from '../../shared/errors.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
 import { systemActor } from '../../shared/identity.ts';
 import type { JobKind } from '../../shared/ports/jobs.ts';
+import { currentTraceparent } from '../../shared/ports/tracing.ts';
 import type { CommandContext, Executed } from '../handler.ts';
 
 /** A job that a policy wants. */
@@ -82,18 +83,22 @@ export function jobIdOf(policy: Pick<Policy, 'name'>, event: Pick<DomainEvent, '
 }
 
 /** For commands of a schedule. `run`: one id for everything that is done in one turn. */
-export const scheduledContext = (run: string, tenant: number, workspace: number): CommandContext => ({
-  origin: {
-    tenant,
-    workspace,
-    actor: systemActor('scheduler'),
-    ip: null,
-    userAgent: null,
-    requestId: null,
-    correlationId: run,
-    causationId: null,
-  },
-});
+export function scheduledContext(run: string, tenant: number, workspace: number): CommandContext {
+  const traceparent = currentTraceparent();
+  return {
+    origin: {
+      tenant,
+      workspace,
+      actor: systemActor('scheduler'),
+      ip: null,
+      userAgent: null,
+      requestId: null,
+      correlationId: run,
+      causationId: null,
+      ...(traceparent !== undefined && { traceparent }),
+    },
+  };
+}
 
 /** What a command of a schedule wrote: nothing when others keep the record busy, because then it is in good hands. */
 export const unlessBusy = (executed: Promise<Executed>): Promise<Executed['events']> =>

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { notFound } from '../../shared/errors.ts';
 import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
 import type { Outgoing } from '../../shared/ports/outgoing.ts';
+import { traced } from '../../shared/ports/tracing.ts';
 import type { Delivery, NewDelivery, WebhookRecords } from '../../shared/ports/webhooks/deliveries.ts';
 import type { Commands } from '../handler.ts';
 import { bodyOf, cloudEventOf, headersOf } from './signatures.ts';
@@ -79,7 +80,12 @@ export async function attempt(
   const { secret, format, workspace } = webhook;
   const body = format === 'cloudevents' ? cloudEventOf(message, workspace) : bodyOf(message, at);
   const headers = headersOf(message, { secret, format, body, at });
-  const { status, body: answer, error, durationMs } = await outgoing.post({ url: webhook.url, headers, body }, signal);
+  const {
+    status,
+    body: answer,
+    error,
+    durationMs,
+  } = await delivered(message, () => outgoing.post({ url: webhook.url, headers, body }, signal));
   return {
     workspace,
     webhookId: webhook.id,
@@ -95,6 +101,10 @@ export async function attempt(
     createdAt: at,
   };
 }
+
+/** In the trace of the event, if it has one. */
+const delivered = <T>({ type, traceparent }: WebhookMessage, post: () => Promise<T>): Promise<T> =>
+  traceparent === undefined ? post() : traced(`webhook ${type}`, { kind: 'consumer', parent: traceparent }, post);
 
 /** The message of a delivery, to be sent again. */
 export function messageOf({ messageId, eventType, payload, createdAt }: Delivery): WebhookMessage {

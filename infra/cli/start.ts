@@ -4,7 +4,8 @@ import type { Command } from 'commander';
 import { Option } from 'commander';
 import { type Config, PROCESS_ROLES, type ProcessRole, readConfig } from '../config.ts';
 import { type Database, openConfigured } from '../database/database.ts';
-import { createLogger, holdLines, type Logger } from '../logging.ts';
+import { createLogger, holdLines, type Logger, traceIds } from '../logging.ts';
+import { tracingSettingsOf } from '../tracing/settings.ts';
 
 /** How much longer than SHUTDOWN_TIMEOUT_MS a shutdown may take, milliseconds: a store that does not answer must not block it. */
 const SILENCE_MS = 5_000;
@@ -13,6 +14,8 @@ const SILENCE_MS = 5_000;
  * the machine has much memory (docs/benchmarks.md).
  */
 const HEAP_GROWTH = 100;
+/** How long the last spans may take to be sent, milliseconds. */
+const LAST_SPANS_MS = 3_000;
 
 /** Frames lines, so that credentials shown once stand out. */
 export function box(lines: readonly string[]): string {
@@ -44,10 +47,11 @@ export function addStart(program: Command): void {
     .action(async (options: { role: ProcessRole }) => {
       const config = readConfig(process.env);
       setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH}`);
+      const traces = tracingSettingsOf(process.env);
       // Whoever reads what is printed may go; the service stays.
       for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
       const taken = holdLines();
-      const log = createLogger(config.logLevel, 'stdout', taken);
+      const log = createLogger(config.logLevel, 'stdout', taken, traces && traceIds);
       process.on('unhandledRejection', (error) => {
         log.fatal({ err: error }, 'unhandled rejection; exiting');
         process.exit(1);
@@ -59,6 +63,7 @@ export function addStart(program: Command): void {
       process.on('SIGTERM', () => end('SIGTERM', 0));
       process.on('SIGINT', () => end('SIGINT', 0));
       const database = await openingDatabase(config, log);
+      const tracing = traces && (await (await import('../tracing/tracing.ts')).startTracing(traces, log));
       const { startService } = await import('../main.ts');
       const service = await startService(config, log, options.role, {
         database: database.opened,
@@ -80,7 +85,9 @@ export function addStart(program: Command): void {
           log.warn('shutdown took too long because a store does not respond; exiting');
           process.exit(1);
         }, config.shutdownTimeoutMs + SILENCE_MS);
-        service.close().then(
+        const closed = service.close();
+        const sent = closed.then(() => tracing?.close(Math.min(config.shutdownTimeoutMs, LAST_SPANS_MS)));
+        sent.then(
           () => process.exit(code),
           (error) => {
             log.error({ err: error }, 'shutdown failed');

@@ -13,6 +13,7 @@ import type * as BullMQ from 'bullmq';
 import type { Job, Queue, Worker } from 'bullmq';
 import type { JobHandler, JobKind, JobRecord, JobState, Jobs, Page } from '../../shared/ports/jobs.ts';
 import { JobsUnavailableError, MAX_PAYLOAD_BYTES } from '../../shared/ports/jobs.ts';
+import { traced, traceparentOf } from '../../shared/ports/tracing.ts';
 import { DAY } from '../../shared/time.ts';
 import { createBackOff, pause, settledWithin, within } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
@@ -142,7 +143,7 @@ class BullJobs implements Jobs {
   async enqueue<Payload extends object>(
     kind: JobKind<Payload>,
     payload: Payload,
-    { id, delayMs = 0 }: { readonly id: string; readonly delayMs?: number },
+    { id, delayMs = 0, traceparent }: Parameters<Jobs['enqueue']>[2],
   ): Promise<void> {
     if (!JOB_ID.test(id) || id === ALL)
       throw new Error(`invalid job id "${id}": use letters, digits, -, _ and ., starting with a letter`);
@@ -161,6 +162,7 @@ class BullJobs implements Jobs {
         removeOnComplete: { age: KEEP.doneSeconds, ...(inRedis && { count: KEEP.inRedis.done }) },
         removeOnFail: inRedis && { count: KEEP.inRedis.dead },
         stackTraceLimit: 1,
+        ...(traceparent !== undefined && { telemetry: { metadata: traceparent } }),
       }),
     );
   }
@@ -256,7 +258,12 @@ class BullJobs implements Jobs {
     const run = { id: job.id ?? '', attempt: attemptNumber, last: attemptNumber >= (job.opts.attempts ?? 1), signal };
     // The async function makes sure that the race is entered even if `start` throws, so that a rejection of `aborted`
     // is always handled.
-    const attempt = Promise.race([(async () => start(run))(), aborted]);
+    const options = {
+      kind: 'consumer' as const,
+      parent: traceparentOf(job.opts.telemetry?.metadata),
+      attributes: { 'signalbox.job.id': run.id, 'signalbox.job.attempt': attemptNumber },
+    };
+    const attempt = traced(`job ${job.name}`, options, () => Promise.race([(async () => start(run))(), aborted]));
     const settled = attempt.then(
       () => undefined,
       () => undefined,

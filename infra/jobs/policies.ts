@@ -10,6 +10,7 @@ import { jobIdOf, type Policy, type WantedJob } from '../../commands/policies/po
 import type { EventStore } from '../../shared/event-store.ts';
 import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
 import { type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
+import { traceparentOf } from '../../shared/ports/tracing.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { FencedError, moveCheckpoints, type Stuck, storeStuck, takeUpOrBegin } from '../following/checkpoints.ts';
@@ -93,9 +94,12 @@ async function storeJobs(policy: Policy, options: PoliciesOptions, events: reado
   }
   for (let index = 0; index < wanted.length; index += IN_FLIGHT) {
     await Promise.all(
-      wanted
-        .slice(index, index + IN_FLIGHT)
-        .map(({ event, job }) => options.jobs.enqueue(job.kind, job.payload, { id: jobIdOf(policy, event, job.key) })),
+      wanted.slice(index, index + IN_FLIGHT).map(({ event, job }) =>
+        options.jobs.enqueue(job.kind, job.payload, {
+          id: jobIdOf(policy, event, job.key),
+          traceparent: traceparentOf(event.meta.traceparent),
+        }),
+      ),
     );
   }
 }

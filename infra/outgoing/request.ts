@@ -15,6 +15,7 @@ import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders, t
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { type AddressRule, hostOf } from '../../shared/addresses.ts';
+import { tracedRequest } from '../tracing/requests.ts';
 
 /** `late`: no response in time. `large`: more bytes than the limit. `address`: not to be connected to. */
 export type OutgoingFault = 'late' | 'offline' | 'large' | 'address';
@@ -61,9 +62,12 @@ export async function request(url: string, asking: Asking): Promise<Received> {
   signal?.throwIfAborted();
   const late = AbortSignal.timeout(timeoutMs);
   try {
-    const response = await send(new URL(url), asking, AbortSignal.any(signal ? [signal, late] : [late]));
-    const text = await textOf(response, maxBytes, beginning, who);
-    return { status: response.statusCode ?? 0, headers: response.headers, text };
+    const either = AbortSignal.any(signal ? [signal, late] : [late]);
+    return await tracedRequest(asking.method ?? 'GET', url, async (trace) => {
+      const response = await send(new URL(url), { ...asking, headers: { ...asking.headers, ...trace } }, either);
+      const text = await textOf(response, maxBytes, beginning, who);
+      return { status: response.statusCode ?? 0, headers: response.headers, text };
+    });
   } catch (error) {
     // Its reason is what stops the work.
     if (signal?.aborted) throw signal.reason;

@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import { historyOf, type Projection, schemaOf } from '../../projections/projection.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import { activeTracer, type SpanOptions, traced } from '../../shared/ports/tracing.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { createTakeUp, storeStuck, type TakeUp } from '../following/checkpoints.ts';
@@ -122,6 +123,16 @@ export function startProjector(projections: readonly Projection[], options: Proj
   };
 }
 
+/** Traces that the span of a batch names, at most. */
+const MAX_LINKS = 32;
+
+/** The span of a batch continues the trace of its first event that has one, and names those of the others. */
+function spanOf(events: readonly DomainEvent[]): SpanOptions {
+  const [parent, ...links] = new Set(events.flatMap(({ meta }) => meta.traceparent ?? []));
+  const attributes = { 'signalbox.events': events.length, 'signalbox.position': events.at(-1)?.position ?? 0 };
+  return { parent, links: links.slice(0, MAX_LINKS), attributes };
+}
+
 /** Adapts a projection to the follower: batches become rows, written in one statement with the checkpoint. */
 function projecting(
   projection: Projection,
@@ -154,7 +165,8 @@ function projecting(
         events.push(decoded instanceof Promise ? await decoded : decoded);
       }
       const move = { schema, generation, from, to, at: Date.now(), notify };
-      const changed = await applyBatch(writer, projection, events, move, cache);
+      const write = () => applyBatch(writer, projection, events, move, cache);
+      const changed = await (activeTracer() ? traced(`project ${projection.name}`, spanOf(events), write) : write());
       if (changed) for (const { meta } of events) changes.record(schema, meta.workspace, to);
     },
     forget: () => cache.clear(),

@@ -42,6 +42,11 @@ export const metadataSchema = z.object({
   correlationId: z.string(),
   /** The event or request that directly caused this event. */
   causationId: z.string().nullable(),
+  /**
+   * Trace context (https://www.w3.org/TR/trace-context/) of the request that caused it, or of the job. Absent without one,
+   * and in events of earlier versions.
+   */
+  traceparent: z.string().max(55).optional(),
 });
 export type Metadata = z.infer<typeof metadataSchema>;
 
@@ -56,6 +61,7 @@ export interface Origin {
   readonly requestId: string | null;
   readonly correlationId: string;
   readonly causationId: string | null;
+  readonly traceparent?: string;
 }
 
 /** The default tenant and workspace, created by the first start and never removed. */

@@ -115,13 +115,14 @@ export interface Jobs {
    * @param options.id letters, digits, `-`, `_` and `.`, starting with a letter; for work caused by an event, derived
    *   from that event's id
    * @param options.delayMs shortest time before it runs; default 0
+   * @param options.traceparent the trace that the job continues (`shared/ports/tracing.ts`)
    * @throws JobsUnavailableError when the store cannot be reached; repeating the call is safe
    * @throws Error when the id or the payload is invalid
    */
   enqueue<Payload extends object>(
     kind: JobKind<Payload>,
     payload: Payload,
-    options: { readonly id: string; readonly delayMs?: number },
+    options: { readonly id: string; readonly delayMs?: number; readonly traceparent?: string | undefined },
   ): Promise<void>;
   /**
    * Schedules a job of this kind, with an empty payload, to be run by one of the processes at every multiple of the

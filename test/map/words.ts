@@ -322,6 +322,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'infra/postgres': 'the event log on PostgreSQL',
   'infra/proof': 'the tree over the log, its checkpoints, proofs of both',
   'infra/redis': 'rate limits shared by several processes',
+  'infra/tracing': 'traces over OTLP, when an endpoint is set',
   'infra/tools': 'what the command line does with whole logs',
   'infra/following': 'one reader of the log per process, leadership, checkpoints',
   'infra/read-models': 'tables, batches, positions, freshness',

@@ -15,6 +15,8 @@ export interface WebhookMessage {
   /** When what it tells of happened, Unix ms. */
   readonly at: number;
   readonly data: Readonly<Record<string, unknown>>;
+  /** The trace of the event, which a delivery continues. A repeated attempt does not have it. */
+  readonly traceparent?: string;
 }
 
 /** Types of messages by types of frames that have no type of their own in their data. */
@@ -79,8 +81,15 @@ export function messagesOf(
       workspace_id,
     });
   }
-  const { at } = event.meta;
-  return [...found].map(([type, data]) => ({ id: `msg_${event.id}_${type.replaceAll('.', '-')}`, type, at, data }));
+  const { at, traceparent } = event.meta;
+  const trace = traceparent !== undefined && { traceparent };
+  return [...found].map(([type, data]) => ({
+    id: `msg_${event.id}_${type.replaceAll('.', '-')}`,
+    type,
+    at,
+    data,
+    ...trace,
+  }));
 }
 
 /** Types of events that may give messages; the others need not be decoded. */

@@ -1,0 +1,110 @@
+/**
+ * Traces over OTLP, by the packages of OpenTelemetry, which are loaded only when an endpoint is set.
+ *
+ * Spans wait in a bounded queue (OTEL_BSP_MAX_QUEUE_SIZE) and are sent in the background. While no collector responds,
+ * further ones are dropped: nothing waits for it.
+ */
+import { hostname } from 'node:os';
+import type { SpanKind } from '@opentelemetry/api';
+import { type Attributes, type Span, type Tracer, useTracer } from '../../shared/ports/tracing.ts';
+import { within } from '../../shared/waiting.ts';
+import type { Logger } from '../logging.ts';
+import { VERSION } from '../version.ts';
+import type { TracingSettings } from './settings.ts';
+
+/** Shortest interval between two log lines about failed exports, milliseconds. */
+const REPEAT_LOG_MS = 30_000;
+/** Characters of an error's message in a span. */
+const MAX_MESSAGE = 300;
+
+export interface Tracing {
+  /** Sends what waits, for at most so long; then traces are off. Never throws. */
+  close(timeoutMs: number): Promise<void>;
+}
+
+export async function startTracing({ protocol }: TracingSettings, log: Logger): Promise<Tracing> {
+  const [api, sdk, resources, { OTLPTraceExporter }] = await Promise.all([
+    import('@opentelemetry/api'),
+    import('@opentelemetry/sdk-trace-base'),
+    import('@opentelemetry/resources'),
+    protocol === 'http/json'
+      ? import('@opentelemetry/exporter-trace-otlp-http')
+      : import('@opentelemetry/exporter-trace-otlp-proto'),
+  ]);
+  let complainedAt = 0;
+  const complain = (message: string, ...rest: unknown[]) => {
+    if (Date.now() - complainedAt < REPEAT_LOG_MS) return;
+    complainedAt = Date.now();
+    log.warn({ reason: rest.map(String).join(' ') || undefined }, `traces: ${message}`);
+  };
+  const silent = () => undefined;
+  api.diag.setLogger(
+    { error: complain, warn: complain, info: silent, debug: silent, verbose: silent },
+    { logLevel: api.DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+  const resource = resources
+    .resourceFromAttributes({
+      'service.name': 'signalbox',
+      'service.version': VERSION,
+      'service.instance.id': `${hostname()}:${process.pid}`,
+    })
+    // What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say takes precedence.
+    .merge(resources.detectResources({ detectors: [resources.envDetector] }));
+  const provider = new sdk.BasicTracerProvider({
+    resource,
+    spanProcessors: [new sdk.BatchSpanProcessor(new OTLPTraceExporter())],
+  });
+  useTracer(tracerOf(api, provider.getTracer('signalbox', VERSION)));
+  return {
+    async close(timeoutMs) {
+      useTracer(undefined);
+      await within(Math.max(timeoutMs, 1), provider.shutdown(), 'the collector').catch((error: unknown) =>
+        complain('the last spans were not sent', error),
+      );
+    },
+  };
+}
+
+/** The port on the tracer of OpenTelemetry. */
+function tracerOf(
+  { trace, ROOT_CONTEXT, SpanKind: kinds, SpanStatusCode }: typeof import('@opentelemetry/api'),
+  tracer: import('@opentelemetry/api').Tracer,
+): Tracer {
+  const kindOf: Readonly<Record<string, SpanKind>> = {
+    internal: kinds.INTERNAL,
+    server: kinds.SERVER,
+    client: kinds.CLIENT,
+    consumer: kinds.CONSUMER,
+  };
+  const contextOf = (traceparent: string) => ({
+    traceId: traceparent.slice(3, 35),
+    spanId: traceparent.slice(36, 52),
+    traceFlags: Number.parseInt(traceparent.slice(53, 55), 16),
+    isRemote: true,
+  });
+  return {
+    start(name, { kind = 'internal', parent, links = [], attributes = {} }): Span {
+      const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, contextOf(parent));
+      const options = {
+        kind: kindOf[kind] ?? kinds.INTERNAL,
+        attributes,
+        links: links.map((one) => ({ context: contextOf(one) })),
+      };
+      const span = tracer.startSpan(name, options, context);
+      const { traceId, spanId, traceFlags } = span.spanContext();
+      return {
+        traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`,
+        rename: (other) => span.updateName(other),
+        set: (more: Attributes) => span.setAttributes(more),
+        end(error) {
+          if (error !== undefined) {
+            const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE);
+            span.setStatus({ code: SpanStatusCode.ERROR, message });
+            span.setAttribute('error.type', error instanceof Error ? error.name : 'error');
+          }
+          span.end();
+        },
+      };
+    },
+  };
+}

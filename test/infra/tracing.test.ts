@@ -1,0 +1,290 @@
+/** Traces: a real service process that sends to a receiver of OTLP over HTTP. */
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect } from 'chai';
+import { ConfigError } from '../../infra/config.ts';
+import { createLogger, traceIds } from '../../infra/logging.ts';
+import { tracingSettingsOf } from '../../infra/tracing/settings.ts';
+import { traceparentOf, withTraceparent } from '../../shared/ports/tracing.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { startRunner, type TestRunner } from '../support/runner.ts';
+import { call } from '../support/service.ts';
+import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import { until } from '../support/until.ts';
+
+interface Attribute {
+  readonly key: string;
+  readonly value: { readonly stringValue?: string; readonly intValue?: number | string };
+}
+interface Span {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly attributes: readonly Attribute[];
+  readonly status: { readonly code?: number };
+}
+interface Sent {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** A collector: it keeps what it is sent. Spans are decoded from OTLP/JSON. */
+async function startCollector() {
+  const sent: Sent[] = [];
+  const server = createServer((req, res) => {
+    const chunks: Buffer[] = [];
+    req.on('data', (chunk: Buffer) => chunks.push(chunk));
+    req.on('end', () => {
+      sent.push({ path: req.url ?? '', headers: req.headers, body: Buffer.concat(chunks) });
+      res.writeHead(200, { 'content-type': req.headers['content-type'] }).end(
+        req.headers['content-type'] === 'application/json' ? '{}' : '',
+      );
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const resources = () =>
+    sent.flatMap(
+      ({ body }) =>
+        (
+          JSON.parse(body.toString()) as {
+            resourceSpans: readonly {
+              readonly resource: { readonly attributes: readonly Attribute[] };
+              readonly scopeSpans: readonly { readonly spans: readonly Span[] }[];
+            }[];
+          }
+        ).resourceSpans,
+    );
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    sent,
+    resources,
+    spans: () => resources().flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)),
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const attribute = ({ attributes }: { readonly attributes: readonly Attribute[] }, name: string) => {
+  const value = attributes.find(({ key }) => key === name)?.value;
+  return value?.stringValue ?? value?.intValue;
+};
+
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const CALLER = '00f067aa0ba902b7';
+const traceparent = `00-${TRACE}-${CALLER}-01`;
+const headers = { 'x-api-key': KEY };
+
+describe('traces', function () {
+  this.timeout(300_000);
+  let collector: Awaited<ReturnType<typeof startCollector>>;
+  let webhook: Receiver;
+  let runner: TestRunner;
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  let service: ServiceProcess | undefined;
+
+  before(async () => {
+    collector = await startCollector();
+    webhook = await startReceiver();
+    runner = await startRunner();
+    directory = await temporaryDirectory();
+  });
+  after(async () => {
+    await service?.stop('SIGKILL');
+    await Promise.all([collector?.close(), webhook?.close(), runner?.close()]);
+    await directory?.remove();
+  });
+
+  const start = async (env: Record<string, string>) => {
+    service = await startProcess(directory.path, {
+      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+      RUNNER_URL: runner.url,
+      ...env,
+    });
+    return service;
+  };
+  const stop = async () => {
+    await service?.stop();
+    service = undefined;
+  };
+
+  it('off: the trace of the caller is in the event, and goes on with its webhooks', async () => {
+    const base = await start({});
+    const hook = { name: 'all', url: `${webhook.url}/hook`, events: ['*'] };
+    expect((await call(base, 'POST', '/api/webhooks', hook, headers)).status).to.be.below(300);
+    await call(base, 'POST', '/api/agents', { name: 'ann', role: 'researcher' }, { ...headers, traceparent });
+    const of = (type: string) => call(base, 'GET', `/api/history/events?type=${type}`, undefined, headers);
+    const [event] = (await of('AgentRegistered')).body.events;
+    expect(event.meta.traceparent).to.equal(traceparent);
+    await until('it is delivered', () => webhook.of('agent.created').length > 0 || webhook.requests.length > 0);
+    expect(webhook.requests.map((one) => one.headers.traceparent)).to.include(traceparent);
+    await call(base, 'POST', '/api/agents', { name: 'bob', role: 'researcher' }, { ...headers, traceparent: 'nonsense' });
+    expect((await of('AgentRegistered')).body.events.at(-1).meta).to.not.have.property('traceparent');
+    expect(collector.sent).to.deep.equal([]);
+    await stop();
+  });
+
+  it('on: a request is one tree: appends, projections, jobs and calls to others, in the trace of the caller', async () => {
+    const base = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=ours',
+      OTEL_SERVICE_NAME: 'boxes',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment=test',
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+    });
+    webhook.requests.splice(0);
+    const task = { title: 'Survey', assigned_to: 'ann' };
+    const created = await call(base, 'POST', '/api/tasks', task, { ...headers, traceparent });
+    expect(created.status).to.equal(201);
+    await until('the runner is called', () => runner.requests.length > 0);
+    await until('a webhook is called', () => webhook.requests.length > 0);
+    const mine = () => collector.spans().filter(({ traceId }) => traceId === TRACE);
+    const named = (name: string | RegExp) =>
+      mine().filter((span) => (typeof name === 'string' ? span.name === name : name.test(span.name)));
+    await until('all spans are sent', () => named(/^webhook /).length > 0 && named(/^job /).length > 0 && named('POST').length > 1, 60_000);
+
+    const [request] = named('POST /api/tasks');
+    expect(request?.parentSpanId).to.equal(CALLER);
+    expect(attribute(request as Span, 'http.response.status_code')).to.equal(201);
+    expect(attribute(request as Span, 'signalbox.request_id')).to.equal(created.headers.get('x-request-id'));
+    const below = (parent: Span | undefined) => mine().filter(({ parentSpanId }) => parentSpanId === parent?.spanId);
+    const children = below(request).map(({ name }) => name);
+    expect(children).to.include.members(['append', 'project tasks']);
+
+    const [job] = named('job dispatch-task').concat(named(/^job /));
+    expect(job?.parentSpanId).to.equal(request?.spanId);
+    const [toRunner] = below(job).filter(({ kind }) => kind === 3);
+    expect(attribute(toRunner as Span, 'server.port')).to.equal(Number(new URL(runner.url).port));
+    expect(runner.requests[0]?.headers.traceparent).to.equal(`00-${TRACE}-${toRunner?.spanId}-01`);
+    // What the job appends is in the trace, too.
+    expect(below(job).map(({ name }) => name)).to.include('append');
+
+    const deliveries = named(/^webhook /);
+    expect(deliveries.some(({ parentSpanId }) => parentSpanId === request?.spanId)).to.equal(true);
+    const posts = deliveries.flatMap(below).map(({ spanId }) => `00-${TRACE}-${spanId}-01`);
+    expect(posts).to.include(webhook.requests[0]?.headers.traceparent);
+
+    const { body } = await call(base, 'GET', '/api/history/events?type=TaskCreated', undefined, headers);
+    const event = body.events.at(-1);
+    expect(event.meta.traceparent).to.equal(`00-${TRACE}-${request?.spanId}-01`);
+    const causes = await call(base, 'GET', `/api/history/causes/${event.id}`, undefined, headers);
+    expect(causes.body.event.meta.traceparent).to.equal(event.meta.traceparent);
+
+    expect(collector.sent[0]).to.include({ path: '/v1/traces' });
+    expect(collector.sent[0]?.headers).to.include({ 'x-tenant': 'ours', 'content-type': 'application/json' });
+    const [resource] = collector.resources();
+    expect(resource?.resource && attribute(resource.resource, 'service.name')).to.equal('boxes');
+    expect(resource?.resource && attribute(resource.resource, 'deployment.environment')).to.equal('test');
+  });
+
+  it('a request without a trace begins one; a caller that does not sample is not sampled', async () => {
+    const base = service as ServiceProcess;
+    const quiet = `00-${'ab'.repeat(16)}-${CALLER}-00`;
+    await call(base, 'POST', '/api/agents', { name: 'cyd', role: 'researcher' }, { ...headers, traceparent: quiet });
+    await call(base, 'POST', '/api/agents', { name: 'dan', role: 'researcher' }, headers);
+    const { body } = await call(base, 'GET', '/api/history/events?type=AgentRegistered', undefined, headers);
+    const [cyd, dan] = body.events.slice(-2).map(({ meta }: { meta: { traceparent: string } }) => meta.traceparent);
+    expect(cyd).to.match(new RegExp(`^00-${'ab'.repeat(16)}-[0-9a-f]{16}-00$`));
+    expect(dan).to.match(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+    await stop();
+    // What waited is sent at shutdown.
+    const traces = new Set(collector.spans().map(({ traceId }) => traceId));
+    expect(traces.has(dan.slice(3, 35))).to.equal(true);
+    expect(traces.has('ab'.repeat(16))).to.equal(false);
+  });
+
+  it('protobuf is the default', async () => {
+    collector.sent.splice(0);
+    const base = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '100' });
+    await call(base, 'GET', '/api/agents', undefined, headers);
+    await until('spans are sent', () => collector.sent.length > 0);
+    expect(collector.sent[0]?.headers['content-type']).to.equal('application/x-protobuf');
+    const bytes = Buffer.concat(collector.sent.map(({ body }) => body)).toString('latin1');
+    expect(bytes).to.include('service.name').and.include('GET /');
+    await stop();
+  });
+
+  it('without a collector, requests are served and the service stops in time', async () => {
+    const nowhere = `http://127.0.0.1:${await freePort()}`;
+    const base = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: nowhere,
+      OTEL_BSP_SCHEDULE_DELAY: '50',
+      OTEL_BSP_MAX_QUEUE_SIZE: '64',
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '16',
+      LOG_LEVEL: 'silent',
+    });
+    const statuses = await Promise.all(
+      Array.from({ length: 200 }, async () => (await call(base, 'GET', '/api/agents', undefined, headers)).status),
+    );
+    expect(new Set(statuses)).to.deep.equal(new Set([200]));
+    const exit = new Promise<number | null>((resolve) => base.child.once('exit', resolve));
+    await stop();
+    expect(await exit).to.equal(0);
+  });
+});
+
+describe('traces, settings', () => {
+  const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector:4318';
+  it('are off without an endpoint, when disabled, and with the exporter none', () => {
+    expect(tracingSettingsOf({})).to.equal(undefined);
+    expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: ' ' })).to.equal(undefined);
+    expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SDK_DISABLED: 'true' })).to.equal(undefined);
+    expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })).to.equal(undefined);
+  });
+  it('take the variables of traces before those of all signals', () => {
+    expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT })).to.deep.equal({ protocol: 'http/protobuf' });
+    const both = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' };
+    expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, ...both })).to.deep.equal({ protocol: 'http/json' });
+  });
+  it('with a bad value, the error names the variable', () => {
+    const bad = {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+      OTEL_TRACES_SAMPLER: 'sometimes',
+      OTEL_TRACES_EXPORTER: 'zipkin',
+    };
+    const error = (() => {
+      try {
+        return tracingSettingsOf(bad);
+      } catch (reason) {
+        return reason;
+      }
+    })();
+    expect(error).to.be.instanceOf(ConfigError);
+    for (const name of Object.keys(bad)) expect(String(error)).to.include(name);
+  });
+});
+
+describe('traces, context', () => {
+  it('only valid headers are taken', () => {
+    expect(traceparentOf(traceparent)).to.equal(traceparent);
+    for (const bad of [
+      undefined,
+      '',
+      `01-${TRACE}-${CALLER}-01`,
+      `00-${'0'.repeat(32)}-${CALLER}-01`,
+      `00-${TRACE}-${'0'.repeat(16)}-01`,
+      traceparent.toUpperCase(),
+      `${traceparent}-x`,
+    ])
+      expect(traceparentOf(bad), String(bad)).to.equal(undefined);
+  });
+  it('log lines have the ids', async () => {
+    const lines: string[] = [];
+    const log = createLogger('silent', 'stderr', { take: (line) => lines.push(line) }, traceIds);
+    log.warn('outside');
+    await withTraceparent(traceparent, async () => {
+      await Promise.resolve();
+      log.child({ part: 'x' }).warn('inside');
+    });
+    const [outside, inside] = lines.map((line) => JSON.parse(line));
+    expect(outside).to.not.have.any.keys('trace_id', 'span_id');
+    expect(inside).to.include({ trace_id: TRACE, span_id: CALLER, part: 'x', msg: 'inside' });
+  });
+});
