@@ -63,7 +63,7 @@ export function addStart(program: Command): void {
       process.on('SIGTERM', () => end('SIGTERM', 0));
       process.on('SIGINT', () => end('SIGINT', 0));
       const database = await openingDatabase(config, log);
-      const tracing = traces && (await (await import('../tracing/tracing.ts')).startTracing(traces, log));
+      const tracing = traces && (await import('../tracing/tracing.ts')).startTracing(traces, log);
       const { startService } = await import('../main.ts');
       const service = await startService(config, log, options.role, {
         database: database.opened,

@@ -5,7 +5,11 @@
  * further ones are dropped: nothing waits for it.
  */
 import { hostname } from 'node:os';
-import type { SpanKind } from '@opentelemetry/api';
+import * as api from '@opentelemetry/api';
+import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { type Attributes, type Span, type Tracer, useTracer } from '../../shared/ports/tracing.ts';
 import { within } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
@@ -22,15 +26,7 @@ export interface Tracing {
   close(timeoutMs: number): Promise<void>;
 }
 
-export async function startTracing({ protocol }: TracingSettings, log: Logger): Promise<Tracing> {
-  const [api, sdk, resources, { OTLPTraceExporter }] = await Promise.all([
-    import('@opentelemetry/api'),
-    import('@opentelemetry/sdk-trace-base'),
-    import('@opentelemetry/resources'),
-    protocol === 'http/json'
-      ? import('@opentelemetry/exporter-trace-otlp-http')
-      : import('@opentelemetry/exporter-trace-otlp-proto'),
-  ]);
+export function startTracing({ protocol }: TracingSettings, log: Logger): Tracing {
   let complainedAt = 0;
   const complain = (message: string, ...rest: unknown[]) => {
     if (Date.now() - complainedAt < REPEAT_LOG_MS) return;
@@ -42,19 +38,15 @@ export async function startTracing({ protocol }: TracingSettings, log: Logger): 
     { error: complain, warn: complain, info: silent, debug: silent, verbose: silent },
     { logLevel: api.DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
-  const resource = resources
-    .resourceFromAttributes({
-      'service.name': 'signalbox',
-      'service.version': VERSION,
-      'service.instance.id': `${hostname()}:${process.pid}`,
-    })
+  const resource = resourceFromAttributes({
+    'service.name': 'signalbox',
+    'service.version': VERSION,
+    'service.instance.id': `${hostname()}:${process.pid}`,
     // What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say takes precedence.
-    .merge(resources.detectResources({ detectors: [resources.envDetector] }));
-  const provider = new sdk.BasicTracerProvider({
-    resource,
-    spanProcessors: [new sdk.BatchSpanProcessor(new OTLPTraceExporter())],
-  });
-  useTracer(tracerOf(api, provider.getTracer('signalbox', VERSION)));
+  }).merge(detectResources({ detectors: [envDetector] }));
+  const exporter = protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
+  const provider = new BasicTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(exporter)] });
+  useTracer(tracerOf(provider.getTracer('signalbox', VERSION)));
   return {
     async close(timeoutMs) {
       useTracer(undefined);
@@ -65,17 +57,15 @@ export async function startTracing({ protocol }: TracingSettings, log: Logger): 
   };
 }
 
+const KINDS = {
+  internal: api.SpanKind.INTERNAL,
+  server: api.SpanKind.SERVER,
+  client: api.SpanKind.CLIENT,
+  consumer: api.SpanKind.CONSUMER,
+};
+
 /** The port on the tracer of OpenTelemetry. */
-function tracerOf(
-  { trace, ROOT_CONTEXT, SpanKind: kinds, SpanStatusCode }: typeof import('@opentelemetry/api'),
-  tracer: import('@opentelemetry/api').Tracer,
-): Tracer {
-  const kindOf: Readonly<Record<string, SpanKind>> = {
-    internal: kinds.INTERNAL,
-    server: kinds.SERVER,
-    client: kinds.CLIENT,
-    consumer: kinds.CONSUMER,
-  };
+function tracerOf(tracer: api.Tracer): Tracer {
   const contextOf = (traceparent: string) => ({
     traceId: traceparent.slice(3, 35),
     spanId: traceparent.slice(36, 52),
@@ -84,9 +74,10 @@ function tracerOf(
   });
   return {
     start(name, { kind = 'internal', parent, links = [], attributes = {} }): Span {
-      const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, contextOf(parent));
+      const context =
+        parent === undefined ? api.ROOT_CONTEXT : api.trace.setSpanContext(api.ROOT_CONTEXT, contextOf(parent));
       const options = {
-        kind: kindOf[kind] ?? kinds.INTERNAL,
+        kind: KINDS[kind],
         attributes,
         links: links.map((one) => ({ context: contextOf(one) })),
       };
@@ -99,7 +90,7 @@ function tracerOf(
         end(error) {
           if (error !== undefined) {
             const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE);
-            span.setStatus({ code: SpanStatusCode.ERROR, message });
+            span.setStatus({ code: api.SpanStatusCode.ERROR, message });
             span.setAttribute('error.type', error instanceof Error ? error.name : 'error');
           }
           span.end();

@@ -214,6 +214,11 @@ describe('documents', () => {
     }
   });
 
+  it('tracing.md: its session works as it is printed', async function () {
+    this.timeout(60_000);
+    await play(sessionOf('docs/tracing.md'), values());
+  });
+
   it('client.md: its session works as it is printed, and the agent of the README with it', async function () {
     this.timeout(120_000);
     await play(sessionOf('docs/client.md'), values());

@@ -39,9 +39,9 @@ async function startCollector() {
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
     req.on('end', () => {
       sent.push({ path: req.url ?? '', headers: req.headers, body: Buffer.concat(chunks) });
-      res.writeHead(200, { 'content-type': req.headers['content-type'] }).end(
-        req.headers['content-type'] === 'application/json' ? '{}' : '',
-      );
+      res
+        .writeHead(200, { 'content-type': req.headers['content-type'] })
+        .end(req.headers['content-type'] === 'application/json' ? '{}' : '');
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -123,7 +123,13 @@ describe('traces', function () {
     expect(event.meta.traceparent).to.equal(traceparent);
     await until('it is delivered', () => webhook.of('agent.created').length > 0 || webhook.requests.length > 0);
     expect(webhook.requests.map((one) => one.headers.traceparent)).to.include(traceparent);
-    await call(base, 'POST', '/api/agents', { name: 'bob', role: 'researcher' }, { ...headers, traceparent: 'nonsense' });
+    await call(
+      base,
+      'POST',
+      '/api/agents',
+      { name: 'bob', role: 'researcher' },
+      { ...headers, traceparent: 'nonsense' },
+    );
     expect((await of('AgentRegistered')).body.events.at(-1).meta).to.not.have.property('traceparent');
     expect(collector.sent).to.deep.equal([]);
     await stop();
@@ -139,38 +145,45 @@ describe('traces', function () {
       OTEL_BSP_SCHEDULE_DELAY: '100',
     });
     webhook.requests.splice(0);
-    const task = { title: 'Survey', assigned_to: 'ann' };
-    const created = await call(base, 'POST', '/api/tasks', task, { ...headers, traceparent });
-    expect(created.status).to.equal(201);
-    await until('the runner is called', () => runner.requests.length > 0);
-    await until('a webhook is called', () => webhook.requests.length > 0);
+    const made = async (path: string, body: object) =>
+      (await call(base, 'POST', path, body, headers)).body as Readonly<Record<string, { readonly id: number }>>;
+    const { template } = await made('/api/workflows', { name: 'survey', task_prompt: 'Survey.' });
+    const step = { template_id: template?.id };
+    const steps = [step, step];
+    const { pipeline } = await made('/api/pipelines', { name: 'surveys', steps });
+    const run = { action: 'start', pipeline_id: pipeline?.id };
+    const started = await call(base, 'POST', '/api/pipelines/run', run, { ...headers, traceparent });
+    expect(started.status, JSON.stringify(started.body)).to.be.within(200, 201);
     const mine = () => collector.spans().filter(({ traceId }) => traceId === TRACE);
     const named = (name: string | RegExp) =>
       mine().filter((span) => (typeof name === 'string' ? span.name === name : name.test(span.name)));
-    await until('all spans are sent', () => named(/^webhook /).length > 0 && named(/^job /).length > 0 && named('POST').length > 1, 60_000);
-
-    const [request] = named('POST /api/tasks');
-    expect(request?.parentSpanId).to.equal(CALLER);
-    expect(attribute(request as Span, 'http.response.status_code')).to.equal(201);
-    expect(attribute(request as Span, 'signalbox.request_id')).to.equal(created.headers.get('x-request-id'));
     const below = (parent: Span | undefined) => mine().filter(({ parentSpanId }) => parentSpanId === parent?.spanId);
-    const children = below(request).map(({ name }) => name);
-    expect(children).to.include.members(['append', 'project tasks']);
+    const isSent = () => {
+      const [job] = named('job pipeline-step');
+      const delivered = named(/^webhook /).some((one) => below(one).length > 0);
+      return delivered && below(job).some(({ name }) => name === 'append') && named(/^POST \/api/).length > 0;
+    };
+    await until('all spans are sent', isSent, 60_000);
 
-    const [job] = named('job dispatch-task').concat(named(/^job /));
-    expect(job?.parentSpanId).to.equal(request?.spanId);
+    const [request] = named('POST /api/pipelines/run');
+    expect(request?.parentSpanId).to.equal(CALLER);
+    expect(attribute(request as Span, 'http.response.status_code')).to.equal(started.status);
+    expect(attribute(request as Span, 'signalbox.request_id')).to.equal(started.headers.get('x-request-id'));
+    const children = below(request).map(({ name }) => name);
+    expect(children).to.include.members(['append', 'project pipelines', 'job pipeline-step']);
+
+    const [job] = named('job pipeline-step');
     const [toRunner] = below(job).filter(({ kind }) => kind === 3);
     expect(attribute(toRunner as Span, 'server.port')).to.equal(Number(new URL(runner.url).port));
     expect(runner.requests[0]?.headers.traceparent).to.equal(`00-${TRACE}-${toRunner?.spanId}-01`);
-    // What the job appends is in the trace, too.
-    expect(below(job).map(({ name }) => name)).to.include('append');
 
     const deliveries = named(/^webhook /);
     expect(deliveries.some(({ parentSpanId }) => parentSpanId === request?.spanId)).to.equal(true);
     const posts = deliveries.flatMap(below).map(({ spanId }) => `00-${TRACE}-${spanId}-01`);
-    expect(posts).to.include(webhook.requests[0]?.headers.traceparent);
+    const received = webhook.requests.map((one) => one.headers.traceparent);
+    expect(received).to.include.members(posts);
 
-    const { body } = await call(base, 'GET', '/api/history/events?type=TaskCreated', undefined, headers);
+    const { body } = await call(base, 'GET', '/api/history/events?type=PipelineRunStarted', undefined, headers);
     const event = body.events.at(-1);
     expect(event.meta.traceparent).to.equal(`00-${TRACE}-${request?.spanId}-01`);
     const causes = await call(base, 'GET', `/api/history/causes/${event.id}`, undefined, headers);

@@ -11,6 +11,7 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
+import { metadataSchema } from '../../shared/events/metadata.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
 import { framesOf } from '../../shared/events/monitoring/frames.ts';
@@ -120,6 +121,13 @@ describe('golden events', () => {
       expect(meaningOf(definition, eventOf(definition, data))).to.deep.equal(golden.means);
     });
   }
+
+  it('metadata of every shape reads as it was written', () => {
+    const shapes = JSON.parse(readFileSync(`${folder}../metadata.json`, 'utf8')) as Readonly<Record<string, unknown>>;
+    for (const [name, meta] of Object.entries(shapes)) expect(metadataSchema.parse(meta), name).to.deep.equal(meta);
+    const all = new Set(Object.values(shapes).flatMap((meta) => Object.keys(meta as object)));
+    expect([...all], 'fields').to.have.members(Object.keys(metadataSchema.shape));
+  });
 
   it('what the audit trail shows only to admins is hidden from all others: no addresses, no names as typed', () => {
     for (const file of readdirSync(folder)) {
