@@ -104,7 +104,7 @@ function keep(defs: Readonly<Record<string, Schema>>, io: Io, where: string, fou
   }
 }
 
-const REFERENCE = /^#\/components\/schemas\/(input|output):(.+)$/;
+export const REFERENCE = /^#\/components\/schemas\/(input|output):(.+)$/;
 const idIn = (ref: string) => REFERENCE.exec(ref)?.[2];
 
 /**

@@ -147,7 +147,7 @@ const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
 /** The answer for every status that an operation does not list. */
 const OTHER_ERROR = 'OtherError';
 
-const PARAMETERS = {
+export const PARAMETERS = {
   IdempotencyKey: {
     name: 'Idempotency-Key',
     in: 'header',

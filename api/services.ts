@@ -79,6 +79,8 @@ export interface Services extends SharedQueries {
   readonly personRecords: PersonRecords;
   readonly settings: ApiSettings;
   readonly log: Logger;
+  /** Of this program. */
+  readonly version: string;
   readonly commands: Commands;
   readonly store: EventStore;
   /** Records for responses of writes. */

@@ -172,6 +172,7 @@ export async function startService(
       const gateways = createGateways();
       const services: Services = {
         settings: config,
+        version: VERSION,
         log,
         commands,
         store,

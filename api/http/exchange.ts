@@ -3,7 +3,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Origin } from '../../shared/events/metadata.ts';
+import type { Channel, Origin } from '../../shared/events/metadata.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ANONYMOUS, actorOf, type Identity } from '../../shared/identity.ts';
 import { currentTraceparent, traceparentOf } from '../../shared/ports/tracing.ts';
@@ -23,6 +23,8 @@ export interface Exchange {
   readonly secure: boolean;
   /** Trace context: of the span of this request, or else the caller's. */
   readonly traceparent: string | undefined;
+  /** Set for a call within a request (`inside.ts`). */
+  readonly via?: Channel;
   /** Pattern of the matched route, for metrics and logs. */
   route: string;
   /** Undefined until looked up; null without a valid credential. */
@@ -47,6 +49,13 @@ export function beginExchange(req: IncomingMessage, res: ServerResponse, setting
     identity: undefined,
     credential: undefined,
   };
+  exchanges.set(req, exchange);
+  return exchange;
+}
+
+/** The exchange of a call within a request: the same caller, address and id. */
+export function innerExchange(outer: Exchange, req: IncomingMessage, res: ServerResponse, via: Channel): Exchange {
+  const exchange: Exchange = { ...outer, req, res, via, startedAt: performance.now() };
   exchanges.set(req, exchange);
   return exchange;
 }
@@ -90,6 +99,7 @@ export function originOf(exchange: Exchange, agent?: number): Origin {
     workspace: identity?.workspace ?? DEFAULT_WORKSPACE,
     actor: identity ? actorOf(identity) : ANONYMOUS,
     ...(agent !== undefined && { agent }),
+    ...(exchange.via && { via: exchange.via }),
     ip: exchange.ip,
     userAgent: exchange.req.headers['user-agent']?.slice(0, 512) ?? null,
     requestId: exchange.id,

@@ -9,6 +9,7 @@ import type { ERRORS } from '../../shared/contract/common.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
 import type { Services } from '../services.ts';
 import type { Exchange } from './exchange.ts';
+import type { InnerCall, InnerResponse } from './inside.ts';
 import type { LimitClass } from './limits.ts';
 
 /** HTTP statuses of error responses. */
@@ -81,6 +82,8 @@ export interface Call<P, Q, B, A extends Access = Access> {
   readonly isOfDeployment: () => Promise<boolean>;
   /** Checks a limit that applies to some calls of the route only. @throws AppError 429 */
   readonly checkLimit: (name: LimitClass) => Promise<void>;
+  /** Makes another call of the API for the same caller; only for routes with `carriesCalls`. */
+  readonly callInside: (call: InnerCall) => Promise<InnerResponse>;
   /** For `commands.execute`: carries the origin of the events and the request's idempotency. */
   readonly command: CommandContext;
 }
@@ -139,6 +142,24 @@ export interface Caching<Q, F extends keyof Identity> {
   readonly unless?: (query: Q) => boolean;
 }
 
+/** A tool of the Model Context Protocol whose calls are calls of the route (`api/mcp/tools.ts`). */
+export interface McpTool {
+  /** Such as `next_task`. */
+  readonly tool: string;
+  /** Default: the summary of the route. */
+  readonly summary?: string;
+  /** Set when a call removes something. */
+  readonly destructive?: true;
+  /** Set when a repeated call changes nothing more. A tool that only reads is idempotent anyway. */
+  readonly idempotent?: true;
+  /** The fields of the body that the tool takes; default: all. */
+  readonly takes?: readonly string[];
+  /** Fields of the body that the tool sets; it does not take them. */
+  readonly sets?: Readonly<Record<string, unknown>>;
+  /** URI template of what the route shows, such as `task://{id}`, to be read as a resource. */
+  readonly resource?: string;
+}
+
 /** A route as it is declared; see `CachedRoute` for those whose responses are cached. */
 interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
   readonly method: Method;
@@ -177,6 +198,10 @@ interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
   readonly noPast?: string | ((query: Q) => string | undefined);
   /** The body may be missing; the schema then parses `{}`. */
   readonly bodyOptional?: boolean;
+  /** The tools of this route. */
+  readonly mcp?: McpTool | readonly McpTool[];
+  /** Set for a POST that carries calls of other routes: an `Idempotency-Key` is for these. */
+  readonly carriesCalls?: true;
   /** Left out of the API description: pages and assets, and routes that only operators need. */
   readonly hidden?: boolean;
   /** Responses on success. */

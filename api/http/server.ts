@@ -29,6 +29,7 @@ import { sendContent, sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
 import { hostAllowed, hostKnown, isCrossSite, isSafe, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
+import { callInside, type InnerCall } from './inside.ts';
 import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
 import { type Asked, byPath, createMatcher, shapeOf } from './matching.ts';
 import { type CachedRoute, createResponseCache } from './response-cache.ts';
@@ -152,6 +153,10 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       isStrict: async () => identity !== null && (await isStrict(exchange, identity)),
       isOfDeployment: async () => identity?.tenant === DEFAULT_TENANT && !(await isStrict(exchange, identity)),
       checkLimit: (name: LimitClass) => limiter.check(name, exchange),
+      callInside: (inner: InnerCall) =>
+        callInside(exchange, inner, (within, asked) =>
+          answerRoute(inner.route, within, asked).catch((error) => refuse(within, error)),
+        ),
     };
     if (exchange.req.method === 'HEAD' && route.responses[200]?.type === STREAM) {
       sendAnswer(exchange, { text: { type: STREAM, content: '' } });
@@ -191,7 +196,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       });
       return;
     }
-    const key = route.method === 'post' ? idempotencyKeyOf(exchange) : undefined;
+    const key = route.method === 'post' && !route.carriesCalls ? idempotencyKeyOf(exchange) : undefined;
     const answer = key
       ? await runOnce(services.idempotency, key, exchange, body, async (intents) => (await handle(intents)) as Answer)
       : await handle();

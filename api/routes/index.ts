@@ -39,6 +39,7 @@ import { historyDiffRoutes } from './history/diff.ts';
 import { historyEventRoutes } from './history/events.ts';
 import { historyProofRoutes } from './history/proofs.ts';
 import { historyTimelineRoutes } from './history/timeline.ts';
+import { mcpRoutes } from './mcp.ts';
 import { mentionRoutes } from './mentions.ts';
 import { activityRoutes } from './monitoring/activities.ts';
 import { auditRoutes } from './monitoring/audit.ts';
@@ -152,4 +153,5 @@ export const routes: readonly Route[] = [
   ...githubSyncRoutes,
   ...docsRoutes(() => routes),
   ...consoleRoutes,
+  ...mcpRoutes(() => routes),
 ];

@@ -6,6 +6,7 @@ import { addDiff } from './diff.ts';
 import { addErasePerson } from './erase-person.ts';
 import { addExportEvents } from './export-events.ts';
 import { registerJobs } from './jobs.ts';
+import { addMcp } from './mcp.ts';
 import { addPrepare, addRebuild } from './rebuild.ts';
 import { addReplay } from './replay.ts';
 import { addRestore } from './restore.ts';
@@ -25,4 +26,5 @@ export function addTools(program: Command): void {
   addRestore(program);
   addVerify(program);
   registerJobs(program);
+  addMcp(program);
 }

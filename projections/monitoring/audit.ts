@@ -36,6 +36,8 @@ export const auditTable = defineTable(
     detail: 'jsonb?',
     ip_address: 'text?',
     user_agent: 'text?',
+    /** The channel of the request; null: the REST interface, or none. */
+    via: 'text?',
     created_at: 'bigint',
     /** The person whose address it is; null: nobody who can be erased. */
     address_of: 'text?',
@@ -91,7 +93,7 @@ const handlers: Handler[] = [...catalogue.values()]
       if (!record) return [];
       const { workspace_id, action } = record;
       return [
-        insert(auditTable, { ...record, ...peopleIn(definition, event, record) }),
+        insert(auditTable, { ...record, via: event.meta.via ?? null, ...peopleIn(definition, event, record) }),
         tally(auditCountsTable, { workspace_id, action }),
       ];
     },
@@ -110,7 +112,7 @@ function erasedRow(row: RowOf<typeof auditTable.columns>, person: string): RowOf
 
 export const auditProjection = defineProjection({
   name: 'audit',
-  version: 3,
+  version: 4,
   tables: [auditTable, auditCountsTable],
   handlers: [
     ...handlers,

@@ -6,6 +6,7 @@ import {
   MAX_EFFECTS,
 } from '../../shared/contract/history/causes.ts';
 import type { HistoryEvent } from '../../shared/contract/history/events.ts';
+import { CHANNELS } from '../../shared/events/metadata.ts';
 import type { LogEntry } from '../../shared/ports/history/events.ts';
 import { type HistoryReads, historyEvent, outlineOf, recordsOf } from './events.ts';
 
@@ -34,6 +35,7 @@ function beginningOf({ at, actor, meta }: HistoryEvent): FirstCause {
     agent: typeof meta.agent === 'number' ? meta.agent : null,
     ip: meta.ip ?? null,
     user_agent: textOf(meta.userAgent),
+    via: CHANNELS.find((channel) => channel === meta.via) ?? null,
   };
 }
 

@@ -24,7 +24,7 @@ export async function listAudit(reads: Reads, workspace: number, query: AuditQue
     WITH page AS (${page})
     SELECT ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total, json_agg(json_build_object(
       'id', p.id, 'action', p.action, 'actor', p.actor, 'actor_id', p.actor_id, 'target_type', p.target_type,
-      'target_id', p.target_id, 'detail', p.detail, 'ip_address', p.ip_address, 'user_agent', p.user_agent,
+      'target_id', p.target_id, 'detail', p.detail, 'ip_address', p.ip_address, 'user_agent', p.user_agent, 'via', p.via,
       'created_at', p.created_at, 'workspace_id', p.workspace_id
     ) ORDER BY p.position DESC) AS entries
     FROM page p`.execute(reads.db);

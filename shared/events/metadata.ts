@@ -13,6 +13,10 @@ export const actorSchema = z.object({
 });
 export type Actor = z.infer<typeof actorSchema>;
 
+/** How requests come, besides calls of the REST interface. `mcp`: a tool call of the Model Context Protocol. */
+export const CHANNELS = ['mcp'] as const;
+export type Channel = (typeof CHANNELS)[number];
+
 export const metadataSchema = z.object({
   /** Version of the event's data schema when it was written. */
   version: z.int().positive(),
@@ -33,6 +37,8 @@ export const metadataSchema = z.object({
    * actor that is an agent speaks for itself. Events of earlier versions do not have it.
    */
   agent: z.int().positive().optional(),
+  /** The channel of the request; absent for calls of the REST interface, and in events of earlier versions. */
+  via: z.enum(CHANNELS).optional(),
   /** Client address, sealed per actor in the log; null when there was none or the person was erased. */
   ip: z.string().nullable(),
   userAgent: z.string().max(512).nullable(),
@@ -56,6 +62,7 @@ export interface Origin {
   readonly workspace: number;
   readonly actor: Actor;
   readonly agent?: number;
+  readonly via?: Channel;
   readonly ip: string | null;
   readonly userAgent: string | null;
   readonly requestId: string | null;

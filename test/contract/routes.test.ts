@@ -225,6 +225,7 @@ GET     /log/{view}                   none      -
 GET     /admin                        none      -
 GET     /admin/{view}                 none      -
 GET     /console/{file}               none      -
+POST    /mcp                          viewer    -
 `;
 
 /** Calls a minute, by class. */

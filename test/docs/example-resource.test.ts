@@ -163,6 +163,7 @@ describe('example resource: on the embedded store', function () {
     });
     const services = {
       settings: config,
+      version: '0.0.0',
       log,
       commands,
       store,

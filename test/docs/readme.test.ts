@@ -109,6 +109,12 @@ function storesOf({ config: { databaseUrl, eventStoreUrl, eventStorePrefix } }: 
   return Object.entries(stores).map(([name, value]) => ({ command: `export ${name}='${value}'`, expected: [] }));
 }
 
+/** Defines `signalbox` in a shell. */
+const signalboxCommand: Step = {
+  command: `signalbox() { ${[process.execPath, ...commandLine()].map((word) => `'${word}'`).join(' ')} "$@"; }`,
+  expected: [],
+};
+
 /** What stands behind a label in the box of generated credentials. */
 const shownBy = ({ shownCredentials }: TestService, label: string) =>
   shownCredentials.find((line) => line.startsWith(`${label}:`))?.split(/: +/)[1] ?? '';
@@ -171,12 +177,13 @@ describe('documents', () => {
       const headers = { 'x-api-key': values().KEY };
       return (await fetch(`${service.url}/api/history/checkpoint`, { headers })).status === 200;
     });
-    const command = commandLine()
-      .map((word) => `'${word}'`)
-      .join(' ');
-    const defined = `signalbox() { '${process.execPath}' ${command} "$@"; }`;
-    const before = [...storesOf(service), { command: defined, expected: [] }];
+    const before = [...storesOf(service), signalboxCommand];
     await play([...before, ...sessionOf('docs/proofs.md')], { ...values(), DATA_DIR: service.config.dataDir });
+  });
+
+  it('mcp.md: its session works as it is printed', async function () {
+    this.timeout(120_000);
+    await play([signalboxCommand, ...sessionOf('docs/mcp.md')], values());
   });
 
   it('auditors.md: its session works as it is printed, on a fresh service', async function () {

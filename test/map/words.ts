@@ -313,6 +313,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'api/http': 'Express, validation, limits, cached answers, idempotency',
   'api/auth': 'who calls, and refused calls',
   'api/stream': 'the live stream',
+  'api/mcp': 'the Model Context Protocol',
   'infra/cli': 'the commands of the command line',
   'infra/credentials': 'passwords, keys, keys per person',
   'infra/database': 'one pool for PostgreSQL and PGlite: statements, locks, migrations',

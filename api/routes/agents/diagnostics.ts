@@ -18,6 +18,7 @@ export const agentDiagnosticsRoutes: readonly Route[] = [
     path: '/api/agents/{id}/diagnostics',
     tag: 'Agents',
     summary: 'Diagnostics of an agent: tasks, errors, activity, trends, tokens',
+    mcp: { tool: 'get_diagnostics' },
     description:
       'For the agent itself: a caller with its key, its name in `x-agent-name`, or its name as username. Admins read those of any agent with `privileged=1`. Errors are failures with a reason: of tasks, reviews, and the agent’s own status.\n\n`evidence=1` adds, for each number, the events of the log that it was derived from.',
     access: 'viewer',

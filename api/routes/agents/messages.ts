@@ -15,6 +15,7 @@ const send = defineRoute({
   path: '/api/agents/message',
   tag: 'Agents',
   summary: 'Send a message to an agent',
+  mcp: { tool: 'send_message', takes: ['from', 'to', 'content', 'type'] },
   description:
     'The recipient gets a notification. Prompt injection attempts are refused; credentials in the text are reported.',
   access: 'operator',
@@ -43,6 +44,7 @@ const comms = defineCachedRoute({
   path: '/api/agents/comms',
   tag: 'Agents',
   summary: 'List messages between agents, and pairs of senders and recipients',
+  mcp: { tool: 'list_agent_messages' },
   description: NOTICES,
   access: 'viewer',
   query: commsQuery,

@@ -10,6 +10,7 @@ const register = defineRoute({
   path: '/api/agents/register',
   tag: 'Agents',
   summary: 'Register as an agent',
+  mcp: { tool: 'register_agent', idempotent: true },
   description:
     'An agent that already exists keeps its role; it becomes idle, and the call counts as a sign of life. With the key of an agent, a name that belongs to another agent is refused with 409.',
   access: 'viewer',

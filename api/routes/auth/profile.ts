@@ -34,6 +34,7 @@ const me = defineRoute({
   path: '/api/auth/me',
   tag: 'Auth',
   summary: 'The caller',
+  mcp: { tool: 'who_am_i' },
   access: 'viewer',
   refuses: [404],
   responses: { 200: { description: 'The caller', schema: callerAnswer } },

@@ -12,6 +12,7 @@ export const historyCauseRoutes: readonly Route[] = [
     noPast: 'the log does not change',
     tag: 'History',
     summary: 'Get the causes and effects of an event',
+    mcp: { tool: 'get_causes' },
     description:
       'The chain of events that led to it, up to the request or the schedule that began it: who it was, with which credential, from which address. Then the tree of events that followed from it. The id may also be that of a webhook message (`webhook-id`): it is sent because of an event.',
     access: 'admin',

@@ -12,6 +12,7 @@ export const historyDiffRoutes: readonly Route[] = [
     noPast: 'from and to say which moments are compared',
     tag: 'History',
     summary: 'Compare the records of the workspace at two positions',
+    mcp: { tool: 'compare_moments' },
     description:
       'Records that were added, removed or changed after `from`, up to `to`, with the fields that differ and the events that changed them. Fields are named as in the read model. A record that was changed and changed back is left out.',
     access: 'admin',

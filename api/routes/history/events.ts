@@ -18,6 +18,7 @@ const list = defineRoute({
   noPast: 'the log does not change',
   tag: 'History',
   summary: 'List events of the log, oldest first',
+  mcp: { tool: 'list_events' },
   description:
     'For admins of the deployment: the log holds the events of all tenants. Events are as they are stored: personal fields and secrets are sealed, old versions are not upcast. `open=1` makes personal fields readable.\n\n`next_after` is the `after` of the next page; filters can be combined.',
   access: 'admin',
@@ -34,6 +35,7 @@ const one = defineRoute({
   noPast: 'the log does not change',
   tag: 'History',
   summary: 'Get an event of the log',
+  mcp: { tool: 'get_event', resource: 'event://{id}' },
   access: 'admin',
   scope: 'deployment',
   shared: 'history',

@@ -20,6 +20,7 @@ export const activityRoutes: readonly Route[] = [
     path: '/api/activities',
     tag: 'Monitoring',
     summary: 'List activities, newest first',
+    mcp: { tool: 'list_activities' },
     description: `With \`stats\` in the query, counts by type, actor and hour for the last \`hours\` instead. ${SEEN} Activities about other tasks are left out.`,
     access: 'viewer',
     query: activitiesQuery,

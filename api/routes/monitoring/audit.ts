@@ -9,6 +9,7 @@ export const auditRoutes: readonly Route[] = [
     path: '/api/audit',
     tag: 'Monitoring',
     summary: 'List the audit trail, newest first',
+    mcp: { tool: 'list_audit_entries' },
     access: 'admin',
     query: auditQuery,
     responses: { 200: { description: 'Audit entries', schema: auditAnswer } },

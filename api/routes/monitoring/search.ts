@@ -11,6 +11,7 @@ export const searchRoutes: readonly Route[] = [
     path: '/api/search',
     tag: 'Monitoring',
     summary: 'Search tasks, agents, pipelines, activities, messages, webhooks and, for admins, the audit trail',
+    mcp: { tool: 'search' },
     description: `Finds texts that contain \`q\`: the newest of each type, best matches first. Webhooks are found by their names; only admins find them by their URLs, and see these. A text without three letters or digits in a row is searched for only in the newest 10,000 of each type. ${SEEN}`,
     access: 'viewer',
     limit: 'heavy',

@@ -36,6 +36,16 @@ const putOne = defineRoute({
   path: '/api/tasks/{id}',
   tag: 'Tasks',
   summary: 'Change a task',
+  mcp: [
+    { tool: 'update_task', idempotent: true },
+    {
+      tool: 'ask_for_review',
+      summary: 'Ask for a review of a finished task',
+      idempotent: true,
+      sets: { status: 'quality_review' },
+      takes: ['outcome', 'resolution', 'actual_hours'],
+    },
+  ],
   description: `Omitted fields stay unchanged. ${GATE} ${BOUND}`,
   access: 'operator',
   limit: 'mutation',

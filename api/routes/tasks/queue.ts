@@ -11,6 +11,7 @@ const poll = defineRoute({
   noPast: 'a poll claims a task',
   tag: 'Tasks',
   summary: 'Get the next task for an agent',
+  mcp: { tool: 'next_task' },
   description: `Claims the next task for an agent: it becomes \`in_progress\` and is assigned to the agent. Each task goes to one agent, however many poll at the same time. Polls of one agent run one after another, so it never claims more than \`max_capacity\` tasks.
 
 A task can be claimed if its status is \`inbox\` or \`assigned\` and it is assigned to this agent or to no agent. Tasks are ordered by priority, then due date, then age.

@@ -85,6 +85,7 @@ const list = defineCachedRoute({
   path: '/api/tasks',
   tag: 'Tasks',
   summary: 'Tasks, newest first',
+  mcp: { tool: 'list_tasks' },
   description: `${SECRETS_HIDDEN} ${SEEN} Its \`assigned_to\` counts if it names that agent.`,
   access: 'viewer',
   query: tasksQuery,
@@ -119,6 +120,7 @@ const create = defineRoute({
   path: '/api/tasks',
   tag: 'Tasks',
   summary: 'Create a task',
+  mcp: { tool: 'create_task' },
   description:
     'If the project is omitted or not active, the general one is used. The creator, the assignee and all who are mentioned in the description follow the task. A task is done only after an approval, a new one too.',
   access: 'operator',
@@ -137,6 +139,7 @@ const one = defineCachedRoute({
   path: '/api/tasks/{id}',
   tag: 'Tasks',
   summary: 'One task',
+  mcp: { tool: 'get_task', resource: 'task://{id}' },
   description: `With \`include=history\`: what happened to it, newest first, ${'`history_limit`'} events at a time. ${SECRETS_HIDDEN} ${SEEN}`,
   access: 'viewer',
   params: idParams,

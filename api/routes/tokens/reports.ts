@@ -41,6 +41,7 @@ const report = defineRoute({
   path: '/api/tokens',
   tag: 'Tokens',
   summary: 'Report used tokens',
+  mcp: { tool: 'report_tokens' },
   description:
     'The report belongs to the agent whose name is the part of `sessionId` before the first colon; where there is none, to the agent that the caller speaks for. Its cost follows from the prices of this moment and never changes. With an `id`, or with the same `Idempotency-Key`, a repeated report is recorded only once.',
   access: 'operator',

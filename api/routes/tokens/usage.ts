@@ -74,6 +74,7 @@ const usage = defineCachedRoute({
   path: '/api/tokens',
   tag: 'Tokens',
   summary: 'Get reported tokens and their costs: reports, sums, trends or an export',
+  mcp: { tool: 'get_costs' },
   description:
     'Sums name at most 1,000 agents, models, sessions and tasks, those with the most tokens or the highest costs; totals include all. Time lines have at most 366 days. `evidence=1` adds the events of the log that each number was derived from. An export has all reports of the timeframe, as JSON or CSV; CSV has no sums, so `evidence=1` is refused with 400.',
   access: 'viewer',
@@ -111,6 +112,7 @@ const byAgent = defineRoute({
   path: '/api/tokens/by-agent',
   tag: 'Tokens',
   summary: 'Get reported tokens and their costs by agent and model',
+  mcp: { tool: 'get_costs_by_agent' },
   access: 'viewer',
   query: byAgentQuery,
   responses: { 200: { description: 'Agents, those with the most tokens first', schema: byAgentAnswer } },

@@ -1,5 +1,6 @@
 /** Why an event happened, and what followed from it. */
 import { z } from 'zod';
+import { CHANNELS } from '../../events/metadata.ts';
 import { unixSeconds } from '../common.ts';
 import { eventId, historyEventSchema } from './events.ts';
 
@@ -33,6 +34,7 @@ const first = z.object({
   agent: z.int().nullable().describe('id of the agent that the caller spoke for'),
   ip: z.unknown().describe('address of the caller; sealed, unless `open=1`'),
   user_agent: z.string().nullable(),
+  via: z.enum(CHANNELS).nullable().describe('`mcp`: the request was a tool call; null: another, or none'),
 });
 
 const event = z.object({ kind: z.literal('event'), ...historyEventSchema.shape });

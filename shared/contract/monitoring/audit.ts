@@ -1,5 +1,6 @@
 /** The audit trail. */
 import { z } from 'zod';
+import { CHANNELS } from '../../events/metadata.ts';
 import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from '../common.ts';
 
 export const auditEntrySchema = z
@@ -13,6 +14,7 @@ export const auditEntrySchema = z
     detail: jsonObject.nullable(),
     ip_address: z.string().nullable(),
     user_agent: z.string().nullable(),
+    via: z.enum(CHANNELS).nullable().describe('`mcp`: a tool call; null: another request, or none'),
     created_at: unixSeconds,
     workspace_id: z.int(),
   })

@@ -180,7 +180,7 @@ describe('contract: erasure of people', function () {
     // What is looked for is there before.
     const numbers = [user.id, task.id, agent.id, requestId];
     expect(await markedTables()).to.include.members([
-      ...['audit_v3.audit', 'service.webhook_deliveries', 'users_v5.access_requests', 'users_v5.users'],
+      ...['audit_v4.audit', 'service.webhook_deliveries', 'users_v5.access_requests', 'users_v5.users'],
     ]);
     const shown = await markedResponses(numbers);
     expect(shown).to.include.members([

@@ -23,6 +23,7 @@ describe('projection audit', () => {
         detail: { username: 'bob' },
         ip_address: '192.0.2.7',
         user_agent: 'curl/8',
+        via: null,
         created_at: seconds(timeOf(1)),
         address_of: 'user:3',
         about: null,

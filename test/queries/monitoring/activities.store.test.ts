@@ -199,6 +199,7 @@ describe('queries of the audit trail', () => {
       detail: null,
       ip_address: '192.0.2.7',
       user_agent: 'curl/8',
+      via: null,
       created_at: secondsOf(1),
       workspace_id: 1,
     });

@@ -1,0 +1,74 @@
+/**
+ * A call of the API within another request, such as a tool call of MCP. It goes the way of every request, from
+ * authorization and limits to the response, with the caller, the address and the id of the request that carries it.
+ */
+import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { AppError } from '../../shared/errors.ts';
+import type { Channel } from '../../shared/events/metadata.ts';
+import { type Exchange, innerExchange } from './exchange.ts';
+import type { Asked } from './matching.ts';
+import type { Route } from './route.ts';
+
+export interface InnerCall {
+  readonly route: Route;
+  readonly via: Channel;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  /** JSON; undefined: no body. */
+  readonly body?: unknown;
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface InnerResponse {
+  readonly status: number;
+  readonly headers: OutgoingHttpHeaders;
+  readonly text: string;
+}
+
+/** What of the headers of the outer request a handler may read. */
+const PASSED = ['host', 'user-agent', 'x-agent-name'];
+
+/** The request target. */
+export function targetOf({ route, params, query }: Pick<InnerCall, 'route' | 'params' | 'query'>): string {
+  const path = route.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''));
+  const search = new URLSearchParams(query).toString();
+  return search === '' ? path : `${path}?${search}`;
+}
+
+/**
+ * @param answer writes a response in any case
+ * @throws Error when it writes none
+ */
+export async function callInside(
+  outer: Exchange,
+  call: InnerCall,
+  answer: (exchange: Exchange, asked: Asked) => Promise<void>,
+): Promise<InnerResponse> {
+  const req = new IncomingMessage(new Socket());
+  req.method = call.route.method.toUpperCase();
+  req.url = targetOf(call);
+  for (const name of PASSED) if (outer.req.headers[name] !== undefined) req.headers[name] = outer.req.headers[name];
+  if (call.idempotencyKey !== undefined) req.headers['idempotency-key'] = call.idempotencyKey;
+  if (call.body !== undefined) {
+    const body = Buffer.from(JSON.stringify(call.body));
+    req.headers['content-type'] = 'application/json';
+    req.headers['content-length'] = String(body.length);
+    req.push(body);
+  }
+  req.complete = true;
+  req.push(null);
+  const res = new ServerResponse(req);
+  let response: InnerResponse | undefined;
+  res.write = () => {
+    throw new AppError(400, `The response is a file or a stream; get it with ${req.method} ${req.url} over HTTP.`);
+  };
+  res.end = (content?: unknown) => {
+    const text = typeof content === 'string' || content instanceof Buffer ? content.toString() : '';
+    response ??= { status: res.statusCode, headers: res.getHeaders(), text };
+    return res;
+  };
+  await answer(innerExchange(outer, req, res, call.via), { params: call.params, query: call.query });
+  if (!response) throw new Error(`${req.method} ${call.route.path} has written no response`);
+  return response;
+}

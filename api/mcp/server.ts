@@ -1,0 +1,205 @@
+/**
+ * The Model Context Protocol over Streamable HTTP, by the official SDK. Each request is answered by itself: there is no
+ * session, so a client continues after a restart, with any process (docs/adr/0032-mcp-without-sessions.md). Both
+ * revisions of the protocol that are in use are served: 2026-07-28, and those until 2025-11-25, whose `initialize` is
+ * answered and then needed by nothing.
+ */
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
+import type { Logger } from 'pino';
+import { AppError } from '../../shared/errors.ts';
+import { type Identity, reaches } from '../../shared/identity.ts';
+import { routeFault } from '../auth/agent-keys.ts';
+import { asAppError } from '../http/errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { InnerCall, InnerResponse } from '../http/inside.ts';
+import type { Answer, Call, Route } from '../http/route.ts';
+import type { ResourceTemplate } from './resources.ts';
+import { callOf, type Tool } from './tools.ts';
+
+const INSTRUCTIONS = `\
+Signalbox assigns tasks to AI agents, and records every change as an event.
+
+As an agent: who_am_i says who you are. send_heartbeat shows that you are alive and what is waiting for you. next_task \
+claims your next task. Work on it; comment_on_task and update_task report progress; ask_for_review when it is finished: \
+a task is done once a reviewer has approved it. report_tokens records what it cost. If your connection or the server \
+fails, repeat the call: next_task gives the task that you have in progress, and a call with the same idempotency_key \
+does nothing twice.
+
+As an analyst: get_attribution, get_diagnostics, get_costs, list_activities and list_audit_entries show what happened; \
+as_of shows it as of a position of the log or a time; compare_moments shows what changed between two, and get_causes why.`;
+
+/** What answers the requests of one caller. */
+export interface McpParts {
+  readonly tools: ReadonlyMap<string, Tool>;
+  readonly resources: readonly ResourceTemplate[];
+  readonly version: string;
+  readonly log: Logger;
+}
+
+type McpCall = Pick<Call<unknown, unknown, unknown, 'viewer'>, 'body' | 'exchange' | 'identity' | 'callInside'>;
+
+/** Whether a caller may make any call of a route; those that it may not are not listed. */
+const isOpenTo = (route: Route, identity: Identity): boolean =>
+  reaches(identity.role, route.access === 'any' || route.access === 'public' ? 'viewer' : route.access) &&
+  routeFault(route, identity) === undefined;
+
+interface ErrorBody {
+  readonly error?: string;
+  readonly details?: readonly string[];
+  readonly code?: string;
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** An error of the API as text: its message, and the findings that it does not name. */
+function errorText({ error = 'The call failed.', details = [] }: ErrorBody): string {
+  return [error, ...details.filter((detail) => detail !== error)].join('\n');
+}
+
+/** The result of a tool call: the response as text and as a value; errors with the message of the API. */
+function resultOf({ status, headers, text }: InnerResponse) {
+  const value = parsed(text);
+  if (status < 400) {
+    return { content: [{ type: 'text' as const, text }], ...(isObject(value) && { structuredContent: value }) };
+  }
+  const retry = headers['retry-after'];
+  const body = isObject(value) ? value : {};
+  return {
+    isError: true,
+    content: [{ type: 'text' as const, text: errorText(body) }],
+    structuredContent: { ...body, status, ...(retry !== undefined && { retry_after_seconds: Number(retry) }) },
+  };
+}
+
+/** The result of a call that no route has seen. */
+function refused(error: AppError) {
+  const { message, status, extras } = error;
+  const text = JSON.stringify({ error: message, ...(extras.details && { details: extras.details }) });
+  return resultOf({ status, headers: {}, text });
+}
+
+function serverFor({ tools, resources, version, log }: McpParts, { exchange, identity, callInside, body }: McpCall) {
+  const server = new Server(
+    { name: 'signalbox', title: 'Signalbox', version },
+    { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS },
+  );
+  // In a batch it would be that of several calls.
+  const header = Array.isArray(body) ? undefined : exchange.req.headers['idempotency-key'];
+  async function call(name: string, { route, ...asked }: Omit<InnerCall, 'via'>): Promise<InnerResponse> {
+    const startedAt = performance.now();
+    const key = route.method === 'post' ? (asked.idempotencyKey ?? header?.toString()) : undefined;
+    const response = await callInside({ route, ...asked, idempotencyKey: key, via: 'mcp' });
+    const position = response.headers['x-signalbox-position'];
+    if (position !== undefined) exchange.res.setHeader('X-Signalbox-Position', position);
+    const ms = Math.round((performance.now() - startedAt) * 10) / 10;
+    const { status } = response;
+    log.info(
+      { requestId: exchange.id, call: name, route: route.path, status, ms, caller: identity.username },
+      'mcp call',
+    );
+    return response;
+  }
+  server.setRequestHandler('tools/list', () => ({
+    tools: [...tools.values()]
+      .filter(({ route }) => isOpenTo(route, identity))
+      .map(({ name, title, description, inputSchema, annotations }) => ({
+        name,
+        title,
+        description,
+        inputSchema,
+        annotations: { title, ...annotations },
+      })),
+  }));
+  server.setRequestHandler('tools/call', async ({ params }) => {
+    const tool = tools.get(params.name);
+    if (!tool)
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `There is no tool ${params.name}; tools/list names them.`,
+      );
+    try {
+      return resultOf(await call(tool.name, callOf(tool, params.arguments ?? {})));
+    } catch (error) {
+      if (error instanceof AppError) return refused(error);
+      log.error({ err: error, requestId: exchange.id, call: tool.name }, 'mcp call failed');
+      return refused(asAppError(error));
+    }
+  });
+  // Resources are found with the tools; there are too many of them for a list.
+  server.setRequestHandler('resources/list', () => ({ resources: [] }));
+  server.setRequestHandler('resources/templates/list', () => ({
+    resourceTemplates: resources
+      .filter(({ route }) => isOpenTo(route, identity))
+      .map(({ uriTemplate, name, title, description, mimeType }) => ({
+        uriTemplate,
+        name,
+        title,
+        description,
+        mimeType,
+      })),
+  }));
+  server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
+    for (const { callOf: readOf, name, mimeType } of resources) {
+      const asked = readOf(uri);
+      if (!asked) continue;
+      const { status, text } = await call(name, asked);
+      if (status < 400) return { contents: [{ uri, mimeType, text }] };
+      const message = errorText((parsed(text) ?? {}) as ErrorBody);
+      if (status === 404) throw new ResourceNotFoundError(uri, message);
+      const code = status < 500 ? ProtocolErrorCode.InvalidParams : ProtocolErrorCode.InternalError;
+      throw new ProtocolError(code, message, { uri, status });
+    }
+    const known = resources.map(({ uriTemplate }) => uriTemplate).join(', ');
+    throw new ResourceNotFoundError(uri, `${uri} is not a resource; resources are ${known}.`);
+  });
+  return server;
+}
+
+/** The request as the SDK takes it; the body has been read. */
+function requestOf({ req }: Exchange): Request {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(req.headers)) if (typeof value === 'string') headers.set(name, value);
+  return new Request('http://localhost/mcp', { method: 'POST', headers });
+}
+
+export async function answerMcp(parts: McpParts, call: McpCall): Promise<Answer> {
+  const { log } = parts;
+  const request = requestOf(call.exchange);
+  const onerror = (error: Error) => log.debug({ err: error, requestId: call.exchange.id }, 'mcp');
+  const server = serverFor(parts, call);
+  try {
+    const response = (await isLegacyRequest(request, call.body))
+      ? await answerLegacy(server, request, call.body)
+      : await createMcpHandler(() => server, { legacy: 'reject', maxSubscriptions: 0, onerror }).fetch(request, {
+          parsedBody: call.body,
+        });
+    const type = response.headers.get('content-type') ?? 'application/json';
+    return { status: response.status, text: { type, content: await response.text() } };
+  } finally {
+    await server.close();
+  }
+}
+
+/** Revisions until 2025-11-25, with JSON instead of a stream that has one message. */
+async function answerLegacy(server: Server, request: Request, body: unknown): Promise<Response> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+  await server.connect(transport);
+  return transport.handleRequest(request, { parsedBody: body });
+}

@@ -1,0 +1,42 @@
+/** The Model Context Protocol at `/mcp`: tools and resources of other routes, for agents and what hosts them. */
+import { z } from 'zod';
+import { once } from '../http/files.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+
+/** Messages in one request; only revisions before 2025-06-18 have several. */
+const MAX_BATCH = 20;
+
+const message = z.record(z.string(), z.unknown());
+const mcpBody = z.union([message, z.array(message).max(MAX_BATCH)], {
+  error: `must be a JSON-RPC message, or a batch of at most ${MAX_BATCH}`,
+});
+
+/** @param routes all routes; called at the first request, which also loads the SDK, so that a start does not */
+export function mcpRoutes(routes: () => readonly Route[]): readonly Route[] {
+  const loaded = once(async () => {
+    const [{ answerMcp }, { resourcesOf }, { toolsOf }] = await Promise.all([
+      import('../mcp/server.ts'),
+      import('../mcp/resources.ts'),
+      import('../mcp/tools.ts'),
+    ]);
+    return { answerMcp, tools: toolsOf(routes()), resources: resourcesOf(routes()) };
+  });
+  return [
+    defineRoute({
+      method: 'post',
+      path: '/mcp',
+      tag: 'Docs',
+      summary: 'The Model Context Protocol (Streamable HTTP)',
+      access: 'viewer',
+      hidden: true,
+      carriesCalls: true,
+      body: mcpBody,
+      responses: { 200: { description: 'A JSON-RPC response' }, 202: { description: 'A notification was taken' } },
+      async handle(call) {
+        const { answerMcp, ...parts } = await loaded();
+        const { log, version } = call.services;
+        return { status: 200, ...(await answerMcp({ ...parts, log, version }, call)) };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,188 @@
+/**
+ * `signalbox mcp`: the Model Context Protocol on stdin and stdout, for hosts that start a command. Each message becomes a
+ * request to `/mcp` of a service, whose response is written as it comes. The service keeps no session, so this process
+ * has none either, and continues after the service was restarted.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { RUN_IN_PROGRESS } from '../../shared/errors.ts';
+
+/** Bytes of a message on stdin; the service takes no larger requests. */
+const MAX_MESSAGE = 2_097_152;
+/** Requests under way; further messages wait on stdin. */
+const MAX_RUNNING = 16;
+/** How long a request is repeated while the service cannot be reached, milliseconds. */
+const AWAY_MS = 60_000;
+/** Time-out of one request, milliseconds. */
+const REQUEST_MS = 60_000;
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 2_000;
+
+interface Options {
+  readonly url: string;
+  readonly key?: string;
+  readonly agent?: string;
+}
+
+/** A JSON-RPC message, as far as it is looked into. */
+interface Message {
+  readonly id?: string | number;
+  readonly method?: string;
+  readonly params?: {
+    readonly name?: unknown;
+    readonly uri?: unknown;
+    readonly _meta?: Readonly<Record<string, unknown>>;
+  };
+}
+
+export function addMcp(program: Command): void {
+  program
+    .command('mcp')
+    .description('connect a host of the Model Context Protocol that starts commands with a running service')
+    .requiredOption('--url <url>', 'address of the service, such as http://127.0.0.1:3000')
+    .option('--key <key>', 'API key; better in the environment as SIGNALBOX_KEY, which other users cannot read')
+    .option('--agent <name>', 'the agent that the caller speaks for; an agent’s own key speaks for it anyway')
+    .action(async (options: Options) => {
+      const key = options.key ?? process.env.SIGNALBOX_KEY;
+      if (!key) throw new Error('an API key is missing: set SIGNALBOX_KEY, or use --key');
+      if (!URL.canParse(options.url) || !/^https?:$/.test(new URL(options.url).protocol))
+        throw new Error(`--url must be an http or https URL, such as http://127.0.0.1:3000, not ${options.url}`);
+      // A host that has gone away reads no responses.
+      process.stdout.on('error', () => process.exit(0));
+      await bridge({
+        url: new URL('/mcp', options.url),
+        headers: { 'x-api-key': key, ...(options.agent !== undefined && { 'x-agent-name': options.agent }) },
+        input: process.stdin,
+        write: (line) => {
+          process.stdout.write(line);
+        },
+      });
+    });
+}
+
+interface Bridge {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly input: AsyncIterable<Buffer | string>;
+  readonly write: (line: string) => void;
+}
+
+/** Resolves when stdin has ended and every request has its response. @throws Error for a message that is too large */
+async function bridge({ url, headers, input, write }: Bridge): Promise<void> {
+  const running = new Set<Promise<void>>();
+  for await (const line of linesOf(input)) {
+    if (line.trim() === '') continue;
+    const one = answerOf(url, headers, line).then((answer) => {
+      if (answer !== undefined) write(`${answer}\n`);
+    });
+    running.add(one);
+    one.finally(() => running.delete(one)).catch(() => undefined);
+    if (running.size >= MAX_RUNNING) await Promise.race(running);
+  }
+  await Promise.all(running);
+}
+
+async function* linesOf(input: AsyncIterable<Buffer | string>): AsyncGenerator<string> {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of input) {
+    rest = Buffer.concat([rest, Buffer.from(chunk)]);
+    for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
+      yield rest.subarray(0, end).toString('utf8');
+      rest = rest.subarray(end + 1);
+    }
+    if (rest.length > MAX_MESSAGE) throw new Error(`a message on stdin is longer than ${MAX_MESSAGE} bytes`);
+  }
+  if (rest.length > 0) yield rest.toString('utf8');
+}
+
+/** The error of a message in the form of JSON-RPC; undefined for a notification, which has no response. */
+const errorFor = (id: Message['id'] | null, message: string, code = -32_603): string | undefined =>
+  id === undefined ? undefined : JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
+
+/** The headers that the revision 2026-07-28 repeats from the message. */
+function headersOf({ method, params }: Message): Record<string, string> {
+  const version = params?._meta?.['io.modelcontextprotocol/protocolVersion'];
+  const name = params?.name ?? params?.uri;
+  return {
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    ...(method === 'tools/call' && { 'idempotency-key': randomUUID() }),
+    ...(typeof version === 'string' && {
+      'mcp-protocol-version': version,
+      ...(method !== undefined && { 'mcp-method': method }),
+      ...(typeof name === 'string' && { 'mcp-name': encodedName(name) }),
+    }),
+  };
+}
+
+/** A header holds visible ASCII only; other names are sent as Base64, as the protocol says. */
+const encodedName = (name: string): string =>
+  /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(name) ? name : `=?base64?${Buffer.from(name).toString('base64')}?=`;
+
+/** The line that answers a message; undefined: none does. */
+async function answerOf(url: URL, own: Readonly<Record<string, string>>, line: string): Promise<string | undefined> {
+  let message: Message;
+  try {
+    message = JSON.parse(line) as Message;
+  } catch {
+    return errorFor(null, 'The message is not valid JSON.', -32_700);
+  }
+  // Revisions since 2025-06-18 have no batches.
+  if (typeof message !== 'object' || message === null || Array.isArray(message))
+    return errorFor(null, 'The message must be one JSON-RPC message, an object.', -32_600);
+  const { id } = message;
+  // The same for each attempt: a call that has been carried out is not carried out again.
+  const headers = { ...own, ...headersOf(message) };
+  const until = Date.now() + AWAY_MS;
+  for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers,
+        body: line,
+        redirect: 'error',
+        signal: AbortSignal.timeout(REQUEST_MS),
+      });
+      const text = await response.text();
+      // The service will be there in a moment, or an attempt before this one is under way.
+      const early = response.status === 503 || isUnderWay(text);
+      if (!early || Date.now() > until) return answerFrom(id, response, text);
+    } catch (error) {
+      if (Date.now() > until)
+        return errorFor(id, `The service at ${url.origin} cannot be reached (${causeOf(error)}).`);
+    }
+    await pause(wait);
+  }
+}
+
+/** The response as one line. Errors of the service outside the protocol, such as a wrong key, become errors of it. */
+function answerFrom(id: Message['id'], { status }: Response, text: string): string | undefined {
+  if (id === undefined) return undefined;
+  try {
+    const body = JSON.parse(text) as { readonly jsonrpc?: unknown; readonly error?: unknown };
+    if (body.jsonrpc === '2.0') return JSON.stringify(body);
+    if (typeof body.error === 'string') return errorFor(id, `${body.error} (HTTP ${status})`);
+  } catch {
+    // Not from the service.
+  }
+  return errorFor(id, `The server responded with HTTP ${status} and no message of the protocol; check --url.`);
+}
+
+/** Whether a tool call was refused because a former attempt is under way, or was when its process was killed. */
+function isUnderWay(text: string): boolean {
+  if (!text.includes(RUN_IN_PROGRESS)) return false;
+  try {
+    const { result } = JSON.parse(text) as {
+      readonly result?: { readonly isError?: boolean; readonly structuredContent?: { readonly code?: unknown } };
+    };
+    return result?.isError === true && result.structuredContent?.code === RUN_IN_PROGRESS;
+  } catch {
+    return false;
+  }
+}
+
+const causeOf = (error: unknown): string => {
+  const { name, cause } = error as { readonly name?: string; readonly cause?: { readonly code?: string } };
+  return cause?.code ?? name ?? 'no connection';
+};

@@ -1,0 +1,192 @@
+/**
+ * The Model Context Protocol while the service is killed and started again: clients keep their connection and go on, over
+ * HTTP and through `signalbox mcp`.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { expect } from 'chai';
+import { connectMcp } from '../support/mcp.ts';
+import { call } from '../support/service.ts';
+import { commandLine, freePort, KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { dataDirectory } from '../support/template.ts';
+
+describe('MCP: the service is killed and started again', function () {
+  this.timeout(180_000);
+  let directory: string;
+  let service: ServiceProcess | undefined;
+  let port: string;
+  before(async () => {
+    directory = await dataDirectory();
+    port = String(await freePort());
+  });
+  const start = async () => {
+    service = await startProcess(directory, { PORT: port });
+    return service;
+  };
+  const kill = () => (service as ServiceProcess).stop('SIGKILL');
+  after(async () => {
+    await service?.stop('SIGKILL');
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  const ask = (method: string, path: string, body?: unknown) =>
+    call(service as ServiceProcess, method, path, body, { 'x-api-key': KEY });
+  /** An agent with a key, and a task in the queue. */
+  async function prepare(name: string) {
+    const { agent } = (await ask('POST', '/api/agents', { name, role: 'coder' })).body;
+    const { api_key: key } = (await ask('POST', `/api/agents/${agent.id}/keys`, { name: 'k', scopes: ['operator'] }))
+      .body;
+    const { task } = (await ask('POST', '/api/tasks', { title: `of ${name}`, assigned_to: name })).body;
+    return { key: key as string, task: task.id as number };
+  }
+  /** How many comments a task has, and its status. */
+  async function stateOf(task: number) {
+    const { comments } = (await ask('GET', `/api/tasks/${task}/comments`)).body;
+    return [(await ask('GET', `/api/tasks/${task}`)).body.task.status, comments.length];
+  }
+  const approve = (taskId: number) => ask('POST', '/api/quality-review', { taskId, status: 'approved', notes: 'fine' });
+
+  for (const era of ['2026', '2025'] as const) {
+    it(`a client over HTTP goes on without connecting again (revision of ${era})`, async () => {
+      if (!service) await start();
+      const { key, task } = await prepare(`http-${era}`);
+      const agent = await connectMcp((service as ServiceProcess).url, { 'x-api-key': key }, era);
+      try {
+        expect((await agent.value('next_task')).task.id).to.equal(task);
+        await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
+        await kill();
+        const failed = await agent.call('who_am_i').then(
+          () => undefined,
+          (error: Error) => error,
+        );
+        expect(failed, 'while nothing listens').to.be.an('error');
+        await start();
+        // It cannot know whether the call before the kill was carried out: it repeats it.
+        await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
+        const next = await agent.value('next_task');
+        expect([next.reason, next.task.id]).to.deep.equal(['continue_current', task]);
+        await agent.value('ask_for_review', { id: task, resolution: 'done' });
+        await approve(task);
+        expect(await stateOf(task)).to.deep.equal(['done', 1]);
+      } finally {
+        await agent.close();
+      }
+    });
+  }
+
+  for (const mode of ['auto', 'legacy'] as const) {
+    it(`a client of signalbox mcp waits until the service is back, and calls nothing twice (${mode})`, async () => {
+      if (!service) await start();
+      const { key, task } = await prepare(`stdio-${mode}`);
+      const [command = '', ...args] = [process.execPath, ...commandLine('mcp', '--url', `http://127.0.0.1:${port}`)];
+      const transport = new StdioClientTransport({ command, args, env: { SIGNALBOX_KEY: key }, stderr: 'inherit' });
+      const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
+      await client.connect(transport);
+      const value = async (name: string, given: Record<string, unknown> = {}) => {
+        const result = (await client.callTool({ name, arguments: given }, { timeout: 150_000 })) as Record<
+          string,
+          unknown
+        >;
+        expect(result.isError, JSON.stringify(result)).not.to.equal(true);
+        // biome-ignore lint/suspicious/noExplicitAny: results are looked into freely.
+        return result.structuredContent as any;
+      };
+      try {
+        expect((await client.listTools()).tools.map(({ name }) => name)).to.include('next_task');
+        expect((await value('next_task')).task.id).to.equal(task);
+        // Killed while calls are under way, some of which may have been carried out.
+        const comments = Array.from({ length: 10 }, (_, n) =>
+          value('comment_on_task', { id: task, content: `no. ${n}` }),
+        );
+        await Promise.race(comments);
+        await kill();
+        await start();
+        await Promise.all(comments);
+        const { contents } = await client.readResource({ uri: `task://${task}` });
+        expect(JSON.parse((contents[0] as { text: string }).text).task).to.include({ status: 'in_progress' });
+        await value('ask_for_review', { id: task });
+        await approve(task);
+        expect(await stateOf(task)).to.deep.equal(['done', 10]);
+      } finally {
+        await client.close();
+      }
+    });
+  }
+});
+
+describe('signalbox mcp', () => {
+  const run = (args: readonly string[], input: string, env: Record<string, string> = { SIGNALBOX_KEY: 'k' }) =>
+    spawnSync(process.execPath, commandLine('mcp', ...args), { input, env, encoding: 'utf8', timeout: 30_000 });
+
+  it('says what is missing', () => {
+    const url = ['--url', 'http://127.0.0.1:1'];
+    expect(run(url, '', {})).to.deep.include({
+      status: 1,
+      stderr: 'signalbox: an API key is missing: set SIGNALBOX_KEY, or use --key\n',
+    });
+    expect(run(['--url', 'nowhere'], '').stderr).to.match(/--url must be an http or https URL/);
+    expect(run([], '').stderr).to.match(/required option '--url <url>'/);
+  });
+
+  it('answers what is no message with an error of the protocol, and refuses one that is too large', () => {
+    const url = ['--url', 'http://127.0.0.1:1'];
+    const { stdout, status } = run(url, 'no json\n\n[]\n');
+    expect(status).to.equal(0);
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line).error.code),
+    ).to.deep.equal([-32_700, -32_600]);
+    const large = run(url, 'x'.repeat(2_200_000));
+    expect([large.status, large.stderr]).to.deep.equal([
+      1,
+      'signalbox: a message on stdin is longer than 2097152 bytes\n',
+    ]);
+  });
+
+  it('passes on the message of a refusal, and names a server that is not Signalbox', async () => {
+    const replies: (readonly [status: number, body: string])[] = [
+      [401, '{"error":"Authentication required"}'],
+      [404, '<html>'],
+      [200, '{"jsonrpc":"2.0",\n"id":3,"result":{}}'],
+    ];
+    const server = createServer((req, res) => {
+      req.resume().on('end', () => {
+        const [status, body] = replies.shift() ?? [500, ''];
+        res.writeHead(status).end(body);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const child = spawn(process.execPath, commandLine('mcp', '--url', url, '--key', 'k'), {
+        stdio: ['pipe', 'pipe', 'inherit'],
+      });
+      const lines: string[] = [];
+      let text = '';
+      for (let id = 1; id <= 3; id++) {
+        child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list' })}\n`);
+        while (!text.includes('\n'))
+          text += String((await new Promise((resolve) => child.stdout.once('data', resolve))) as Buffer);
+        lines.push(text.trim());
+        text = '';
+      }
+      child.stdin.end();
+      await new Promise((resolve) => child.once('exit', resolve));
+      const [refused, other, fine] = lines.map((line) => JSON.parse(line));
+      expect(refused).to.deep.include({
+        id: 1,
+        error: { code: -32_603, message: 'Authentication required (HTTP 401)' },
+      });
+      expect(other.error.message).to.match(/HTTP 404 and no message of the protocol; check --url/);
+      expect(fine).to.deep.equal({ jsonrpc: '2.0', id: 3, result: {} });
+    } finally {
+      server.close();
+    }
+  });
+});
