@@ -2938,6 +2938,7 @@ export interface Api {
             readonly agent: number | null;
             readonly ip: unknown;
             readonly user_agent: string | null;
+            readonly via: 'mcp' | null;
           }
       )[];
       readonly effects: readonly HistoryEffect[];
@@ -3298,6 +3299,7 @@ export type AuditEntry = {
   readonly detail: Readonly<Record<string, unknown>> | null;
   readonly ip_address: string | null;
   readonly user_agent: string | null;
+  readonly via: 'mcp' | null;
   readonly created_at: number;
   readonly workspace_id: number;
 };

@@ -2,29 +2,12 @@
  * A call of the API within another request, such as a tool call of MCP. It goes the way of every request, from
  * authorization and limits to the response, with the caller, the address and the id of the request that carries it.
  */
-import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { AppError } from '../../shared/errors.ts';
-import type { Channel } from '../../shared/events/metadata.ts';
 import { type Exchange, innerExchange } from './exchange.ts';
 import type { Asked } from './matching.ts';
-import type { Route } from './route.ts';
-
-export interface InnerCall {
-  readonly route: Route;
-  readonly via: Channel;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: Readonly<Record<string, string>>;
-  /** JSON; undefined: no body. */
-  readonly body?: unknown;
-  readonly idempotencyKey?: string | undefined;
-}
-
-export interface InnerResponse {
-  readonly status: number;
-  readonly headers: OutgoingHttpHeaders;
-  readonly text: string;
-}
+import type { InnerCall, InnerResponse } from './route.ts';
 
 /** What of the headers of the outer request a handler may read. */
 const PASSED = ['host', 'user-agent', 'x-agent-name'];

@@ -2,14 +2,15 @@
  * A route is data: its input, who may call it, its responses, and the handler. Express routing, validation and the
  * OpenAPI description are all derived from it.
  */
+import type { OutgoingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
 import type { CommandContext } from '../../commands/handler.ts';
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { ERRORS } from '../../shared/contract/common.ts';
+import type { Channel } from '../../shared/events/metadata.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
 import type { Services } from '../services.ts';
 import type { Exchange } from './exchange.ts';
-import type { InnerCall, InnerResponse } from './inside.ts';
 import type { LimitClass } from './limits.ts';
 
 /** HTTP statuses of error responses. */
@@ -64,6 +65,24 @@ export interface Answer<Body = unknown> {
 export const HANDLED: Handled = { handled: true };
 interface Handled {
   readonly handled: true;
+}
+
+/** A call of a route within a request (`inside.ts`). */
+export interface InnerCall {
+  readonly route: Route;
+  readonly via: Channel;
+  /** As texts, like those of a request. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  /** JSON; undefined: no body. */
+  readonly body?: unknown;
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface InnerResponse {
+  readonly status: number;
+  readonly headers: OutgoingHttpHeaders;
+  readonly text: string;
 }
 
 export interface Call<P, Q, B, A extends Access = Access> {

@@ -29,11 +29,11 @@ import { sendContent, sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
 import { hostAllowed, hostKnown, isCrossSite, isSafe, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
-import { callInside, type InnerCall } from './inside.ts';
+import { callInside } from './inside.ts';
 import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
 import { type Asked, byPath, createMatcher, shapeOf } from './matching.ts';
 import { type CachedRoute, createResponseCache } from './response-cache.ts';
-import { type Answer, type Route, sharedOf } from './route.ts';
+import { type Answer, type InnerCall, type Route, sharedOf } from './route.ts';
 import { asSpans } from './tracing.ts';
 
 /** A stream does not end by itself, so HEAD is answered with its headers without running the handler. */

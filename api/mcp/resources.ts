@@ -1,6 +1,5 @@
 /** The resources of MCP: what some routes show, by URI, such as `task://7` or `task://7?as_of=120`. */
-import type { InnerCall } from '../http/inside.ts';
-import { hasPast, type Route } from '../http/route.ts';
+import { hasPast, type InnerCall, type Route } from '../http/route.ts';
 import { declaredOn } from './tools.ts';
 
 export interface ResourceTemplate {

@@ -19,8 +19,7 @@ import { type Identity, reaches } from '../../shared/identity.ts';
 import { routeFault } from '../auth/agent-keys.ts';
 import { asAppError } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { InnerCall, InnerResponse } from '../http/inside.ts';
-import type { Answer, Call, Route } from '../http/route.ts';
+import type { Answer, Call, InnerCall, InnerResponse, Route } from '../http/route.ts';
 import type { ResourceTemplate } from './resources.ts';
 import { callOf, type Tool } from './tools.ts';
 

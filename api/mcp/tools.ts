@@ -3,8 +3,7 @@
  * that a tool call stands for. Arguments of path, query and body are one object.
  */
 import { invalid } from '../../shared/errors.ts';
-import type { InnerCall } from '../http/inside.ts';
-import { hasPast, type McpTool, type Route } from '../http/route.ts';
+import { hasPast, type InnerCall, type McpTool, type Route } from '../http/route.ts';
 import { PARAMETERS } from '../openapi.ts';
 import { type Found, REFERENCE, type Schema, toProperties } from '../openapi-schemas.ts';
 

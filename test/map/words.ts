@@ -171,6 +171,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   },
   docs: {},
   console: {},
+  mcp: {},
 };
 
 /** Concerns that look like one word and are two in the interface. */

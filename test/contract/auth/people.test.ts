@@ -299,7 +299,7 @@ describe('contract: erasure of people', function () {
     });
     const eventsOf = async (query: string) => (await done('GET', `/api/history/events?limit=1000&${query}`)).events;
     const before = await eventsOf('');
-    expect(await markedTables()).to.include.members(['audit_v3.audit', 'users_v5.users', 'users_v5_history.users']);
+    expect(await markedTables()).to.include.members(['audit_v4.audit', 'users_v5.users', 'users_v5_history.users']);
 
     const [creation] = await eventsOf(`stream=user-${user.id}&type=UserCreated`);
     const [failed] = (await eventsOf('type=SignInFailed')).slice(-1);
