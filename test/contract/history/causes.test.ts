@@ -39,14 +39,9 @@ const FROM_EVENTS = [
   'WebhookTripped',
 ];
 /** Types that schedules write. */
-const FROM_SCHEDULES = [
-  'TaskDispatched',
-  'TaskReviewRequested',
-  'TaskRouted',
-  'AlertRuleTriggered',
-  'CronRunStarted',
-  'TaskRecurred',
-];
+const FROM_SCHEDULES = ['TaskDispatched', 'TaskReviewRequested', 'TaskRouted', 'AlertRuleTriggered'];
+/** Types that they write once a minute has passed. */
+const FROM_MINUTES = ['CronRunStarted', 'TaskRecurred'];
 
 const valuesOf = (effects: readonly Effect[]): Effect[] => effects.flatMap((one) => [one, ...valuesOf(one.effects)]);
 
@@ -120,9 +115,6 @@ describe('/api/history/causes', function () {
       if (String(body.prompt).includes('hopeless')) return { body: { status: 'failed', error: 'no way' } };
       return { body: { status: 'completed', output: 'done' } };
     });
-    await made('/api/cron', { action: 'add', jobName: 'minutely', schedule: '* * * * *', command: 'sweep the floor' });
-    const recurrence = { enabled: true, cron_expr: '* * * * *' };
-    await made('/api/tasks', { title: 'every minute', metadata: { recurrence } });
     const good = await world.pipeline();
     await world.start(good.id);
     const bad = await world.pipeline([await world.template('hopeless'), await world.template()]);
@@ -146,12 +138,15 @@ describe('/api/history/causes', function () {
     await ask('DELETE', `/api/projects/${project.id}?mode=delete`);
     const workspace = (await made('/api/workspaces', { name: 'Lab', slug: 'lab' })).workspace;
     await ask('DELETE', `/api/workspaces/${workspace.id}`, {});
+    await made('/api/cron', { action: 'add', jobName: 'minutely', schedule: '* * * * *', command: 'sweep the floor' });
+    const recurrence = { enabled: true, cron_expr: '* * * * *' };
+    await made('/api/tasks', { title: 'every minute', metadata: { recurrence } });
     await later(async () => {
       const { tasks } = (await ask('GET', '/api/scheduler')).body;
       for (const { id } of tasks) await turn(id);
       await until('jobs and recurring tasks have run', async () => {
         const types = await typesNow();
-        return ['CronRunEnded', 'TaskRecurred'].every((type) => types.has(type));
+        return ['CronRunEnded', ...FROM_MINUTES].every((type) => types.has(type));
       });
     });
     expect((await made('/api/cron', { action: 'trigger', name: 'minutely' })).ran).to.equal(true);
@@ -203,7 +198,7 @@ describe('/api/history/causes', function () {
       const { causes } = await causesOf(event.id);
       expect(causes[0].kind, type).to.equal('event');
     }
-    for (const type of FROM_SCHEDULES) {
+    for (const type of [...FROM_SCHEDULES, ...FROM_MINUTES]) {
       const event = all.find((one) => one.type === type) as Shown;
       const { causes } = await causesOf(event.id);
       expect(causes[0], type).to.include({ kind: 'schedule' });
