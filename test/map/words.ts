@@ -210,6 +210,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
       'read-models',
       'runner',
       'snapshots',
+      'tracing',
     ],
   },
   commands: {
@@ -337,6 +338,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'test/console': 'the console, in Chromium',
   'test/docs': 'the documents, tried out',
   'test/faults': 'processes and stores that die',
+  'test/infra/tracing': 'traces, on a receiver of OTLP',
   'test/infra/event-log/conformance': 'what every event log must do',
   'test/map': 'this map',
   'test/shared': 'tests of what both sides speak',
@@ -363,7 +365,7 @@ export const BELOW: Readonly<Record<string, readonly string[]>> = {
 export const LAYERS: readonly (readonly string[])[] = [
   ['version', 'logging'],
   ['event-log', 'embedded', 'host', 'stores', 'redis', 'config'],
-  ['database'],
+  ['database', 'tracing'],
   ['credentials', 'following'],
   ['read-models', 'jobs', 'postgres', 'eventstore'],
   ['core'],

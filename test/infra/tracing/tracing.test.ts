@@ -2,15 +2,15 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { ConfigError } from '../../infra/config.ts';
-import { createLogger, traceIds } from '../../infra/logging.ts';
-import { tracingSettingsOf } from '../../infra/tracing/settings.ts';
-import { traceparentOf, withTraceparent } from '../../shared/ports/tracing.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { startRunner, type TestRunner } from '../support/runner.ts';
-import { call } from '../support/service.ts';
-import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
-import { until } from '../support/until.ts';
+import { ConfigError } from '../../../infra/config.ts';
+import { createLogger, traceIds } from '../../../infra/logging.ts';
+import { tracingSettingsOf } from '../../../infra/tracing/settings.ts';
+import { traceparentOf, withTraceparent } from '../../../shared/ports/tracing.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { startRunner, type TestRunner } from '../../support/runner.ts';
+import { call } from '../../support/service.ts';
+import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../../support/service-process.ts';
+import { until } from '../../support/until.ts';
 
 interface Attribute {
   readonly key: string;
