@@ -22,7 +22,7 @@ export const chatDecider = defineDecider<{ readonly id: number }>({
   // Conversations become long.
   snapshotVersion: 1,
   initial: { id: 0 },
-  folds: [on(chatMessageSent, (state, { data }) => (state.id === 0 ? { id: data.conversationId } : state))],
+  folds: [on(chatMessageSent, (state, { data }) => (state.id === 0 ? { id: data.conversation_id } : state))],
 });
 
 export const chatReadDecider = defineDecider<{ readonly read: boolean }>({
@@ -40,7 +40,7 @@ interface Target {
 /** What a message has to look up in its workspace. */
 export interface ChatDirectory {
   conversation(ref: ConversationRef): Promise<Conversation | undefined>;
-  agent(ref: { readonly name: string } | { readonly sessionKey: string }): Promise<Target | undefined>;
+  agent(ref: { readonly name: string } | { readonly session_key: string }): Promise<Target | undefined>;
   /** The agent that gets what is said to the coordinator, who has this name. */
   coordinator(name: string): Promise<Target | undefined>;
 }
@@ -60,7 +60,7 @@ export interface SessionMessage {
 export type Deliver = (
   session: string,
   message: SessionMessage,
-) => Promise<{ readonly runId: string | null } | undefined>;
+) => Promise<{ readonly run_id: string | null } | undefined>;
 
 export interface ChatMessage {
   readonly from: string;
@@ -68,10 +68,10 @@ export interface ChatMessage {
   /** Undefined: a new conversation. */
   readonly conversation: ConversationRef | undefined;
   readonly recipient: string | undefined;
-  readonly messageType: string;
+  readonly message_type: string;
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly forward: boolean;
-  readonly sessionKey: string | undefined;
+  readonly session_key: string | undefined;
   /** It is forwarded only to the session that the agent of this workspace has. */
   readonly ownSessionsOnly: boolean;
   /** The name under which the coordinator is written to. */
@@ -98,12 +98,12 @@ async function conversationOf(
 function forwardOf(
   recipient: string | undefined,
   target: Target | undefined,
-  sent: { readonly session: string; readonly answer: { readonly runId: string | null } | undefined } | undefined,
+  sent: { readonly session: string; readonly answer: { readonly run_id: string | null } | undefined } | undefined,
 ): Forward {
   if (sent) {
     const { session, answer } = sent;
     if (!answer) return { attempted: true, delivered: false, reason: 'gateway_send_failed', session };
-    return { attempted: true, delivered: true, session, ...(answer.runId !== null && { runId: answer.runId }) };
+    return { attempted: true, delivered: true, session, ...(answer.run_id !== null && { runId: answer.run_id }) };
   }
   if (target) {
     return { attempted: true, delivered: true, ...(target.session_key !== null && { session: target.session_key }) };
@@ -116,11 +116,11 @@ function forwardOf(
 export function decideSay(
   state: { readonly id: number },
   conversation: Conversation,
-  message: Omit<EventOf<typeof chatMessageSent>['data'], 'conversationId' | 'conversation' | 'report'>,
-  report: { readonly messageId: number; readonly forward: Forward } | undefined,
+  message: Omit<EventOf<typeof chatMessageSent>['data'], 'conversation_id' | 'conversation' | 'report'>,
+  report: { readonly message_id: number; readonly forward: Forward } | undefined,
 ): EventDraft[] {
   const place = {
-    conversationId: conversation.id || state.id || message.messageId,
+    conversation_id: conversation.id || state.id || message.message_id,
     conversation: conversation.key,
   };
   const said = chatMessageSent.draft({ ...message, ...place, report: false });
@@ -133,12 +133,12 @@ export function decideSay(
     : { status: failed ? 'delivery_failed' : 'offline', ...(reason && { reason }) };
   const answer = chatMessageSent.draft({
     ...place,
-    messageId: report.messageId,
+    message_id: report.message_id,
     from: message.to ?? message.from,
     to: message.from,
-    toAgentId: null,
+    to_agent_id: null,
     content: outcomeText(forward, message),
-    messageType: 'status',
+    message_type: 'status',
     metadata,
     report: true,
   });
@@ -148,7 +148,7 @@ export function decideSay(
 /** What became of a message, for its sender. */
 function outcomeText(
   { delivered, reason }: Forward,
-  { to, toAgentId }: { readonly to: string | null; readonly toAgentId: number | null },
+  { to, to_agent_id: toAgentId }: { readonly to: string | null; readonly to_agent_id: number | null },
 ): string {
   if (delivered)
     return toAgentId === null ? `The session of ${to} has the message.` : `The message is in the inbox of ${to}.`;
@@ -166,9 +166,9 @@ const reports = (key: string, forward: Forward): boolean =>
 /** The agent that a message is for. */
 async function targetOf(
   directory: ChatDirectory,
-  { recipient, sessionKey, coordinator }: Pick<ChatMessage, 'recipient' | 'sessionKey' | 'coordinator'>,
+  { recipient, session_key, coordinator }: Pick<ChatMessage, 'recipient' | 'session_key' | 'coordinator'>,
 ): Promise<Target | undefined> {
-  const bySession = sessionKey === undefined ? undefined : await directory.agent({ sessionKey });
+  const bySession = session_key === undefined ? undefined : await directory.agent({ session_key });
   if (bySession || recipient === undefined) return bySession;
   if (recipient.toLowerCase() === coordinator.toLowerCase()) return directory.coordinator(coordinator);
   return directory.agent({ name: recipient });
@@ -193,7 +193,7 @@ export async function say(
   const { content, from, forward } = message;
   const target = await targetOf(directory, message);
   const recipient = message.recipient ?? target?.name;
-  const named = message.ownSessionsOnly ? undefined : message.sessionKey;
+  const named = message.ownSessionsOnly ? undefined : message.session_key;
   const session = forward && deliver ? (named ?? target?.session_key ?? undefined) : undefined;
   if (target || (forward && recipient !== undefined) || session !== undefined) refuseInjection('The message', content);
 
@@ -204,15 +204,15 @@ export async function say(
   const sent = session !== undefined && deliver ? { session, answer: await deliver(session, handed) } : undefined;
   const outcome = forward ? forwardOf(recipient, target, sent) : undefined;
   const told = outcome && reports(conversation.key, outcome) ? outcome : undefined;
-  const report = told && { messageId: await commands.counters.take('message'), forward: told };
+  const report = told && { message_id: await commands.counters.take('message'), forward: told };
   const data = {
-    messageId,
+    message_id: messageId,
     from,
     to,
     // What its session has got, the agent need not find in its inbox.
-    toAgentId: sent?.answer ? null : (target?.id ?? null),
+    to_agent_id: sent?.answer ? null : (target?.id ?? null),
     content,
-    messageType: message.messageType,
+    message_type: message.message_type,
     metadata: outcome ? { ...message.metadata, forwardInfo: outcome } : message.metadata,
   };
   const stream = `chat-${workspace}-${encodeURIComponent(conversation.key)}`;
@@ -235,7 +235,7 @@ export async function readMessage(
   const { id: messageId, conversation, to } = message;
   const stream = `chat_message-${context.origin.workspace}-${messageId}`;
   const { events } = await commands.execute(chatReadDecider, stream, context, (state) => [
-    chatMessageRead.draft({ messageId, conversation, to, first: !state.read }),
+    chatMessageRead.draft({ message_id: messageId, conversation, to, first: !state.read }),
   ]);
   return (firstOf(events, chatMessageRead) as EventOf<typeof chatMessageRead>).meta.at;
 }

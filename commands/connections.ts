@@ -19,15 +19,18 @@ import type { Room } from './limits.ts';
 import { hasReserved } from './reserve.ts';
 
 type Opened = EventOf<typeof connectionOpened>['data'];
-type Tool = Pick<Opened, 'toolName' | 'toolVersion' | 'metadata'>;
+type Tool = Pick<Opened, 'tool_name' | 'tool_version' | 'metadata'>;
 
 /** The agent is online, and its connection before this one has ended. @throws AppError 404 */
-export function decideConnect(state: AgentState, connection: Tool & Pick<Opened, 'id' | 'connectionId'>): EventDraft[] {
+export function decideConnect(
+  state: AgentState,
+  connection: Tool & Pick<Opened, 'id' | 'connection_id'>,
+): EventDraft[] {
   const agent = existing(state);
   const opened = connectionOpened.draft({ ...agent, ...connection, replaces: state.connection?.id ?? null });
   if (state.status === 'online') return [opened];
   const { status: from } = state;
-  const quiet = { lastActivity: null, seen: false, announced: false };
+  const quiet = { last_activity: null, seen: false, announced: false };
   return [agentStatusChanged.draft({ ...agent, from, to: 'online', cause: 'connect', ...quiet }), opened];
 }
 
@@ -40,7 +43,7 @@ const offline = (state: AgentState, cause: 'disconnect' | 'sweep'): EventDraft[]
           from: state.status,
           to: 'offline',
           cause,
-          lastActivity: null,
+          last_activity: null,
           seen: false,
           announced: false,
         }),
@@ -50,7 +53,10 @@ const offline = (state: AgentState, cause: 'disconnect' | 'sweep'): EventDraft[]
 export function decideDisconnect(state: AgentState, connectionId: string): EventDraft[] {
   const agent = existing(state);
   if (state.connection?.id !== connectionId) return [];
-  return [connectionClosed.draft({ ...agent, connectionId, cause: 'request' }), ...offline(state, 'disconnect')];
+  return [
+    connectionClosed.draft({ ...agent, connection_id: connectionId, cause: 'request' }),
+    ...offline(state, 'disconnect'),
+  ];
 }
 
 /**
@@ -61,7 +67,7 @@ export function decideDisconnect(state: AgentState, connectionId: string): Event
 export function decideStale(state: AgentState, since: number): EventDraft[] {
   const { connection } = state;
   if (!state.registered || state.deleted || !connection || connection.seenAt >= since) return [];
-  const closed = connectionClosed.draft({ ...existing(state), connectionId: connection.id, cause: 'stale' });
+  const closed = connectionClosed.draft({ ...existing(state), connection_id: connection.id, cause: 'stale' });
   return [closed, ...(state.aliveAt < since ? offline(state, 'sweep') : [])];
 }
 
@@ -91,8 +97,8 @@ export function connectTool(
   context: CommandContext,
   rooms: ConnectionRooms,
   agentIdOf: (name: string) => Promise<number | undefined>,
-  { agentName, agentRole, ...tool }: Tool & { readonly agentName: string; readonly agentRole: string },
-): Promise<{ readonly agentId: number; readonly connectionId: string }> {
+  { agent_name: agentName, agentRole, ...tool }: Tool & { readonly agent_name: string; readonly agentRole: string },
+): Promise<{ readonly agent_id: number; readonly connection_id: string }> {
   const { workspace } = context.origin;
   return onSettledName(
     async () => {
@@ -104,10 +110,13 @@ export function connectTool(
         const connectionId = randomUUID();
         const stream = agentStream(workspace, agentId);
         const { events } = await commands.execute(agentDecider, stream, context, (state) =>
-          decideConnect(state, { ...tool, id, connectionId }),
+          decideConnect(state, { ...tool, id, connection_id: connectionId }),
         );
         // In a repeated request, this is the connection of the first run.
-        return { agentId, connectionId: firstOf(events, connectionOpened)?.data.connectionId ?? connectionId };
+        return {
+          agent_id: agentId,
+          connection_id: firstOf(events, connectionOpened)?.data.connection_id ?? connectionId,
+        };
       };
       return rooms.connections(known)(context, open);
     },

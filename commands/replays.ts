@@ -37,25 +37,25 @@ function agentUpdateOf(append: Append) {
   const [event] = append;
   const status = firstOf(append, agentStatusChanged)?.data;
   const details = firstOf(append, agentDetailsChanged)?.data as Details['data'] | undefined;
-  const lastActivity = details?.changes.lastActivity ?? status?.lastActivity ?? undefined;
+  const lastActivity = details?.changes.last_activity ?? status?.last_activity ?? undefined;
   const to = details?.status ?? status?.to;
   const config = details?.config ?? status?.config;
   const update = {
     ...details?.changes,
-    ...(lastActivity !== undefined && { lastActivity }),
+    ...(lastActivity !== undefined && { last_activity: lastActivity }),
     ...(to !== undefined && { status: to }),
   };
   const via = details?.via ?? (status?.seen ? ('name' as const) : ('id' as const));
   const actor = event?.meta.actor;
-  const byItself = actor?.type === 'agent' && actor.id === (details ?? status)?.agentId;
-  const writeToGateway = details?.writeToGateway ?? false;
-  return [update, { via, byItself, writeToGateway, ...(config && { config }) }] as const;
+  const byItself = actor?.type === 'agent' && actor.id === (details ?? status)?.agent_id;
+  const writeToGateway = details?.write_to_gateway ?? false;
+  return [update, { via, byItself, write_to_gateway: writeToGateway, ...(config && { config }) }] as const;
 }
 
 function heartbeatOf(append: Append) {
   const beat = firstOf(append, agentHeartbeatReceived)?.data;
   const [report] = firstOf(append, tokensReported)?.data.reports ?? [];
-  return beat && { ...beat, tokenUsage: report ? { ...report, taskId: report.taskId ?? null } : null };
+  return beat && { ...beat, tokenUsage: report ? { ...report, task_id: report.task_id ?? null } : null };
 }
 
 export const replayables: readonly Replayable[] = [
@@ -76,8 +76,8 @@ export const replayables: readonly Replayable[] = [
         return heartbeat && decideHeartbeat(state, heartbeat);
       }),
       on(agentWoken, (state, { data }) => decideWake(state, data.reason)),
-      on(agentSoulChanged, (state, { data }) => decideSoul(state, data.soulContent, data.template)),
-      on(agentDeleted, (state, { data }) => decideDelete(state, data.removeWorkspace)),
+      on(agentSoulChanged, (state, { data }) => decideSoul(state, data.soul_content, data.template)),
+      on(agentDeleted, (state, { data }) => decideDelete(state, data.remove_workspace)),
     ],
   }),
   replayable({
@@ -87,7 +87,7 @@ export const replayables: readonly Replayable[] = [
     again: (on) => [
       on(taskStatusChanged, (state, { data, event }) =>
         data.cause === 'bulk'
-          ? decideStatus(state, data.after.status, data.completedAt ?? seconds(event.meta.at))
+          ? decideStatus(state, data.after.status, data.completed_at ?? seconds(event.meta.at))
           : undefined,
       ),
       on(taskClaimed, (state, { data }) => decideClaim(state, data.agent)),
@@ -123,7 +123,7 @@ export const replayables: readonly Replayable[] = [
     decider: pipelines.pipelineDecider,
     prefix: 'pipeline-',
     again: (on) => [
-      on(pipelineUpdated, (state, { data: { pipelineId: _, ...changes } }) => pipelines.decideChange(state, changes)),
+      on(pipelineUpdated, (state, { data: { pipeline_id: _, ...changes } }) => pipelines.decideChange(state, changes)),
       on(pipelineUsed, (state) => pipelines.decideChange(state, {})),
       on(pipelineDeleted, (state) => pipelines.decideDelete(state)),
     ],

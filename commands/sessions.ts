@@ -39,13 +39,13 @@ export function decideControl(
   value: string | null,
 ): EventDraft[] {
   if (state.id === 0) throw notFound('Session');
-  return [sessionControlled.draft({ id: state.id, sessionId, action, value })];
+  return [sessionControlled.draft({ id: state.id, session_id: sessionId, action, value })];
 }
 
 /** Registers a session, or takes a report of one. */
 export async function reportSession(commands: Commands, context: CommandContext, report: Report): Promise<Executed> {
   const id = await commands.counters.take('cli_session');
-  return commands.execute(sessionDecider, streamOf(context, report.sessionId), context, (state) =>
+  return commands.execute(sessionDecider, streamOf(context, report.session_id), context, (state) =>
     decideReport(state, report, id),
   );
 }

@@ -96,21 +96,21 @@ export const messageTotalsTable = defineTable(
 const SHOWN = 1_000;
 
 interface Message {
-  readonly messageId: number;
+  readonly message_id: number;
   readonly conversation: string;
   /** Undefined: the id of the first message. */
-  readonly conversationId?: number;
+  readonly conversation_id?: number;
   readonly from: string;
   readonly to: string | null;
-  readonly toAgentId: number | null;
+  readonly to_agent_id: number | null;
   readonly content: string;
-  readonly messageType: string;
+  readonly message_type: string;
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }
 
 /** A message, what it changes of its conversation, and one more between the two if it is for an agent. */
 function sent(message: Message, meta: Metadata): Change[] {
-  const { messageId: id, conversation, from, to } = message;
+  const { message_id: id, conversation, from, to } = message;
   const created_at = seconds(meta.at);
   const { workspace: workspace_id } = meta;
   const place = { workspace_id, conversation };
@@ -121,9 +121,9 @@ function sent(message: Message, meta: Metadata): Change[] {
       id,
       from_agent: from,
       to_agent: to,
-      to_agent_id: message.toAgentId,
+      to_agent_id: message.to_agent_id,
       content: message.content,
-      message_type: message.messageType,
+      message_type: message.message_type,
       metadata: message.metadata,
       read_at: null,
       created_at,
@@ -131,7 +131,7 @@ function sent(message: Message, meta: Metadata): Change[] {
     change(conversationsTable, place, (row) => ({
       workspace_id,
       conversation,
-      id: row?.id ?? message.conversationId ?? id,
+      id: row?.id ?? message.conversation_id ?? id,
       message_count: (row?.message_count ?? 0) + 1,
       broadcasts: (row?.broadcasts ?? 0) + (to === null ? 1 : 0),
       last_message: frontOf(message.content, SHOWN),
@@ -153,7 +153,7 @@ function sent(message: Message, meta: Metadata): Change[] {
       })),
     ),
   ];
-  if (to === null || message.toAgentId === null) return changes;
+  if (to === null || message.to_agent_id === null) return changes;
   const edge = { workspace_id, from_agent: from, to_agent: to };
   return [
     ...changes,
@@ -180,10 +180,10 @@ export const chatProjection = defineProjection({
     on(notificationForwarded, ({ data: { recipient, message }, meta }) =>
       message === null
         ? []
-        : between({ ...message, from: NOTIFIER, to: recipient, messageType: NOTIFICATION_MESSAGE }, meta),
+        : between({ ...message, from: NOTIFIER, to: recipient, message_type: NOTIFICATION_MESSAGE }, meta),
     ),
     on(chatMessageSent, ({ data, meta }) => sent(data, meta)),
-    on(chatMessageRead, ({ data: { messageId, conversation, to, first }, meta }) => {
+    on(chatMessageRead, ({ data: { message_id: messageId, conversation, to, first }, meta }) => {
       const { workspace: workspace_id } = meta;
       const read = update(messagesTable, { workspace_id, id: messageId }, (row) => ({
         ...row,

@@ -39,12 +39,12 @@ export const connectionsProjection = defineProjection({
     on(connectionOpened, ({ data, meta }) => [
       insert(connectionsTable, {
         workspace_id: meta.workspace,
-        connection_id: data.connectionId,
+        connection_id: data.connection_id,
         tenant_id: meta.tenant,
         id: data.id,
-        agent_id: data.agentId,
-        tool_name: data.toolName,
-        tool_version: data.toolVersion,
+        agent_id: data.agent_id,
+        tool_name: data.tool_name,
+        tool_version: data.tool_version,
         status: 'connected',
         metadata: data.metadata,
         last_heartbeat: seconds(meta.at),
@@ -56,10 +56,10 @@ export const connectionsProjection = defineProjection({
         : [connection(meta.workspace, data.replaces, meta.at, { status: 'disconnected' })]),
     ]),
     on(connectionSeen, ({ data, meta }) => [
-      connection(meta.workspace, data.connectionId, meta.at, { last_heartbeat: seconds(meta.at) }),
+      connection(meta.workspace, data.connection_id, meta.at, { last_heartbeat: seconds(meta.at) }),
     ]),
     on(connectionClosed, ({ data, meta }) => [
-      connection(meta.workspace, data.connectionId, meta.at, { status: 'disconnected' }),
+      connection(meta.workspace, data.connection_id, meta.at, { status: 'disconnected' }),
     ]),
   ],
 });

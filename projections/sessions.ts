@@ -101,22 +101,22 @@ export const sessionsProjection = defineProjection({
   tables: [cliSessionsTable, sessionTotalsTable, sessionPrefsTable],
   handlers: [
     on(sessionReported, ({ data, meta }) => {
-      const key = { workspace_id: meta.workspace, session_id: data.sessionId };
+      const key = { workspace_id: meta.workspace, session_id: data.session_id };
       const at = seconds(meta.at);
       return session(key, (row) => ({
         ...key,
         id: data.id,
-        agent_name: data.agentName ?? row?.agent_name ?? null,
-        project_slug: data.projectSlug ?? row?.project_slug ?? data.agentName ?? 'default',
-        project_path: data.projectPath ?? row?.project_path ?? null,
+        agent_name: data.agent_name ?? row?.agent_name ?? null,
+        project_slug: data.project_slug ?? row?.project_slug ?? data.agent_name ?? 'default',
+        project_path: data.project_path ?? row?.project_path ?? null,
         model: data.model ?? row?.model ?? null,
-        git_branch: data.gitBranch ?? row?.git_branch ?? null,
-        user_messages: data.userMessages ?? row?.user_messages ?? 0,
-        assistant_messages: data.assistantMessages ?? row?.assistant_messages ?? 0,
-        tool_uses: data.toolUses ?? row?.tool_uses ?? 0,
-        input_tokens: data.inputTokens ?? row?.input_tokens ?? 0,
-        output_tokens: data.outputTokens ?? row?.output_tokens ?? 0,
-        estimated_cost: data.estimatedCost ?? row?.estimated_cost ?? 0,
+        git_branch: data.git_branch ?? row?.git_branch ?? null,
+        user_messages: data.user_messages ?? row?.user_messages ?? 0,
+        assistant_messages: data.assistant_messages ?? row?.assistant_messages ?? 0,
+        tool_uses: data.tool_uses ?? row?.tool_uses ?? 0,
+        input_tokens: data.input_tokens ?? row?.input_tokens ?? 0,
+        output_tokens: data.output_tokens ?? row?.output_tokens ?? 0,
+        estimated_cost: data.estimated_cost ?? row?.estimated_cost ?? 0,
         label: row?.label ?? null,
         settings: row?.settings ?? {},
         terminated: false,
@@ -125,8 +125,8 @@ export const sessionsProjection = defineProjection({
         updated_at: at,
       }));
     }),
-    on(sessionControlled, ({ data: { sessionId, action, value }, meta }) =>
-      session({ workspace_id: meta.workspace, session_id: sessionId }, (row) => {
+    on(sessionControlled, ({ data: { session_id, action, value }, meta }) =>
+      session({ workspace_id: meta.workspace, session_id }, (row) => {
         if (row === undefined || action === 'delete') return undefined;
         const updated_at = seconds(meta.at);
         if (action === 'terminate') return { ...row, terminated: true, updated_at };

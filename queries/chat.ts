@@ -159,13 +159,13 @@ export async function messageRecord(reads: Reads, view: TaskView, id: number): P
   if (!row) return undefined;
   const shown = messageFields({
     id: row.id,
-    conversationId: row.conversation_id,
+    conversation_id: row.conversation_id,
     conversation: row.conversation,
     from: row.from_agent,
     to: row.to_agent,
     content: row.content,
-    createdAt: row.created_at,
-    messageType: row.message_type,
+    created_at: row.created_at,
+    message_type: row.message_type,
     metadata: row.metadata as ChatMessageRecord['metadata'],
     readAt: row.read_at,
   });
@@ -225,8 +225,8 @@ export function createChatDirectory(parts: { readonly reads: Reads; readonly fre
         return found;
       },
       begun,
-      agent: (ref: { readonly name: string } | { readonly sessionKey: string }) =>
-        'name' in ref ? withKey('name', ref.name) : withKey('session_key', ref.sessionKey),
+      agent: (ref: { readonly name: string } | { readonly session_key: string }) =>
+        'name' in ref ? withKey('name', ref.name) : withKey('session_key', ref.session_key),
       async coordinator(name: string) {
         const setting = 'chat.coordinator_target_agent';
         const chosen = (await settingValues(then, defaults, [setting]))[setting].trim();

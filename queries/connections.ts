@@ -59,7 +59,7 @@ export async function countConnected(reads: Reads, workspace: number, besides: n
 interface StaleConnection {
   readonly workspace: number;
   readonly tenant: number;
-  readonly agentId: number;
+  readonly agent_id: number;
 }
 
 /** Connections in one turn. */
@@ -68,7 +68,7 @@ const AT_ONCE = 1_000;
 /** Connections of all workspaces without a heartbeat after `since`, Unix seconds; the oldest first. */
 export async function staleConnections(reads: Reads, since: number): Promise<StaleConnection[]> {
   const { rows } = await sql<StaleConnection>`
-    SELECT c.workspace_id AS workspace, c.tenant_id AS tenant, c.agent_id AS "agentId"
+    SELECT c.workspace_id AS workspace, c.tenant_id AS tenant, c.agent_id
     FROM ${connectionsWithAgents(reads)}
     WHERE c.status = 'connected' AND c.last_heartbeat <= ${since}
     ORDER BY c.last_heartbeat, c.workspace_id, c.connection_id LIMIT ${AT_ONCE}`.execute(reads.db);

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import './messages.ts';
 import { AppError } from './errors.ts';
 import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
-import { formerPath } from './events/field-names.ts';
+import { formerPath, isCamelCase } from './events/field-names.ts';
 import { type Metadata, metadataSchema, type Origin } from './events/metadata.ts';
 import {
   holdsSealedSecrets,
@@ -191,13 +191,16 @@ export const formerNamesOf = (
 ): readonly string[] =>
   formerNames && typeof meta.version === 'number' && meta.version < formerNames.before ? formerNames.fields(data) : [];
 
+const NONE: readonly string[] = [];
+
 /** The fields of an event that are sealed, and those with sealed secrets in them, as its version names them. */
 function sealedIn(
   { type, meta }: Pick<LoggedEvent, 'type' | 'meta'>,
   { personal, secrets }: Pick<EventDefinition, 'personal' | 'secrets'>,
 ): { readonly fields: readonly string[]; readonly secrets: readonly string[] } {
-  const named = (path: string) => formerPath(type, meta.version, path);
-  return { fields: personal?.fields.map(named) ?? [], secrets: secrets?.fields.map(named) ?? [] };
+  const [fields, holders] = [personal?.fields ?? NONE, secrets?.fields ?? NONE];
+  if (!isCamelCase(type, meta.version)) return { fields, secrets: holders };
+  return { fields: fields.map(formerPath), secrets: holders.map(formerPath) };
 }
 
 /** Stands for a name whose person was erased. */

@@ -138,17 +138,17 @@ const send = defineRoute({
       content: body.content,
       conversation: body.conversation_id ?? undefined,
       recipient: await nameOf(services, identity, body.recipient?.trim() || body.to?.trim() || undefined, at),
-      messageType: body.message_type ?? 'text',
+      message_type: body.message_type ?? 'text',
       metadata: body.metadata ?? null,
       forward: body.forward ?? false,
-      sessionKey: body.sessionKey || undefined,
+      session_key: body.sessionKey || undefined,
       // Other sessions at the gateway are those of other workspaces.
       ownSessionsOnly: deliver !== undefined && (await isStrict()),
       coordinator: settings.coordinatorAgent,
     };
     const directory = services.chat(identity.workspace, settings, at);
     const sent = await say(commands, command, directory, said, deliver);
-    directory.begun({ id: sent.data.conversationId, key: sent.data.conversation });
+    directory.begun({ id: sent.data.conversation_id, key: sent.data.conversation });
     const message = sentRecord(sent);
     const forward = body.forward ? ((message.metadata?.forwardInfo ?? null) as Forward | null) : null;
     return { status: 201, body: { message: await shownTo(services, identity, message), forward } };

@@ -43,21 +43,21 @@ const connect = defineRoute({
   async handle({ body, identity, services, command }) {
     const { agent_name, tool_name } = body;
     const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
-    const { agentId, connectionId } = await connectTool(services.commands, command, roomsOf(services), agentIdOf, {
-      agentName: agent_name,
+    const { agent_id, connection_id } = await connectTool(services.commands, command, roomsOf(services), agentIdOf, {
+      agent_name,
       agentRole: body.agent_role?.trim() || 'cli',
-      toolName: tool_name,
-      toolVersion: body.tool_version?.trim() || null,
+      tool_name,
+      tool_version: body.tool_version?.trim() || null,
       metadata: body.metadata ?? null,
     });
     return {
       body: {
-        connection_id: connectionId,
-        agent_id: agentId,
+        connection_id,
+        agent_id,
         agent_name,
         status: 'connected',
         sse_url: '/api/events',
-        heartbeat_url: `/api/agents/${agentId}/heartbeat`,
+        heartbeat_url: `/api/agents/${agent_id}/heartbeat`,
         token_report_url: '/api/tokens',
       },
     };

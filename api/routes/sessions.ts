@@ -88,24 +88,24 @@ const register = defineRoute({
   },
   responses: { 200: { description: 'Registered', schema: registeredSessionAnswer } },
   async handle({ body, identity, services, command }) {
-    const { session_id: sessionId } = body;
+    const { session_id } = body;
     const executed = await reportSession(services.commands, command, {
-      sessionId,
-      agentName: body.agent_name?.trim() || (isBoundKey(identity) ? identity.agentName : null),
+      session_id,
+      agent_name: body.agent_name?.trim() || (isBoundKey(identity) ? identity.agentName : null),
       model: body.model?.trim() || null,
-      projectSlug: body.project_slug?.trim() || null,
-      projectPath: body.project_path || null,
-      gitBranch: body.git_branch || null,
-      userMessages: body.user_messages ?? null,
-      assistantMessages: body.assistant_messages ?? null,
-      toolUses: body.tool_uses ?? null,
-      inputTokens: body.input_tokens ?? null,
-      outputTokens: body.output_tokens ?? null,
-      estimatedCost: body.estimated_cost ?? null,
+      project_slug: body.project_slug?.trim() || null,
+      project_path: body.project_path || null,
+      git_branch: body.git_branch || null,
+      user_messages: body.user_messages ?? null,
+      assistant_messages: body.assistant_messages ?? null,
+      tool_uses: body.tool_uses ?? null,
+      input_tokens: body.input_tokens ?? null,
+      output_tokens: body.output_tokens ?? null,
+      estimated_cost: body.estimated_cost ?? null,
     });
     const now = seconds(services.now());
-    const session = await cliSessionAfter(services.records, identity.workspace, sessionId, executed, now);
-    return { body: { ok: true, message: `Session ${sessionId} is registered.`, session } };
+    const session = await cliSessionAfter(services.records, identity.workspace, session_id, executed, now);
+    return { body: { ok: true, message: `Session ${session_id} is registered.`, session } };
   },
 });
 

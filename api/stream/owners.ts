@@ -26,7 +26,7 @@ interface Known {
 
 /** The assignee after an event; undefined: the event does not say. */
 function assigneeAfter({ data }: DomainEvent): string | null | undefined {
-  const { assignedTo } = (data.after ?? data.task ?? {}) as { readonly assignedTo?: string | null };
+  const { assigned_to: assignedTo } = (data.after ?? data.task ?? {}) as { readonly assigned_to?: string | null };
   return assignedTo;
 }
 

@@ -54,14 +54,16 @@ export interface Cleaned {
   readonly deleted: number;
   /** Unix seconds. */
   readonly cutoff: number;
-  readonly retentionDays: number;
+  readonly retention_days: number;
 }
 
 /** The tables of which rows are removed, each with its number of days and the time before which. */
 const targetsOf = (retention: Retention, now: number) =>
   RETAINED.flatMap((table) => {
     const retentionDays = retention[table] ?? 0;
-    return retentionDays === 0 ? [] : [{ table, retentionDays, cutoff: seconds(now) - retentionDays * DAY }];
+    return retentionDays === 0
+      ? []
+      : [{ table, retention_days: retentionDays, cutoff: seconds(now) - retentionDays * DAY }];
   });
 
 /** How many rows a removal would find. */

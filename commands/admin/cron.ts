@@ -33,9 +33,9 @@ export interface CronJob {
   readonly command: string;
   readonly enabled: boolean;
   /** IANA name; undefined: that of the service. */
-  readonly timeZone?: string | undefined;
+  readonly timezone?: string | undefined;
   /** Runs begin up to so many seconds late. */
-  readonly staggerSeconds?: number | undefined;
+  readonly stagger_seconds?: number | undefined;
   /** Where its text becomes a task, and for which agent; null: for the queue. Undefined: it runs a task of the service. */
   readonly task?: { readonly workspace: number; readonly agent: string | null } | undefined;
   /** Times before this one are no longer due, Unix seconds. */
@@ -51,9 +51,9 @@ interface Running {
   /** Since when, Unix ms. */
   readonly at: number;
   /** Unix seconds; null: run on request. */
-  readonly dueAt: number | null;
+  readonly due_at: number | null;
   /** Of the task that it makes. */
-  readonly taskId?: number | undefined;
+  readonly task_id?: number | undefined;
 }
 
 export interface CronState {
@@ -92,8 +92,8 @@ export const cronDecider = defineDecider<CronState>({
       changed(state, data.name, (job) => ({
         ...job,
         runs: data.run,
-        running: { run: data.run, at, dueAt: data.dueAt, taskId: data.taskId },
-        since: Math.max(job.since, data.dueAt ?? 0),
+        running: { run: data.run, at, due_at: data.due_at, task_id: data.task_id },
+        since: Math.max(job.since, data.due_at ?? 0),
       })),
     ),
     on(cronRunEnded, (state, { data }) =>
@@ -113,11 +113,11 @@ function jobOf({ jobs }: CronState, name: string): CronJob {
 
 export type NewJob = Pick<
   CronJob,
-  'name' | 'schedule' | 'command' | 'enabled' | 'timeZone' | 'staggerSeconds' | 'task'
+  'name' | 'schedule' | 'command' | 'enabled' | 'timezone' | 'stagger_seconds' | 'task'
 >;
 
 /** @throws AppError 400 */
-export function checkJob({ schedule, timeZone }: NewJob): void {
+export function checkJob({ schedule, timezone: timeZone }: NewJob): void {
   const problem = cronProblem(schedule);
   if (problem !== undefined) throw invalid(`schedule: ${problem}`);
   if (timeZone !== undefined && !isTimeZone(timeZone))
@@ -149,7 +149,7 @@ export const decideRemove = (state: CronState, name: string): EventDraft[] => [
  * @param zone of jobs that name none
  */
 export function dueOf(job: CronJob, zone: string, now: number): number | undefined {
-  const { name, schedule, enabled, since, timeZone = zone, staggerSeconds = 0 } = job;
+  const { name, schedule, enabled, since, timezone: timeZone = zone, stagger_seconds: staggerSeconds = 0 } = job;
   if (!enabled) return undefined;
   const until = minuteOf(seconds(now) - staggerOf(name, staggerSeconds));
   return dueMinutes(schedule, timeZone, Math.max(since, until - LOOK_BACK), until).at(-1);
@@ -157,7 +157,7 @@ export function dueOf(job: CronJob, zone: string, now: number): number | undefin
 
 /** Whether a run is under way: one that makes a task until it has, any other until it has died with its process. */
 const isRunning = ({ running }: CronJob, now: number): boolean =>
-  running !== null && (running.taskId !== undefined || now - running.at < GONE_MS);
+  running !== null && (running.task_id !== undefined || now - running.at < GONE_MS);
 
 /**
  * Claims the run of a due minute; no event when it has been claimed or the job is gone, off or still running.
@@ -167,7 +167,7 @@ const isRunning = ({ running }: CronJob, now: number): boolean =>
 export function decideDueRun(
   { jobs }: CronState,
   name: string,
-  { dueAt, taskId }: { readonly dueAt: number; readonly taskId?: number | undefined },
+  { due_at: dueAt, task_id: taskId }: { readonly due_at: number; readonly task_id?: number | undefined },
   now: number,
 ): EventDraft[] {
   const job = jobs.find((one) => one.name === name);
@@ -188,9 +188,9 @@ function claimed(job: CronJob, dueAt: number | null, taskId: number | undefined)
   if ((task === undefined) !== (taskId === undefined)) return [];
   return [
     ...(running
-      ? [cronRunEnded.draft({ name, run: running.run, ok: false, message: 'It never ended.', durationMs: GONE_MS })]
+      ? [cronRunEnded.draft({ name, run: running.run, ok: false, message: 'It never ended.', duration_ms: GONE_MS })]
       : []),
-    cronRunStarted.draft({ name, run: runs + 1, dueAt, ...(taskId !== undefined && { taskId }) }),
+    cronRunStarted.draft({ name, run: runs + 1, due_at: dueAt, ...(taskId !== undefined && { task_id: taskId }) }),
   ];
 }
 
@@ -224,19 +224,19 @@ async function perform(work: CronWork, context: CommandContext, job: CronJob): P
   const { name, command, running } = job;
   if (!running) return { ok: false, message: 'It was not run.' };
   const begun = performance.now();
-  const done = running.taskId === undefined ? work.run(command) : makeTask(work, context, job, running.taskId);
+  const done = running.task_id === undefined ? work.run(command) : makeTask(work, context, job, running.task_id);
   const { ok, message: said } = await done.then(
     (message): RunResult => ({ ok: true, message }),
     (error: unknown): RunResult => {
       // What the request cannot help, such as a store that is away, is retried by the next process that looks.
-      if (running.taskId !== undefined && !(error instanceof AppError && error.status < 500)) throw error;
+      if (running.task_id !== undefined && !(error instanceof AppError && error.status < 500)) throw error;
       return { ok: false, message: messageOf(error) };
     },
   );
   const message = frontOf(said.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), MAX_MESSAGE);
   const durationMs = Math.round(performance.now() - begun);
   await commands.execute(cronDecider, CRON_STREAM, { origin: context.origin }, (state) =>
-    decideEnd(state, { name, run: running.run, ok, message, durationMs }),
+    decideEnd(state, { name, run: running.run, ok, message, duration_ms: durationMs }),
   );
   return { ok, message };
 }
@@ -259,13 +259,13 @@ async function makeTask(
     ...(await takeTicket(commands, context, projects, undefined)).ticket,
     title: name,
     description: command,
-    assignedTo: agent,
+    assigned_to: agent,
     status: agent === null ? 'inbox' : 'assigned',
-    createdBy: 'scheduler',
-    metadata: { cron_job: name, cron_due_at: running?.dueAt ?? null },
+    created_by: 'scheduler',
+    metadata: { cron_job: name, cron_due_at: running?.due_at ?? null },
   };
   await commands.execute(taskDecider, stream, context, ({ id }) =>
-    id !== 0 ? [] : [taskCreated.draft({ taskId, task: fields, source: 'recurrence', cron: schedule })],
+    id !== 0 ? [] : [taskCreated.draft({ task_id: taskId, task: fields, source: 'recurrence', cron: schedule })],
   );
   return made;
 }
@@ -274,7 +274,7 @@ async function makeTask(
 async function finished(work: CronWork, context: CommandContext, name: string): Promise<CronJob> {
   const current = async () => jobOf((await work.commands.load(cronDecider, CRON_STREAM)).state, name);
   const job = await current();
-  if (job.running?.taskId === undefined) return job;
+  if (job.running?.task_id === undefined) return job;
   await perform(work, context, job);
   return current();
 }
@@ -292,8 +292,8 @@ async function claim(
   );
   const started = events.find(({ type }) => type === cronRunStarted.type);
   if (!started) return undefined;
-  const { run, dueAt } = started.data as EventOf<typeof cronRunStarted>['data'];
-  return { ...job, running: { run, dueAt, taskId, at: started.meta.at } };
+  const { run, due_at } = started.data as EventOf<typeof cronRunStarted>['data'];
+  return { ...job, running: { run, due_at, task_id: taskId, at: started.meta.at } };
 }
 
 /** Runs a job on request. @throws AppError 404, 409 */
@@ -314,7 +314,7 @@ export async function runIfDue(
   const dueAt = dueOf(job, zone, work.now());
   if (dueAt === undefined) return undefined;
   const claimed = await claim(work, context, job, (state, taskId) =>
-    decideDueRun(state, name, { dueAt, taskId }, work.now()),
+    decideDueRun(state, name, { due_at: dueAt, task_id: taskId }, work.now()),
   );
   return claimed && perform(work, context, claimed);
 }

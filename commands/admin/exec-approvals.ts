@@ -127,13 +127,15 @@ export async function decideApproval(
     });
   }
   const { id: approvalId, action, reason = null } = decision;
-  const about = { approvalId, decision: action, gatewayId: gateway.id, gatewayName: gateway.name };
+  const about = { approval_id: approvalId, decision: action, gateway_id: gateway.id, gateway_name: gateway.name };
   const decided = await commands.record(STREAM, context, [
     execApprovalDecided.draft({ ...about, reason, taken: false }),
   ]);
   const decisionId = (decided.events[0] as EventOf<typeof execApprovalDecided>).meta.number;
   const answered = (outcome: Outcome, status: number | null) =>
-    commands.record(STREAM, context, [execApprovalAnswered.draft({ ...about, decisionId, outcome, status })]);
+    commands.record(STREAM, context, [
+      execApprovalAnswered.draft({ ...about, decision_id: decisionId, outcome, status }),
+    ]);
 
   const { status, body } = await gateways
     .call(gateway, { method: 'POST', path: PATH, body: decision })

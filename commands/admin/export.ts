@@ -6,7 +6,7 @@ import type { CommandContext, Commands, Executed } from '../handler.ts';
 export function recordExport(
   commands: Commands,
   context: CommandContext,
-  exported: { readonly what: string; readonly format: string; readonly rowCount: number },
+  exported: { readonly what: string; readonly format: string; readonly row_count: number },
 ): Promise<Executed> {
   return commands.record(`exports-${context.origin.workspace}`, context, [dataExported.draft(exported)]);
 }

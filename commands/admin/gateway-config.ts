@@ -60,8 +60,8 @@ function changed(
     gatewayConfigChanged.draft({
       document,
       cause: 'update',
-      updatedKeys: [],
-      agentName: null,
+      updated_keys: [],
+      agent_name: null,
       template: null,
       fields: [],
       ...more,
@@ -93,7 +93,7 @@ export function decideReplace(state: GatewayConfigState, next: GatewayDocument, 
   checkHash(state, hash);
   const { document: stored } = state;
   let document = restored(next, stored, 'config') as GatewayDocument;
-  if (stored === null) return changed(document, { updatedKeys: ['*'] });
+  if (stored === null) return changed(document, { updated_keys: ['*'] });
   for (const path of PROTECTED_PATHS) {
     const kept = valueAt(stored, path);
     const given = valueAt(document, path);
@@ -101,7 +101,7 @@ export function decideReplace(state: GatewayConfigState, next: GatewayDocument, 
       if (kept !== undefined) document = withValue(document, path, kept);
     } else if (JSON.stringify(given) !== JSON.stringify(kept)) throw protectedPath(path);
   }
-  return changed(document, { updatedKeys: ['*'] });
+  return changed(document, { updated_keys: ['*'] });
 }
 
 /**
@@ -127,7 +127,7 @@ export function decideUpdates(
     const name = secretNameOf(document, path);
     document = withValue(document, path, restored(value, valueAt(document, path), `updates.${path}`, name));
   }
-  return changed(document, { updatedKeys: Object.keys(updates) });
+  return changed(document, { updated_keys: Object.keys(updates) });
 }
 
 /** What is known about the value at a dotted path. */
@@ -198,7 +198,7 @@ export function decideWriteAgent(
 ): EventDraft[] {
   if (state.document === null) throw noGatewayConfig();
   const { name, template = null, fields = [] } = agent;
-  return changed(withAgent(state.document, agent), { cause, agentName: name, template, fields: [...fields] });
+  return changed(withAgent(state.document, agent), { cause, agent_name: name, template, fields: [...fields] });
 }
 
 /** Restores an agent's previous entry; undefined: there was none. */
@@ -208,14 +208,14 @@ export function decidePutBack(
   entry: GatewayDocument | undefined,
 ): EventDraft[] {
   if (state.document === null) return [];
-  return changed(withEntry(state.document, name, entry), { cause: 'agent-updated', agentName: name });
+  return changed(withEntry(state.document, name, entry), { cause: 'agent-updated', agent_name: name });
 }
 
 /** Removes an agent from the document; no event when it is not in it. */
 export function decideRemoveAgent(state: GatewayConfigState, name: string): EventDraft[] {
   if (state.document === null) return [];
   const next = withoutAgent(state.document, name);
-  return next === state.document ? [] : changed(next, { cause: 'agent-deleted', agentName: name });
+  return next === state.document ? [] : changed(next, { cause: 'agent-deleted', agent_name: name });
 }
 
 /** Runs one of these decisions. */
@@ -276,7 +276,7 @@ export async function handToGateway(
   const request = action === 'apply' ? applying(document) : UPDATING;
   const requested = (status: number | null) =>
     commands.record(`gateway_config_actions-${workspace}`, context, [
-      gatewayActionRequested.draft({ action, gatewayId: gateway.id, gatewayName: gateway.name, status }),
+      gatewayActionRequested.draft({ action, gateway_id: gateway.id, gateway_name: gateway.name, status }),
     ]);
   const answer = await gateways.call(gateway, request).catch(async (error: unknown) => {
     if (error instanceof GatewayError) await requested(null);

@@ -176,7 +176,13 @@ export async function controlAtGateway(
   if (!gatewayAgreed(answer)) throw new AppError(500, gatewayRefusal(answer));
   const { id: gatewayId, name: gatewayName } = gateway;
   await commands.record(`gateway_sessions-${context.origin.workspace}`, context, [
-    gatewaySessionControlled.draft({ gatewayId, gatewayName, sessionId: session, action, value }),
+    gatewaySessionControlled.draft({
+      gateway_id: gatewayId,
+      gateway_name: gatewayName,
+      session_id: session,
+      action,
+      value,
+    }),
   ]);
   return isObject(answer.body) ? (masked(answer.body) as Record<string, unknown>) : {};
 }

@@ -35,7 +35,7 @@ export interface KnownGateway {
   /** It was given without a scheme. */
   readonly bare: boolean;
   readonly token: string | null;
-  readonly isPrimary: boolean;
+  readonly is_primary: boolean;
 }
 
 export interface GatewaysState {
@@ -54,24 +54,24 @@ export const gatewaysDecider = defineDecider<GatewaysState>({
   initial: { gateways: [] },
   folds: [
     on(gatewayAdded, ({ gateways }, { data }) => {
-      const { gatewayId: id, name, url, bare = false, token, isPrimary } = data;
-      return { gateways: [...gateways, { id, name, url, bare, token, isPrimary }] };
+      const { gateway_id: id, name, url, bare = false, token, is_primary } = data;
+      return { gateways: [...gateways, { id, name, url, bare, token, is_primary }] };
     }),
     on(gatewayChanged, ({ gateways }, { data }) => ({
       gateways: gateways.map((one) =>
-        one.id === data.gatewayId
+        one.id === data.gateway_id
           ? {
               ...one,
               name: data.name ?? one.name,
               url: data.url ?? one.url,
               bare: data.url === undefined ? one.bare : (data.bare ?? false),
-              token: data.tokenSet === undefined ? one.token : (data.token ?? null),
-              isPrimary: data.isPrimary ?? one.isPrimary,
+              token: data.token_set === undefined ? one.token : (data.token ?? null),
+              is_primary: data.is_primary ?? one.is_primary,
             }
           : one,
       ),
     })),
-    on(gatewayRemoved, ({ gateways }, { data }) => ({ gateways: gateways.filter(({ id }) => id !== data.gatewayId) })),
+    on(gatewayRemoved, ({ gateways }, { data }) => ({ gateways: gateways.filter(({ id }) => id !== data.gateway_id) })),
   ],
 });
 
@@ -132,17 +132,17 @@ function refuseTaken({ gateways }: GatewaysState, name: string, id?: number): vo
 /** One gateway is primary at most. */
 const demoted = ({ gateways }: GatewaysState, id: number): EventDraft[] =>
   gateways
-    .filter((one) => one.isPrimary && one.id !== id)
-    .map((one) => gatewayChanged.draft({ gatewayId: one.id, isPrimary: false }));
+    .filter((one) => one.is_primary && one.id !== id)
+    .map((one) => gatewayChanged.draft({ gateway_id: one.id, is_primary: false }));
 
 /** @throws AppError 409 */
 export function decideAdd(state: GatewaysState, gateway: KnownGateway): EventDraft[] {
   refuseTaken(state, gateway.name);
   if (state.gateways.length >= MAX_GATEWAYS)
     throw conflict(`There are ${MAX_GATEWAYS} gateways already, which is the limit; remove one first.`);
-  const { id, name, url, bare, token, isPrimary } = gateway;
-  const added = gatewayAdded.draft({ gatewayId: id, name, url, ...(bare && { bare }), token, isPrimary });
-  return [...(isPrimary ? demoted(state, id) : []), added];
+  const { id, name, url, bare, token, is_primary } = gateway;
+  const added = gatewayAdded.draft({ gateway_id: id, name, url, ...(bare && { bare }), token, is_primary });
+  return [...(is_primary ? demoted(state, id) : []), added];
 }
 
 /** @throws AppError 404, 409 */
@@ -150,11 +150,11 @@ export function decideChange(state: GatewaysState, id: number, changes: GatewayC
   if (!state.gateways.some((one) => one.id === id)) throw notFound('Gateway');
   if (changes.name !== undefined) refuseTaken(state, changes.name, id);
   return [
-    ...(changes.isPrimary ? demoted(state, id) : []),
+    ...(changes.is_primary ? demoted(state, id) : []),
     gatewayChanged.draft({
-      gatewayId: id,
+      gateway_id: id,
       ...changes,
-      ...(changes.token !== undefined && { tokenSet: changes.token !== null }),
+      ...(changes.token !== undefined && { token_set: changes.token !== null }),
     }),
   ];
 }
@@ -163,8 +163,8 @@ export function decideChange(state: GatewaysState, id: number, changes: GatewayC
 export function decideRemove({ gateways }: GatewaysState, id: number): EventDraft[] {
   const known = gateways.find((one) => one.id === id);
   if (!known) return [];
-  if (known.isPrimary) throw invalid('The primary gateway cannot be removed; make another one primary first.');
-  return [gatewayRemoved.draft({ gatewayId: id, name: known.name })];
+  if (known.is_primary) throw invalid('The primary gateway cannot be removed; make another one primary first.');
+  return [gatewayRemoved.draft({ gateway_id: id, name: known.name })];
 }
 
 // --- Commands ---------------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ export async function addGateway(
     url: address.url,
     bare: address.bare,
     token: address.token ?? (body.token || null),
-    isPrimary: body.is_primary,
+    is_primary: body.is_primary,
   };
   const decide = (state: GatewaysState) => decideAdd(state, gateway);
   return { id, executed: await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, decide) };
@@ -214,12 +214,12 @@ export function changesOf(body: GatewayChangesBody, stored: Pick<KnownGateway, '
     name: body.name,
     url: address?.url,
     bare: address?.bare || undefined,
-    isPrimary: body.is_primary,
+    is_primary: body.is_primary,
     status: body.status,
-    lastSeen: body.last_seen,
+    last_seen: body.last_seen,
     latency: body.latency,
-    sessionsCount: body.sessions_count,
-    agentsCount: body.agents_count,
+    sessions_count: body.sessions_count,
+    agents_count: body.agents_count,
     ...(token !== undefined && token !== MASK && { token: token || null }),
   };
   const set = Object.entries(changes).filter(([, value]) => value !== undefined);
@@ -262,7 +262,7 @@ export async function knownGateway(commands: Commands, id: number): Promise<Know
 /** The primary gateway with its token; undefined: there is none. */
 export async function primaryGateway(commands: Pick<Commands, 'load'>): Promise<KnownGateway | undefined> {
   const { state } = await commands.load(gatewaysDecider, GATEWAYS_STREAM);
-  return state.gateways.find((one) => one.isPrimary);
+  return state.gateways.find((one) => one.is_primary);
 }
 
 /** The primary gateway, for callers of the default tenant: gateways belong to the deployment. Others have none. */
@@ -311,7 +311,7 @@ export async function sessionDelivery(
       if (answer.status < 200 || answer.status >= 300) return undefined;
       const { runId, run_id } = (answer.body ?? {}) as { readonly runId?: unknown; readonly run_id?: unknown };
       const run = runId ?? run_id;
-      return { runId: typeof run === 'string' && isStorableText(run) ? frontOf(run, MAX_RUN) : null };
+      return { run_id: typeof run === 'string' && isStorableText(run) ? frontOf(run, MAX_RUN) : null };
     } catch (error) {
       if (error instanceof GatewayError) return undefined;
       throw error;
@@ -348,7 +348,7 @@ export async function probeGateways(
   }
   const probe = await commands.counters.take('gateway-probe');
   const results = found.map(({ id: gatewayId, name, status, latency, error }) => ({
-    gatewayId,
+    gateway_id: gatewayId,
     name,
     status,
     latency,

@@ -33,9 +33,9 @@ export interface AgentState extends NameOwnerState {
   readonly name: string;
   readonly role: string;
   readonly status: string;
-  readonly sessionKey: string | null;
+  readonly session_key: string | null;
   readonly hidden: boolean;
-  readonly runtimeType: string | null;
+  readonly runtime_type: string | null;
   /** How often the config has been set. The config itself is loaded only to merge it (`agentConfigDecider`). */
   readonly configVersion: number;
   /** Characters. */
@@ -60,9 +60,9 @@ const initial: AgentState = {
   name: '',
   role: '',
   status: 'offline',
-  sessionKey: null,
+  session_key: null,
   hidden: false,
-  runtimeType: null,
+  runtime_type: null,
   configVersion: 0,
   soulLength: 0,
   memoryLength: 0,
@@ -86,14 +86,14 @@ export const agentDecider = defineDecider<AgentState>({
     on(agentRegistered, (_, { data, at }) => ({
       ...initial,
       registered: true,
-      id: data.agentId,
+      id: data.agent_id,
       name: data.name,
       role: data.role,
       status: data.status,
-      sessionKey: data.sessionKey,
-      runtimeType: data.runtimeType,
+      session_key: data.session_key,
+      runtime_type: data.runtime_type,
       configVersion: 1,
-      soulLength: data.soulContent?.length ?? 0,
+      soulLength: data.soul_content?.length ?? 0,
       aliveAt: at,
     })),
     // Of all events by far the most frequent; on copies of copies, Object.assign is several times as fast as spread.
@@ -106,7 +106,7 @@ export const agentDecider = defineDecider<AgentState>({
       aliveAt: data.cause === 'sweep' ? state.aliveAt : at,
     })),
     on(agentDetailsChanged, (state, { data, at }) => withDetails(state, data, at)),
-    on(agentSoulChanged, (state, { data }) => ({ ...state, soulLength: data.soulContent.length })),
+    on(agentSoulChanged, (state, { data }) => ({ ...state, soulLength: data.soul_content.length })),
     on(agentMemoryWritten, (state, { data }) => ({ ...state, memoryLength: data.size })),
     on(agentMemoryFieldsSet, (state, { data }) => ({
       ...state,
@@ -122,21 +122,21 @@ export const agentDecider = defineDecider<AgentState>({
     on(connectionOpened, (state, { data, at }) => ({
       ...state,
       aliveAt: at,
-      connection: { id: data.connectionId, seenAt: at },
+      connection: { id: data.connection_id, seenAt: at },
     })),
     on(connectionSeen, (state, { data, at }) =>
-      state.connection?.id === data.connectionId
-        ? { ...state, connection: { id: data.connectionId, seenAt: at } }
+      state.connection?.id === data.connection_id
+        ? { ...state, connection: { id: data.connection_id, seenAt: at } }
         : state,
     ),
     on(connectionClosed, (state, { data }) =>
-      state.connection?.id === data.connectionId ? { ...state, connection: null } : state,
+      state.connection?.id === data.connection_id ? { ...state, connection: null } : state,
     ),
     on(agentHidden, (state) => ({ ...state, hidden: true })),
     on(agentShown, (state) => ({ ...state, hidden: false })),
-    on(agentKeyIssued, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.keyId]: data.expiresAt } })),
+    on(agentKeyIssued, (state, { data }) => ({ ...state, keys: { ...state.keys, [data.key_id]: data.expires_at } })),
     on(agentKeyRevoked, (state, { data }) => {
-      const { [data.keyId]: _, ...keys } = state.keys;
+      const { [data.key_id]: _, ...keys } = state.keys;
       return { ...state, keys };
     }),
     on(agentDeleted, (state) => ({ ...state, deleted: true, connection: null, givenUpNames: {} })),
@@ -160,16 +160,16 @@ function withDetails(state: AgentState, data: EventOf<typeof agentDetailsChanged
   if (changes.name !== undefined && changes.name !== state.name)
     for (const key of keysLeft(state.name, changes.name))
       givenUpNames = giveUpName(givenUpNames, nameKey(SHARED_NAME, key), at);
-  if (changes.sessionKey !== undefined && state.sessionKey !== null && changes.sessionKey !== state.sessionKey)
-    givenUpNames = giveUpName(givenUpNames, nameKey(SESSION_KEY, state.sessionKey), at);
+  if (changes.session_key !== undefined && state.session_key !== null && changes.session_key !== state.session_key)
+    givenUpNames = giveUpName(givenUpNames, nameKey(SESSION_KEY, state.session_key), at);
   return {
     ...state,
     name: changes.name ?? state.name,
     role: changes.role ?? state.role,
-    sessionKey: changes.sessionKey === undefined ? state.sessionKey : changes.sessionKey,
-    runtimeType: changes.runtimeType === undefined ? state.runtimeType : changes.runtimeType,
+    session_key: changes.session_key === undefined ? state.session_key : changes.session_key,
+    runtime_type: changes.runtime_type === undefined ? state.runtime_type : changes.runtime_type,
     configVersion: state.configVersion + (changes.config === undefined ? 0 : 1),
-    soulLength: changes.soulContent === undefined ? state.soulLength : (changes.soulContent?.length ?? 0),
+    soulLength: changes.soul_content === undefined ? state.soulLength : (changes.soul_content?.length ?? 0),
     aliveAt: via === 'name' && status !== null ? at : state.aliveAt,
     givenUpNames,
   };
@@ -196,9 +196,9 @@ export const agentConfigDecider = defineDecider<{
 export const SESSION_KEY = 'session_key';
 
 /** The agent of a state. @throws AppError 404 when it does not exist, or no longer does */
-export function existing(state: AgentState): { readonly agentId: number; readonly name: string } {
+export function existing(state: AgentState): { readonly agent_id: number; readonly name: string } {
   if (!state.registered || state.deleted) throw notFound('Agent');
-  return { agentId: state.id, name: state.name };
+  return { agent_id: state.id, name: state.name };
 }
 
 /** No event when the agent is already hidden or shown. @throws AppError 404 */
@@ -220,13 +220,13 @@ export interface UpdateMode {
   readonly via: 'name' | 'id' | 'sync';
   /** By the agent's own key: its name and its role stay. */
   readonly byItself?: boolean;
-  readonly writeToGateway?: boolean;
+  readonly write_to_gateway?: boolean;
   /** With `id`: the config on which the update is based, which the frame shows if the update sets none. */
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
 /** Fields whose values are in the state. */
-const KNOWN = { name: true, role: true, sessionKey: true, runtimeType: true } as const;
+const KNOWN = { name: true, role: true, session_key: true, runtime_type: true } as const;
 
 /** Who plays the coordinator gets what is said to it, so no agent makes itself or a new agent the one. */
 export const notCoordinator = (field: string) =>
@@ -238,9 +238,9 @@ export const notCoordinator = (field: string) =>
  * @throws AppError 403 when the agent would change its own name or role, or make itself the coordinator; 404
  */
 export function decideUpdate(state: AgentState, update: AgentUpdate, mode: UpdateMode): EventDraft[] {
-  const { agentId, name } = existing(state);
+  const { agent_id, name } = existing(state);
   const { status, ...fields } = update;
-  const { via, writeToGateway = false, config } = mode;
+  const { via, write_to_gateway = false, config } = mode;
   const changes = Object.fromEntries(
     Object.entries(fields).filter(
       ([field, value]) => value !== undefined && !(field in KNOWN && state[field as keyof typeof KNOWN] === value),
@@ -249,22 +249,22 @@ export function decideUpdate(state: AgentState, update: AgentUpdate, mode: Updat
   const given = (['name', 'role'] as const).find((field) => changes[field] !== undefined);
   if (mode.byItself && given !== undefined)
     throw forbidden(`${given}: an agent cannot change its own ${given}; leave it out, or ask an operator.`);
-  if (mode.byItself && changes.sessionKey?.endsWith(':main')) throw notCoordinator('session_key');
+  if (mode.byItself && changes.session_key?.endsWith(':main')) throw notCoordinator('session_key');
   const changed = status !== undefined && status !== state.status;
   const repeated = status !== undefined && !changed;
-  const others = Object.keys(changes).filter((field) => field !== 'lastActivity').length > 0;
+  const others = Object.keys(changes).filter((field) => field !== 'last_activity').length > 0;
   // If nothing else changes, the event about the status also records the activity.
-  const details = others || (changes.lastActivity !== undefined && !changed) || (repeated && via === 'name');
+  const details = others || (changes.last_activity !== undefined && !changed) || (repeated && via === 'name');
   const drafts: EventDraft[] = [];
   if (changed) {
     drafts.push(
       agentStatusChanged.draft({
-        agentId,
+        agent_id,
         name,
         from: state.status,
         to: status,
         cause: 'update',
-        lastActivity: update.lastActivity ?? null,
+        last_activity: update.last_activity ?? null,
         seen: via === 'name',
         announced: details,
         ...(config && !details && { config }),
@@ -274,11 +274,11 @@ export function decideUpdate(state: AgentState, update: AgentUpdate, mode: Updat
   if (details) {
     drafts.push(
       agentDetailsChanged.draft({
-        agentId,
+        agent_id,
         name,
         changes,
         via,
-        writeToGateway,
+        write_to_gateway,
         status: status ?? null,
         ...(config && changes.config === undefined && { config }),
       }),
@@ -289,5 +289,5 @@ export function decideUpdate(state: AgentState, update: AgentUpdate, mode: Updat
 
 /** @throws AppError 404 */
 export function decideDelete(state: AgentState, removeWorkspace: boolean): EventDraft[] {
-  return [agentDeleted.draft({ ...existing(state), role: state.role, removeWorkspace })];
+  return [agentDeleted.draft({ ...existing(state), role: state.role, remove_workspace: removeWorkspace })];
 }

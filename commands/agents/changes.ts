@@ -48,7 +48,7 @@ export async function updateAgent(
   };
   const { workspace } = context.origin;
   const stream = agentStream(workspace, id);
-  if (update.name === undefined && update.sessionKey === undefined)
+  if (update.name === undefined && update.session_key === undefined)
     return commands.execute(agentDecider, stream, context, decide);
   return executeWithNames(commands, context, namedAgent, stream, claimsFor(workspace, update), decide);
 }
@@ -140,7 +140,7 @@ export interface OperatorsUpdate {
   /** Names of the fields that were sent. */
   readonly fields: readonly string[];
   /** Undefined: true if `gatewayConfig` is given and a gateway configuration is stored. */
-  readonly writeToGateway: boolean | undefined;
+  readonly write_to_gateway: boolean | undefined;
   /** Whether the caller has the agent's key. */
   readonly byItself?: boolean;
 }
@@ -156,7 +156,7 @@ export async function updateById(
   commands: Commands,
   context: CommandContext,
   id: number,
-  { update, gatewayConfig, fields, writeToGateway: asked, byItself = false }: OperatorsUpdate,
+  { update, gatewayConfig, fields, write_to_gateway: asked, byItself = false }: OperatorsUpdate,
   isStored: () => Promise<boolean>,
 ): Promise<Executed> {
   const stored = (asked ?? gatewayConfig !== undefined) && (await isStored());
@@ -170,7 +170,7 @@ export async function updateById(
     if (byItself) refuseCoordinator(present, next);
     return { ...update, config: bounded(next) };
   };
-  const mode = { via: 'id', writeToGateway: writes, byItself } as const;
+  const mode = { via: 'id', write_to_gateway: writes, byItself } as const;
   if (!writes) return updateFromConfig(commands, context, id, mode, merged);
 
   let putBack: GatewayEntry | undefined;
@@ -244,8 +244,8 @@ export async function deleteAgent(
     last = state;
     return decideDelete(state, removeWorkspace);
   });
-  const { name, sessionKey } = last as AgentState;
-  await releaseAll(commands, context, heldBy(workspace, { name, sessionKey }), stream);
+  const { name, session_key } = last as AgentState;
+  await releaseAll(commands, context, heldBy(workspace, { name, session_key }), stream);
   try {
     await writeToGateway(commands, context, (state) => decideRemoveAgent(state, name));
     return { name, warning: undefined };

@@ -14,36 +14,36 @@ export interface TokenUsage {
   /** Of the report. */
   readonly id: string;
   readonly model: string;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
   /** Null: none given, or there is no such task. */
-  readonly taskId: number | null;
+  readonly task_id: number | null;
   /** US dollars. */
   readonly cost: number;
 }
 
 export interface Heartbeat {
-  readonly connectionId: string | null;
-  readonly workItemsCount: number;
-  readonly workItemTypes: readonly string[];
+  readonly connection_id: string | null;
+  readonly work_items_count: number;
+  readonly work_item_types: readonly string[];
   readonly tokenUsage: TokenUsage | null;
 }
 
 /** A sign of life, after which the agent is idle. @throws AppError 404 */
 export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventDraft[] {
-  const { agentId, name } = existing(state);
-  const { connectionId, workItemsCount, workItemTypes, tokenUsage } = heartbeat;
+  const { agent_id, name } = existing(state);
+  const { connection_id, work_items_count, work_item_types: workItemTypes, tokenUsage } = heartbeat;
   const lastActivity = 'Heartbeat received';
   const drafts: EventDraft[] = [];
   if (state.status !== 'idle') {
     drafts.push(
       agentStatusChanged.draft({
-        agentId,
+        agent_id,
         name,
         from: state.status,
         to: 'idle',
         cause: 'heartbeat',
-        lastActivity,
+        last_activity: lastActivity,
         seen: true,
         announced: true,
       }),
@@ -51,19 +51,19 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
   }
   drafts.push(
     agentHeartbeatReceived.draft({
-      agentId,
+      agent_id,
       name,
-      lastActivity,
-      connectionId,
-      workItemsCount,
-      workItemTypes: [...workItemTypes],
+      last_activity: lastActivity,
+      connection_id,
+      work_items_count,
+      work_item_types: [...workItemTypes],
     }),
   );
-  if (connectionId !== null && state.connection?.id === connectionId) {
-    drafts.push(connectionSeen.draft({ agentId, name, connectionId }));
+  if (connection_id !== null && state.connection?.id === connection_id) {
+    drafts.push(connectionSeen.draft({ agent_id, name, connection_id }));
   }
   if (tokenUsage) {
-    const report = { agentId, agentName: name, sessionId: `${name}:cli`, operation: 'heartbeat', duration: null };
+    const report = { agent_id, agent_name: name, session_id: `${name}:cli`, operation: 'heartbeat', duration: null };
     drafts.push(tokensReported.draft({ page: null, reports: [{ ...report, ...tokenUsage }] }));
   }
   return drafts;
@@ -71,7 +71,7 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
 
 /** @throws AppError 404 */
 export const decideWake = (state: AgentState, reason: string | null): EventDraft[] => [
-  agentWoken.draft({ ...existing(state), reason, lastActivity: 'Woken by hand' }),
+  agentWoken.draft({ ...existing(state), reason, last_activity: 'Woken by hand' }),
 ];
 
 /** What a heartbeat needs to know about the work waiting for its agent. */
@@ -97,7 +97,7 @@ export async function recordHeartbeat<Inbox extends Waiting>(
   context: CommandContext,
   inboxes: Inboxes<Inbox>,
   ref: AgentRef,
-  heartbeat: Pick<Heartbeat, 'connectionId' | 'tokenUsage'>,
+  heartbeat: Pick<Heartbeat, 'connection_id' | 'tokenUsage'>,
   mayBeat: (agent: Waiting['agent']) => void,
 ): Promise<Inbox> {
   const { workspace } = context.origin;
@@ -115,10 +115,10 @@ export async function recordHeartbeat<Inbox extends Waiting>(
         moved = state.deleted || state.name !== agent.name;
         if (moved) throw notFound('Agent');
         return decideHeartbeat(state, {
-          connectionId: heartbeat.connectionId,
+          connection_id: heartbeat.connection_id,
           tokenUsage: heartbeat.tokenUsage,
-          workItemsCount: inbox.workItems.reduce((sum, group) => sum + group.count, 0),
-          workItemTypes: inbox.workItems.map((group) => group.type),
+          work_items_count: inbox.workItems.reduce((sum, group) => sum + group.count, 0),
+          work_item_types: inbox.workItems.map((group) => group.type),
         });
       });
       return inbox;

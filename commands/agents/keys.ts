@@ -22,7 +22,7 @@ function present(state: AgentLike): void {
   if (!state.registered || state.deleted) throw notFound('Agent');
 }
 
-export type NewAgentKey = Omit<EventOf<typeof agentKeyIssued>['data'], 'agentName'>;
+export type NewAgentKey = Omit<EventOf<typeof agentKeyIssued>['data'], 'agent_name'>;
 
 /** How many valid keys an agent may have, and the time, Unix seconds. */
 interface KeyLimit {
@@ -36,13 +36,13 @@ export function decideIssue(state: AgentLike, key: NewAgentKey, { most, now }: K
   const valid = Object.values(state.keys).filter((expiresAt) => expiresAt === null || expiresAt > now);
   if (valid.length >= most)
     throw conflict(`An agent has at most ${most} valid keys; revoke some that are no longer needed.`);
-  return [agentKeyIssued.draft({ ...key, agentName: state.name })];
+  return [agentKeyIssued.draft({ ...key, agent_name: state.name })];
 }
 
 export function decideRevoke(state: AgentLike, agentId: number, keyId: number): readonly EventDraft[] {
   present(state);
   if (!Object.hasOwn(state.keys, keyId)) throw notFound('Active key');
-  return [agentKeyRevoked.draft({ keyId, agentId, agentName: state.name })];
+  return [agentKeyRevoked.draft({ key_id: keyId, agent_id: agentId, agent_name: state.name })];
 }
 
 export interface IssuedKey {
@@ -51,7 +51,7 @@ export interface IssuedKey {
   readonly apiKey: string;
   readonly prefix: string;
   /** Unix seconds. */
-  readonly createdAt: number;
+  readonly created_at: number;
 }
 
 /** Issues a key. @throws AppError 404; 409 when the agent has as many valid keys as it may */
@@ -61,7 +61,7 @@ export async function issueAgentKey(
   credentials: Credentials,
   request: {
     readonly workspace: number;
-    readonly agentId: number;
+    readonly agent_id: number;
     readonly name: string;
     readonly scopes: readonly string[];
     /** Unix seconds; null: never. */
@@ -69,15 +69,19 @@ export async function issueAgentKey(
   },
   limit: KeyLimit,
 ): Promise<IssuedKey> {
-  const { workspace, agentId, name, scopes, expiresAt } = request;
+  const { workspace, agent_id, name, scopes, expiresAt } = request;
   let apiKey = newAgentKey();
   const prefix = apiKey.slice(0, PREFIX_LENGTH);
   const keyId = await commands.counters.take('agent_key');
   await credentials.addKey(apiKey, { kind: 'agent', keyId });
   const createdBy = context.origin.actor.name;
   const { events } = await commands
-    .execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
-      decideIssue(state, { keyId, agentId, name, prefix, scopes: [...scopes], createdBy, expiresAt }, limit),
+    .execute(agentDecider, agentStream(workspace, agent_id), context, (state) =>
+      decideIssue(
+        state,
+        { key_id: keyId, agent_id, name, prefix, scopes: [...scopes], created_by: createdBy, expires_at: expiresAt },
+        limit,
+      ),
     )
     .catch(async (error) => {
       // Without its event, the hash is worthless; but if the outcome is unknown, it has to stay.
@@ -85,15 +89,15 @@ export async function issueAgentKey(
       throw error;
     });
   const { data, meta } = events[0] as EventOf<typeof agentKeyIssued>;
-  if (data.keyId !== keyId) {
+  if (data.key_id !== keyId) {
     // The first run of this request issued the key, but it never reached the caller: it is replaced by another one with
     // the same prefix.
     await credentials.removeKey({ kind: 'agent', keyId });
-    await credentials.removeKey({ kind: 'agent', keyId: data.keyId });
+    await credentials.removeKey({ kind: 'agent', keyId: data.key_id });
     apiKey = data.prefix + randomBytes(20).toString('hex');
-    await credentials.addKey(apiKey, { kind: 'agent', keyId: data.keyId });
+    await credentials.addKey(apiKey, { kind: 'agent', keyId: data.key_id });
   }
-  return { id: data.keyId, apiKey, prefix: data.prefix, createdAt: seconds(meta.at) };
+  return { id: data.key_id, apiKey, prefix: data.prefix, created_at: seconds(meta.at) };
 }
 
 /**
@@ -104,9 +108,9 @@ export async function issueAgentKey(
 export async function revokeAgentKey(
   commands: Commands,
   context: CommandContext,
-  request: { readonly workspace: number; readonly agentId: number; readonly keyId: number },
+  request: { readonly workspace: number; readonly agent_id: number; readonly keyId: number },
 ): Promise<number> {
-  const { workspace, agentId, keyId } = request;
+  const { workspace, agent_id: agentId, keyId } = request;
   const { events } = await commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
     decideRevoke(state, agentId, keyId),
   );

@@ -10,7 +10,7 @@ export interface Message {
   readonly from: string;
   readonly to: string;
   readonly content: string;
-  readonly messageType: string;
+  readonly message_type: string;
 }
 
 /** Id of the workspace's agent of this name, according to the read model. */
@@ -26,7 +26,7 @@ export async function sendMessage(
   commands: Commands,
   context: CommandContext,
   agentIdOf: AgentIdOf,
-  { from, to, content, messageType }: Message,
+  { from, to, content, message_type }: Message,
 ): Promise<number> {
   refuseInjection('The message', content);
   const toAgentId = await agentIdOf(to);
@@ -34,8 +34,16 @@ export async function sendMessage(
   const messageId = await commands.counters.take('message');
   const { count, types } = findSecrets(content);
   const { events } = await commands.record(`agent_messages-${context.origin.workspace}-${toAgentId}`, context, [
-    agentMessageSent.draft({ messageId, from, to, toAgentId, content, messageType, secrets: { count, types } }),
+    agentMessageSent.draft({
+      message_id: messageId,
+      from,
+      to,
+      to_agent_id: toAgentId,
+      content,
+      message_type,
+      secrets: { count, types },
+    }),
   ]);
   // In a repeated request, this is the id of the first run.
-  return (events[0] as EventOf<typeof agentMessageSent>).data.messageId;
+  return (events[0] as EventOf<typeof agentMessageSent>).data.message_id;
 }

@@ -22,12 +22,14 @@ function draftsOf(agent: MovingAgent, name: string): EventDraft[] {
   const { id: agentId, memory, memoryFields } = agent;
   const size = memory.length;
   return [
-    ...(memory === '' ? [] : [agentMemoryWritten.draft({ agentId, name, text: memory, append: false, size })]),
+    ...(memory === ''
+      ? []
+      : [agentMemoryWritten.draft({ agent_id: agentId, name, text: memory, append: false, size })]),
     ...(Object.keys(memoryFields).length === 0
       ? []
       : [
           agentMemoryFieldsSet.draft({
-            agentId,
+            agent_id: agentId,
             name,
             fields: memoryFields,
             size,
@@ -35,7 +37,7 @@ function draftsOf(agent: MovingAgent, name: string): EventDraft[] {
             announced: memory !== '',
           }),
         ]),
-    ...(agent.hidden ? [agentHidden.draft({ agentId, name })] : []),
+    ...(agent.hidden ? [agentHidden.draft({ agent_id: agentId, name })] : []),
   ];
 }
 
@@ -48,11 +50,11 @@ async function register(commands: Commands, context: CommandContext, agent: Movi
     name,
     role: agent.role,
     status: 'offline',
-    sessionKey: null,
-    soulContent: agent.soul,
+    session_key: null,
+    soul_content: agent.soul,
     config: agent.config,
     template: null,
-    runtimeType: agent.runtimeType,
+    runtime_type: agent.runtime_type,
     source: agent.source,
     via: 'operator' as const,
     framework: null,
@@ -87,6 +89,6 @@ export async function moveAgent(
   await deleteAgent(commands, { origin }, agent.id, false).catch((error: unknown) => {
     if (!(error instanceof AppError && error.status === 404)) throw error;
   });
-  if (agent.sessionKey !== null)
-    await updateAgent(commands, there, agent.id, { sessionKey: agent.sessionKey }, { via: 'id' });
+  if (agent.session_key !== null)
+    await updateAgent(commands, there, agent.id, { session_key: agent.session_key }, { via: 'id' });
 }

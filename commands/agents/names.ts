@@ -38,30 +38,30 @@ const olderName: NameKind<AgentState> = {
 export const sessionKeyKind: NameKind<AgentState> = {
   kind: SESSION_KEY,
   owner: agentDecider,
-  holds: holding((state, name) => state.sessionKey === name),
+  holds: holding((state, name) => state.session_key === name),
   taken: () => 'Another agent has this session_key; choose another one.',
 };
 
 /** The names that an agent with these fields needs. */
 export function claimsFor(
   workspace: number,
-  agent: { readonly name?: string; readonly sessionKey?: string | null },
+  agent: { readonly name?: string; readonly session_key?: string | null },
 ): Claim<AgentState>[] {
   const claims: Claim<AgentState>[] = [];
   if (agent.name !== undefined) claims.push(...agentNameClaims(workspace, agent.name, refuseName));
-  if (agent.sessionKey) claims.push({ kind: sessionKeyKind, scope: 'all', name: agent.sessionKey });
+  if (agent.session_key) claims.push({ kind: sessionKeyKind, scope: 'all', name: agent.session_key });
   return claims;
 }
 
 /** The names that an agent holds, however long it has had them. */
 export const heldBy = (
   workspace: number,
-  agent: { readonly name: string; readonly sessionKey: string | null },
+  agent: { readonly name: string; readonly session_key: string | null },
 ): Claim<AgentState>[] => [...claimsFor(workspace, agent), { kind: olderName, scope: workspace, name: agent.name }];
 
 export const namedAgent: Named<AgentState> = { decider: agentDecider, existing, held: heldBy };
 
-export type KnownAgent = Pick<AgentState, 'id' | 'name' | 'role' | 'sessionKey'>;
+export type KnownAgent = Pick<AgentState, 'id' | 'name' | 'role' | 'session_key'>;
 
 /**
  * An agent according to the log, because writes do not wait for read models, and never decide on a stale one; undefined
@@ -110,7 +110,7 @@ async function* streamsOf(
 
 const AGENTS_OF = (workspace: number) => agentStream(workspace, 0).slice(0, -1);
 
-const known = ({ id, name, role, sessionKey }: AgentState): KnownAgent => ({ id, name, role, sessionKey });
+const known = ({ id, name, role, session_key }: AgentState): KnownAgent => ({ id, name, role, session_key });
 
 /** The id of the agent that a caller names, by the header `x-agent-name` or by its key; undefined: there is none. */
 export async function agentSpokenFor(

@@ -22,12 +22,12 @@ import { claimsFor } from './names.ts';
 import { configFor } from './templates.ts';
 
 type Config = Readonly<Record<string, unknown>>;
-export type Registration = Omit<EventOf<typeof agentRegistered>['data'], 'agentId'>;
+export type Registration = Omit<EventOf<typeof agentRegistered>['data'], 'agent_id'>;
 
 /** @throws AppError 409 when the stream's claim was voided, because the name may now belong to another agent */
 export function decideRegister(state: AgentState, agentId: number, registration: Registration): EventDraft[] {
   if (state.registered || Object.keys(state.givenUpNames).length > 0) throw conflict(nameTaken(registration.name));
-  return [agentRegistered.draft({ agentId, ...registration })];
+  return [agentRegistered.draft({ agent_id: agentId, ...registration })];
 }
 
 /** An existing agent registers again. @throws AppError 404 */
@@ -55,11 +55,11 @@ export function operatorsRegistration(input: {
     name: input.name,
     role: input.role,
     status: input.status ?? 'offline',
-    sessionKey: input.session_key || null,
-    soulContent: input.soul_content ?? null,
+    session_key: input.session_key || null,
+    soul_content: input.soul_content ?? null,
     config: bounded(config),
     template,
-    runtimeType: input.runtime_type ?? null,
+    runtime_type: input.runtime_type ?? null,
     source: 'manual',
     via: 'operator',
     framework: null,
@@ -80,11 +80,11 @@ export function selfRegistration(input: {
     name,
     role,
     status: 'idle',
-    sessionKey: null,
-    soulContent: null,
+    session_key: null,
+    soul_content: null,
     config: { ...(capabilities.length > 0 && { capabilities }), ...(framework !== null && { framework }) },
     template: null,
-    runtimeType: null,
+    runtime_type: null,
     source: 'manual',
     via: 'self',
     framework,
@@ -139,12 +139,12 @@ export async function createAgent(
   context: CommandContext,
   room: Room,
   input: Parameters<typeof operatorsRegistration>[0],
-  options: { readonly writeToGateway: boolean; readonly byAgent?: boolean },
+  options: { readonly write_to_gateway: boolean; readonly byAgent?: boolean },
 ): Promise<{ readonly id: number; readonly executed: Executed; readonly warning: string | undefined }> {
   const registration = operatorsRegistration(input);
   if (options.byAgent) refuseCoordinator(registration);
   const registered = await registerAgent(commands, context, registration, room);
-  if (!options.writeToGateway) return { ...registered, warning: undefined };
+  if (!options.write_to_gateway) return { ...registered, warning: undefined };
   try {
     await writeToGateway(commands, context, (state) => decideWriteAgent(state, 'agent-created', registration));
     return { ...registered, warning: undefined };

@@ -5,7 +5,12 @@ import { type AgentState, existing } from './agents.ts';
 
 /** @throws AppError 404 */
 export const decideSoul = (state: AgentState, soulContent: string, template: string | null): EventDraft[] => [
-  agentSoulChanged.draft({ ...existing(state), soulContent, template, previousLength: state.soulLength }),
+  agentSoulChanged.draft({
+    ...existing(state),
+    soul_content: soulContent,
+    template,
+    previous_length: state.soulLength,
+  }),
 ];
 
 /** By name. Placeholders: `{{AGENT_NAME}}`, `{{AGENT_ROLE}}`, `{{TIMESTAMP}}`. */

@@ -42,11 +42,11 @@ export interface AccessRequestState {
   readonly status: 'none' | 'pending' | 'approved' | 'rejected';
   readonly voided: boolean;
   readonly email: string | null;
-  readonly displayName: string | null;
-  readonly avatarUrl: string | null;
-  readonly providerId: string | null;
+  readonly display_name: string | null;
+  readonly avatar_url: string | null;
+  readonly provider_id: string | null;
   /** The user that an approval named; the id is reserved before the user exists. */
-  readonly userId: number | null;
+  readonly user_id: number | null;
   /** The role in the last approval. */
   readonly role: Role | null;
   /** The person's key was deleted: the account asks anew, by another request. */
@@ -59,30 +59,35 @@ export const accessRequestDecider = defineDecider<AccessRequestState>({
     status: 'none',
     voided: false,
     email: null,
-    displayName: null,
-    avatarUrl: null,
-    providerId: null,
-    userId: null,
+    display_name: null,
+    avatar_url: null,
+    provider_id: null,
+    user_id: null,
     role: null,
     erased: false,
   },
   folds: [
-    on(accessRequested, (state, { data: { email, displayName, avatarUrl, providerId } }) => ({
+    on(accessRequested, (state, { data: { email, display_name, avatar_url, provider_id } }) => ({
       ...state,
       status: 'pending',
       email,
-      displayName,
-      avatarUrl,
-      providerId,
+      display_name,
+      avatar_url,
+      provider_id,
     })),
-    on(accessRequestApproved, (state, { data: { userId, role } }) => ({ ...state, status: 'approved', userId, role })),
+    on(accessRequestApproved, (state, { data: { user_id, role } }) => ({
+      ...state,
+      status: 'approved',
+      user_id,
+      role,
+    })),
     on(accessRequestRejected, (state) => ({ ...state, status: 'rejected' })),
     on(personErased, (state) => ({
       ...state,
       email: null,
-      displayName: null,
-      avatarUrl: null,
-      providerId: null,
+      display_name: null,
+      avatar_url: null,
+      provider_id: null,
       erased: true,
     })),
     on(nameClaimVoided, (state) => ({ ...state, voided: true })),
@@ -107,12 +112,12 @@ export function decideRequest(
   const { email, name, picture, sub } = profile;
   return [
     accessRequested.draft({
-      requestId,
+      request_id: requestId,
       provider: 'google',
       email,
-      displayName: name,
-      avatarUrl: picture,
-      providerId: sub,
+      display_name: name,
+      avatar_url: picture,
+      provider_id: sub,
     }),
   ];
 }
@@ -151,12 +156,12 @@ export function decideApprove(
   note: string | null,
 ): readonly EventDraft[] {
   if (state.status === 'none') throw notFound('Access request');
-  return [accessRequestApproved.draft({ requestId, email: state.email, role, userId, note })];
+  return [accessRequestApproved.draft({ request_id: requestId, email: state.email, role, user_id: userId, note })];
 }
 
 export function decideReject(state: AccessRequestState, requestId: number, note: string | null): readonly EventDraft[] {
   if (state.status === 'none') throw notFound('Access request');
-  return [accessRequestRejected.draft({ requestId, email: state.email, note })];
+  return [accessRequestRejected.draft({ request_id: requestId, email: state.email, note })];
 }
 
 /** The approved request of a person who already is a user. @param callerId 0 unless the caller is a user */
@@ -171,10 +176,16 @@ export function decideApproval(
   if (callerId === userId && role !== state.role) {
     throw invalid('This is your own account, and you cannot change your own role; ask another admin.');
   }
-  const changes = differing(state, { ...fromGoogle(profile), role, isApproved: true });
+  const changes = differing(state, { ...fromGoogle(profile), role, is_approved: true });
   if (Object.keys(changes).length === 0) return [];
   return [
-    userUpdated.draft({ userId, username: state.username, ...changes, passwordChanged: false, by: 'access_request' }),
+    userUpdated.draft({
+      user_id: userId,
+      username: state.username,
+      ...changes,
+      password_changed: false,
+      by: 'access_request',
+    }),
   ];
 }
 
@@ -222,7 +233,7 @@ export async function approveAccess(
   const { state } = await commands.load(accessRequestDecider, accessRequestStream(id));
   if (state.status === 'none') throw notFound('Access request');
   const profile = profileOf(state);
-  const earlier = state.userId === null ? undefined : await reusable(commands, state.userId);
+  const earlier = state.user_id === null ? undefined : await reusable(commands, state.user_id);
   const known = await userIdOf(profile.sub, profile.email);
   const candidate = known ?? earlier ?? (await commands.counters.take('user'));
   // An approval that is certain to fail must not be recorded.
@@ -232,13 +243,13 @@ export async function approveAccess(
   }
   const executed = await commands.execute(accessRequestDecider, accessRequestStream(id), context, (current) => {
     // Another approval has been recorded since the load, and it has named the user.
-    const userId = current.userId !== null && current.userId !== state.userId ? current.userId : candidate;
+    const userId = current.user_id !== null && current.user_id !== state.user_id ? current.user_id : candidate;
     return decideApprove(current, id, userId, role, note);
   });
-  const userId = firstOf(executed.events, accessRequestApproved)?.data.userId ?? candidate;
+  const userId = firstOf(executed.events, accessRequestApproved)?.data.user_id ?? candidate;
   const { state: now } = await commands.load(userDecider, userStream(userId));
   const isNew = !now.exists && (await createWithFreeName(commands, context, credentials, userId, profile, role));
-  if (!isNew) await bringUpToDate(commands, context, admins, { id, userId, role, callerId }, profile);
+  if (!isNew) await bringUpToDate(commands, context, admins, { id, user_id: userId, role, callerId }, profile);
   return userId;
 }
 
@@ -247,12 +258,12 @@ async function bringUpToDate(
   commands: Commands,
   context: CommandContext,
   admins: AdminsOf,
-  approval: { readonly id: number; readonly userId: number; readonly role: Role; readonly callerId: number },
+  approval: { readonly id: number; readonly user_id: number; readonly role: Role; readonly callerId: number },
   profile: GoogleProfile,
 ): Promise<void> {
-  const { id, userId, callerId } = approval;
+  const { id, user_id: userId, callerId } = approval;
   const { state: request } = await commands.load(accessRequestDecider, accessRequestStream(id));
-  const role = (request.userId === userId && request.role) || approval.role;
+  const role = (request.user_id === userId && request.role) || approval.role;
   const { state: user } = await commands.load(userDecider, userStream(userId));
   await changeUser(commands, inWorkspace(context, user), admins, userId, (current) =>
     decideApproval(current, userId, profile, role, callerId),
@@ -266,7 +277,7 @@ async function reusable(commands: Commands, userId: number): Promise<number | un
 }
 
 function profileOf(state: AccessRequestState): GoogleProfile {
-  const { email, providerId, displayName, avatarUrl } = state;
+  const { email, provider_id: providerId, display_name: displayName, avatar_url: avatarUrl } = state;
   if (email === null || providerId === null) {
     throw new AppError(409, 'The person behind this request was erased; they have to sign in again first.');
   }
@@ -297,13 +308,13 @@ async function createWithFreeName(
         credentials,
         {
           username,
-          displayName: name ?? email,
+          display_name: name ?? email,
           email,
-          avatarUrl: picture,
+          avatar_url: picture,
           role,
           provider: 'google',
-          providerId: sub,
-          isApproved: true,
+          provider_id: sub,
+          is_approved: true,
           source: 'access_request',
           tenant: DEFAULT_TENANT,
           workspace: DEFAULT_WORKSPACE,

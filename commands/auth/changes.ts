@@ -22,11 +22,11 @@ import { checkDisplayName, differing, mustExist, type Reach, type UserState, use
 
 /** Fields that an update may set; undefined leaves a field unchanged. */
 export interface UserChanges {
-  readonly displayName?: string | undefined;
+  readonly display_name?: string | undefined;
   readonly email?: string | null | undefined;
-  readonly avatarUrl?: string | null | undefined;
+  readonly avatar_url?: string | null | undefined;
   readonly role?: Role | undefined;
-  readonly isApproved?: boolean | undefined;
+  readonly is_approved?: boolean | undefined;
 }
 
 export interface Transfer {
@@ -35,7 +35,7 @@ export interface Transfer {
 }
 
 interface UpdateRequest {
-  readonly userId: number;
+  readonly user_id: number;
   /** The caller's workspace: the users whose fields the caller may set. `all`: for operators and the deployment itself. */
   readonly workspace: number | 'all';
   /** Where the user is put, and who may be put there. Undefined leaves the user where they are. */
@@ -44,33 +44,33 @@ interface UpdateRequest {
   readonly callerId: number;
   readonly changes: UserChanges;
   /** Credential id of the new password; null leaves the password unchanged. */
-  readonly credentialId: string | null;
+  readonly credential_id: string | null;
   readonly by: 'admin' | 'cli';
 }
 
 export function decideUpdate(state: UserState, request: UpdateRequest): readonly EventDraft[] {
-  const { userId, workspace, transfer, callerId, credentialId, by } = request;
+  const { user_id, workspace, transfer, callerId, credential_id, by } = request;
   mustExist(state, transfer?.reach ?? workspace);
   const changes = differing(state, request.changes);
-  if (changes.displayName !== undefined) checkDisplayName(changes.displayName, state.username);
-  if (callerId === userId && changes.role !== undefined) {
+  if (changes.display_name !== undefined) checkDisplayName(changes.display_name, state.username);
+  if (callerId === user_id && changes.role !== undefined) {
     throw invalid('You cannot change your own role; ask another admin.');
   }
-  if (callerId === userId && changes.isApproved === false) {
+  if (callerId === user_id && changes.is_approved === false) {
     throw invalid('You cannot disable your own account; ask another admin.');
   }
-  const user = { userId, username: state.username };
-  const passwordChanged = credentialId !== null;
+  const user = { user_id, username: state.username };
+  const passwordChanged = credential_id !== null;
   const isUpdated = Object.keys(changes).length > 0 || passwordChanged;
   const isElsewhere = workspace !== 'all' && state.workspace !== workspace;
   if (isElsewhere && isUpdated)
     throw invalid('This user is in another workspace: only workspace_id can be changed from yours.');
   const isMoved = transfer !== undefined && transfer.to.workspace !== state.workspace;
-  if (isMoved && callerId === userId)
+  if (isMoved && callerId === user_id)
     throw invalid('You cannot put your own account into another workspace; ask another admin.');
   return [
-    ...(isUpdated ? [userUpdated.draft({ ...user, ...changes, passwordChanged, by })] : []),
-    ...(credentialId === null ? [] : [userPasswordChanged.draft({ ...user, credentialId, by })]),
+    ...(isUpdated ? [userUpdated.draft({ ...user, ...changes, password_changed: passwordChanged, by })] : []),
+    ...(credential_id === null ? [] : [userPasswordChanged.draft({ ...user, credential_id, by })]),
     ...(isMoved ? [userTransferred.draft({ ...user, ...transfer.to })] : []),
   ];
 }
@@ -78,13 +78,13 @@ export function decideUpdate(state: UserState, request: UpdateRequest): readonly
 export function decideDelete(state: UserState, userId: number, reach: Reach, callerId: number): readonly EventDraft[] {
   mustExist(state, reach);
   if (callerId === userId) throw invalid('You cannot delete your own account; ask another admin.');
-  return [userDeleted.draft({ userId, username: state.username })];
+  return [userDeleted.draft({ user_id: userId, username: state.username })];
 }
 
 export function decideMove(state: UserState, userId: number, place: Place): readonly EventDraft[] {
   mustExist(state, 'all');
   if (state.workspace === place.workspace) return [];
-  return [userMoved.draft({ userId, username: state.username, ...place })];
+  return [userMoved.draft({ user_id: userId, username: state.username, ...place })];
 }
 
 /** Updates a user, and puts them into another workspace. A new password ends all sessions, and so does disabling the user. @throws AppError 400, 404, 409 for the last admin */
@@ -94,7 +94,7 @@ export async function updateUser(
   credentials: Credentials,
   admins: AdminsOf,
   request: {
-    readonly userId: number;
+    readonly user_id: number;
     readonly workspace: number | 'all';
     readonly transfer?: Transfer | undefined;
     readonly callerId: number;
@@ -103,27 +103,27 @@ export async function updateUser(
     readonly by: 'admin' | 'cli';
   },
 ): Promise<Executed> {
-  const { userId, password, changes, ...rest } = request;
+  const { user_id, password, changes, ...rest } = request;
   const decide = (credentialId: string | null) => (state: UserState) =>
-    decideUpdate(state, { ...rest, userId, changes, credentialId });
+    decideUpdate(state, { ...rest, user_id, changes, credential_id: credentialId });
   // Decide first, to refuse before computing the slow hash and before claiming a name.
-  if (password !== null || rest.transfer) decide(null)((await commands.load(userDecider, userStream(userId))).state);
-  const credentialId = password === null ? null : await credentials.addPassword(userId, password);
+  if (password !== null || rest.transfer) decide(null)((await commands.load(userDecider, userStream(user_id))).state);
+  const credentialId = password === null ? null : await credentials.addPassword(user_id, password);
   let executed: Executed;
   try {
-    const mayMove = await claimPlace(commands, context, userId, rest.transfer?.to.workspace);
+    const mayMove = await claimPlace(commands, context, user_id, rest.transfer?.to.workspace);
     const decided = decide(credentialId);
-    executed = await changeUser(commands, context, admins, userId, (state) => {
+    executed = await changeUser(commands, context, admins, user_id, (state) => {
       const drafts = decided(state);
       mayMove(state);
       return drafts;
     });
   } catch (error) {
-    if (credentialId !== null && isRefusal(error)) await removeUnnamedPasswords(commands, credentials, userId);
+    if (credentialId !== null && isRefusal(error)) await removeUnnamedPasswords(commands, credentials, user_id);
     throw error;
   }
-  if (credentialId !== null) await credentials.removePasswords(userId, credentialId);
-  if (credentialId !== null || changes.isApproved === false) await credentials.removeSessions(userId);
+  if (credentialId !== null) await credentials.removePasswords(user_id, credentialId);
+  if (credentialId !== null || changes.is_approved === false) await credentials.removeSessions(user_id);
   return executed;
 }
 
@@ -159,9 +159,9 @@ export async function deleteUser(
   context: CommandContext,
   credentials: Credentials,
   admins: AdminsOf,
-  request: { readonly userId: number; readonly reach: Reach; readonly callerId: number },
+  request: { readonly user_id: number; readonly reach: Reach; readonly callerId: number },
 ): Promise<void> {
-  const { userId, reach, callerId } = request;
+  const { user_id: userId, reach, callerId } = request;
   const stream = userStream(userId);
   let last = 0;
   const executed = await changeUser(commands, context, admins, userId, (state) => {

@@ -28,8 +28,18 @@ export const globalKeyDecider = defineDecider<GlobalKeyState>({
   kind: 'API key',
   initial: { keyId: null, source: 'none', masked: null, rotated: false },
   folds: [
-    on(globalKeyConfigured, (_, { data: { keyId, source, masked } }) => ({ keyId, source, masked, rotated: false })),
-    on(globalKeyRotated, (_, { data: { keyId, masked } }) => ({ keyId, source: 'database', masked, rotated: true })),
+    on(globalKeyConfigured, (_, { data: { key_id: keyId, source, masked } }) => ({
+      keyId,
+      source,
+      masked,
+      rotated: false,
+    })),
+    on(globalKeyRotated, (_, { data: { key_id: keyId, masked } }) => ({
+      keyId,
+      source: 'database',
+      masked,
+      rotated: true,
+    })),
   ],
 });
 
@@ -51,9 +61,9 @@ function sameShape(masked: string): string {
 
 export function decideConfigure(
   state: GlobalKeyState,
-  key: { readonly keyId: number; readonly source: 'environment' | 'database'; readonly masked: string },
+  key: { readonly key_id: number; readonly source: 'environment' | 'database'; readonly masked: string },
 ): readonly EventDraft[] {
-  if (state.rotated || state.keyId === key.keyId) return [];
+  if (state.rotated || state.keyId === key.key_id) return [];
   // Another process may have generated one in the meantime, and clients may be using it.
   if (key.source === 'database' && state.keyId !== null) return [];
   return [globalKeyConfigured.draft(key)];
@@ -62,14 +72,14 @@ export function decideConfigure(
 /** @param replaced id of the key that is to be replaced; null: there is none @throws AppError 409 when another one is in force */
 export function decideRotate(
   state: GlobalKeyState,
-  key: { readonly keyId: number; readonly masked: string },
+  key: { readonly key_id: number; readonly masked: string },
   replaced: number | null,
 ): readonly EventDraft[] {
   if (state.keyId !== replaced)
     throw conflict('The API key was replaced by another request at the same time; use that key, or try again.', {
       code: 'CONFLICT',
     });
-  return [globalKeyRotated.draft({ ...key, oldSource: state.source, oldMasked: state.masked })];
+  return [globalKeyRotated.draft({ ...key, old_source: state.source, old_masked: state.masked })];
 }
 
 /**
@@ -94,7 +104,7 @@ export async function configureGlobalKey(
   if (stored?.kind !== 'global') throw conflict('API_KEY is the key of an agent; choose another one.');
   const { keyId } = stored;
   await commands.execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) =>
-    decideConfigure(state, { keyId, source: 'environment', masked: maskChosenKey(key) }),
+    decideConfigure(state, { key_id: keyId, source: 'environment', masked: maskChosenKey(key) }),
   );
   const old = before.state.keyId;
   if (old !== null && old !== keyId) await credentials.removeKey({ kind: 'global', keyId: old });
@@ -112,7 +122,7 @@ export async function generateGlobalKey(
   const keyId = await commands.counters.take('global_key');
   await credentials.addKey(key, { kind: 'global', keyId });
   const { events } = await commands.execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) =>
-    decideConfigure(state, { keyId, source: 'database', masked: maskKey(key) }),
+    decideConfigure(state, { key_id: keyId, source: 'database', masked: maskKey(key) }),
   );
   if (events.length > 0) return key;
   await credentials.removeKey({ kind: 'global', keyId });
@@ -146,19 +156,21 @@ export async function rotateGlobalKey(
   const keyId = await commands.counters.take('global_key');
   await credentials.addKey(key, { kind: 'global', keyId });
   const executed = await commands
-    .execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) => decideRotate(state, { keyId, masked }, replaced))
+    .execute(globalKeyDecider, GLOBAL_KEY_STREAM, context, (state) =>
+      decideRotate(state, { key_id: keyId, masked }, replaced),
+    )
     .catch(async (error: unknown) => {
       // Without its event, the hash is worthless; but if the outcome is unknown, it has to stay.
       if (isRefusal(error)) await credentials.removeKey({ kind: 'global', keyId });
       throw error;
     });
   const { data, meta } = executed.events[0] as EventOf<typeof globalKeyRotated>;
-  if (data.keyId !== keyId) {
+  if (data.key_id !== keyId) {
     // An earlier run of this request rotated the key, but the new one never reached the caller.
     await credentials.removeKey({ kind: 'global', keyId });
-    await credentials.removeKey({ kind: 'global', keyId: data.keyId });
+    await credentials.removeKey({ kind: 'global', keyId: data.key_id });
     key = sameShape(data.masked);
-    await credentials.addKey(key, { kind: 'global', keyId: data.keyId });
+    await credentials.addKey(key, { kind: 'global', keyId: data.key_id });
   } else if (replaced !== null) await credentials.removeKey({ kind: 'global', keyId: replaced });
   return { key, masked: data.masked, at: seconds(meta.at), by: meta.actor.name };
 }

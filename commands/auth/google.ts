@@ -10,28 +10,30 @@ import { asUser, differing, type KnownUser, mustExist, type UserState, userDecid
 /** What a user takes over from their Google account. */
 export const fromGoogle = ({ sub, email, picture }: GoogleProfile) => ({
   provider: 'google' as const,
-  providerId: sub,
+  provider_id: sub,
   email,
-  ...(picture !== null && { avatarUrl: picture }),
+  ...(picture !== null && { avatar_url: picture }),
 });
 
 /** A Google sign-in of an approved user. @throws AppError 403 for all others */
 export function decideGoogleSignIn(state: UserState, userId: number, profile: GoogleProfile): readonly EventDraft[] {
-  if (!state.exists || !state.isApproved || state.provider !== 'google') {
+  if (!state.exists || !state.is_approved || state.provider !== 'google') {
     throw forbidden('This account is not approved.', { code: 'PENDING_APPROVAL' });
   }
   const changes = differing(state, fromGoogle(profile));
   if (Object.keys(changes).length === 0) return [];
-  return [userUpdated.draft({ userId, username: state.username, ...changes, passwordChanged: false, by: 'google' })];
+  return [
+    userUpdated.draft({ user_id: userId, username: state.username, ...changes, password_changed: false, by: 'google' }),
+  ];
 }
 
 export function decideDisconnect(state: UserState, userId: number): readonly EventDraft[] {
   mustExist(state, 'all');
   if (state.provider !== 'google') throw invalid('This account does not sign in with Google.');
-  if (state.credentialId === null) {
+  if (state.credential_id === null) {
     throw invalid('This account has no password; ask an admin to set one first, or you could not sign in again.');
   }
-  return [googleDisconnected.draft({ userId, username: state.username })];
+  return [googleDisconnected.draft({ user_id: userId, username: state.username })];
 }
 
 /** Updates an approved user from their Google account before the sign-in. @throws AppError 403 `PENDING_APPROVAL` */
@@ -56,10 +58,10 @@ export async function refreshGoogleUser(
 export async function disconnectGoogle(
   parts: SessionParts,
   context: CommandContext,
-  request: { readonly userId: number; readonly hasSession: boolean },
+  request: { readonly user_id: number; readonly hasSession: boolean },
 ): Promise<string | undefined> {
   const { commands, credentials, users } = parts;
-  const { userId, hasSession } = request;
+  const { user_id: userId, hasSession } = request;
   const decide = (state: UserState) => decideDisconnect(state, userId);
   const executed = await commands.execute(userDecider, userStream(userId), context, decide);
   await credentials.removeSessions(userId);

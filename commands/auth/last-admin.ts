@@ -31,7 +31,7 @@ export type AdminsOf = (tenant: number) => Promise<readonly number[]>;
 
 interface TurnsState {
   readonly count: number;
-  readonly last: { readonly userId: number; readonly turn: number } | null;
+  readonly last: { readonly user_id: number; readonly turn: number } | null;
 }
 
 export const turnsDecider = defineDecider<TurnsState>({
@@ -40,7 +40,7 @@ export const turnsDecider = defineDecider<TurnsState>({
   folds: [
     on(adminRemovalBegun, ({ count }, { data }) => ({
       count: count + 1,
-      last: { userId: data.userId, turn: data.turn },
+      last: { user_id: data.user_id, turn: data.turn },
     })),
   ],
 });
@@ -122,7 +122,7 @@ async function takeTurn(
     try {
       await commands.execute(turnsDecider, stream, context, ({ count }) => {
         if (count !== seen.count) throw new Overtaken();
-        return [adminRemovalBegun.draft({ tenant, userId, turn })];
+        return [adminRemovalBegun.draft({ tenant, user_id: userId, turn })];
       });
       return { tenant, turn };
     } catch (error) {
@@ -137,9 +137,9 @@ async function settle(
   commands: Commands,
   context: CommandContext,
   tenant: number,
-  { userId, turn }: { readonly userId: number; readonly turn: number },
+  { user_id, turn }: { readonly user_id: number; readonly turn: number },
 ): Promise<void> {
-  const stream = userStream(userId);
+  const stream = userStream(user_id);
   const isOpen = (state: UserState) => isAdminOf(state, tenant) && state.turns === turn;
   for (
     const deadline = Date.now() + TURN_WAIT_MS;
@@ -149,7 +149,7 @@ async function settle(
     if (!isOpen((await commands.load(userDecider, stream)).state)) return;
   }
   await commands.execute(userDecider, stream, context, (state) =>
-    isOpen(state) ? [adminRemovalVoided.draft({ userId })] : [],
+    isOpen(state) ? [adminRemovalVoided.draft({ user_id })] : [],
   );
 }
 

@@ -94,11 +94,11 @@ export async function erasePerson(erasing: Erasing, context: CommandContext, req
   const { state } = await commands.load(userDecider, stream);
   checkTenants(state, reach);
   const there = inWorkspace(context, { tenant, workspace });
-  if (state.exists) await deleteUser(commands, there, credentials, admins, { userId, reach, callerId });
+  if (state.exists) await deleteUser(commands, there, credentials, admins, { user_id: userId, reach, callerId });
   // Also those that an earlier call did not come to.
   await credentials.removeSessions(userId);
   await credentials.removePasswords(userId);
-  const accessRequestIds = await people.requestsOf(userId, state.email, state.providerId);
+  const accessRequestIds = await people.requestsOf(userId, state.email, state.provider_id);
   // While the user is not erased, its address still leads to the requests.
   for (const id of accessRequestIds)
     await eraseRecord(erasing, there, accessRequestDecider, {

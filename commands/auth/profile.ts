@@ -10,26 +10,26 @@ import { beginSession, type SessionParts } from './sessions.ts';
 import { checkDisplayName, mustExist, type UserState, userDecider } from './users.ts';
 
 interface ProfileRequest {
-  readonly userId: number;
-  readonly displayName?: string | undefined;
+  readonly user_id: number;
+  readonly display_name?: string | undefined;
   /** `verified`: the credential that the current password was checked against. */
-  readonly password?: { readonly verified: string; readonly credentialId: string } | undefined;
+  readonly password?: { readonly verified: string; readonly credential_id: string } | undefined;
 }
 
 export function decideProfile(state: UserState, request: ProfileRequest): readonly EventDraft[] {
-  const { userId, displayName, password } = request;
+  const { user_id, display_name, password } = request;
   mustExist(state, 'all');
-  const user = { userId, username: state.username };
+  const user = { user_id, username: state.username };
   const drafts: EventDraft[] = [];
   if (password) {
-    if (state.credentialId !== password.verified) {
+    if (state.credential_id !== password.verified) {
       throw forbidden('The current password is wrong: it was changed a moment ago.');
     }
-    drafts.push(userPasswordChanged.draft({ ...user, credentialId: password.credentialId, by: 'self' }));
+    drafts.push(userPasswordChanged.draft({ ...user, credential_id: password.credential_id, by: 'self' }));
   }
-  if (displayName !== undefined && displayName !== state.displayName) {
-    checkDisplayName(displayName, state.username);
-    drafts.push(userUpdated.draft({ ...user, displayName, passwordChanged: false, by: 'self' }));
+  if (display_name !== undefined && display_name !== state.display_name) {
+    checkDisplayName(display_name, state.username);
+    drafts.push(userUpdated.draft({ ...user, display_name, password_changed: false, by: 'self' }));
   }
   return drafts;
 }
@@ -45,27 +45,31 @@ export async function updateProfile(
   parts: SessionParts,
   context: CommandContext,
   request: {
-    readonly userId: number;
-    readonly displayName: string | undefined;
+    readonly user_id: number;
+    readonly display_name: string | undefined;
     readonly password: { readonly current: string; readonly next: string } | undefined;
   },
 ): Promise<{ readonly user: FoundUser; readonly token: string | undefined }> {
   const { users } = parts;
-  const { userId, displayName, password } = request;
-  const before = await users.find(userId);
+  const { user_id, display_name, password } = request;
+  const before = await users.find(user_id);
   if (!before) throw notFound('User');
   const verified = password && (await verify(parts.credentials, before, password.current));
   const { executed, changed } = await applyProfile(parts, context, {
-    userId,
-    displayName,
+    user_id,
+    display_name,
     password: password && verified !== undefined ? { verified, next: password.next } : undefined,
   });
-  const user = await users.after(userId, executed);
+  const user = await users.after(user_id, executed);
   return { user, token: changed ? await beginSession(parts, context, user) : undefined };
 }
 
 /** @returns the id of the credential that the password matches. @throws AppError 403 */
-async function verify(credentials: Credentials, { credentialId }: FoundUser, password: string): Promise<string> {
+async function verify(
+  credentials: Credentials,
+  { credential_id: credentialId }: FoundUser,
+  password: string,
+): Promise<string> {
   // Takes the same time for users without a password.
   const right = await credentials.verifyPassword(credentialId, password);
   if (!right || credentialId === null) throw forbidden('The current password is wrong.');
@@ -77,28 +81,28 @@ async function applyProfile(
   { commands, credentials }: SessionParts,
   context: CommandContext,
   request: {
-    readonly userId: number;
-    readonly displayName: string | undefined;
+    readonly user_id: number;
+    readonly display_name: string | undefined;
     readonly password: { readonly verified: string; readonly next: string } | undefined;
   },
 ): Promise<{ readonly executed: Executed; readonly changed: boolean }> {
-  const { userId, displayName, password } = request;
-  const credentialId = password && (await credentials.addPassword(userId, password.next));
+  const { user_id, display_name, password } = request;
+  const credentialId = password && (await credentials.addPassword(user_id, password.next));
   try {
-    const executed = await commands.execute(userDecider, userStream(userId), context, (state) =>
+    const executed = await commands.execute(userDecider, userStream(user_id), context, (state) =>
       decideProfile(state, {
-        userId,
-        displayName,
-        password: password && credentialId ? { verified: password.verified, credentialId } : undefined,
+        user_id,
+        display_name,
+        password: password && credentialId ? { verified: password.verified, credential_id: credentialId } : undefined,
       }),
     );
     const changed = firstOf(executed.events, userPasswordChanged);
     if (!changed) return { executed, changed: false };
-    await credentials.removePasswords(userId, changed.data.credentialId);
-    await credentials.removeSessions(userId);
+    await credentials.removePasswords(user_id, changed.data.credential_id);
+    await credentials.removeSessions(user_id);
     return { executed, changed: true };
   } catch (error) {
-    if (credentialId && isRefusal(error)) await removeUnnamedPasswords(commands, credentials, userId);
+    if (credentialId && isRefusal(error)) await removeUnnamedPasswords(commands, credentials, user_id);
     throw error;
   }
 }

@@ -50,7 +50,7 @@ export async function addUser(
 ): Promise<{ readonly id: number; readonly executed: Executed }> {
   const fault = userNameFault(user.username);
   if (fault !== undefined) throw invalid(`username: ${fault}`, [`username: ${fault}`]);
-  if (user.displayName !== null) checkDisplayName(user.displayName, user.username);
+  if (user.display_name !== null) checkDisplayName(user.display_name, user.username);
   // A repeated request may meet the user that it has created itself.
   if (!context.intents && (await options.isTaken?.(user.username))) throw conflict(usernames.taken(user.username));
   const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
@@ -65,7 +65,7 @@ export async function addUser(
     const executed = await commands.execute(userDecider, stream, there, (state) =>
       decideCreate(state, id, user, credentialId),
     );
-    const named = firstOf(executed.events, userCreated)?.data.credentialId ?? credentialId;
+    const named = firstOf(executed.events, userCreated)?.data.credential_id ?? credentialId;
     // An earlier run of the same request may have stored another password; the event says which one counts.
     if (credentialId !== null && context.intents) await credentials.removePasswords(id, named ?? undefined);
     return { id, executed };
@@ -127,5 +127,5 @@ export async function removeUnnamedPasswords(
   userId: number,
 ): Promise<void> {
   const { state } = await commands.load(userDecider, userStream(userId));
-  await credentials.removePasswords(userId, state.credentialId ?? undefined);
+  await credentials.removePasswords(userId, state.credential_id ?? undefined);
 }

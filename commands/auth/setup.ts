@@ -13,11 +13,11 @@ import { asUser } from './users.ts';
 export async function setUp(
   parts: SessionParts,
   context: CommandContext,
-  admin: { readonly username: string; readonly password: string; readonly displayName: string | undefined },
+  admin: { readonly username: string; readonly password: string; readonly display_name: string | undefined },
 ): Promise<SignedIn> {
   const { commands, credentials, users } = parts;
   if (await users.wasSetUp()) throw forbidden('This deployment is already set up; sign in instead.');
-  const { username, password, displayName } = admin;
+  const { username, password, display_name: displayName } = admin;
   const place = { tenant: DEFAULT_TENANT, workspace: DEFAULT_WORKSPACE };
   const id = await reserveId(commands, context, 'user', userStream);
   const { executed } = await addUser(
@@ -26,13 +26,13 @@ export async function setUp(
     credentials,
     {
       username,
-      displayName: displayName || `${username.charAt(0).toUpperCase()}${username.slice(1)}`,
+      display_name: displayName || `${username.charAt(0).toUpperCase()}${username.slice(1)}`,
       email: null,
-      avatarUrl: null,
+      avatar_url: null,
       role: 'admin',
       provider: 'local',
-      providerId: null,
-      isApproved: true,
+      provider_id: null,
+      is_approved: true,
       source: 'setup',
       ...place,
     },

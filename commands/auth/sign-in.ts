@@ -49,11 +49,11 @@ async function refusalOf(
   user: FoundUser | undefined,
   password: string,
 ): Promise<SignInFailure | undefined> {
-  const allowed = user?.provider === 'local' && user.isApproved;
-  const right = await credentials.verifyPassword(allowed ? user.credentialId : null, password);
+  const allowed = user?.provider === 'local' && user.is_approved;
+  const right = await credentials.verifyPassword(allowed ? user.credential_id : null, password);
   if (!user) return 'user_not_found';
   if (user.provider !== 'local') return 'wrong_provider';
-  if (!user.isApproved) return 'not_approved';
+  if (!user.is_approved) return 'not_approved';
   return right ? undefined : 'invalid_password';
 }
 
@@ -66,7 +66,7 @@ async function recordFailure(
   const { username, user, reason } = attempt;
   const month = new Date().toISOString().slice(0, 7);
   await commands.record(signInStream(user?.id ?? null), user ? inWorkspace(context, user) : context, [
-    signInFailed.draft({ username, userId: user?.id ?? null, reason, month }),
+    signInFailed.draft({ username, user_id: user?.id ?? null, reason, month }),
   ]);
 }
 
@@ -84,7 +84,7 @@ export async function signInWithGoogle(
 ): Promise<SignedIn> {
   const { commands, users } = parts;
   const found = await users.findByGoogleAccount(profile.sub, profile.email);
-  if (!found?.isApproved) {
+  if (!found?.is_approved) {
     await requestAccess(commands, context, await users.findAccessRequest(profile.sub, profile.email), profile);
     throw forbidden('Your access request is waiting for an admin.', { code: 'PENDING_APPROVAL' });
   }
@@ -105,7 +105,7 @@ export async function signIn(
   const token = await beginSession(parts, context, user);
   try {
     const { events } = await commands.record(signInStream(userId), asUser(context, user), [
-      userSignedIn.draft({ userId, username, method }),
+      userSignedIn.draft({ user_id: userId, username, method }),
     ]);
     const at = seconds(events[0]?.meta.at ?? parts.now());
     return { user: { ...user, record: { ...user.record, last_login_at: at, updated_at: at } }, token };
@@ -126,5 +126,7 @@ export async function signOut(
   for (const token of tokens) await credentials.removeSession(hashToken(token));
   if (!user) return;
   const { id: userId, username } = user;
-  await commands.record(signInStream(userId), asUser(context, user), [userSignedOut.draft({ userId, username })]);
+  await commands.record(signInStream(userId), asUser(context, user), [
+    userSignedOut.draft({ user_id: userId, username }),
+  ]);
 }

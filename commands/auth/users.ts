@@ -31,18 +31,18 @@ export interface UserState {
   /** The intended name of this user was given to another one, so the user must no longer be created. */
   readonly voided: boolean;
   readonly username: string;
-  readonly displayName: string | null;
+  readonly display_name: string | null;
   readonly email: string | null;
-  readonly avatarUrl: string | null;
+  readonly avatar_url: string | null;
   readonly role: Role;
   readonly provider: Provider;
-  readonly providerId: string | null;
-  readonly isApproved: boolean;
+  readonly provider_id: string | null;
+  readonly is_approved: boolean;
   readonly tenant: number;
   readonly workspace: number;
   /** The tenants that the user has been in. */
   readonly tenants: readonly number[];
-  readonly credentialId: string | null;
+  readonly credential_id: string | null;
   /** When a claim of this user's name was last voided, in a workspace that the user was not put into; Unix ms, 0: never. */
   readonly placeVoidedAt: number;
   /** How many turns to remove this user as an admin have ended: completed or voided (`last-admin.ts`). */
@@ -53,7 +53,7 @@ export interface UserState {
 
 /** Whether this user is an enabled admin of the tenant. */
 export const isAdminOf = (state: UserState, tenant: number): boolean =>
-  state.exists && state.isApproved && state.role === 'admin' && state.tenant === tenant;
+  state.exists && state.is_approved && state.role === 'admin' && state.tenant === tenant;
 
 /** A change through which the tenant loses an enabled admin ends a turn. */
 const turnsCounted = (before: UserState, after: UserState): UserState =>
@@ -66,43 +66,43 @@ export const userDecider = defineDecider<UserState>({
     deleted: false,
     voided: false,
     username: '',
-    displayName: null,
+    display_name: null,
     email: null,
-    avatarUrl: null,
+    avatar_url: null,
     role: 'viewer',
     provider: 'local',
-    providerId: null,
-    isApproved: false,
+    provider_id: null,
+    is_approved: false,
     tenant: 0,
     workspace: 0,
     tenants: [],
-    credentialId: null,
+    credential_id: null,
     placeVoidedAt: 0,
     turns: 0,
     erased: false,
   },
   folds: [
-    on(userCreated, (state, { data: { userId: _, source: __, ...fields } }) => ({
+    on(userCreated, (state, { data: { user_id: _, source: __, ...fields } }) => ({
       ...state,
       ...fields,
       tenants: [fields.tenant],
       exists: true,
     })),
-    on(userUpdated, (state, { data: { userId: _, username: __, passwordChanged: ___, by: ____, ...changes } }) =>
+    on(userUpdated, (state, { data: { user_id: _, username: __, password_changed: ___, by: ____, ...changes } }) =>
       turnsCounted(state, { ...state, ...changes }),
     ),
-    on(userPasswordChanged, (state, { data }) => ({ ...state, credentialId: data.credentialId })),
-    on(googleDisconnected, (state) => ({ ...state, provider: 'local', providerId: null })),
+    on(userPasswordChanged, (state, { data }) => ({ ...state, credential_id: data.credential_id })),
+    on(googleDisconnected, (state) => ({ ...state, provider: 'local', provider_id: null })),
     on([userMoved, userTransferred], (state, { data: { tenant, workspace } }) =>
       turnsCounted(state, { ...state, tenant, workspace, tenants: [...new Set([...state.tenants, tenant])] }),
     ),
     on(userDeleted, (state) => turnsCounted(state, { ...state, exists: false, deleted: true })),
     on(personErased, (state) => ({
       ...state,
-      displayName: null,
+      display_name: null,
       email: null,
-      avatarUrl: null,
-      providerId: null,
+      avatar_url: null,
+      provider_id: null,
       erased: true,
     })),
     on(adminRemovalVoided, (state) => ({ ...state, turns: state.turns + 1 })),
@@ -156,7 +156,7 @@ export const NAME_LOST = 'NAME_LOST';
 /** Code of a refusal because the user exists already, through an earlier or a concurrent approval. */
 export const USER_EXISTS = 'USER_EXISTS';
 
-export type NewUser = Omit<EventOf<typeof userCreated>['data'], 'userId' | 'credentialId'>;
+export type NewUser = Omit<EventOf<typeof userCreated>['data'], 'user_id' | 'credential_id'>;
 
 export function decideCreate(
   state: UserState,
@@ -167,7 +167,7 @@ export function decideCreate(
   if (state.exists) throw conflict(`There is already a user ${userId}.`, { code: USER_EXISTS });
   if (state.deleted) throw conflict(`The user ${userId} was deleted; its id is never reused.`);
   if (state.voided) throw conflict(usernames.taken(user.username), { code: NAME_LOST });
-  return [userCreated.draft({ ...user, userId, credentialId })];
+  return [userCreated.draft({ ...user, user_id: userId, credential_id: credentialId })];
 }
 
 /** @throws AppError 400 for a name that this user may not be shown under */

@@ -50,9 +50,9 @@ export interface Import {
   readonly repo: string;
   readonly issue: GithubIssue;
   /** Undefined: the general project. */
-  readonly projectId: number | undefined;
-  readonly assignedTo: string | null;
-  readonly createdBy: string;
+  readonly project_id: number | undefined;
+  readonly assigned_to: string | null;
+  readonly created_by: string;
   /** Whether an issue whose task was deleted gets another one. */
   readonly again: boolean;
 }
@@ -61,11 +61,11 @@ export interface Import {
 export async function importIssue(
   { commands, projects, now }: Pick<GithubWork, 'commands' | 'projects' | 'now'>,
   context: CommandContext,
-  { repo, issue, projectId, again, ...rest }: Import,
+  { repo, issue, project_id: projectId, again, ...rest }: Import,
 ): Promise<TaskRecord | undefined> {
   const { workspace } = context.origin;
   const stream = issueStream(workspace, repo, issue.number);
-  const known = (await commands.load(issueDecider, stream)).state.taskId;
+  const known = (await commands.load(issueDecider, stream)).state.task_id;
   let id = known;
   if (known !== 0) {
     const { state, lastAt } = await commands.load(taskDecider, taskStream(workspace, known));
@@ -75,7 +75,7 @@ export async function importIssue(
   }
   if (id === 0) {
     const taskId = await commands.counters.take('task');
-    const claim = { repo, issueNumber: issue.number, taskId };
+    const claim = { repo, issue_number: issue.number, task_id: taskId };
     const { events } = await commands.execute(issueDecider, stream, context, (state) =>
       decideClaim(state, known, claim),
     );
@@ -96,7 +96,7 @@ export async function importIssue(
     (before, event) => taskDecider.evolve(before, { at: event.meta.at, ...event }),
     taskDecider.initial,
   );
-  return { ...recordOf(state, workspace), ...projectFields(project, ticket.ticketNo) };
+  return { ...recordOf(state, workspace), ...projectFields(project, ticket.project_ticket_no) };
 }
 
 /** Issues of one request to import. */
@@ -138,24 +138,24 @@ export async function syncRepository(
   work: GithubWork,
   request: CommandContext,
   repo: string,
-  options: Pick<IssuesQuery, 'state' | 'labels'> & { readonly assignedTo: string | null; readonly createdBy: string },
+  options: Pick<IssuesQuery, 'state' | 'labels'> & { readonly assigned_to: string | null; readonly created_by: string },
 ): Promise<ImportOutcome> {
   const { commands, github, githubProjects } = work;
   const context = withoutIntents(request);
   const { workspace } = context.origin;
-  const { state, labels, assignedTo, createdBy } = options;
+  const { state, labels, assigned_to, created_by } = options;
   const { issues } = await github.issues(repo, { state, labels, perPage: IMPORTED }).catch(answerWith);
   const [project] = await githubProjects.of(workspace, repo);
   // The oldest first, so that they are numbered as they came.
   const imports = issues.toReversed().map((issue): Import => {
-    return { repo, issue, projectId: project?.id, assignedTo, createdBy, again: true };
+    return { repo, issue, project_id: project?.id, assigned_to, created_by, again: true };
   });
   const outcome = await importIssues(work, context, imports);
   const [failure] = outcome.failures;
   const synced = {
     source: repositorySource(repo),
     repo,
-    projectId: null,
+    project_id: null,
     error: failure === undefined ? null : messageOf(failure),
     issues: issues.length,
     imported: outcome.tasks.length,
@@ -174,7 +174,7 @@ export async function syncRepository(
 
 /** The task that stands for an issue; null: none does. */
 async function taskOf(commands: Commands, workspace: number, repo: string, issue: number): Promise<number | null> {
-  return (await commands.load(issueDecider, issueStream(workspace, repo, issue))).state.taskId || null;
+  return (await commands.load(issueDecider, issueStream(workspace, repo, issue))).state.task_id || null;
 }
 
 /** @throws AppError */
@@ -188,7 +188,7 @@ export async function commentOnIssue(
   const { workspace } = context.origin;
   await github.comment(repo, issueNumber, body).catch(answerWith);
   const taskId = await taskOf(commands, workspace, repo, issueNumber);
-  const event = githubIssueCommented.draft({ repo, issueNumber, taskId });
+  const event = githubIssueCommented.draft({ repo, issue_number: issueNumber, task_id: taskId });
   await commands.record(issueStream(workspace, repo, issueNumber), context, [event]);
 }
 
@@ -204,7 +204,7 @@ export async function closeIssue(
   if (comment) await github.comment(repo, issueNumber, comment).catch(answerWith);
   const issue = await github.updateIssue(repo, issueNumber, { state: 'closed' }).catch(answerWith);
   const taskId = await taskOf(commands, workspace, repo, issueNumber);
-  const event = githubIssueClosed.draft({ repo, issueNumber, taskId });
+  const event = githubIssueClosed.draft({ repo, issue_number: issueNumber, task_id: taskId });
   await commands.record(issueStream(workspace, repo, issueNumber), context, [event]);
   if (taskId === null) return;
   await commands.execute(taskDecider, taskStream(workspace, taskId), context, (state) =>
@@ -237,6 +237,6 @@ export async function initLabels(work: GithubWork, context: CommandContext, repo
   ];
   for (const label of labels) await github.createLabel(repo, label).catch(answerWith);
   for (const { id } of await githubProjects.of(context.origin.workspace, repo)) {
-    await updateProject(commands, withoutIntents(context), id, { githubLabelsInitialized: true });
+    await updateProject(commands, withoutIntents(context), id, { github_labels_initialized: true });
   }
 }

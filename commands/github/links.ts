@@ -32,14 +32,14 @@ import { type TaskState, taskDecider } from '../tasks/tasks.ts';
 
 /** The task that stands for an issue; 0: none does. */
 export interface IssueState {
-  readonly taskId: number;
+  readonly task_id: number;
 }
 
 export const issueDecider = defineDecider<IssueState>({
   kind: 'issue',
-  initial: { taskId: 0 },
+  initial: { task_id: 0 },
   folds: [
-    on(githubIssueClaimed, (_, { data }) => ({ taskId: data.taskId })),
+    on(githubIssueClaimed, (_, { data }) => ({ task_id: data.task_id })),
     on([githubIssueCommented, githubIssueClosed], (state) => state),
   ],
 });
@@ -52,8 +52,8 @@ export const issueStream = (workspace: number, repo: string, issue: number): str
 export const decideClaim = (
   state: IssueState,
   known: number,
-  claim: { readonly repo: string; readonly issueNumber: number; readonly taskId: number },
-): EventDraft[] => (state.taskId === known ? [githubIssueClaimed.draft(claim)] : []);
+  claim: { readonly repo: string; readonly issue_number: number; readonly task_id: number },
+): EventDraft[] => (state.task_id === known ? [githubIssueClaimed.draft(claim)] : []);
 
 /** Characters of a task's description, and of its tags. */
 const MAX_DESCRIPTION = 5_000;
@@ -66,14 +66,14 @@ const hashOf = (text: string | null): string =>
 
 export const faceOfIssue = ({ title, body, state, labels }: GithubIssue): IssueFace => ({
   title,
-  bodyHash: hashOf(body),
+  body_hash: hashOf(body),
   state,
   labels: labels.map(({ name }) => name),
 });
 
 export const faceOfTask = ({ title, description, status, priority }: TaskData): TaskFace => ({
   title,
-  descriptionHash: hashOf(description),
+  description_hash: hashOf(description),
   status,
   priority,
 });
@@ -87,17 +87,17 @@ export interface Imported extends Ticket {
   readonly id: number;
   readonly repo: string;
   readonly issue: GithubIssue;
-  readonly assignedTo: string | null;
-  readonly createdBy: string;
+  readonly assigned_to: string | null;
+  readonly created_by: string;
 }
 
 /** A task for an issue; no event when there is one. @param now Unix ms */
 export function decideImport(state: TaskState, imported: Imported, now: number): EventDraft[] {
   if (state.id !== 0) return [];
-  const { id, repo, issue, assignedTo, createdBy, ...ticket } = imported;
+  const { id, repo, issue, assigned_to, created_by, ...ticket } = imported;
   const face = faceOfIssue(issue);
   const closed = issue.state === 'closed';
-  const open = statusIn(face.labels) ?? (assignedTo === null ? 'inbox' : 'assigned');
+  const open = statusIn(face.labels) ?? (assigned_to === null ? 'inbox' : 'assigned');
   const task: TaskData = {
     ...taskDecider.initial.task,
     ...ticket,
@@ -105,10 +105,10 @@ export function decideImport(state: TaskState, imported: Imported, now: number):
     description: issue.body === null ? null : descriptionOf(issue),
     // What was closed before it was known here was not for this board to judge.
     status: closed ? 'done' : open === 'done' ? 'review' : open,
-    completedAt: closed ? seconds(now) : null,
+    completed_at: closed ? seconds(now) : null,
     priority: priorityIn(face.labels) ?? 'medium',
-    assignedTo,
-    createdBy,
+    assigned_to,
+    created_by,
     tags: tagsOf(face.labels),
     metadata: {
       github_repo: repo,
@@ -120,14 +120,14 @@ export function decideImport(state: TaskState, imported: Imported, now: number):
   };
   const { title } = task;
   return [
-    taskCreated.draft({ taskId: id, task, source: 'github' }),
+    taskCreated.draft({ task_id: id, task, source: 'github' }),
     taskLinked.draft({
-      taskId: id,
+      task_id: id,
       title,
       repo,
-      issueNumber: issue.number,
-      issueUrl: issue.url,
-      issueUpdatedAt: issue.updatedAt,
+      issue_number: issue.number,
+      issue_url: issue.url,
+      issue_updated_at: issue.updatedAt,
       issue: face,
       face: faceOfTask(task),
     }),
@@ -143,7 +143,7 @@ function statusAfter({ task, approved }: TaskState, said: TaskStatus | undefined
   if (said === 'done') return task.status === 'done' || approved ? 'done' : 'review';
   if (said !== undefined) return said;
   // It was opened again.
-  if (task.status === 'done') return task.assignedTo === null ? 'inbox' : 'assigned';
+  if (task.status === 'done') return task.assigned_to === null ? 'inbox' : 'assigned';
   return task.status as TaskStatus;
 }
 
@@ -155,11 +155,11 @@ function statusAfter({ task, approved }: TaskState, said: TaskStatus | undefined
  */
 export function decidePull(state: TaskState, repo: string, issue: GithubIssue, now: number): EventDraft[] {
   const { agreed, source, task } = state;
-  if (!agreed || !isLinked(state, repo, issue.number) || issue.updatedAt < agreed.issueUpdatedAt) return [];
+  if (!agreed || !isLinked(state, repo, issue.number) || issue.updatedAt < agreed.issue_updated_at) return [];
   const face = faceOfIssue(issue);
   if (!agreed.gone && JSON.stringify(face) === JSON.stringify(agreed.issue)) return [];
   const mine = faceOfTask(task);
-  const isLater = Date.parse(issue.updatedAt) / 1_000 >= state.updatedAt;
+  const isLater = Date.parse(issue.updatedAt) / 1_000 >= state.updated_at;
   /** Whether the issue has the word on a field. */
   const taken = (differs: boolean, field: keyof TaskFace): boolean =>
     differs && (mine[field] === agreed.face[field] || isLater);
@@ -168,14 +168,14 @@ export function decidePull(state: TaskState, repo: string, issue: GithubIssue, n
   const tags = tagsOf(face.labels);
   const takes = {
     title: taken(face.title !== agreed.issue.title, 'title'),
-    descriptionHash: taken(face.bodyHash !== agreed.issue.bodyHash, 'descriptionHash'),
+    description_hash: taken(face.body_hash !== agreed.issue.body_hash, 'description_hash'),
     status: taken(said !== saidBefore, 'status'),
     priority: taken(urgency !== urgencyBefore, 'priority'),
   };
   const status = statusAfter(state, said);
   const fields: TaskFields = {
     ...(takes.title && { title: titleOf(issue) }),
-    ...(takes.descriptionHash && { description: descriptionOf(issue) }),
+    ...(takes.description_hash && { description: descriptionOf(issue) }),
     ...(takes.status && status !== task.status && { status }),
     ...(takes.priority && { priority: urgency ?? 'medium' }),
     ...(JSON.stringify(tags) !== JSON.stringify(tagsOf(agreed.issue.labels)) && { tags }),
@@ -187,21 +187,21 @@ export function decidePull(state: TaskState, repo: string, issue: GithubIssue, n
   return [
     ...changed,
     taskSynced.draft({
-      taskId: state.id,
+      task_id: state.id,
       title: after.task.title,
       repo: source?.github_repo ?? repo,
-      issueNumber: issue.number,
-      issueUpdatedAt: issue.updatedAt,
+      issue_number: issue.number,
+      issue_updated_at: issue.updatedAt,
       issue: face,
       // What the task has the word on still differs, so that it is pushed.
       face: {
         title: takes.title ? next.title : agreed.face.title,
-        descriptionHash: takes.descriptionHash ? next.descriptionHash : agreed.face.descriptionHash,
+        description_hash: takes.description_hash ? next.description_hash : agreed.face.description_hash,
         status: takes.status ? next.status : agreed.face.status,
         priority: takes.priority ? next.priority : agreed.face.priority,
       },
       direction: 'pull',
-      issueState: issue.state,
+      issue_state: issue.state,
     }),
   ];
 }
@@ -242,7 +242,7 @@ export function pushOf({ id, task, agreed }: TaskState, labels: boolean): Push |
   return {
     fields: {
       ...(face.title !== agreed.face.title && { title: face.title }),
-      ...(face.descriptionHash !== agreed.face.descriptionHash && { body: task.description ?? '' }),
+      ...(face.description_hash !== agreed.face.description_hash && { body: task.description ?? '' }),
       ...(face.status !== agreed.face.status && state !== agreed.issue.state && { state }),
     },
     addLabels: added,
@@ -259,15 +259,15 @@ export function decidePushed(state: TaskState, push: Push, issue: GithubIssue | 
   const labels = [...new Set([...face.labels.filter((one) => !push.removeLabels.includes(one)), ...push.addLabels])];
   return [
     taskSynced.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
       repo: source.github_repo,
-      issueNumber: source.github_issue_number,
-      issueUpdatedAt: issue?.updatedAt ?? agreed.issueUpdatedAt,
+      issue_number: source.github_issue_number,
+      issue_updated_at: issue?.updatedAt ?? agreed.issue_updated_at,
       issue: { ...face, labels },
       face: push.face,
       direction: 'push',
-      issueState: face.state,
+      issue_state: face.state,
     }),
   ];
 }
@@ -276,7 +276,7 @@ export function decidePushed(state: TaskState, push: Push, issue: GithubIssue | 
 export function decideGone({ id, task, agreed, source }: TaskState, repo: string): EventDraft[] {
   const { github_repo: linked, github_issue_number: issueNumber } = source ?? {};
   if (!agreed || agreed.gone || !issueNumber || linked?.toLowerCase() !== repo.toLowerCase()) return [];
-  return [taskIssueGone.draft({ taskId: id, title: task.title, repo: linked, issueNumber })];
+  return [taskIssueGone.draft({ task_id: id, title: task.title, repo: linked, issue_number: issueNumber })];
 }
 
 /** The issue of a task was closed by hand: its metadata says so, and the next sync of its project moves it. */
@@ -285,15 +285,15 @@ export function decideClosed(state: TaskState, repo: string, issue: GithubIssue)
   if (!agreed || !isLinked(state, repo, issue.number)) return [];
   return [
     taskSynced.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
       repo: source?.github_repo ?? repo,
-      issueNumber: issue.number,
-      issueUpdatedAt: agreed.issueUpdatedAt,
+      issue_number: issue.number,
+      issue_updated_at: agreed.issue_updated_at,
       issue: agreed.issue,
       face: agreed.face,
       direction: 'pull',
-      issueState: issue.state,
+      issue_state: issue.state,
     }),
   ];
 }

@@ -37,7 +37,7 @@ export const syncStream = (workspace: number, source: string): string =>
 export const cursorFor = (state: SyncState, repo: string): string | null =>
   state.repo === repo.toLowerCase() ? state.cursor : null;
 
-export type Synced = Omit<EventOf<typeof githubSynced>['data'], 'earlier' | 'status' | 'syncId'>;
+export type Synced = Omit<EventOf<typeof githubSynced>['data'], 'earlier' | 'status' | 'sync_id'>;
 
 /** @param quiet it was the clock's turn: no event when nothing is different from the one before */
 export function decideSynced(state: SyncState, syncId: number, synced: Synced, quiet: boolean): EventDraft[] {
@@ -46,5 +46,5 @@ export function decideSynced(state: SyncState, syncId: number, synced: Synced, q
   if (quiet && imported + updated + pushed === 0 && !moved && error === state.error) return [];
   const done = error === null && errors === 0;
   const status = done ? 'success' : imported + updated + pushed > 0 ? 'partial' : 'error';
-  return [githubSynced.draft({ ...synced, syncId, earlier: state.syncs, status })];
+  return [githubSynced.draft({ ...synced, sync_id: syncId, earlier: state.syncs, status })];
 }

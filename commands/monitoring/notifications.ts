@@ -52,14 +52,14 @@ export const markedDecider = defineDecider<MarkedState>({
   initial: { read: [], delivered: [], deleted: [] },
   sizeOf: ({ read, delivered, deleted }) => (read.length + delivered.length + deleted.length) * 10,
   folds: [
-    on(notificationsRead, (state, { data }) => ({ ...state, read: withLast(state.read, data.notificationIds) })),
+    on(notificationsRead, (state, { data }) => ({ ...state, read: withLast(state.read, data.notification_ids) })),
     on(notificationsDelivered, (state, { data }) => ({
       ...state,
-      delivered: withLast(state.delivered, data.notificationIds),
+      delivered: withLast(state.delivered, data.notification_ids),
     })),
     on(notificationsDeleted, (state, { data }) => ({
       ...state,
-      deleted: withLast(state.deleted, data.notificationIds),
+      deleted: withLast(state.deleted, data.notification_ids),
     })),
   ],
 });
@@ -84,7 +84,7 @@ async function mark(
 }
 
 const idsIn = (events: readonly DomainEvent[]): number =>
-  events.reduce((sum, { data }) => sum + (data.notificationIds as number[]).length, 0);
+  events.reduce((sum, { data }) => sum + (data.notification_ids as number[]).length, 0);
 
 /** Repeats `next` until it finds nothing more. */
 async function inBatches(
@@ -112,7 +112,7 @@ export async function markRead(
     async (ids) => {
       const events = await mark(commands, context, ids, {
         changed: 'read',
-        draft: (notificationIds) => notificationsRead.draft({ notificationIds }),
+        draft: (notificationIds) => notificationsRead.draft({ notification_ids: notificationIds }),
       });
       read += idsIn(events);
     },
@@ -133,10 +133,10 @@ export async function markDelivered(
     async (ids) => {
       const events = await mark(commands, context, ids, {
         changed: 'delivered',
-        draft: (notificationIds) => notificationsDelivered.draft({ recipient, notificationIds }),
+        draft: (notificationIds) => notificationsDelivered.draft({ recipient, notification_ids: notificationIds }),
       });
       for (const { data, meta } of events)
-        for (const id of data.notificationIds as number[]) delivered.set(id, seconds(meta.at));
+        for (const id of data.notification_ids as number[]) delivered.set(id, seconds(meta.at));
     },
   );
   return delivered;
@@ -159,7 +159,7 @@ export async function deleteNotifications(
     async (ids) => {
       const events = await mark(commands, context, ids, {
         changed: 'deleted',
-        draft: (notificationIds) => notificationsDeleted.draft({ notificationIds, cause: 'request' }),
+        draft: (notificationIds) => notificationsDeleted.draft({ notification_ids: notificationIds, cause: 'request' }),
       });
       deleted += idsIn(events);
     },
@@ -180,8 +180,10 @@ export function renderedNotification(one: PendingNotification, withheld = rulesB
   return [
     ...texts,
     ...(TYPED.includes(one.type) ? [`Type: ${one.type}`] : []),
-    ...(one.sourceType !== null ? [`About: ${one.sourceType}${one.sourceId === null ? '' : ` ${one.sourceId}`}`] : []),
-    `${new Date(one.createdAt * 1_000).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
+    ...(one.source_type !== null
+      ? [`About: ${one.source_type}${one.source_id === null ? '' : ` ${one.source_id}`}`]
+      : []),
+    `${new Date(one.created_at * 1_000).toISOString().slice(0, 19).replace('T', ' ')} UTC`,
   ].join('\n');
 }
 
@@ -209,14 +211,14 @@ export function decideForward(
   return [
     notificationForwarded.draft({
       ...(withheld.length > 0 && { withheld }),
-      notificationId: one.id,
+      notification_id: one.id,
       recipient: one.recipient,
-      notificationType: one.type,
+      notification_type: one.type,
       title: one.title,
-      sessionKey: agent?.sessionKey ?? null,
+      session_key: agent?.session_key ?? null,
       message:
         agent && messageId !== undefined
-          ? { messageId, toAgentId: agent.id, content: renderedNotification(one, withheld) }
+          ? { message_id, to_agent_id: agent.id, content: renderedNotification(one, withheld) }
           : null,
     }),
   ];
@@ -246,12 +248,12 @@ async function deliverOne(
   if (!event) return undefined;
   const { message } = event.data;
   const said = message
-    ? `message ${message.messageId} in the inbox of ${one.recipient}`
+    ? `message ${message.message_id} in the inbox of ${one.recipient}`
     : 'in the list of notifications';
   return {
     notification_id: one.id,
     recipient: one.recipient,
-    session_key: event.data.sessionKey,
+    session_key: event.data.session_key,
     delivered_at: seconds(event.meta.at),
     status: 'delivered',
     stdout: frontOf(said, SAID),
@@ -269,7 +271,7 @@ export async function deliverNotifications(
   commands: Commands,
   context: CommandContext,
   directory: NotificationDirectory,
-  run: { readonly recipient: string | undefined; readonly limit: number; readonly dryRun: boolean },
+  run: { readonly recipient: string | undefined; readonly limit: number; readonly dry_run: boolean },
 ): Promise<Delivery> {
   const pending = await directory.pending(context.origin.workspace, run.recipient, run.limit);
   if (pending.length === 0) return { processed: 0, results: [], errors: [] };
@@ -277,7 +279,7 @@ export async function deliverNotifications(
   const errors: DeliveryError[] = [];
   const take = async (one: PendingNotification): Promise<DeliveryResult | DeliveryError | undefined> => {
     try {
-      return run.dryRun ? dryRunOf(one) : await deliverOne(commands, context, one);
+      return run.dry_run ? dryRunOf(one) : await deliverOne(commands, context, one);
     } catch (error) {
       if (!(error instanceof AppError) || error.status >= 500) throw error;
       return { notification_id: one.id, recipient: one.recipient, error: error.message };
@@ -294,8 +296,8 @@ export async function deliverNotifications(
       processed: pending.length,
       delivered: results.length,
       errors: errors.length,
-      dryRun: run.dryRun,
-      agentFilter: run.recipient ?? null,
+      dry_run: run.dry_run,
+      agent_filter: run.recipient ?? null,
     }),
   ]);
   return { processed: pending.length, results, errors };
@@ -307,7 +309,7 @@ function dryRunOf(one: PendingNotification): DeliveryResult {
   return {
     notification_id: one.id,
     recipient: one.recipient,
-    session_key: one.agent?.sessionKey ?? null,
+    session_key: one.agent?.session_key ?? null,
     status: 'dry_run',
     message: renderedNotification(one),
   };
@@ -329,7 +331,7 @@ export async function notifyAgent(
   if (!agent) throw new AppError(404, `No agent of this workspace is named ${notice.agent}.`);
   const { agent: recipient, title, message, type } = notice;
   const { events } = await commands.record(streamOf(context), context, [
-    notificationRaised.draft({ recipient, type, title, message, sourceType: null, sourceId: null, by: null }),
+    notificationRaised.draft({ recipient, type, title, message, source_type: null, source_id: null, by: null }),
   ]);
   const raised = events[0] as EventOf<typeof notificationRaised>;
   await deliverOne(commands, context, {
@@ -338,9 +340,9 @@ export async function notifyAgent(
     type,
     title,
     message,
-    sourceType: null,
-    sourceId: null,
-    createdAt: seconds(raised.meta.at),
+    source_type: null,
+    source_id: null,
+    created_at: seconds(raised.meta.at),
     agent,
     isPerson: false,
   });

@@ -23,7 +23,10 @@ export const pipelineDecider = defineDecider<PipelineState>({
   kind: 'pipeline',
   initial: { id: 0 },
   snapshotVersion: 1,
-  folds: [on(pipelineCreated, (_state, { data }) => ({ id: data.pipelineId })), on(pipelineDeleted, () => ({ id: 0 }))],
+  folds: [
+    on(pipelineCreated, (_state, { data }) => ({ id: data.pipeline_id })),
+    on(pipelineDeleted, () => ({ id: 0 })),
+  ],
 });
 
 /**
@@ -35,13 +38,13 @@ export function decideChange(state: PipelineState, changes: Partial<PipelineFiel
   const { id } = state;
   if (id === 0) throw notFound('Pipeline');
   const set = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (set.length === 0) return [pipelineUsed.draft({ pipelineId: id })];
-  return [pipelineUpdated.draft({ pipelineId: id, ...Object.fromEntries(set) })];
+  if (set.length === 0) return [pipelineUsed.draft({ pipeline_id: id })];
+  return [pipelineUpdated.draft({ pipeline_id: id, ...Object.fromEntries(set) })];
 }
 
 /** One that is gone, or never was, is deleted already. */
 export const decideDelete = ({ id }: PipelineState): EventDraft[] =>
-  id === 0 ? [] : [pipelineDeleted.draft({ pipelineId: id })];
+  id === 0 ? [] : [pipelineDeleted.draft({ pipeline_id: id })];
 
 /** Creates a pipeline of templates that exist. Gives its id. */
 export async function createPipeline(
@@ -52,7 +55,7 @@ export async function createPipeline(
   const { workspace } = context.origin;
   const id = await reserveId(commands, context, 'pipeline', (one) => pipelineStream(workspace, one));
   const executed = await commands.execute(pipelineDecider, pipelineStream(workspace, id), context, () => [
-    pipelineCreated.draft({ pipelineId: id, ...fields }),
+    pipelineCreated.draft({ pipeline_id: id, ...fields }),
   ]);
   return { id, executed };
 }

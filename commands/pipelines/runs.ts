@@ -32,9 +32,9 @@ export interface RunState {
   /** `none` until it is started, and again once it is removed. */
   readonly status: 'none' | 'running' | 'completed' | 'failed' | 'cancelled';
   readonly id: number;
-  readonly pipelineId: number;
-  readonly pipelineName: string;
-  readonly steps: readonly { readonly templateId: number; readonly stops: boolean }[];
+  readonly pipeline_id: number;
+  readonly pipeline_name: string;
+  readonly steps: readonly { readonly template_id: number; readonly stops: boolean }[];
   /** The step that it is at, from 0. */
   readonly current: number;
   /** Whether the runner has taken that step. */
@@ -46,8 +46,8 @@ export interface RunState {
 const NONE: RunState = {
   status: 'none',
   id: 0,
-  pipelineId: 0,
-  pipelineName: '',
+  pipeline_id: 0,
+  pipeline_name: '',
   steps: [],
   current: 0,
   spawned: false,
@@ -60,13 +60,13 @@ export const runDecider = defineDecider<RunState>({
   kind: 'pipeline run',
   initial: NONE,
   folds: [
-    on(pipelineRunStarted, (_state, { data: { runId, pipelineId, pipelineName, steps } }) => ({
+    on(pipelineRunStarted, (_state, { data: { run_id: runId, pipeline_id, pipeline_name, steps } }) => ({
       ...NONE,
       status: 'running',
       id: runId,
-      pipelineId,
-      pipelineName,
-      steps: steps.map(({ templateId, onFailure }) => ({ templateId, stops: onFailure === 'stop' })),
+      pipeline_id,
+      pipeline_name,
+      steps: steps.map(({ template_id, on_failure: onFailure }) => ({ template_id, stops: onFailure === 'stop' })),
     })),
     on(pipelineStepStarted, (state, { data }) => ({ ...state, current: data.step, spawned: false, attempts: 0 })),
     on(pipelineStepSpawned, (state) => ({ ...state, spawned: true })),
@@ -78,7 +78,7 @@ export const runDecider = defineDecider<RunState>({
   ],
 });
 
-const ofRun = ({ id, pipelineId }: RunState) => ({ runId: id, pipelineId });
+const ofRun = ({ id, pipeline_id }: RunState) => ({ run_id: id, pipeline_id });
 
 /** @throws AppError 404, 400 with the status when it is not running */
 function running(state: RunState): RunState {
@@ -102,13 +102,13 @@ export interface StepEnd {
  * @throws AppError 404; 400 when the run is not running, or at another step
  */
 export function decideAdvance(state: RunState, { step, success, error }: StepEnd, next: HandOver): EventDraft[] {
-  const { steps, current, pipelineName } = running(state);
+  const { steps, current, pipeline_name } = running(state);
   if (step !== current) throw invalid(`This run is at step ${current} by now, not at step ${step}.`);
   const run = ofRun(state);
   const end = (success ? pipelineStepCompleted : pipelineStepFailed).draft({ ...run, step, error });
   if (!success && steps[step]?.stops) return [end, pipelineRunFailed.draft(run)];
-  if (step + 1 === steps.length) return [end, pipelineRunCompleted.draft({ ...run, pipelineName })];
-  return [end, pipelineStepStarted.draft({ ...run, step: step + 1, handOver: next })];
+  if (step + 1 === steps.length) return [end, pipelineRunCompleted.draft({ ...run, pipeline_name })];
+  return [end, pipelineStepStarted.draft({ ...run, step: step + 1, hand_over: next })];
 }
 
 /** @throws AppError 404; 400 when it is over */
@@ -136,13 +136,13 @@ export const isWaiting = (state: RunState, step: number): boolean =>
  */
 export function decideSpawned(
   state: RunState,
-  { step, spawnId, answer }: { readonly step: number; readonly spawnId: string; readonly answer: RunnerAnswer },
+  { step, spawn_id, answer }: { readonly step: number; readonly spawn_id: string; readonly answer: RunnerAnswer },
   next: HandOver,
 ): EventDraft[] {
   if (state.status === 'none' || state.current !== step || state.spawned) return [];
   const { status, output, error } = answer;
   const attempt = state.attempts + 1;
-  const spawned = pipelineStepSpawned.draft({ ...ofRun(state), step, attempt, spawnId, output });
+  const spawned = pipelineStepSpawned.draft({ ...ofRun(state), step, attempt, spawn_id, output });
   if (state.status !== 'running' || status === 'accepted') return [spawned];
   return [spawned, ...decideAdvance(state, { step, success: status === 'completed', error }, next)];
 }
@@ -150,7 +150,7 @@ export function decideSpawned(
 export function decideAttemptFailed(
   state: RunState,
   step: number,
-  failure: { readonly reason: string; readonly willRetry: boolean; readonly breaches?: Breach[] },
+  failure: { readonly reason: string; readonly will_retry: boolean; readonly breaches?: Breach[] },
 ): EventDraft[] {
   if (!isWaiting(state, step)) return [];
   return [pipelineStepAttemptFailed.draft({ ...ofRun(state), step, attempt: state.attempts + 1, ...failure })];
@@ -160,23 +160,23 @@ export function decideAttemptFailed(
 export async function startRun(
   commands: Commands,
   context: CommandContext,
-  pipeline: Omit<StartedRun, 'runId'>,
+  pipeline: Omit<StartedRun, 'run_id'>,
   hasRunner: boolean,
-): Promise<{ readonly id: number; readonly handOver: HandOver; readonly executed: Executed }> {
-  const { pipelineId, steps, templates } = pipeline;
+): Promise<{ readonly id: number; readonly hand_over: HandOver; readonly executed: Executed }> {
+  const { pipeline_id, steps, templates } = pipeline;
   const [first] = steps;
   if (!first) throw invalid('This pipeline has no steps; add some first.');
   const { workspace } = context.origin;
   const handOver = handOverOf(
-    templates.some(({ templateId }) => templateId === first.templateId),
+    templates.some(({ template_id: templateId }) => templateId === first.template_id),
     hasRunner,
   );
   const id = await reserveId(commands, context, 'pipeline_run', (one) => runStream(workspace, one));
   const executed = await commands.execute(runDecider, runStream(workspace, id), context, () => [
-    pipelineRunStarted.draft({ runId: id, ...pipeline }),
-    pipelineStepStarted.draft({ runId: id, pipelineId, step: 0, handOver }),
+    pipelineRunStarted.draft({ run_id: id, ...pipeline }),
+    pipelineStepStarted.draft({ run_id: id, pipeline_id, step: 0, hand_over: handOver }),
   ]);
-  return { id, handOver, executed };
+  return { id, hand_over: handOver, executed };
 }
 
 const handOverOf = (hasTemplate: boolean, hasRunner: boolean): HandOver =>
@@ -193,14 +193,14 @@ export async function nextHandOver(
   const next = steps[step + 1];
   // There is no such step, so it is not handed over.
   if (!next) return 'no_template';
-  const { state } = await commands.load(workflowDecider, workflowStream(workspace, next.templateId));
+  const { state } = await commands.load(workflowDecider, workflowStream(workspace, next.template_id));
   return handOverOf(state.id !== 0, hasRunner);
 }
 
 /** A run whose pipeline still exists. @throws AppError 404 */
 async function loadRun(commands: Commands, workspace: number, id: number): Promise<RunState> {
   const { state } = await commands.load(runDecider, runStream(workspace, id));
-  if (state.status === 'none' || !(await pipelineExists(commands, workspace, state.pipelineId)))
+  if (state.status === 'none' || !(await pipelineExists(commands, workspace, state.pipeline_id)))
     throw notFound('Pipeline run');
   return state;
 }
@@ -208,7 +208,7 @@ async function loadRun(commands: Commands, workspace: number, id: number): Promi
 /** Where an advance has led to. */
 export interface Advanced {
   /** The step that was started; undefined when the run is over. */
-  readonly started: { readonly step: number; readonly handOver: HandOver } | undefined;
+  readonly started: { readonly step: number; readonly hand_over: HandOver } | undefined;
   readonly executed: Executed;
 }
 

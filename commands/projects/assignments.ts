@@ -17,14 +17,16 @@ export function decideAssign(state: ProjectState, assignmentId: number, agentNam
   if (state.agents.has(agentName)) return [];
   if (state.agents.size >= MAX_MEMBERS)
     throw invalid(`A project has at most ${MAX_MEMBERS} agents; remove one before you add another.`);
-  return [projectAgentsAssigned.draft({ ...project, agents: [{ assignmentId, agentName, role }] })];
+  return [
+    projectAgentsAssigned.draft({ ...project, agents: [{ assignment_id: assignmentId, agent_name: agentName, role }] }),
+  ];
 }
 
 /** No event when the agent is no member. @throws AppError 404 */
 export function decideUnassign(state: ProjectState, agentName: string): EventDraft[] {
   const project = existing(state);
   if (!state.agents.has(agentName)) return [];
-  return [projectAgentsUnassigned.draft({ ...project, agentNames: [agentName] })];
+  return [projectAgentsUnassigned.draft({ ...project, agent_names: [agentName] })];
 }
 
 /** @throws AppError 400, 404 */
@@ -32,7 +34,7 @@ export async function assignAgent(
   commands: Commands,
   context: CommandContext,
   projectId: number,
-  { agentName, role }: { readonly agentName: string; readonly role: string },
+  { agent_name: agentName, role }: { readonly agent_name: string; readonly role: string },
 ): Promise<Executed> {
   const id = await commands.counters.take(ASSIGNMENT);
   return commands.execute(projectDecider, projectStream(context.origin.workspace, projectId), context, (state) =>

@@ -51,7 +51,7 @@ export async function updateProject(
   const count = update.assignedAgents?.length ?? 0;
   const first = count > 0 ? await commands.counters.take(ASSIGNMENT, count) : 0;
   const ids = Array.from({ length: count }, (_, at) => first + at);
-  const wanted = claimsFor(workspace, { ticketPrefix: update.ticketPrefix });
+  const wanted = claimsFor(workspace, { ticket_prefix: update.ticket_prefix });
   return executeWithNames(commands, context, namedProject, projectStream(workspace, id), wanted, (state) =>
     decideUpdate(state, update, ids),
   );
@@ -116,9 +116,9 @@ async function generalInLog(commands: Commands, context: CommandContext): Promis
 const generalOf = (id: number): FoundProject => ({
   id,
   name: GENERAL.name,
-  prefix: GENERAL.ticketPrefix,
+  prefix: GENERAL.ticket_prefix,
   slug: GENERAL.slug,
   status: 'active',
 });
 
-const NEW_GENERAL: NewProject = { ...GENERAL, description: null, githubRepo: null, deadline: null, color: null };
+const NEW_GENERAL: NewProject = { ...GENERAL, description: null, github_repo: null, deadline: null, color: null };

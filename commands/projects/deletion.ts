@@ -35,14 +35,14 @@ export const archiveProject = (commands: Commands, context: CommandContext, id: 
 
 /** No event for a task that has left the project meanwhile, or is gone. */
 export function decideMove({ id, task }: TaskState, from: number, to: Ticket): EventDraft[] {
-  if (id === 0 || task.projectId !== from) return [];
+  if (id === 0 || task.project_id !== from) return [];
   return [
     taskMoved.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
       before: placeOf(task),
-      after: { ...placeOf(task), projectId: to.projectId },
-      ticketNo: to.ticketNo,
+      after: { ...placeOf(task), project_id: to.project_id },
+      project_ticket_no: to.project_ticket_no,
     }),
   ];
 }
@@ -112,7 +112,7 @@ async function moveTasks(
     const worker = async () => {
       for (let at = next++; at < ids.length && Date.now() < deadline; at = next++) {
         const stream = taskStream(workspace, ids[at] as number);
-        const move = (state: TaskState) => decideMove(state, from, { projectId: to, ticketNo: first + at });
+        const move = (state: TaskState) => decideMove(state, from, { project_id: to, project_ticket_no: first + at });
         try {
           await commands.execute(taskDecider, stream, { origin: context.origin }, move);
           moved++;

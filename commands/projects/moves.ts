@@ -16,15 +16,15 @@ const PREFIX_KEPT = 11;
 
 interface Names {
   readonly slug: string;
-  readonly ticketPrefix: string;
+  readonly ticket_prefix: string;
 }
 
-function namesOf({ id, slug, ticketPrefix }: MovingProject): Names[] {
+function namesOf({ id, slug, ticket_prefix }: MovingProject): Names[] {
   const more = Array.from({ length: NAMES_TRIED - 1 }, (_, at) => ({
     slug: `${slug}-${at + 2}`,
-    ticketPrefix: `${ticketPrefix.slice(0, PREFIX_KEPT)}${at + 2}`,
+    ticket_prefix: `${ticket_prefix.slice(0, PREFIX_KEPT)}${at + 2}`,
   }));
-  return [{ slug, ticketPrefix }, ...more, { slug: `project-${id}`, ticketPrefix: `P${id}` }];
+  return [{ slug, ticket_prefix }, ...more, { slug: `project-${id}`, ticket_prefix: `P${id}` }];
 }
 
 async function create(

@@ -31,7 +31,7 @@ export const ticketPrefixKind: NameKind<ProjectState> = {
 /** The names that a project with these fields needs. */
 export function claimsFor(
   workspace: number,
-  { slug, ticketPrefix }: { readonly slug?: string; readonly ticketPrefix?: string | undefined },
+  { slug, ticket_prefix: ticketPrefix }: { readonly slug?: string; readonly ticket_prefix?: string | undefined },
 ): Claim<ProjectState>[] {
   const claims: Claim<ProjectState>[] = [];
   if (slug !== undefined) claims.push({ kind: projectSlugKind, scope: workspace, name: slug });
@@ -42,5 +42,5 @@ export function claimsFor(
 export const namedProject: Named<ProjectState> = {
   decider: projectDecider,
   existing,
-  held: (workspace, { slug, prefix }) => claimsFor(workspace, { slug, ticketPrefix: prefix }),
+  held: (workspace, { slug, prefix }) => claimsFor(workspace, { slug, ticket_prefix: prefix }),
 };

@@ -47,17 +47,17 @@ export const projectDecider = defineDecider<ProjectState>({
     on(projectCreated, (_, { data }) => ({
       ...initial,
       life: 'active',
-      id: data.projectId,
+      id: data.project_id,
       name: data.name,
       slug: data.slug,
-      prefix: data.ticketPrefix,
+      prefix: data.ticket_prefix,
     })),
     on(projectUpdated, (state, { data: { changes }, at }) => ({
       ...state,
       name: changes.name ?? state.name,
-      prefix: changes.ticketPrefix ?? state.prefix,
+      prefix: changes.ticket_prefix ?? state.prefix,
       givenUpNames:
-        changes.ticketPrefix === undefined || changes.ticketPrefix === state.prefix
+        changes.ticket_prefix === undefined || changes.ticket_prefix === state.prefix
           ? state.givenUpNames
           : giveUpName(state.givenUpNames, nameKey(TICKET_PREFIX, state.prefix), at),
     })),
@@ -67,32 +67,35 @@ export const projectDecider = defineDecider<ProjectState>({
     on(projectDeleted, (state) => ({ ...state, life: 'deleted', givenUpNames: {} })),
     on(projectAgentsAssigned, (state, { data }) => ({
       ...state,
-      agents: new Map([...state.agents, ...data.agents.map(({ agentName, role }) => [agentName, role] as const)]),
+      agents: new Map([
+        ...state.agents,
+        ...data.agents.map(({ agent_name: agentName, role }) => [agentName, role] as const),
+      ]),
     })),
     on(projectAgentsUnassigned, (state, { data }) => ({
       ...state,
-      agents: new Map([...state.agents].filter(([name]) => !data.agentNames.includes(name))),
+      agents: new Map([...state.agents].filter(([name]) => !data.agent_names.includes(name))),
     })),
     ...namingFolds<ProjectState>(),
   ],
 });
 
 /** The project that takes the tasks of no other one. Every workspace has it; it cannot be archived or deleted. */
-export const GENERAL = { name: 'General', slug: 'general', ticketPrefix: 'TASK' } as const;
+export const GENERAL = { name: 'General', slug: 'general', ticket_prefix: 'TASK' } as const;
 
 /** The project of a state. @throws AppError 404 when it does not exist (any more) */
-export function existing(state: ProjectState): { readonly projectId: number; readonly name: string } {
+export function existing(state: ProjectState): { readonly project_id: number; readonly name: string } {
   if (state.life !== 'active' && state.life !== 'archived') throw notFound('Project');
-  return { projectId: state.id, name: state.name };
+  return { project_id: state.id, name: state.name };
 }
 
-export type NewProject = Omit<EventOf<typeof projectCreated>['data'], 'projectId'>;
+export type NewProject = Omit<EventOf<typeof projectCreated>['data'], 'project_id'>;
 
 /** @throws AppError 409 if a claim of the stream was voided: the name has another owner by now */
 export function decideCreate(state: ProjectState, projectId: number, project: NewProject): EventDraft[] {
   if (state.life !== 'none' || Object.keys(state.givenUpNames).length > 0)
     throw conflict('The slug or the ticket prefix of this project was taken in the meantime; try again.');
-  return [projectCreated.draft({ projectId, ...project })];
+  return [projectCreated.draft({ project_id: projectId, ...project })];
 }
 
 type Changes = EventOf<typeof projectUpdated>['data']['changes'];
@@ -119,7 +122,7 @@ export function decideUpdate(
   assignmentIds: readonly number[] = [],
 ): EventDraft[] {
   const project = existing(state);
-  const known = { name: state.name, ticketPrefix: state.prefix };
+  const known = { name: state.name, ticket_prefix: state.prefix };
   const changes = Object.fromEntries(
     Object.entries(fields).filter(
       ([field, value]) => value !== undefined && !(field in known && known[field as keyof typeof known] === value),
@@ -148,18 +151,18 @@ function refuseGeneral({ slug }: ProjectState, done: string): void {
 /** The project is no longer kept in step with a repository. No event for one that is gone. */
 export const decideStopSync = (state: ProjectState): EventDraft[] =>
   state.life === 'active' || state.life === 'archived'
-    ? [projectUpdated.draft({ ...existing(state), changes: { githubSyncEnabled: false } })]
+    ? [projectUpdated.draft({ ...existing(state), changes: { github_sync_enabled: false } })]
     : [];
 
 /** Replaces the members: those that stay keep their role. */
 function decideMembers(state: ProjectState, names: readonly string[], ids: readonly number[]): EventDraft[] {
   const project = existing(state);
   const added = names
-    .map((agentName, at) => ({ assignmentId: ids[at] ?? 0, agentName, role: MEMBER }))
-    .filter(({ agentName }) => !state.agents.has(agentName));
+    .map((agentName, at) => ({ assignment_id: ids[at] ?? 0, agent_name: agentName, role: MEMBER }))
+    .filter(({ agent_name: agentName }) => !state.agents.has(agentName));
   const removed = [...state.agents.keys()].filter((name) => !names.includes(name));
   return [
-    ...(removed.length > 0 ? [projectAgentsUnassigned.draft({ ...project, agentNames: removed })] : []),
+    ...(removed.length > 0 ? [projectAgentsUnassigned.draft({ ...project, agent_names: removed })] : []),
     ...(added.length > 0 ? [projectAgentsAssigned.draft({ ...project, agents: added })] : []),
   ];
 }
@@ -176,5 +179,5 @@ export function decideBeginDeletion(state: ProjectState): EventDraft[] {
 export function decideEndDeletion(state: ProjectState): EventDraft[] {
   if (state.life !== 'deleting') return [];
   const { id, name, slug, prefix } = state;
-  return [projectDeleted.draft({ projectId: id, name, slug, ticketPrefix: prefix })];
+  return [projectDeleted.draft({ project_id: id, name, slug, ticket_prefix: prefix })];
 }

@@ -5,8 +5,8 @@ import { ensureGeneral } from './changes.ts';
 
 /** The project of a task, and its number there. */
 export interface Ticket {
-  readonly projectId: number;
-  readonly ticketNo: number;
+  readonly project_id: number;
+  readonly project_ticket_no: number;
 }
 
 const counterOf = (workspace: number, projectId: number): string => `ticket-${workspace}-${projectId}`;
@@ -33,5 +33,5 @@ export async function takeTicket(
   const project =
     (await directory.placeFor(workspace, projectId)) ?? (await ensureGeneral(commands, context, directory));
   const ticketNo = await takeTickets(commands, workspace, project.id);
-  return { ticket: { projectId: project.id, ticketNo }, project };
+  return { ticket: { project_id: project.id, project_ticket_no: ticketNo }, project };
 }

@@ -25,16 +25,16 @@ export function decideReview(
   const next = status === 'approved' ? approved : 'in_progress';
   return [
     taskReviewed.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
-      reviewId,
+      review_id: reviewId,
       reviewer,
       status,
       notes,
       before: placeOf(task),
       after: placedAt(task, { status: next }),
-      completedAt: completedAtOf(task, next, now),
-      errorMessage: status === 'approved' ? null : rejectionText(notes, reviewer),
+      completed_at: completedAtOf(task, next, now),
+      error_message: status === 'approved' ? null : rejectionText(notes, reviewer),
     }),
   ];
 }
@@ -54,5 +54,5 @@ export async function reviewTask(
     mayReview(existing(state));
     return decideReview(state, reviewId, review, now);
   });
-  return (firstOf(events, taskReviewed) as EventOf<typeof taskReviewed>).data.reviewId;
+  return (firstOf(events, taskReviewed) as EventOf<typeof taskReviewed>).data.review_id;
 }

@@ -44,17 +44,17 @@ export function verdictOf(text: string | null): ReviewVerdict {
 }
 
 /** Whether a task may be reviewed now: it waits the longer, the more reviews of it ended without a verdict. */
-export const isReviewable = ({ id, task, abandoned, updatedAt }: TaskState, now: number): boolean =>
+export const isReviewable = ({ id, task, abandoned, updated_at }: TaskState, now: number): boolean =>
   id !== 0 &&
   task.status === 'review' &&
-  (abandoned === 0 || now - updatedAt >= Math.min(MINUTE * 2 ** Math.min(abandoned - 1, 10), LONGEST_WAIT));
+  (abandoned === 0 || now - updated_at >= Math.min(MINUTE * 2 ** Math.min(abandoned - 1, 10), LONGEST_WAIT));
 
 /** No event when the task is gone, or is no longer to be reviewed. @param now Unix seconds */
 export function decideReviewRequest(state: TaskState, now: number): EventDraft[] {
   const { id, task, runs } = state;
   if (!isReviewable(state, now)) return [];
   const after = placedAt(task, { status: 'quality_review' });
-  return [taskReviewRequested.draft({ taskId: id, title: task.title, run: runs + 1, before: placeOf(task), after })];
+  return [taskReviewRequested.draft({ task_id: id, title: task.title, run: runs + 1, before: placeOf(task), after })];
 }
 
 /**
@@ -73,21 +73,21 @@ export function decideReviewAnswer(
   const { id, task } = state;
   if (!isAsked(state, 'review', run)) return [];
   if (status === 'failed') return decideReviewAbandoned(state, run, error ?? output ?? 'The reviewer gave no reason.');
-  const about = { taskId: id, title: task.title, run };
-  if (status === 'accepted') return [taskReviewAccepted.draft({ ...about, sessionId })];
+  const about = { task_id: id, title: task.title, run };
+  if (status === 'accepted') return [taskReviewAccepted.draft({ ...about, session_id: sessionId })];
   const verdict = verdictOf(output);
   const rejected = verdict.status === 'rejected';
   const next = rejected ? statusAfterRejection(state) : 'done';
   const given = taskVerdictGiven.draft({
     ...about,
     ...verdict,
-    reviewId: ids.review,
+    review_id: ids.review,
     reviewer: GATEKEEPER,
     before: placeOf(task),
     after: placedAt(task, { status: next }),
-    completedAt: completedAtOf(task, next, now),
-    dispatchAttempts: task.dispatchAttempts + (rejected ? 1 : 0),
-    errorMessage: rejected ? rejectionText(verdict.notes) : null,
+    completed_at: completedAtOf(task, next, now),
+    dispatch_attempts: task.dispatch_attempts + (rejected ? 1 : 0),
+    error_message: rejected ? rejectionText(verdict.notes) : null,
   });
   const comment = { id: ids.comment, author: GATEKEEPER, content: verdict.notes };
   return [given, ...(rejected ? commentFrom(state, comment) : [])];
@@ -95,7 +95,7 @@ export function decideReviewAnswer(
 
 function statusAfterRejection({ task, rejections }: TaskState): string {
   if (rejections + 1 >= MAX_REJECTIONS) return 'failed';
-  return task.assignedTo === null ? 'inbox' : 'assigned';
+  return task.assigned_to === null ? 'inbox' : 'assigned';
 }
 
 /** What a rejection leaves with the task. */
@@ -107,12 +107,12 @@ export function decideReviewAbandoned({ id, task, asked }: TaskState, run: numbe
   if (asked?.what !== 'review' || asked.run !== run) return [];
   const after = placedAt(task, { status: 'review' });
   const error = frontOf(reason, MAX_NOTES);
-  return [taskReviewAbandoned.draft({ taskId: id, title: task.title, run, before: placeOf(task), after, error })];
+  return [taskReviewAbandoned.draft({ task_id: id, title: task.title, run, before: placeOf(task), after, error })];
 }
 
 /** What the reviewer reads. */
 export const reviewPrompt = (state: TaskState, ticket: string): PromptPart[] => {
-  const { assignedTo, resolution } = state.task;
+  const { assigned_to: assignedTo, resolution } = state.task;
   const result = `result${assignedTo === null ? '' : ` of ${assignedTo}`}`;
   return [
     'Review the result of a task. Approve it if it does what the task asks for, and reject it otherwise.',

@@ -16,7 +16,7 @@ import { counted, EVERY_MINUTE_MS, type Schedule } from './schedule.ts';
 export interface StaleConnection {
   readonly tenant: number;
   readonly workspace: number;
-  readonly agentId: number;
+  readonly agent_id: number;
 }
 
 export interface StaleSearch {
@@ -34,14 +34,14 @@ export async function disconnectStale(parts: StaleSearch): Promise<readonly stri
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
   const run = randomUUID();
   const ended: string[] = [];
-  for (const { tenant, workspace, agentId } of await parts.staleConnections(seconds(since))) {
+  for (const { tenant, workspace, agent_id: agentId } of await parts.staleConnections(seconds(since))) {
     const context = scheduledContext(run, tenant, workspace);
     try {
       const { events } = await parts.commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
         decideStale(state, since),
       );
       const closed = firstOf(events, connectionClosed);
-      if (closed) ended.push(closed.data.connectionId);
+      if (closed) ended.push(closed.data.connection_id);
     } catch (error) {
       // The agent keeps changing, so it is alive.
       if (!(error instanceof AppError) || error.status !== 409) throw error;

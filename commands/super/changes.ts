@@ -42,21 +42,29 @@ const slugs = nameOfTenants(
 );
 const linuxUsers = nameOfTenants(
   'linux_user',
-  ({ linuxUser }) => linuxUser,
+  ({ linux_user: linuxUser }) => linuxUser,
   DEFAULT_LINUX_USER,
   (name) => `Another tenant has the linux_user "${name}"; send another one.`,
 );
 
-type Created = Omit<EventOf<typeof tenantCreated>['data'], 'tenantId'>;
+type Created = Omit<EventOf<typeof tenantCreated>['data'], 'tenant_id'>;
 
 /** @throws AppError 409 if a claim of the stream was voided: the name has another owner by now */
 export function decideCreateTenant(state: TenantState, tenantId: number, tenant: Created): EventDraft[] {
   if (state.id !== 0 || Object.keys(state.givenUpNames).length > 0)
     throw conflict('The slug or the linux_user of this tenant was taken in the meantime; try again.');
-  const { slug, displayName: name, mainWorkspace: workspaceId } = tenant;
+  const { slug, display_name: name, main_workspace: workspaceId } = tenant;
   return [
-    tenantCreated.draft({ tenantId, ...tenant }),
-    workspaceCreated.draft({ tenantId, workspaceId, name, slug, brand: null, isolation: 'shared', main: true }),
+    tenantCreated.draft({ tenant_id: tenantId, ...tenant }),
+    workspaceCreated.draft({
+      tenant_id: tenantId,
+      workspace_id: workspaceId,
+      name,
+      slug,
+      brand: null,
+      isolation: 'shared',
+      main: true,
+    }),
   ];
 }
 
@@ -81,35 +89,35 @@ export async function createTenant(
   const tenant = await reserveAfterDefault(commands, context, 'tenant');
   const mainWorkspace = await reserveAfterDefault(commands, context, 'workspace');
   const job = await reserveJob(commands, context);
-  const { slug, linux_user: linuxUser } = body;
+  const { slug, linux_user } = body;
   const created: Created = {
     slug,
-    displayName: body.display_name,
-    linuxUser,
-    planTier: body.plan_tier,
+    display_name: body.display_name,
+    linux_user,
+    plan_tier: body.plan_tier,
     status: 'pending',
-    workspaceRoot: [defaults.tenantHomeRoot, linuxUser, defaults.tenantWorkspaceDirname].join('/'),
-    gatewayPort: body.gateway_port,
-    dashboardPort: body.dashboard_port,
+    workspace_root: [defaults.tenantHomeRoot, linux_user, defaults.tenantWorkspaceDirname].join('/'),
+    gateway_port: body.gateway_port,
+    dashboard_port: body.dashboard_port,
     config: body.config,
-    ownerGateway: body.owner_gateway ?? defaults.defaultOwnerGateway,
-    createdBy: origin.actor,
-    mainWorkspace,
+    owner_gateway: body.owner_gateway ?? defaults.defaultOwnerGateway,
+    created_by: origin.actor,
+    main_workspace: mainWorkspace,
   };
   const queued = {
-    jobType: 'bootstrap',
-    dryRun: body.dry_run,
-    request: { slug, linux_user: linuxUser, gateway_port: body.gateway_port, dashboard_port: body.dashboard_port },
-    plan: planFor('bootstrap', { slug, linuxUser }, { remove_linux_user: false, remove_state_dirs: false }),
-    requestedBy: origin.actor,
-    idempotencyKey: randomUUID(),
+    job_type: 'bootstrap',
+    dry_run: body.dry_run,
+    request: { slug, linux_user, gateway_port: body.gateway_port, dashboard_port: body.dashboard_port },
+    plan: planFor('bootstrap', { slug, linux_user }, { remove_linux_user: false, remove_state_dirs: false }),
+    requested_by: origin.actor,
+    idempotency_key: randomUUID(),
     reason: null,
   } as const;
 
   const stream = tenantStream(tenant);
   const claims: Claim<TenantState>[] = [
     { kind: slugs, scope: 'all', name: slug },
-    { kind: linuxUsers, scope: 'all', name: linuxUser },
+    { kind: linuxUsers, scope: 'all', name: linux_user },
     slugClaim(slug),
   ];
   await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));

@@ -28,12 +28,12 @@ import { existing, type OpenJob, type TenantState, tenantDecider } from './tenan
 export const MAX_OPEN_JOBS = 100;
 
 export interface NewJob {
-  readonly jobType: JobType;
-  readonly dryRun: boolean;
+  readonly job_type: JobType;
+  readonly dry_run: boolean;
   readonly request: Readonly<Record<string, unknown>>;
   readonly plan: readonly StepRecord[];
-  readonly requestedBy: Actor;
-  readonly idempotencyKey: string | null;
+  readonly requested_by: Actor;
+  readonly idempotency_key: string | null;
   readonly reason: string | null;
 }
 
@@ -42,7 +42,7 @@ const step = (key: string, title: string): StepRecord => ({ key, title, command:
 /** The steps of a job. Which commands they take is for a provisioner to know. */
 export function planFor(
   jobType: JobType,
-  { linuxUser, slug }: Pick<TenantState, 'linuxUser' | 'slug'>,
+  { linux_user: linuxUser, slug }: Pick<TenantState, 'linux_user' | 'slug'>,
   removes: Pick<DecommissionBody, 'remove_linux_user' | 'remove_state_dirs'>,
 ): StepRecord[] {
   if (jobType === 'decommission')
@@ -74,13 +74,13 @@ export function decideQueue(state: TenantState, jobId: number, job: NewJob): Eve
   return [
     provisionJobQueued.draft({
       ...tenant,
-      jobId,
+      job_id: jobId,
       ...rest,
-      request: { ...job.request, dry_run: job.dryRun },
+      request: { ...job.request, dry_run: job.dry_run },
       plan: plan.map(({ requires_root, timeout_ms, ...one }) => ({
         ...one,
-        requiresRoot: requires_root,
-        timeoutMs: timeout_ms ?? null,
+        requires_root,
+        timeout_ms: timeout_ms ?? null,
       })),
     }),
   ];
@@ -113,10 +113,10 @@ export function decideJob(
   }: { readonly action: JobDecisionBody['action']; readonly reason?: string | null | undefined },
   by: Actor,
 ): EventDraft[] {
-  const { jobType, dryRun, status } = openJob(state, jobId);
+  const { job_type, dry_run, status } = openJob(state, jobId);
   if (!ALLOWED[action].includes(status))
     throw invalid(`This job is ${status}; the action ${action} needs a job that is ${either(ALLOWED[action])}.`);
-  return [DECIDED[action].draft({ ...existing(state), jobId, jobType, dryRun, by, reason })];
+  return [DECIDED[action].draft({ ...existing(state), job_id: jobId, job_type, dry_run, by, reason })];
 }
 
 /** Whether one person may be behind both. Only accounts of users tell: who signs in may have the global API key as well. */
@@ -130,7 +130,7 @@ const signIn = (...actors: readonly Actor[]): string =>
     : ' An API key does not say which person uses it: ask for, approve and run live jobs signed in.';
 
 /** The status of the tenant after a run that succeeded. */
-const statusAfter = ({ jobType, dryRun }: OpenJob): TenantStatus | null => {
+const statusAfter = ({ job_type: jobType, dry_run: dryRun }: OpenJob): TenantStatus | null => {
   if (jobType !== 'decommission') return 'active';
   return dryRun ? null : 'suspended';
 };
@@ -141,27 +141,32 @@ export const NO_PROVISIONER =
 /** @throws AppError 400 where a rule of runs is broken */
 export function decideRun(state: TenantState, jobId: number, by: Actor, runnerHost: string): EventDraft[] {
   const job = openJob(state, jobId);
-  const { jobType, dryRun, status, steps, approvedBy, requestedBy } = job;
+  const { job_type, dry_run, status, steps, approvedBy, requested_by: requestedBy } = job;
   if (status !== 'approved' || approvedBy === null)
     throw invalid(`This job is ${status}; it must be approved before it can run.`);
   if (steps.length === 0)
     throw invalid('plan_json: the plan of this job is empty; cancel it and queue one with steps.');
-  if (!dryRun && mayBeSame(approvedBy, requestedBy))
+  if (!dry_run && mayBeSame(approvedBy, requestedBy))
     throw invalid(
       `A live job needs two people: whoever asked for it cannot approve it. Reject it, and let somebody else approve it.${signIn(approvedBy, requestedBy)}`,
     );
-  if (!dryRun && mayBeSame(approvedBy, by))
+  if (!dry_run && mayBeSame(approvedBy, by))
     throw invalid(
       `A live job needs two people: whoever approved it cannot run it. Let somebody else run it.${signIn(approvedBy, by)}`,
     );
-  const about = { ...existing(state), jobId, jobType, dryRun };
-  const during = jobType === 'decommission' ? 'decommissioning' : 'provisioning';
-  const started = provisionJobStarted.draft({ ...about, by, runnerHost, tenantStatus: dryRun ? null : during });
-  if (!dryRun) return [started, provisionJobFailed.draft({ ...about, error: NO_PROVISIONER, tenantStatus: 'error' })];
+  const about = { ...existing(state), job_id: jobId, job_type, dry_run };
+  const during = job_type === 'decommission' ? 'decommissioning' : 'provisioning';
+  const started = provisionJobStarted.draft({
+    ...about,
+    by,
+    runner_host: runnerHost,
+    tenant_status: dry_run ? null : during,
+  });
+  if (!dry_run) return [started, provisionJobFailed.draft({ ...about, error: NO_PROVISIONER, tenant_status: 'error' })];
   return [
     started,
     ...steps.map(({ key, title }) => provisionStepEnded.draft({ ...about, key, title, ok: true, skipped: true })),
-    provisionJobCompleted.draft({ ...about, steps: steps.length, tenantStatus: statusAfter(job) }),
+    provisionJobCompleted.draft({ ...about, steps: steps.length, tenant_status: statusAfter(job) }),
   ];
 }
 
@@ -189,19 +194,19 @@ async function queue(
 
 /** Queues the job that a body describes. @throws AppError 400, 404, 409 */
 export function queueJob(commands: Commands, context: CommandContext, body: NewProvisionJobBody): Promise<QueuedJob> {
-  const { tenant_id, job_type: jobType, dry_run: dryRun, plan_json, request_json: request } = body;
-  const idempotencyKey = jobType === 'update' ? null : randomUUID();
+  const { tenant_id, job_type, dry_run, plan_json, request_json: request } = body;
+  const idempotencyKey = job_type === 'update' ? null : randomUUID();
   const removes = {
     remove_linux_user: request.remove_linux_user === true,
     remove_state_dirs: request.remove_state_dirs === true,
   };
   return queue(commands, context, tenant_id, (state) => ({
-    jobType,
-    dryRun,
+    job_type,
+    dry_run,
     request,
-    plan: plan_json ?? planFor(jobType, state, removes),
-    requestedBy: context.origin.actor,
-    idempotencyKey,
+    plan: plan_json ?? planFor(job_type, state, removes),
+    requested_by: context.origin.actor,
+    idempotency_key: idempotencyKey,
     reason: null,
   }));
 }
@@ -213,15 +218,15 @@ export function decommission(
   tenant: number,
   body: DecommissionBody,
 ): Promise<QueuedJob> {
-  const { dry_run: dryRun, reason, ...removes } = body;
+  const { dry_run, reason, ...removes } = body;
   const idempotencyKey = randomUUID();
   return queue(commands, context, tenant, (state) => ({
-    jobType: 'decommission',
-    dryRun,
+    job_type: 'decommission',
+    dry_run,
     request: { ...removes, ...(reason !== undefined && { reason }) },
     plan: planFor('decommission', state, removes),
-    requestedBy: context.origin.actor,
-    idempotencyKey,
+    requested_by: context.origin.actor,
+    idempotency_key: idempotencyKey,
     reason: reason ?? null,
   }));
 }

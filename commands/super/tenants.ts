@@ -34,17 +34,17 @@ export interface KnownWorkspace {
   readonly brand: string | null;
   readonly isolation: Isolation;
   /** Set while it is being deleted. */
-  readonly removal?: { readonly movesTo: number; readonly agents: number };
+  readonly removal?: { readonly moves_to: number; readonly agents: number };
 }
 
 /** A provisioning job that has not ended for good. */
 export interface OpenJob {
   readonly id: number;
-  readonly jobType: JobType;
-  readonly dryRun: boolean;
+  readonly job_type: JobType;
+  readonly dry_run: boolean;
   readonly status: 'queued' | 'approved' | 'rejected' | 'failed';
   readonly steps: readonly { readonly key: string; readonly title: string }[];
-  readonly requestedBy: Actor;
+  readonly requested_by: Actor;
   readonly approvedBy: Actor | null;
 }
 
@@ -52,10 +52,10 @@ export interface TenantState extends NameOwnerState {
   /** 0 until created. */
   readonly id: number;
   readonly slug: string;
-  readonly displayName: string;
-  readonly linuxUser: string;
+  readonly display_name: string;
+  readonly linux_user: string;
   readonly status: TenantStatus;
-  readonly mainWorkspace: number;
+  readonly main_workspace: number;
   readonly workspaces: ReadonlyMap<number, KnownWorkspace>;
   /** Without those that were completed or cancelled. */
   readonly jobs: ReadonlyMap<number, OpenJob>;
@@ -64,10 +64,10 @@ export interface TenantState extends NameOwnerState {
 const initial: TenantState = {
   id: 0,
   slug: '',
-  displayName: '',
-  linuxUser: '',
+  display_name: '',
+  linux_user: '',
   status: 'pending',
-  mainWorkspace: 0,
+  main_workspace: 0,
   workspaces: new Map(),
   jobs: new Map(),
   givenUpNames: {},
@@ -97,61 +97,61 @@ export const tenantDecider = defineDecider<TenantState>({
   folds: [
     on(tenantCreated, (state, { data }) => ({
       ...state,
-      id: data.tenantId,
+      id: data.tenant_id,
       slug: data.slug,
-      displayName: data.displayName,
-      linuxUser: data.linuxUser,
+      display_name: data.display_name,
+      linux_user: data.linux_user,
       status: data.status,
-      mainWorkspace: data.mainWorkspace,
+      main_workspace: data.main_workspace,
     })),
-    on(workspaceCreated, (state, { data: { workspaceId, slug, name, brand, isolation } }) => ({
+    on(workspaceCreated, (state, { data: { workspace_id: workspaceId, slug, name, brand, isolation } }) => ({
       ...state,
       workspaces: withEntry(state.workspaces, workspaceId, { id: workspaceId, slug, name, brand, isolation }),
     })),
-    on(workspaceUpdated, (state, { data: { workspaceId, changes } }) => {
+    on(workspaceUpdated, (state, { data: { workspace_id: workspaceId, changes } }) => {
       const known = state.workspaces.get(workspaceId);
       if (!known) return state;
       const set = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
       return { ...state, workspaces: withEntry(state.workspaces, workspaceId, { ...known, ...set }) };
     }),
-    on(workspaceRemovalBegun, (state, { data: { workspaceId, movesTo, agents } }) => {
+    on(workspaceRemovalBegun, (state, { data: { workspace_id: workspaceId, moves_to, agents } }) => {
       const known = state.workspaces.get(workspaceId);
       if (!known) return state;
       return {
         ...state,
-        workspaces: withEntry(state.workspaces, workspaceId, { ...known, removal: { movesTo, agents } }),
+        workspaces: withEntry(state.workspaces, workspaceId, { ...known, removal: { moves_to, agents } }),
       };
     }),
     on(workspaceDeleted, (state, { data, at }) => ({
       ...state,
-      workspaces: withoutEntry(state.workspaces, data.workspaceId),
+      workspaces: withoutEntry(state.workspaces, data.workspace_id),
       givenUpNames: giveUpName(state.givenUpNames, nameKey(WORKSPACE_SLUG, data.slug), at),
     })),
-    on(provisionJobQueued, (state, { data: { jobId: id, jobType, dryRun, plan, requestedBy } }) => {
+    on(provisionJobQueued, (state, { data: { job_id: id, job_type, dry_run, plan, requested_by } }) => {
       const steps = plan.map(({ key, title }) => ({ key, title }));
-      const job = { id, jobType, dryRun, status: 'queued', steps, requestedBy, approvedBy: null } as const;
+      const job = { id, job_type, dry_run, status: 'queued', steps, requested_by, approvedBy: null } as const;
       return { ...state, jobs: withEntry(state.jobs, id, job) };
     }),
     on(provisionJobApproved, (state, { data }) =>
-      withJob(state, data.jobId, { status: 'approved', approvedBy: data.by }),
+      withJob(state, data.job_id, { status: 'approved', approvedBy: data.by }),
     ),
-    on(provisionJobRejected, (state, { data }) => withJob(state, data.jobId, { status: 'rejected' })),
-    on(provisionJobCancelled, (state, { data }) => ({ ...state, jobs: withoutEntry(state.jobs, data.jobId) })),
-    on(provisionJobStarted, (state, { data }) => withStatus(state, data.tenantStatus)),
+    on(provisionJobRejected, (state, { data }) => withJob(state, data.job_id, { status: 'rejected' })),
+    on(provisionJobCancelled, (state, { data }) => ({ ...state, jobs: withoutEntry(state.jobs, data.job_id) })),
+    on(provisionJobStarted, (state, { data }) => withStatus(state, data.tenant_status)),
     on(provisionJobCompleted, (state, { data }) =>
-      withStatus({ ...state, jobs: withoutEntry(state.jobs, data.jobId) }, data.tenantStatus),
+      withStatus({ ...state, jobs: withoutEntry(state.jobs, data.job_id) }, data.tenant_status),
     ),
     on(provisionJobFailed, (state, { data }) =>
-      withStatus(withJob(state, data.jobId, { status: 'failed' }), data.tenantStatus),
+      withStatus(withJob(state, data.job_id, { status: 'failed' }), data.tenant_status),
     ),
     ...namingFolds<TenantState>(),
   ],
 });
 
 /** The tenant of a state. @throws AppError 404 when there is none */
-export function existing(state: TenantState): { readonly tenantId: number } {
+export function existing(state: TenantState): { readonly tenant_id: number } {
   if (state.id === 0) throw notFound('Tenant');
-  return { tenantId: state.id };
+  return { tenant_id: state.id };
 }
 
 /** Slugs and the Unix account of the default tenant, which no other may have. */
@@ -161,28 +161,28 @@ export const DEFAULT_LINUX_USER = 'signalbox';
 /** Events of the default tenant; none when the log has them. */
 export function decideDefaultTenant(
   state: TenantState,
-  createdBy: EventOf<typeof tenantCreated>['data']['createdBy'],
+  createdBy: EventOf<typeof tenantCreated>['data']['created_by'],
 ): EventDraft[] {
   if (state.id !== 0) return [];
   return [
     tenantCreated.draft({
-      tenantId: DEFAULT_TENANT,
+      tenant_id: DEFAULT_TENANT,
       slug: DEFAULT_SLUG,
-      displayName: 'Default Tenant',
-      linuxUser: DEFAULT_LINUX_USER,
-      planTier: 'standard',
+      display_name: 'Default Tenant',
+      linux_user: DEFAULT_LINUX_USER,
+      plan_tier: 'standard',
       status: 'active',
-      workspaceRoot: '',
-      gatewayPort: null,
-      dashboardPort: null,
+      workspace_root: '',
+      gateway_port: null,
+      dashboard_port: null,
       config: {},
-      ownerGateway: null,
-      createdBy,
-      mainWorkspace: DEFAULT_WORKSPACE,
+      owner_gateway: null,
+      created_by: createdBy,
+      main_workspace: DEFAULT_WORKSPACE,
     }),
     workspaceCreated.draft({
-      tenantId: DEFAULT_TENANT,
-      workspaceId: DEFAULT_WORKSPACE,
+      tenant_id: DEFAULT_TENANT,
+      workspace_id: DEFAULT_WORKSPACE,
       slug: DEFAULT_SLUG,
       name: 'Default Workspace',
       brand: null,

@@ -28,17 +28,17 @@ export function decideBranch(
   made: { readonly repo: string; readonly branch: string; readonly url: string },
 ): EventDraft[] {
   const { id, task, source } = existing(state);
-  return source?.github_branch ? [] : [taskBranched.draft({ taskId: id, title: task.title, ...made })];
+  return source?.github_branch ? [] : [taskBranched.draft({ task_id: id, title: task.title, ...made })];
 }
 
 /** No event when it has this one. @throws AppError 404 */
 export function decidePull(
   state: TaskState,
-  pull: { readonly repo: string; readonly branch: string; readonly pullNumber: number; readonly pullUrl: string },
+  pull: { readonly repo: string; readonly branch: string; readonly pull_number: number; readonly pull_url: string },
 ): EventDraft[] {
   const { id, task, source } = existing(state);
-  if (source?.github_pr_number === pull.pullNumber) return [];
-  return [taskPullOpened.draft({ taskId: id, title: task.title, ...pull })];
+  if (source?.github_pr_number === pull.pull_number) return [];
+  return [taskPullOpened.draft({ task_id: id, title: task.title, ...pull })];
 }
 
 interface Place {
@@ -87,9 +87,9 @@ export async function openPull(
   if (!branch) throw invalid('This task has no branch to open a pull request from; create the branch first.');
   const issue = source.github_repo?.toLowerCase() === repo.toLowerCase() ? source.github_issue_number : null;
   const text = body ?? `${task.description ?? ''}${issue === null ? '' : `\n\nCloses #${issue}`}`.trim();
-  const named = title ?? `${ticketRef(prefix, task.ticketNo)}: ${task.title}`;
+  const named = title ?? `${ticketRef(prefix, task.project_ticket_no)}: ${task.title}`;
   const { number, url } = await github.openPull(repo, { branch, base, title: named, body: text }).catch(answerWith);
-  const pull = { repo, branch, pullNumber: number, pullUrl: url };
+  const pull = { repo, branch, pull_number: number, pull_url: url };
   await commands.execute(taskDecider, stream, context, (now) => decidePull(now, pull));
   return { pr_number: number, pr_url: url, branch };
 }

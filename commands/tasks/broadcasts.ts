@@ -22,7 +22,7 @@ export function decideBroadcast(state: TaskState, { author, message, agents }: B
   const reached = targets.filter((name) => agents.get(name)?.hasSession);
   return [
     taskBroadcast.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
       author,
       message,

@@ -53,15 +53,6 @@ export interface Move {
   readonly names: { readonly from: string; readonly to: string };
 }
 
-/** By camel-case name: what the record calls it. */
-const RECORD_NAMES: Partial<Record<keyof TaskData, string>> = {
-  projectId: 'project_id',
-  ticketNo: 'project_ticket_no',
-};
-
-const recordName = (field: string): string =>
-  RECORD_NAMES[field as keyof TaskData] ?? field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-
 /** Names of the fields that were sent. */
 const sentIn = (fields: TaskFields): string[] =>
   (Object.keys(fields) as (keyof TaskFields)[]).filter((field) => fields[field] !== undefined);
@@ -80,7 +71,7 @@ export function decideUpdate(state: TaskState, { fields, by, mentioned, move, no
   if (sentIn(fields).length === 0) return [];
   if (fields.status === 'done') requireApproval(state);
   const moves = movesTo(fields, task);
-  if (moves && move?.from !== task.projectId)
+  if (moves && move?.from !== task.project_id)
     throw conflict('The project of this task is being changed; try again.', { code: 'BUSY' });
   const next = changed(task, fields, moves ? move?.ticket : undefined, now);
   const updated = updatedFrom(state, task, next, fields, moves ? move?.names : undefined);
@@ -88,25 +79,25 @@ export function decideUpdate(state: TaskState, { fields, by, mentioned, move, no
   return [
     updated,
     ...(told.length > 0 ? tellMentioned(taskDecider.evolve(state, { at: now * 1000, ...updated }), told, by) : []),
-    ...(next.status !== task.status && task.assignedTo !== null
-      ? [statusNotice(id, task.assignedTo, task, next.status)]
+    ...(next.status !== task.status && task.assigned_to !== null
+      ? [statusNotice(id, task.assigned_to, task, next.status)]
       : []),
-    ...(next.assignedTo !== task.assignedTo ? tellAssignee(id, next) : []),
+    ...(next.assigned_to !== task.assigned_to ? tellAssignee(id, next) : []),
   ];
 }
 
-const movesTo = ({ project_id: to }: TaskFields, { projectId }: TaskData): boolean =>
+const movesTo = ({ project_id: to }: TaskFields, { project_id: projectId }: TaskData): boolean =>
   to !== undefined && to !== projectId;
 
 /** The task as it is after a change. */
 function changed(task: TaskData, fields: TaskFields, ticket: Ticket | undefined, now: number): TaskData {
-  const assignedTo = fields.assigned_to === undefined ? task.assignedTo : assigneeOf(fields.assigned_to);
+  const assignedTo = fields.assigned_to === undefined ? task.assigned_to : assigneeOf(fields.assigned_to);
   const status = nextStatus(task, fields, assignedTo);
   return {
     ...task,
-    completedAt: completedAtOf(task, status, now),
+    completed_at: completedAtOf(task, status, now),
     ...fieldsOf(fields),
-    assignedTo,
+    assigned_to: assignedTo,
     status,
     ...ticket,
     ...(fields.metadata && { metadata: restored(fields.metadata, task.metadata, 'metadata') as TaskData['metadata'] }),
@@ -123,7 +114,7 @@ export function decideStopRecurring(state: TaskState): EventDraft[] {
 
 /** The event that says what is different. */
 function updatedFrom(
-  { id, createdAt, source }: TaskState,
+  { id, created_at, source }: TaskState,
   task: TaskData,
   next: TaskData,
   fields: TaskFields,
@@ -132,19 +123,19 @@ function updatedFrom(
   const different = (Object.keys(next) as (keyof TaskData)[]).filter(
     (field) => next[field] !== task[field] && JSON.stringify(next[field]) !== JSON.stringify(task[field]),
   );
-  const { title, status, priority, assignedTo, projectId, outcome } = task;
+  const { title, status, priority, assigned_to, project_id, outcome } = task;
   return taskUpdated.draft({
-    taskId: id,
-    createdAt,
+    task_id: id,
+    created_at,
     task: next,
     given: sentIn(fields),
-    changed: different.map(recordName),
+    changed: different,
     before: {
       title,
       status,
       priority,
-      assignedTo,
-      projectId,
+      assigned_to,
+      project_id,
       outcome,
       ...Object.fromEntries(different.map((field) => [field, task[field]])),
     },
@@ -222,7 +213,7 @@ async function applyChange(
     if (mentions) mentioned = (await mentionedIn(lookups.mentions, workspace, fields.description ?? '')).recipients;
     if (movesTo(fields, state.task)) {
       if (fields.status === 'done') requireApproval(state);
-      const from = state.task.projectId;
+      const from = state.task.project_id;
       const { ticket, name } = await ticketIn(commands, workspace, lookups.projects, fields.project_id as number);
       move = { ticket, from, names: { from: (await projectOf(from))?.name ?? '', to: name } };
     }
@@ -241,10 +232,10 @@ async function applyChange(
 
 const recordAfter = ({ data, meta }: EventOf<typeof taskUpdated>, workspace: number) =>
   taskRecord(data.task, {
-    id: data.taskId,
+    id: data.task_id,
     workspace,
-    createdAt: data.createdAt,
-    updatedAt: seconds(meta.at),
+    created_at: data.created_at,
+    updated_at: seconds(meta.at),
     source: data.github,
   });
 
@@ -261,7 +252,7 @@ async function ticketIn(
       'project_id: is not the id of an active project',
     ]);
   const ticketNo = await takeTickets(commands, workspace, projectId);
-  return { ticket: { projectId, ticketNo }, name: project.name };
+  return { ticket: { project_id: projectId, project_ticket_no: ticketNo }, name: project.name };
 }
 
 /** @throws AppError 403 without approval, 404 */
@@ -270,12 +261,12 @@ export function decideStatus(state: TaskState, status: string, now: number): Eve
   if (status === 'done') requireApproval(state, true);
   return [
     taskStatusChanged.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
       before: placeOf(task),
       after: placedAt(task, { status }),
       cause: 'bulk',
-      completedAt: completedAtOf(task, status, now),
+      completed_at: completedAtOf(task, status, now),
     }),
   ];
 }

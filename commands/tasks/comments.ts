@@ -26,7 +26,7 @@ export const MAX_DEPTH = 100;
 
 export interface Comment {
   readonly id: number;
-  readonly parentId: number | null;
+  readonly parent_id: number | null;
   readonly depth: number;
   readonly author: string;
   readonly content: string;
@@ -46,17 +46,17 @@ export function decideComment(state: TaskState, comment: Comment): EventDraft[] 
       'parent_id: is too deep in its thread',
     ]);
   const commented = taskCommented.draft({
-    taskId: id,
+    task_id: id,
     title: task.title,
-    commentId: comment.id,
-    parentId: comment.parentId,
+    comment_id: comment.id,
+    parent_id: comment.parent_id,
     depth: comment.depth,
     author,
     content,
     mentions: [...mentioned.tokens],
   });
   const assignment = assignToMentioned(state, comment);
-  const assignee = task.assignedTo ?? (assignment.length > 0 ? (mentioned.agents[0] as string) : null);
+  const assignee = task.assigned_to ?? (assignment.length > 0 ? (mentioned.agents[0] as string) : null);
   const followers = [author, ...mentioned.recipients, ...(assignee === null ? [] : [assignee])];
   const subscribed = decideSubscribe(state, followers);
   const now = subscribed.reduce((before, draft) => taskDecider.evolve(before, { at: 0, ...draft }), state);
@@ -79,7 +79,7 @@ export function commentFrom(
   { id, author, content }: Pick<Comment, 'id' | 'author' | 'content'>,
 ): EventDraft[] {
   if (isFull(comments, content)) return [];
-  const about = { taskId, title: task.title, commentId: id, parentId: null, depth: 0 };
+  const about = { task_id: taskId, title: task.title, comment_id: id, parent_id: null, depth: 0 };
   return [taskCommented.draft({ ...about, author, content, mentions: [] })];
 }
 
@@ -89,12 +89,19 @@ const isFull = ({ count, characters }: TaskState['comments'], content: string): 
 /** An unassigned task is assigned to the first mentioned agent. */
 function assignToMentioned({ id, task }: TaskState, { author, mentioned }: Comment): EventDraft[] {
   const [agent] = mentioned.agents;
-  if (task.assignedTo !== null || agent === undefined) return [];
+  if (task.assigned_to !== null || agent === undefined) return [];
   const status = task.status === 'inbox' ? 'assigned' : task.status;
-  const after = placedAt(task, { assignedTo: agent, status });
+  const after = placedAt(task, { assigned_to: agent, status });
   return [
-    taskAssigned.draft({ taskId: id, title: task.title, before: placeOf(task), after, trigger: 'mention', by: author }),
-    ...tellAssignee(id, { ...task, assignedTo: agent }),
+    taskAssigned.draft({
+      task_id: id,
+      title: task.title,
+      before: placeOf(task),
+      after,
+      trigger: 'mention',
+      by: author,
+    }),
+    ...tellAssignee(id, { ...task, assigned_to: agent }),
   ];
 }
 
@@ -110,8 +117,8 @@ const notice = (
     type,
     title,
     message: `${author} ${what}: ${quoted(content)}`,
-    sourceType: 'comment',
-    sourceId: id,
+    source_type: 'comment',
+    source_id: id,
     by: author,
   });
 
@@ -129,7 +136,7 @@ export async function addComment(
   { content, parent_id }: Pick<NewComment, 'content' | 'parent_id'>,
   author: string,
   mayTouch: (state: TaskState) => void,
-): Promise<{ readonly comment: CommentRecord; readonly assignedTo: string | undefined }> {
+): Promise<{ readonly comment: CommentRecord; readonly assigned_to: string | undefined }> {
   const { workspace } = context.origin;
   const stream = taskStream(workspace, taskId);
   const parentId = parent_id || null;
@@ -148,22 +155,22 @@ export async function addComment(
   const id = await commands.counters.take('comment');
   const { events } = await commands.execute(taskDecider, stream, context, (state) => {
     mayTouch(existing(state));
-    return decideComment(state, { id, parentId, depth, author, content, mentioned });
+    return decideComment(state, { id, parent_id: parentId, depth, author, content, mentioned });
   });
   // A repeated request has the id of the first run.
   const { data, meta } = firstOf(events, taskCommented) as EventOf<typeof taskCommented>;
   return {
     comment: {
-      id: data.commentId,
+      id: data.comment_id,
       task_id: taskId,
       author: data.author,
       content: data.content,
       created_at: seconds(meta.at),
-      parent_id: data.parentId,
+      parent_id: data.parent_id,
       mentions: data.mentions,
       workspace_id: workspace,
       replies: [],
     },
-    assignedTo: firstOf(events, taskAssigned)?.data.after.assignedTo ?? undefined,
+    assigned_to: firstOf(events, taskAssigned)?.data.after.assigned_to ?? undefined,
   };
 }

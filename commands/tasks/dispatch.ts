@@ -26,11 +26,11 @@ export const isAsked = ({ asked }: TaskState, what: Asked['what'], run: number):
 /** No event when the task is gone, or no longer waits for this agent. */
 export function decideDispatch(
   { id, task, runs }: TaskState,
-  { agentId, agent }: { readonly agentId: number; readonly agent: string },
+  { agent_id, agent }: { readonly agent_id: number; readonly agent: string },
 ): EventDraft[] {
-  if (id === 0 || task.status !== 'assigned' || task.assignedTo !== agent) return [];
+  if (id === 0 || task.status !== 'assigned' || task.assigned_to !== agent) return [];
   const after = placedAt(task, { status: 'in_progress' });
-  const about = { taskId: id, title: task.title, agentId, agent, run: runs + 1 };
+  const about = { task_id: id, title: task.title, agent_id, agent, run: runs + 1 };
   return [taskDispatched.draft({ ...about, before: placeOf(task), after })];
 }
 
@@ -42,16 +42,16 @@ export function decideDispatchAnswer(
   commentId: number,
 ): EventDraft[] {
   const { id, task, asked } = state;
-  if (!isAsked(state, 'dispatch', run) || !asked?.agentId) return [];
-  const { agentId } = asked;
+  if (!isAsked(state, 'dispatch', run) || !asked?.agent_id) return [];
+  const { agent_id } = asked;
   if (status === 'failed') return decideDispatchFailed(state, run, error ?? output ?? 'The agent gave no reason.');
-  const agent = task.assignedTo ?? '';
-  const about = { taskId: id, title: task.title, agent, run, sessionId };
+  const agent = task.assigned_to ?? '';
+  const about = { task_id: id, title: task.title, agent, run, session_id: sessionId };
   if (status === 'accepted') return [taskDispatchAccepted.draft(about)];
   const resolution = output === null || output.trim() === '' ? null : output;
   const after = placedAt(task, { status: 'review' });
   return [
-    taskDispatchCompleted.draft({ ...about, agentId, before: placeOf(task), after, resolution }),
+    taskDispatchCompleted.draft({ ...about, agent_id, before: placeOf(task), after, resolution }),
     ...(resolution === null ? [] : commentFrom(state, { id: commentId, author: agent, content: resolution })),
   ];
 }
@@ -60,18 +60,18 @@ export function decideDispatchAnswer(
 export function decideDispatchFailed(state: TaskState, run: number, reason: string): EventDraft[] {
   const { id, task } = state;
   if (!isAsked(state, 'dispatch', run)) return [];
-  const dispatchAttempts = task.dispatchAttempts + 1;
+  const dispatchAttempts = task.dispatch_attempts + 1;
   const status = dispatchAttempts >= MAX_ATTEMPTS ? 'failed' : 'assigned';
   return [
     taskDispatchFailed.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
-      agent: task.assignedTo ?? '',
+      agent: task.assigned_to ?? '',
       run,
       before: placeOf(task),
       after: placedAt(task, { status }),
-      dispatchAttempts,
-      errorMessage: frontOf(reason, MAX_ERROR),
+      dispatch_attempts: dispatchAttempts,
+      error_message: frontOf(reason, MAX_ERROR),
     }),
   ];
 }
@@ -123,15 +123,15 @@ export function decideWithheld(
   const next = what === 'dispatch' ? 'assigned' : 'review';
   return [
     taskWithheld.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
       what,
-      agent: task.assignedTo,
+      agent: task.assigned_to,
       run,
       before: placeOf(task),
       after: placedAt(task, { status: 'awaiting_owner' }),
       breaches: [...breaches],
-      errorMessage: frontOf(
+      error_message: frontOf(
         `${breachReason(breaches)} Change the text, then set the status to ${next} again.`,
         MAX_ERROR,
       ),

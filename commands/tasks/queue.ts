@@ -28,10 +28,10 @@ const WAITING: readonly string[] = ['assigned', 'inbox'];
 
 /** No event when the task is not waiting for this agent: it is deleted, assigned to another, or in another status. */
 export function decideClaim({ id, task }: TaskState, agent: string): EventDraft[] {
-  const open = id !== 0 && WAITING.includes(task.status) && (task.assignedTo === null || task.assignedTo === agent);
+  const open = id !== 0 && WAITING.includes(task.status) && (task.assigned_to === null || task.assigned_to === agent);
   if (!open) return [];
-  const after = placedAt(task, { status: 'in_progress', assignedTo: agent });
-  return [taskClaimed.draft({ taskId: id, title: task.title, agent, before: placeOf(task), after })];
+  const after = placedAt(task, { status: 'in_progress', assigned_to: agent });
+  return [taskClaimed.draft({ task_id: id, title: task.title, agent, before: placeOf(task), after })];
 }
 
 /** After so many attempts a task has failed. */
@@ -49,24 +49,24 @@ export function decideRequeue(
     agent,
     known,
     since,
-    commentId,
-  }: { readonly agent: string; readonly known: boolean; readonly since: number; readonly commentId: number },
+    comment_id: commentId,
+  }: { readonly agent: string; readonly known: boolean; readonly since: number; readonly comment_id: number },
 ): EventDraft[] {
-  const { id, task, updatedAt } = state;
-  if (id === 0 || task.status !== 'in_progress' || task.assignedTo !== agent || updatedAt > since) return [];
-  const dispatchAttempts = task.dispatchAttempts + 1;
+  const { id, task, updated_at } = state;
+  if (id === 0 || task.status !== 'in_progress' || task.assigned_to !== agent || updated_at > since) return [];
+  const dispatchAttempts = task.dispatch_attempts + 1;
   const failed = dispatchAttempts >= MAX_ATTEMPTS;
   const silence = known ? `The agent ${agent} went offline` : `There is no agent ${agent} any more`;
-  const after = failed ? { status: 'failed' } : { status: 'assigned', ...(!known && { assignedTo: null }) };
+  const after = failed ? { status: 'failed' } : { status: 'assigned', ...(!known && { assigned_to: null }) };
   return [
     taskRequeued.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
       agent,
       before: placeOf(task),
       after: placedAt(task, after),
-      dispatchAttempts,
-      errorMessage: failed ? `${silence} while it worked on the task; that was attempt ${dispatchAttempts}.` : null,
+      dispatch_attempts: dispatchAttempts,
+      error_message: failed ? `${silence} while it worked on the task; that was attempt ${dispatchAttempts}.` : null,
       reason: failed ? 'stale_task_max_retries' : 'stale_task_requeue',
     }),
     ...commentFrom(state, {

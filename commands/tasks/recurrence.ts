@@ -14,10 +14,12 @@ const MAX_TITLE = 500;
 /** No event when the schedule is another one by now, or the minute has had its task. */
 export function decideRecurrence(state: TaskState, cron: string, dueAt: number, childId: number): EventDraft[] {
   const { id, task, recurred } = state;
-  if (id === 0 || activeCron(task.metadata) !== cron || (recurred?.dueAt ?? 0) >= dueAt) return [];
+  if (id === 0 || activeCron(task.metadata) !== cron || (recurred?.due_at ?? 0) >= dueAt) return [];
   const { spawn_count: count } = recurrenceOf(task.metadata);
   const spawnCount = (Number.isSafeInteger(count) && Number(count) >= 0 ? Number(count) : 0) + 1;
-  return [taskRecurred.draft({ taskId: id, title: task.title, childId, dueAt, spawnCount })];
+  return [
+    taskRecurred.draft({ task_id: id, title: task.title, child_id: childId, due_at: dueAt, spawn_count: spawnCount }),
+  ];
 }
 
 /** The title of a task that is made for a minute: with the day, and the time where there may be several on a day. */
@@ -38,17 +40,17 @@ export function decideSpawn(
 ): EventDraft[] {
   if (child.id !== 0) return [];
   const { id, cron, ...own } = spawned;
-  const { description, priority, assignedTo, tags } = template.task;
+  const { description, priority, assigned_to, tags } = template.task;
   const task: TaskData = {
     ...taskDecider.initial.task,
     description,
     priority,
-    assignedTo,
+    assigned_to,
     tags,
     ...own,
-    status: assignedTo === null ? 'inbox' : 'assigned',
-    createdBy: 'scheduler',
+    status: assigned_to === null ? 'inbox' : 'assigned',
+    created_by: 'scheduler',
     metadata: { recurrence: { parent_task_id: template.id, spawned_from_cron: cron } },
   };
-  return [taskCreated.draft({ taskId: id, task, source: 'recurrence', parentTaskId: template.id, cron })];
+  return [taskCreated.draft({ task_id: id, task, source: 'recurrence', parent_task_id: template.id, cron })];
 }

@@ -54,11 +54,11 @@ export function bestOf(task: TaskData, agents: readonly RoutableAgent[]): Fit | 
 
 /** No event if the task was deleted, has left the inbox, or is assigned by now. */
 export function decideRoute({ id, task }: TaskState, { agent, score }: Fit): EventDraft[] {
-  if (id === 0 || task.status !== 'inbox' || task.assignedTo !== null) return [];
-  const after = placedAt(task, { status: 'assigned', assignedTo: agent.name });
+  if (id === 0 || task.status !== 'inbox' || task.assigned_to !== null) return [];
+  const after = placedAt(task, { status: 'assigned', assigned_to: agent.name });
   return [
     taskRouted.draft({
-      taskId: id,
+      task_id: id,
       title: task.title,
       agent: agent.name,
       role: agent.role,
@@ -66,6 +66,6 @@ export function decideRoute({ id, task }: TaskState, { agent, score }: Fit): Eve
       before: placeOf(task),
       after,
     }),
-    ...tellAssignee(id, { ...task, assignedTo: agent.name }),
+    ...tellAssignee(id, { ...task, assigned_to: agent.name }),
   ];
 }

@@ -69,8 +69,8 @@ export interface TaskState {
   readonly id: number;
   readonly task: TaskData;
   /** Unix seconds. */
-  readonly createdAt: number;
-  readonly updatedAt: number;
+  readonly created_at: number;
+  readonly updated_at: number;
   /** Who follows it, in the order in which they came. */
   readonly subscribers: readonly string[];
   readonly comments: { readonly count: number; readonly characters: number };
@@ -85,7 +85,7 @@ export interface TaskState {
   /** Automatic reviews without a verdict since the last verdict. */
   readonly abandoned: number;
   /** Of a recurring task: the minute that was due last, Unix seconds, and the task that is made for it. */
-  readonly recurred: { readonly dueAt: number; readonly childId: number } | null;
+  readonly recurred: { readonly due_at: number; readonly child_id: number } | null;
   /** What its record tells of GitHub; null: nothing. */
   readonly source: TaskSource | null;
   /** What it and its issue were like when they last agreed; null: it has none. */
@@ -103,13 +103,13 @@ export interface Asked {
   /** Which time it is, counted from 1. */
   readonly run: number;
   /** Whose work it is; null: no one in particular. */
-  readonly agentId: number | null;
+  readonly agent_id: number | null;
   /** The runner has accepted it; its end is reported later. */
   readonly accepted: boolean;
 }
 
 export interface Agreed {
-  readonly issueUpdatedAt: string;
+  readonly issue_updated_at: string;
   readonly issue: IssueFace;
   readonly face: TaskFace;
   /** GitHub no longer has the issue. */
@@ -121,30 +121,30 @@ const NOTHING: TaskData = {
   description: null,
   status: 'inbox',
   priority: 'medium',
-  projectId: 0,
-  ticketNo: 0,
-  assignedTo: null,
-  createdBy: '',
-  dueDate: null,
-  estimatedHours: null,
-  actualHours: null,
+  project_id: 0,
+  project_ticket_no: 0,
+  assigned_to: null,
+  created_by: '',
+  due_date: null,
+  estimated_hours: null,
+  actual_hours: null,
   outcome: null,
-  errorMessage: null,
+  error_message: null,
   resolution: null,
-  feedbackRating: null,
-  feedbackNotes: null,
-  retryCount: 0,
-  completedAt: null,
+  feedback_rating: null,
+  feedback_notes: null,
+  retry_count: 0,
+  completed_at: null,
   tags: [],
   metadata: {},
-  dispatchAttempts: 0,
+  dispatch_attempts: 0,
 };
 
 const initial: TaskState = {
   id: 0,
   task: NOTHING,
-  createdAt: 0,
-  updatedAt: 0,
+  created_at: 0,
+  updated_at: 0,
   subscribers: [],
   comments: { count: 0, characters: 0 },
   approved: false,
@@ -176,7 +176,15 @@ const followedBy = (state: TaskState, names: readonly (string | null)[]): readon
 /** Characters that JSON has around the fields of a task, and the short ones. */
 const BESIDES_TEXTS = 1_000;
 
-const sizeOf = ({ title, description, errorMessage, resolution, feedbackNotes, tags, metadata }: TaskData): number => {
+const sizeOf = ({
+  title,
+  description,
+  error_message: errorMessage,
+  resolution,
+  feedback_notes: feedbackNotes,
+  tags,
+  metadata,
+}: TaskData): number => {
   let size = BESIDES_TEXTS + title.length;
   for (const text of [description, errorMessage, resolution, feedbackNotes]) size += text?.length ?? 0;
   // Most tasks have neither; writing both out took as long as everything else in a fold.
@@ -186,12 +194,12 @@ const sizeOf = ({ title, description, errorMessage, resolution, feedbackNotes, t
 
 /** What the runner has been asked for, unless the task is in other hands now. */
 const stillAsked = ({ asked, task }: TaskState, now: TaskData): Asked | null =>
-  asked !== null && now.status === task.status && now.assignedTo === task.assignedTo ? asked : null;
+  asked !== null && now.status === task.status && now.assigned_to === task.assigned_to ? asked : null;
 
 /** The state after some fields of the task changed. `at`: Unix ms. */
 export const withTask = (state: TaskState, changes: Partial<TaskData>, at: number): TaskState => {
   const task = { ...state.task, ...changes };
-  return { ...state, task, asked: stillAsked(state, task), updatedAt: seconds(at) };
+  return { ...state, task, asked: stillAsked(state, task), updated_at: seconds(at) };
 };
 
 /** The same, with texts that change its size. */
@@ -200,7 +208,8 @@ const withTexts = (state: TaskState, changes: Partial<TaskData>, at: number): Ta
   return { ...changed, size: sizeOf(changed.task) };
 };
 
-const withError = (errorMessage: string | null): Partial<TaskData> => (errorMessage === null ? {} : { errorMessage });
+const withError = (errorMessage: string | null): Partial<TaskData> =>
+  errorMessage === null ? {} : { error_message: errorMessage };
 
 /** The runner was asked for something. */
 const askedFor = (state: TaskState, asked: Omit<Asked, 'accepted'>): TaskState => ({
@@ -230,7 +239,7 @@ const writtenBy = (writers: Writers, writer: string | null, texts: readonly (key
 
 /** Who wrote the first texts of a task. A task created on a schedule repeats texts of its recurring task. */
 function firstWriter(
-  { source, parentTaskId }: EventOf<typeof taskCreated>['data'],
+  { source, parent_task_id: parentTaskId }: EventOf<typeof taskCreated>['data'],
   by: Actor | undefined,
 ): string | null {
   if (source === 'github') return GITHUB;
@@ -245,18 +254,10 @@ function pulledTexts(agreed: Agreed | null, now: Agreed): (keyof Writers)[] {
   const { face, issue } = now;
   return [
     ...(face.title === agreed?.face.title ? [] : (['title'] as const)),
-    ...(face.descriptionHash === agreed?.face.descriptionHash ? [] : (['description'] as const)),
+    ...(face.description_hash === agreed?.face.description_hash ? [] : (['description'] as const)),
     ...(JSON.stringify(issue.labels) === JSON.stringify(agreed?.issue.labels) ? [] : (['tags'] as const)),
   ];
 }
-
-/** What a place has is what the record has. */
-const atPlace = ({ status, priority, assignedTo, projectId }: TaskPlace): Partial<TaskData> => ({
-  status,
-  priority,
-  assignedTo,
-  projectId,
-});
 
 export const taskDecider = defineDecider<TaskState>({
   kind: 'task',
@@ -267,15 +268,15 @@ export const taskDecider = defineDecider<TaskState>({
   sizeOf: ({ size, subscribers }) => size + subscribers.length * 30,
   folds: [
     on(taskCreated, (_, { data, at, by }) => {
-      const { taskId, task, source } = data;
+      const { task_id: taskId, task, source } = data;
       const writer = firstWriter(data, by);
       return {
         ...initial,
         id: taskId,
         task,
-        createdAt: seconds(at),
-        updatedAt: seconds(at),
-        subscribers: followedBy(initial, [source === 'api' ? task.createdBy : null, task.assignedTo]),
+        created_at: seconds(at),
+        updated_at: seconds(at),
+        subscribers: followedBy(initial, [source === 'api' ? task.created_by : null, task.assigned_to]),
         writers: { title: writer, description: writer, tags: writer, resolution: writer },
         size: sizeOf(task),
       };
@@ -283,10 +284,11 @@ export const taskDecider = defineDecider<TaskState>({
     on(taskUpdated, (state, { data: { task, before, changed }, at, by }) =>
       Object.assign({}, state, {
         // Older changes name the creator otherwise.
-        task: { ...task, createdBy: state.task.createdBy },
+        task: { ...task, created_by: state.task.created_by },
         asked: stillAsked(state, task),
-        updatedAt: seconds(at),
-        subscribers: task.assignedTo === before.assignedTo ? state.subscribers : followedBy(state, [task.assignedTo]),
+        updated_at: seconds(at),
+        subscribers:
+          task.assigned_to === before.assigned_to ? state.subscribers : followedBy(state, [task.assigned_to]),
         writers: writtenBy(
           state.writers,
           by ? writerName(by) : null,
@@ -295,43 +297,43 @@ export const taskDecider = defineDecider<TaskState>({
         size: sizeOf(task),
       }),
     ),
-    on(taskStatusChanged, (state, { data: { after, completedAt }, at }) =>
-      withTask(state, { ...atPlace(after), completedAt }, at),
+    on(taskStatusChanged, (state, { data: { after, completed_at }, at }) =>
+      withTask(state, { ...placeOf(after), completed_at }, at),
     ),
-    on(taskReviewed, (state, { data: { reviewer, status, after, completedAt, errorMessage }, at }) => {
-      const reviewed = withTexts(state, { ...atPlace(after), completedAt, ...withError(errorMessage) }, at);
+    on(taskReviewed, (state, { data: { reviewer, status, after, completed_at, error_message: errorMessage }, at }) => {
+      const reviewed = withTexts(state, { ...placeOf(after), completed_at, ...withError(errorMessage) }, at);
       const approved = reviewer === GATEKEEPER ? status === 'approved' : state.approved;
       return { ...reviewed, approved, rejections: approved ? 0 : reviewed.rejections, abandoned: 0 };
     }),
-    on(taskDispatched, (state, { data: { run, agentId, after }, at }) =>
-      askedFor(withTask(state, atPlace(after), at), { what: 'dispatch', run, agentId }),
+    on(taskDispatched, (state, { data: { run, agent_id, after }, at }) =>
+      askedFor(withTask(state, placeOf(after), at), { what: 'dispatch', run, agent_id }),
     ),
-    on(taskDispatchAccepted, (state, { data: { sessionId }, at }) =>
+    on(taskDispatchAccepted, (state, { data: { session_id: sessionId }, at }) =>
       accepted(withTexts(state, withSession(state, sessionId), at)),
     ),
-    on(taskDispatchCompleted, (state, { data: { after, agent, resolution, sessionId }, at }) => ({
-      ...withTexts(state, { ...atPlace(after), outcome: 'success', resolution, ...withSession(state, sessionId) }, at),
+    on(taskDispatchCompleted, (state, { data: { after, agent, resolution, session_id: sessionId }, at }) => ({
+      ...withTexts(state, { ...placeOf(after), outcome: 'success', resolution, ...withSession(state, sessionId) }, at),
       writers: writtenBy(state.writers, `agent ${agent}`, ['resolution']),
     })),
-    on(taskWithheld, (state, { data: { after, errorMessage }, at }) =>
-      withTexts(state, { ...atPlace(after), errorMessage }, at),
+    on(taskWithheld, (state, { data: { after, error_message }, at }) =>
+      withTexts(state, { ...placeOf(after), error_message }, at),
     ),
-    on(taskDispatchFailed, (state, { data: { after, dispatchAttempts, errorMessage }, at }) =>
-      withTexts(state, { ...atPlace(after), dispatchAttempts, errorMessage }, at),
+    on(taskDispatchFailed, (state, { data: { after, dispatch_attempts, error_message }, at }) =>
+      withTexts(state, { ...placeOf(after), dispatch_attempts, error_message }, at),
     ),
     on(taskReviewRequested, (state, { data: { run, after }, at }) =>
-      askedFor(withTask(state, atPlace(after), at), { what: 'review', run, agentId: null }),
+      askedFor(withTask(state, placeOf(after), at), { what: 'review', run, agent_id: null }),
     ),
     on(taskReviewAccepted, accepted),
     on(taskVerdictGiven, (state, { data, at }) => {
-      const { status, after, completedAt, dispatchAttempts, errorMessage } = data;
-      const changes = { ...atPlace(after), completedAt, dispatchAttempts, ...withError(errorMessage) };
+      const { status, after, completed_at, dispatch_attempts, error_message: errorMessage } = data;
+      const changes = { ...placeOf(after), completed_at, dispatch_attempts, ...withError(errorMessage) };
       const approved = status === 'approved';
       const rejections = approved ? 0 : state.rejections + 1;
       return { ...withTexts(state, changes, at), approved, rejections, abandoned: 0 };
     }),
     on(taskReviewAbandoned, (state, { data: { after }, at }) => ({
-      ...withTask(state, atPlace(after), at),
+      ...withTask(state, placeOf(after), at),
       abandoned: state.abandoned + 1,
     })),
     on(taskSubscribed, (state, { data }) => ({ ...state, subscribers: followedBy(state, data.names) })),
@@ -339,33 +341,35 @@ export const taskDecider = defineDecider<TaskState>({
       const { count, characters } = state.comments;
       return { ...state, comments: { count: count + 1, characters: characters + content.length } };
     }),
-    on(taskAssigned, (state, { data: { after }, at }) => withTask(state, atPlace(after), at)),
-    on(taskMoved, (state, { data: { after, ticketNo }, at }) => withTask(state, { ...atPlace(after), ticketNo }, at)),
+    on(taskAssigned, (state, { data: { after }, at }) => withTask(state, placeOf(after), at)),
+    on(taskMoved, (state, { data: { after, project_ticket_no }, at }) =>
+      withTask(state, { ...placeOf(after), project_ticket_no }, at),
+    ),
     on(taskClaimed, (state, { data: { agent, after }, at }) => ({
-      ...withTask(state, atPlace(after), at),
+      ...withTask(state, placeOf(after), at),
       subscribers: followedBy(state, [agent]),
     })),
-    on(taskRequeued, (state, { data: { after, dispatchAttempts, errorMessage }, at }) =>
-      withTexts(state, { ...atPlace(after), dispatchAttempts, ...withError(errorMessage) }, at),
+    on(taskRequeued, (state, { data: { after, dispatch_attempts, error_message: errorMessage }, at }) =>
+      withTexts(state, { ...placeOf(after), dispatch_attempts, ...withError(errorMessage) }, at),
     ),
-    on(taskRecurred, (state, { data: { dueAt, childId, spawnCount }, at }) => ({
+    on(taskRecurred, (state, { data: { due_at, child_id, spawn_count: spawnCount }, at }) => ({
       ...withTask(state, { metadata: spawnedMetadata(state.task.metadata, seconds(at), spawnCount) }, at),
-      recurred: { dueAt, childId },
+      recurred: { due_at, child_id },
     })),
-    on(taskReleased, (state, { data: { after }, at }) => withTask(state, atPlace(after), at)),
+    on(taskReleased, (state, { data: { after }, at }) => withTask(state, placeOf(after), at)),
     on(taskRouted, (state, { data: { agent, after }, at }) => ({
-      ...withTask(state, atPlace(after), at),
+      ...withTask(state, placeOf(after), at),
       subscribers: followedBy(state, [agent]),
     })),
     on([taskLinked, taskSynced], (state, { data, at }) => {
-      const { repo, issueNumber, issueUpdatedAt, issue, face } = data;
+      const { repo, issue_number: issueNumber, issue_updated_at, issue, face } = data;
       const linked = withSource(state, {
         github_repo: repo,
         github_issue_number: issueNumber,
         github_synced_at: seconds(at),
       });
-      const metadata = withIssueState(state.task.metadata, 'issueState' in data ? data.issueState : issue.state, at);
-      const agreed = { issueUpdatedAt, issue, face };
+      const metadata = withIssueState(state.task.metadata, 'issue_state' in data ? data.issue_state : issue.state, at);
+      const agreed = { issue_updated_at, issue, face };
       const pulled = 'direction' in data && data.direction === 'pull' ? pulledTexts(state.agreed, agreed) : [];
       const writers = writtenBy(state.writers, GITHUB, pulled);
       return { ...linked, task: { ...state.task, metadata }, agreed, writers };
@@ -373,7 +377,7 @@ export const taskDecider = defineDecider<TaskState>({
     on(taskIssueGone, (state) => (state.agreed ? { ...state, agreed: { ...state.agreed, gone: true } } : state)),
     on(taskBranched, (state, { data }) => withSource(state, { github_branch: data.branch })),
     on(taskPullOpened, (state, { data }) =>
-      withSource(state, { github_pr_number: data.pullNumber, github_pr_state: 'open' }),
+      withSource(state, { github_pr_number: data.pull_number, github_pr_state: 'open' }),
     ),
     on(taskDeleted, () => initial),
   ],
@@ -405,7 +409,7 @@ export function requireApproval({ id, approved }: Pick<TaskState, 'id' | 'approv
 
 /** When a task that gets this status was completed: the first time that it became `done`. `now`: Unix seconds. */
 export const completedAtOf = (task: TaskData, status: string, now: number): number | null =>
-  status === 'done' ? (task.completedAt ?? now) : task.completedAt;
+  status === 'done' ? (task.completed_at ?? now) : task.completed_at;
 
 /** The same place, with another status, or another assignee. */
 export const placedAt = (task: TaskData, changes: Partial<TaskPlace>): TaskPlace => ({ ...placeOf(task), ...changes });
@@ -414,7 +418,7 @@ export const placedAt = (task: TaskData, changes: Partial<TaskPlace>): TaskPlace
 export function decideSubscribe(state: TaskState, names: readonly string[]): EventDraft[] {
   const { id, task } = existing(state);
   const added = followedBy(state, names).slice(state.subscribers.length);
-  return added.length === 0 ? [] : [taskSubscribed.draft({ taskId: id, title: task.title, names: added })];
+  return added.length === 0 ? [] : [taskSubscribed.draft({ task_id: id, title: task.title, names: added })];
 }
 
 /** A notification about a task. `by`: the name by which the message begins. */
@@ -430,7 +434,7 @@ export const notice = (
     readonly message: string;
     readonly by?: string | null;
   },
-): EventDraft => notificationRaised.draft({ sourceType: 'task', sourceId: taskId, by, ...told });
+): EventDraft => notificationRaised.draft({ source_type: 'task', source_id: taskId, by, ...told });
 
 /** The owner of a task that is assigned to this text; null: none. */
 export const assigneeOf = (text: string | undefined): string | null => text?.trim() || null;
@@ -463,19 +467,19 @@ export function tellMentioned(
   const told = mentioned.filter((name) => name !== by);
   return [
     ...(names.length > 0 && room > 0
-      ? [taskSubscribed.draft({ taskId: id, title: task.title, names: names.slice(0, room) })]
+      ? [taskSubscribed.draft({ task_id: id, title: task.title, names: names.slice(0, room) })]
       : []),
     ...told.map((recipient) => mentionNotice(id, task.title, recipient, by)),
   ];
 }
 
 /** The assignee is notified, even if it assigned itself. */
-export const tellAssignee = (taskId: number, { title, assignedTo }: TaskData): EventDraft[] =>
+export const tellAssignee = (taskId: number, { title, assigned_to: assignedTo }: TaskData): EventDraft[] =>
   assignedTo === null ? [] : [assignmentNotice(taskId, title, assignedTo)];
 
 export interface NewTask {
   readonly fields: CreateTask;
-  readonly createdBy: string;
+  readonly created_by: string;
   readonly ticket: Ticket;
   /** Whom the description mentions. */
   readonly mentioned: readonly string[];
@@ -486,50 +490,38 @@ const firstStatus = (asked: string | undefined, assignedTo: string | null): stri
   asked === undefined || asked === 'inbox' ? (assignedTo === null ? 'inbox' : 'assigned') : asked;
 
 /** @throws AppError 400 for hidden values that stand for nothing, 403 for a task that would be done at once */
-export function decideCreate(taskId: number, { fields, createdBy, ticket, mentioned }: NewTask): EventDraft[] {
+export function decideCreate(taskId: number, { fields, created_by, ticket, mentioned }: NewTask): EventDraft[] {
   const assignedTo = assigneeOf(fields.assigned_to);
   const task: TaskData = {
     ...NOTHING,
     ...ticket,
     ...fieldsOf(fields),
-    assignedTo,
-    createdBy,
+    assigned_to: assignedTo,
+    created_by,
     status: firstStatus(fields.status, assignedTo),
     metadata: restored(fields.metadata ?? {}, {}, 'metadata') as TaskData['metadata'],
   };
   if (task.status === 'done') requireApproval({ id: taskId, approved: false });
-  const created = taskCreated.draft({ taskId, task, source: 'api' });
+  const created = taskCreated.draft({ task_id: taskId, task, source: 'api' });
   const told =
     mentioned.length === 0
       ? []
-      : tellMentioned(taskDecider.evolve(initial, { at: 0, ...created }), mentioned, createdBy);
+      : tellMentioned(taskDecider.evolve(initial, { at: 0, ...created }), mentioned, created_by);
   return [created, ...told, ...tellAssignee(taskId, task)];
 }
 
+/** Fields that are not simply set to what a caller sent. */
+const DECIDED: ReadonlySet<string> = new Set<keyof UpdateTask>([
+  'status',
+  'assigned_to',
+  'created_by',
+  'project_id',
+  'metadata',
+]);
+
 /** What a caller sent of a task, except for what depends on how the task is. */
-export function fieldsOf(fields: UpdateTask): Partial<TaskData> {
-  const sent: { readonly [K in keyof TaskData]?: TaskData[K] | undefined } = {
-    title: fields.title,
-    description: fields.description,
-    priority: fields.priority,
-    dueDate: fields.due_date,
-    estimatedHours: fields.estimated_hours,
-    actualHours: fields.actual_hours,
-    outcome: fields.outcome,
-    errorMessage: fields.error_message,
-    resolution: fields.resolution,
-    feedbackRating: fields.feedback_rating,
-    feedbackNotes: fields.feedback_notes,
-    retryCount: fields.retry_count,
-    completedAt: fields.completed_at,
-    tags: fields.tags,
-  };
-  const changes: Record<string, unknown> = {};
-  for (const field of Object.keys(sent) as (keyof TaskData)[]) {
-    if (sent[field] !== undefined) changes[field] = sent[field];
-  }
-  return changes as Partial<TaskData>;
-}
+export const fieldsOf = (fields: UpdateTask): Partial<TaskData> =>
+  Object.fromEntries(Object.entries(fields).filter(([name, value]) => value !== undefined && !DECIDED.has(name)));
 
 /** What commands about tasks look up. */
 export interface TaskLookups {
@@ -572,16 +564,16 @@ async function makeTask(
     takeTicket(commands, context, projects, fields.project_id),
   ]);
   const stream = taskStream(workspace, id);
-  const decide = () => decideCreate(id, { fields, createdBy, ticket, mentioned: recipients });
+  const decide = () => decideCreate(id, { fields, created_by: createdBy, ticket, mentioned: recipients });
   const executed = await commands.execute(taskDecider, stream, context, decide, { fresh: true });
   const { data, meta } = firstOf(executed.events, taskCreated) as EventOf<typeof taskCreated>;
-  const createdAt = seconds(meta.at);
-  const record = taskRecord(data.task, { id, workspace, createdAt, updatedAt: createdAt });
-  return { ...record, ...projectFields(project, ticket.ticketNo) };
+  const created_at = seconds(meta.at);
+  const record = taskRecord(data.task, { id, workspace, created_at, updated_at: created_at });
+  return { ...record, ...projectFields(project, ticket.project_ticket_no) };
 }
 
 /** @throws AppError 404 */
 export function decideDelete(state: TaskState): EventDraft[] {
   const { id, task } = existing(state);
-  return [taskDeleted.draft({ taskId: id, title: task.title, before: placeOf(task) })];
+  return [taskDeleted.draft({ task_id: id, title: task.title, before: placeOf(task) })];
 }

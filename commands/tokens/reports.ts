@@ -29,13 +29,13 @@ import { nextStep } from '../intents.ts';
 export interface NewTokenReport {
   readonly id: string | null;
   readonly model: string;
-  readonly sessionId: string;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
+  readonly session_id: string;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
   readonly operation: string;
   /** Milliseconds. */
   readonly duration: number | null;
-  readonly taskId: number | null;
+  readonly task_id: number | null;
 }
 
 export interface Reported {
@@ -88,9 +88,11 @@ export const tokenLedgerDecider = defineDecider<PageState>({
 class PageFullError extends Error {}
 
 /** Of what the client said; what was found out at the time of the report does not count. */
-const digestOf = (one: Omit<NewTokenReport, 'id' | 'taskId'>): string =>
+const digestOf = (one: Omit<NewTokenReport, 'id' | 'task_id'>): string =>
   createHash('sha256')
-    .update(JSON.stringify([one.model, one.sessionId, one.inputTokens, one.outputTokens, one.operation, one.duration]))
+    .update(
+      JSON.stringify([one.model, one.session_id, one.input_tokens, one.output_tokens, one.operation, one.duration]),
+    )
     .digest('base64url');
 
 const different = (id: string): AppError =>
@@ -132,15 +134,15 @@ function completed(
   speaksFor: string | null,
   { subscribedProviders }: TokenReporting,
 ): TokenReport {
-  const { id, taskId, ...said } = given;
-  const named = agentOfSession(given.sessionId);
+  const { id, task_id: taskId, ...said } = given;
+  const named = agentOfSession(given.session_id);
   const agentName = !found.agents.has(named) && speaksFor !== null && found.agents.has(speaksFor) ? speaksFor : named;
   return {
     ...said,
     id: id ?? randomUUID(),
-    agentId: found.agents.get(agentName) ?? null,
-    agentName,
-    taskId: taskId !== null && found.tasks.has(taskId) ? taskId : null,
+    agent_id: found.agents.get(agentName) ?? null,
+    agent_name: agentName,
+    task_id: taskId !== null && found.tasks.has(taskId) ? taskId : null,
     cost: costOf(given, found.prices, subscribedProviders),
   };
 }
@@ -150,7 +152,7 @@ function partsOf(reports: readonly NewTokenReport[]): NewTokenReport[][] {
   const parts: NewTokenReport[][] = [];
   let room = 0;
   for (const report of reports) {
-    const characters = JSON.stringify(report).length + report.sessionId.length + REPORT_CHARACTERS;
+    const characters = JSON.stringify(report).length + report.session_id.length + REPORT_CHARACTERS;
     if (characters > room || parts.length === 0) {
       parts.push([]);
       room = APPEND_CHARACTERS;
@@ -187,10 +189,10 @@ export async function reportTokens(
     reporting.directory.lookUp(workspace, {
       reportIds: part.flatMap(({ id }) => id ?? []),
       agentNames: [
-        ...part.map(({ sessionId }) => agentOfSession(sessionId)),
+        ...part.map(({ session_id }) => agentOfSession(session_id)),
         ...(speaksFor === null ? [] : [speaksFor]),
       ],
-      taskIds: part.flatMap(({ taskId }) => taskId ?? []),
+      taskIds: part.flatMap(({ task_id: taskId }) => taskId ?? []),
     });
 
   // Everything is looked up before the first append.

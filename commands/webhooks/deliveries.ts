@@ -67,12 +67,12 @@ export async function attempt(
   message: WebhookMessage,
   {
     number,
-    parentId,
+    parent_id: parentId,
     at,
     signal,
   }: {
     readonly number: number;
-    readonly parentId: number | null;
+    readonly parent_id: number | null;
     readonly at: number;
     readonly signal?: AbortSignal | undefined;
   },
@@ -132,7 +132,7 @@ async function recorded(
 ): Promise<Delivery> {
   const done = await attempt(outgoing, { ...webhook, workspace }, message, {
     number: parent ? parent.attempt + 1 : 0,
-    parentId: parent?.id ?? null,
+    parent_id: parent?.id ?? null,
     at: now(),
   });
   const delivery = { ...done, nextRetryAt: null };

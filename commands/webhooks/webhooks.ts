@@ -35,7 +35,7 @@ export const webhookDecider = defineDecider<WebhookState>({
   kind: 'webhook',
   initial: NONE,
   folds: [
-    on(webhookCreated, (_state, { data: { webhookId, name, url, secret, events, format } }) => ({
+    on(webhookCreated, (_state, { data: { webhook_id: webhookId, name, url, secret, events, format } }) => ({
       id: webhookId,
       name,
       url: url ?? '',
@@ -74,22 +74,22 @@ export interface WebhookChanges {
 export function decideChange(state: WebhookState, changes: WebhookChanges): EventDraft[] {
   if (state.id === 0) throw notFound('Webhook');
   const set = Object.entries(changes).filter(([, value]) => value !== undefined);
-  return [webhookUpdated.draft({ webhookId: state.id, ...Object.fromEntries(set) })];
+  return [webhookUpdated.draft({ webhook_id: state.id, ...Object.fromEntries(set) })];
 }
 
 /** @throws AppError 404 */
 export function decideDelete(state: WebhookState): EventDraft[] {
   if (state.id === 0) throw notFound('Webhook');
-  return [webhookDeleted.draft({ webhookId: state.id })];
+  return [webhookDeleted.draft({ webhook_id: state.id })];
 }
 
 /** No event when it is not enabled. */
 export const decideDisable = (state: WebhookState): EventDraft[] =>
-  state.enabled ? [webhookUpdated.draft({ webhookId: state.id, enabled: false })] : [];
+  state.enabled ? [webhookUpdated.draft({ webhook_id: state.id, enabled: false })] : [];
 
 /** Disables a webhook whose receiver has failed this often in a row. */
 export const decideTrip = (state: WebhookState, failures: number): EventDraft[] =>
-  state.enabled ? [webhookTripped.draft({ webhookId: state.id, failures })] : [];
+  state.enabled ? [webhookTripped.draft({ webhook_id: state.id, failures })] : [];
 
 export interface NewWebhook {
   readonly name: string;
@@ -122,7 +122,7 @@ async function create(commands: Commands, context: CommandContext, fields: NewWe
   const id = await reserveId(commands, context, 'webhook', (one) => webhookStream(workspace, one));
   const stream = webhookStream(workspace, id);
   const { position } = await commands.execute(webhookDecider, stream, context, () => [
-    webhookCreated.draft({ webhookId: id, ...fields }),
+    webhookCreated.draft({ webhook_id: id, ...fields }),
   ]);
   // A request that is repeated after a crash has stored the secret of its first run.
   const { state } = await commands.load(webhookDecider, stream);

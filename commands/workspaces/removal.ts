@@ -41,10 +41,10 @@ const REQUEST_MS = 15_000;
 export function decideBeginRemoval(state: TenantState, id: number, agents: number): EventDraft[] {
   if (state.workspaces.get(id)?.removal) return [];
   const { name, slug } = workspaceOf(state, id);
-  if (id === state.mainWorkspace)
+  if (id === state.main_workspace)
     throw invalid('This is the main workspace of the tenant, which cannot be deleted; delete another one.');
-  const movesTo = state.mainWorkspace;
-  return [workspaceRemovalBegun.draft({ ...existing(state), workspaceId: id, name, slug, movesTo, agents })];
+  const movesTo = state.main_workspace;
+  return [workspaceRemovalBegun.draft({ ...existing(state), workspace_id: id, name, slug, moves_to: movesTo, agents })];
 }
 
 /** No event when it has been done already. */
@@ -52,12 +52,12 @@ export function decideEndRemoval(state: TenantState, id: number): EventDraft[] {
   const known = state.workspaces.get(id);
   if (!known?.removal) return [];
   const { name, slug, removal } = known;
-  return [workspaceDeleted.draft({ ...existing(state), workspaceId: id, name, slug, ...removal })];
+  return [workspaceDeleted.draft({ ...existing(state), workspace_id: id, name, slug, ...removal })];
 }
 
 export interface Removed {
   readonly name: string;
-  readonly movesTo: number;
+  readonly moves_to: number;
 }
 
 /** Deletes a workspace of the caller's tenant. A very large one may still be moving when this resolves. @throws AppError 400, 404 */
@@ -71,11 +71,11 @@ export async function deleteWorkspace(parts: RemovalParts, context: CommandConte
   let removed: Removed | undefined;
   await commands.execute(tenantDecider, tenantStream(tenant), context, (state) => {
     const drafts = decideBeginRemoval(state, id, agents);
-    removed = { name: state.workspaces.get(id)?.name ?? '', movesTo: state.mainWorkspace };
+    removed = { name: state.workspaces.get(id)?.name ?? '', moves_to: state.main_workspace };
     return drafts;
   });
-  const { movesTo } = removed as unknown as Removed;
-  await unlessBehind(goOnRemoving(parts, { origin: context.origin }, { workspace: id, movesTo }, deadline));
+  const { moves_to } = removed as unknown as Removed;
+  await unlessBehind(goOnRemoving(parts, { origin: context.origin }, { workspace: id, moves_to }, deadline));
   return removed as unknown as Removed;
 }
 
@@ -143,7 +143,7 @@ const unlessGone = (error: unknown): void => {
 export async function goOnRemoving(
   parts: RemovalParts,
   { origin }: CommandContext,
-  { workspace, movesTo }: { readonly workspace: number; readonly movesTo: number },
+  { workspace, moves_to: movesTo }: { readonly workspace: number; readonly moves_to: number },
   deadline: number,
 ): Promise<void> {
   const { commands, contents, admins } = parts;

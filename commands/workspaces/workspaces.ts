@@ -64,7 +64,7 @@ export function decideCreate(
   if (hasSlug(state, slug)) throw conflict(takenSlug(slug), { code: 'NAME_TAKEN' });
   if (state.workspaces.size >= MAX_WORKSPACES)
     throw conflict(`There are ${MAX_WORKSPACES} workspaces already, which is the limit; delete one first.`);
-  return [workspaceCreated.draft({ ...tenant, workspaceId, name, slug, brand, isolation, main: false })];
+  return [workspaceCreated.draft({ ...tenant, workspace_id: workspaceId, name, slug, brand, isolation, main: false })];
 }
 
 /** The workspace of a tenant. @throws AppError 404, also when it is being deleted */
@@ -84,7 +84,9 @@ export function decideUpdate(state: TenantState, id: number, body: WorkspaceChan
     ...(isolation !== undefined && isolation !== known.isolation && { isolation }),
   };
   if (Object.keys(changes).length === 0) return [];
-  return [workspaceUpdated.draft({ ...existing(state), workspaceId: id, name: known.name, slug: known.slug, changes })];
+  return [
+    workspaceUpdated.draft({ ...existing(state), workspace_id: id, name: known.name, slug: known.slug, changes }),
+  ];
 }
 
 // --- Commands ---------------------------------------------------------------------------------------------------------

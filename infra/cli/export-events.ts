@@ -80,7 +80,9 @@ async function exportSigned({ output, after, until, stream, type, reveal }: Opti
 
 /** The export itself is recorded and audited. */
 async function recordExport(core: Core, format: string, rowCount: number): Promise<void> {
-  await core.commands.record('exports', cliContext(), [dataExported.draft({ what: 'events', format, rowCount })]);
+  await core.commands.record('exports', cliContext(), [
+    dataExported.draft({ what: 'events', format, row_count: rowCount }),
+  ]);
 }
 
 export function addExportEvents(program: Command): void {

@@ -54,20 +54,23 @@ export const cronProjection = defineProjection({
   version: 3,
   tables: [cronJobsTable, cronRunsTable],
   handlers: [
-    on(cronJobAdded, ({ data: { name, schedule, command, enabled, timeZone, staggerSeconds, task } }) => [
-      change(cronJobsTable, { name }, (row) => ({
-        name,
-        schedule,
-        command,
-        enabled,
-        time_zone: timeZone ?? null,
-        stagger_seconds: staggerSeconds ?? null,
-        agent: task?.agent ?? null,
-        last_run: row?.last_run ?? null,
-        last_status: row?.last_status ?? null,
-        last_error: row?.last_error ?? null,
-      })),
-    ]),
+    on(
+      cronJobAdded,
+      ({ data: { name, schedule, command, enabled, timezone: timeZone, stagger_seconds: staggerSeconds, task } }) => [
+        change(cronJobsTable, { name }, (row) => ({
+          name,
+          schedule,
+          command,
+          enabled,
+          time_zone: timeZone ?? null,
+          stagger_seconds: staggerSeconds ?? null,
+          agent: task?.agent ?? null,
+          last_run: row?.last_run ?? null,
+          last_status: row?.last_status ?? null,
+          last_error: row?.last_error ?? null,
+        })),
+      ],
+    ),
     on(cronJobToggled, ({ data: { name, enabled } }) => [
       update(cronJobsTable, { name }, (row) => ({ ...row, enabled })),
     ]),
@@ -82,11 +85,11 @@ export const cronProjection = defineProjection({
       })),
       update(cronJobsTable, { name }, (row) => ({ ...row, last_run: at, last_status: 'running' })),
     ]),
-    on(cronRunEnded, ({ data: { name, run, ok, message, durationMs } }) => {
+    on(cronRunEnded, ({ data: { name, run, ok, message, duration_ms } }) => {
       const status = ok ? 'success' : 'error';
       return [
         update(cronRunsTable, { name, slot: slotOf(run) }, (row) =>
-          row.run === run ? { ...row, status, message, duration_ms: durationMs } : row,
+          row.run === run ? { ...row, status, message, duration_ms } : row,
         ),
         update(cronJobsTable, { name }, (row) => ({ ...row, last_status: status, last_error: ok ? null : message })),
       ];

@@ -48,13 +48,13 @@ export const gatewaysProjection = defineProjection({
   handlers: [
     on(gatewayAdded, ({ data, meta }) => [
       insert(gatewaysTable, {
-        id: data.gatewayId,
+        id: data.gateway_id,
         name: data.name,
         url: data.url,
         status: 'unknown',
         last_health_check: null,
         token_set: data.token !== null,
-        is_primary: data.isPrimary,
+        is_primary: data.is_primary,
         latency: null,
         sessions_count: 0,
         agents_count: 0,
@@ -63,36 +63,36 @@ export const gatewaysProjection = defineProjection({
       }),
     ]),
     on(gatewayChanged, ({ data, meta }) => [
-      update(gatewaysTable, { id: data.gatewayId }, (row) => ({
+      update(gatewaysTable, { id: data.gateway_id }, (row) => ({
         ...row,
         name: data.name ?? row.name,
         url: data.url ?? row.url,
         status: data.status ?? row.status,
-        last_health_check: data.lastSeen === undefined ? row.last_health_check : data.lastSeen,
-        token_set: data.tokenSet ?? row.token_set,
-        is_primary: data.isPrimary ?? row.is_primary,
+        last_health_check: data.last_seen === undefined ? row.last_health_check : data.last_seen,
+        token_set: data.token_set ?? row.token_set,
+        is_primary: data.is_primary ?? row.is_primary,
         latency: data.latency === undefined ? row.latency : data.latency,
-        sessions_count: data.sessionsCount ?? row.sessions_count,
-        agents_count: data.agentsCount ?? row.agents_count,
+        sessions_count: data.sessions_count ?? row.sessions_count,
+        agents_count: data.agents_count ?? row.agents_count,
         updated_at: seconds(meta.at),
       })),
     ]),
     // Moves the position of the row, by which readers know that the gateway's sessions are to be asked for again.
-    on(gatewaySessionControlled, ({ data }) => [update(gatewaysTable, { id: data.gatewayId }, (row) => ({ ...row }))]),
+    on(gatewaySessionControlled, ({ data }) => [update(gatewaysTable, { id: data.gateway_id }, (row) => ({ ...row }))]),
     on(gatewayRemoved, ({ data }) => [
-      update(gatewaysTable, { id: data.gatewayId }, () => undefined),
+      update(gatewaysTable, { id: data.gateway_id }, () => undefined),
       ...Array.from({ length: KEPT_PROBES }, (_, slot) =>
-        update(gatewayProbesTable, { gateway_id: data.gatewayId, slot }, () => undefined),
+        update(gatewayProbesTable, { gateway_id: data.gateway_id, slot }, () => undefined),
       ),
     ]),
     on(gatewaysProbed, ({ data, meta }) =>
-      data.results.flatMap(({ gatewayId, name, status, latency, error }) => {
-        const key = { gateway_id: gatewayId, slot: data.probe % KEPT_PROBES };
+      data.results.flatMap(({ gateway_id, name, status, latency, error }) => {
+        const key = { gateway_id, slot: data.probe % KEPT_PROBES };
         const probed_at = seconds(meta.at);
         return [
           change(gatewayProbesTable, key, () => ({ ...key, name, status, latency, error, probed_at })),
           // One that could not be reached has not been seen.
-          update(gatewaysTable, { id: gatewayId }, (row) => ({
+          update(gatewaysTable, { id: gateway_id }, (row) => ({
             ...row,
             status,
             latency,

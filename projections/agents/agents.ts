@@ -78,18 +78,18 @@ export const agentNamesTable = defineTable(
 type Agent = RowOf<(typeof agentsTable)['columns']>;
 type Texts = RowOf<(typeof agentTextsTable)['columns']>;
 
-const keyOf = ({ meta, data }: DomainEvent<string, { readonly agentId: number }>) => ({
+const keyOf = ({ meta, data }: DomainEvent<string, { readonly agent_id: number }>) => ({
   workspace_id: meta.workspace,
-  id: data.agentId,
+  id: data.agent_id,
 });
 
-function agent(event: DomainEvent<string, { readonly agentId: number }>, change: Partial<Agent>): Change {
+function agent(event: DomainEvent<string, { readonly agent_id: number }>, change: Partial<Agent>): Change {
   const updated_at = seconds(event.meta.at);
   return update(agentsTable, keyOf(event), (row) => Object.assign({}, row, change, { updated_at }));
 }
 
 function texts(
-  event: DomainEvent<string, { readonly agentId: number }>,
+  event: DomainEvent<string, { readonly agent_id: number }>,
   change: (row: Texts) => Partial<Texts>,
 ): Change {
   return update(agentTextsTable, keyOf(event), (row) => ({ ...row, ...change(row) }));
@@ -105,12 +105,12 @@ const defined = <T extends object>(given: T): { [K in keyof T]?: Exclude<T[K], u
 
 /** The rows of a name that an agent gets, or no longer has. */
 const keysOf = (
-  { meta, data }: DomainEvent<string, { readonly agentId: number }>,
+  { meta, data }: DomainEvent<string, { readonly agent_id: number }>,
   name: string,
   has: boolean,
 ): Change[] =>
   nameKeys(name).map((key) => {
-    const row = { workspace_id: meta.workspace, key, id: data.agentId };
+    const row = { workspace_id: meta.workspace, key, id: data.agent_id };
     return change(agentNamesTable, row, () => (has ? row : undefined));
   });
 
@@ -125,12 +125,12 @@ export const agentsProjection = defineProjection({
       return [
         insert(agentsTable, {
           workspace_id: meta.workspace,
-          id: data.agentId,
+          id: data.agent_id,
           tenant_id: meta.tenant,
           name: data.name,
           role: data.role,
           status: data.status,
-          session_key: data.sessionKey,
+          session_key: data.session_key,
           last_seen: data.via === 'self' ? at : null,
           last_activity: null,
           created_at: at,
@@ -138,15 +138,15 @@ export const agentsProjection = defineProjection({
           alive_at: at,
           source: data.source,
           hidden: 0,
-          runtime_type: data.runtimeType,
+          runtime_type: data.runtime_type,
         }),
         insert(agentTextsTable, {
           ...keyOf(event),
           config: data.config,
-          soul_content: data.soulContent,
+          soul_content: data.soul_content,
           working_memory: '',
           memory_fields: {},
-          soul_updated_at: data.soulContent === null ? null : at,
+          soul_updated_at: data.soul_content === null ? null : at,
           memory_updated_at: null,
         }),
         ...keysOf(event, data.name, true),
@@ -154,37 +154,37 @@ export const agentsProjection = defineProjection({
     }),
     on(agentReturned, (event) => [agent(event, { status: 'idle', ...seenAt(event.meta.at) })]),
     on(agentStatusChanged, (event) => {
-      const { to, lastActivity, seen, cause } = event.data;
+      const { to, last_activity, seen, cause } = event.data;
       const at = event.meta.at;
       return [
         agent(event, {
           status: to,
-          ...(lastActivity !== null && { last_activity: lastActivity }),
+          ...(last_activity !== null && { last_activity }),
           ...(cause !== 'sweep' && { alive_at: seconds(at) }),
           ...(seen && seenAt(at)),
         }),
       ];
     }),
     on(agentHeartbeatReceived, (event) => [
-      agent(event, { status: 'idle', last_activity: event.data.lastActivity, ...seenAt(event.meta.at) }),
+      agent(event, { status: 'idle', last_activity: event.data.last_activity, ...seenAt(event.meta.at) }),
     ]),
     on(agentWoken, (event) => [
-      agent(event, { status: 'idle', last_activity: event.data.lastActivity, ...seenAt(event.meta.at) }),
+      agent(event, { status: 'idle', last_activity: event.data.last_activity, ...seenAt(event.meta.at) }),
     ]),
     on(agentDetailsChanged, (event) => {
       const { changes, via, status } = event.data;
-      const { name, role, sessionKey, runtimeType, lastActivity, config, soulContent } = changes;
+      const { name, role, session_key, runtime_type, last_activity, config, soul_content } = changes;
       const row = defined({
         name,
         role,
-        session_key: sessionKey,
-        runtime_type: runtimeType,
-        last_activity: lastActivity,
+        session_key,
+        runtime_type,
+        last_activity,
       });
       const rows = [agent(event, { ...row, ...(via === 'name' && status !== null && seenAt(event.meta.at)) })];
-      if (config !== undefined || soulContent !== undefined) {
-        const soul_updated_at = soulContent === undefined ? undefined : seconds(event.meta.at);
-        rows.push(texts(event, () => defined({ config, soul_content: soulContent, soul_updated_at })));
+      if (config !== undefined || soul_content !== undefined) {
+        const soul_updated_at = soul_content === undefined ? undefined : seconds(event.meta.at);
+        rows.push(texts(event, () => defined({ config, soul_content, soul_updated_at })));
       } else {
         // As they were: rows that are looked at here stay in memory, and the answer to the call shows both.
         rows.push(update(agentTextsTable, keyOf(event), (row) => row));
@@ -194,7 +194,7 @@ export const agentsProjection = defineProjection({
     }),
     on(agentSoulChanged, (event) => [
       agent(event, {}),
-      texts(event, () => ({ soul_content: event.data.soulContent, soul_updated_at: seconds(event.meta.at) })),
+      texts(event, () => ({ soul_content: event.data.soul_content, soul_updated_at: seconds(event.meta.at) })),
     ]),
     on(agentMemoryWritten, (event) => [
       agent(event, {}),

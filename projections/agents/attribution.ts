@@ -70,7 +70,7 @@ interface Action {
 }
 
 /** An action with its buckets. */
-function acted({ meta }: DomainEvent, { agentId: agent_id, by: known_by }: Attributed, action: Action): Change[] {
+function acted({ meta }: DomainEvent, { agent_id, by: known_by }: Attributed, action: Action): Change[] {
   const { at, number: id, workspace: workspace_id } = meta;
   const { kind, type, entity_type, entity_id } = action;
   const created_at = seconds(at);

@@ -68,10 +68,10 @@ function signalChanges(event: DomainEvent): Change[] {
   });
 }
 
-const named = ({ meta, data }: DomainEvent<string, { readonly agentId: number }>, name: string): Change =>
+const named = ({ meta, data }: DomainEvent<string, { readonly agent_id: number }>, name: string): Change =>
   insert(agentNamesTable, {
     workspace_id: meta.workspace,
-    agent_id: data.agentId,
+    agent_id: data.agent_id,
     id: meta.number,
     name,
     since: seconds(meta.at),

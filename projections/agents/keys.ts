@@ -52,36 +52,36 @@ export const agentKeysProjection = defineProjection({
       const { name } = data.changes;
       if (name === undefined) return [];
       return [
-        update(keyAgentsTable, { workspace_id: meta.workspace, id: data.agentId }, (row) =>
+        update(keyAgentsTable, { workspace_id: meta.workspace, id: data.agent_id }, (row) =>
           row.name === name ? row : { ...row, name },
         ),
       ];
     }),
     // The rows of its keys stay, but without the agent they are not found.
     on(agentDeleted, ({ data, meta }) => [
-      update(keyAgentsTable, { workspace_id: meta.workspace, id: data.agentId }, () => undefined),
+      update(keyAgentsTable, { workspace_id: meta.workspace, id: data.agent_id }, () => undefined),
     ]),
     on(agentKeyIssued, ({ data, meta }) => [
-      change(agentKeysTable, { id: data.keyId }, () => ({
-        id: data.keyId,
+      change(agentKeysTable, { id: data.key_id }, () => ({
+        id: data.key_id,
         workspace_id: meta.workspace,
         tenant_id: meta.tenant,
-        agent_id: data.agentId,
+        agent_id: data.agent_id,
         name: data.name,
         prefix: data.prefix,
         scopes: data.scopes,
-        created_by: data.createdBy,
-        expires_at: data.expiresAt,
+        created_by: data.created_by,
+        expires_at: data.expires_at,
         revoked_at: null,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
       })),
-      change(keyAgentsTable, { workspace_id: meta.workspace, id: data.agentId }, (row) => {
-        return row ?? { workspace_id: meta.workspace, id: data.agentId, name: data.agentName };
+      change(keyAgentsTable, { workspace_id: meta.workspace, id: data.agent_id }, (row) => {
+        return row ?? { workspace_id: meta.workspace, id: data.agent_id, name: data.agent_name };
       }),
     ]),
     on(agentKeyRevoked, ({ data, meta }) => [
-      update(agentKeysTable, { id: data.keyId }, (row) => ({
+      update(agentKeysTable, { id: data.key_id }, (row) => ({
         ...row,
         revoked_at: seconds(meta.at),
         updated_at: seconds(meta.at),

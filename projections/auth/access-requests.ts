@@ -45,13 +45,13 @@ export const accessRequestHandlers: readonly Handler[] = [
   on(accessRequested, ({ data, meta }) => {
     const at = seconds(meta.at);
     return [
-      change(accessRequestsTable, { id: data.requestId }, (row) => ({
-        id: data.requestId,
+      change(accessRequestsTable, { id: data.request_id }, (row) => ({
+        id: data.request_id,
         provider: data.provider,
         email: data.email,
-        provider_id: data.providerId,
-        display_name: data.displayName,
-        avatar_url: data.avatarUrl,
+        provider_id: data.provider_id,
+        display_name: data.display_name,
+        avatar_url: data.avatar_url,
         status: 'pending',
         pending: 1,
         requested_at: row?.requested_at ?? at,
@@ -65,18 +65,18 @@ export const accessRequestHandlers: readonly Handler[] = [
     ];
   }),
   on(accessRequestApproved, ({ data, meta }) => [
-    update(accessRequestsTable, { id: data.requestId }, (row) => ({
+    update(accessRequestsTable, { id: data.request_id }, (row) => ({
       ...row,
       status: 'approved',
       pending: 0,
       reviewed_by: meta.actor.name,
       reviewed_at: seconds(meta.at),
       review_note: data.note,
-      approved_user_id: data.userId,
+      approved_user_id: data.user_id,
     })),
   ]),
   on(accessRequestRejected, ({ data, meta }) => [
-    update(accessRequestsTable, { id: data.requestId }, (row) => ({
+    update(accessRequestsTable, { id: data.request_id }, (row) => ({
       ...row,
       status: 'rejected',
       pending: 0,

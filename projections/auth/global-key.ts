@@ -21,7 +21,7 @@ export const globalKeyHandlers: readonly Handler[] = [
   on(globalKeyConfigured, ({ data }) => [
     change(globalKeyTable, { one: 1 }, (row) => ({
       one: 1,
-      key_id: data.keyId,
+      key_id: data.key_id,
       source: data.source,
       masked: data.masked,
       rotated_at: row?.rotated_at ?? null,
@@ -31,7 +31,7 @@ export const globalKeyHandlers: readonly Handler[] = [
   on(globalKeyRotated, ({ data, meta }) => [
     change(globalKeyTable, { one: 1 }, () => ({
       one: 1,
-      key_id: data.keyId,
+      key_id: data.key_id,
       source: 'database',
       masked: data.masked,
       rotated_at: seconds(meta.at),

@@ -80,20 +80,20 @@ const emailKey = (email: string | null): string | null => email?.toLowerCase() ?
 
 /** The columns that an update sets. */
 function changed({ data }: EventOf<typeof userUpdated>) {
-  const { displayName, email, avatarUrl, role, provider, providerId, isApproved } = data;
+  const { display_name, email, avatar_url, role, provider, provider_id, is_approved } = data;
   return {
-    ...(displayName !== undefined && { display_name: displayName }),
+    ...(display_name !== undefined && { display_name }),
     ...(email !== undefined && { email, email_key: emailKey(email) }),
-    ...(avatarUrl !== undefined && { avatar_url: avatarUrl }),
+    ...(avatar_url !== undefined && { avatar_url }),
     ...(role !== undefined && { role }),
     ...(provider !== undefined && { provider }),
-    ...(providerId !== undefined && { provider_id: providerId }),
-    ...(isApproved !== undefined && { is_approved: isApproved }),
+    ...(provider_id !== undefined && { provider_id }),
+    ...(is_approved !== undefined && { is_approved }),
   };
 }
 
 const moved = ({ data, meta }: EventOf<typeof userMoved> | EventOf<typeof userTransferred>) => [
-  update(usersTable, { id: data.userId }, (row) => ({
+  update(usersTable, { id: data.user_id }, (row) => ({
     ...row,
     tenant_id: data.tenant,
     workspace_id: data.workspace,
@@ -110,49 +110,49 @@ export const usersProjection = defineProjection({
       const { data, meta } = event;
       const at = seconds(meta.at);
       return [
-        change(usersTable, { id: data.userId }, () => ({
-          id: data.userId,
+        change(usersTable, { id: data.user_id }, () => ({
+          id: data.user_id,
           username: data.username,
-          display_name: data.displayName,
+          display_name: data.display_name,
           email: data.email,
           email_key: emailKey(data.email),
-          avatar_url: data.avatarUrl,
+          avatar_url: data.avatar_url,
           role: data.role,
           provider: data.provider,
-          provider_id: data.providerId,
-          is_approved: data.isApproved,
+          provider_id: data.provider_id,
+          is_approved: data.is_approved,
           tenant_id: data.tenant,
           workspace_id: data.workspace,
-          credential_id: data.credentialId,
-          session_mark: markOf(signsInBy(data.provider, data.credentialId), event),
+          credential_id: data.credential_id,
+          session_mark: markOf(signsInBy(data.provider, data.credential_id), event),
           created_at: at,
           updated_at: at,
           last_login_at: null,
         })),
         ...nameKeys(data.username).map((key) => {
-          const row = { key, id: data.userId };
+          const row = { key, id: data.user_id };
           return change(userNamesTable, row, () => row);
         }),
-        change(firstUserTable, { one: 1 }, (row) => row ?? { one: 1, user_id: data.userId }),
+        change(firstUserTable, { one: 1 }, (row) => row ?? { one: 1, user_id: data.user_id }),
       ];
     }),
     on(userUpdated, (event) => [
-      update(usersTable, { id: event.data.userId }, (row) => {
+      update(usersTable, { id: event.data.user_id }, (row) => {
         const next = { ...row, ...changed(event), updated_at: seconds(event.meta.at) };
         const ended = (row.is_approved && !next.is_approved) || row.provider !== next.provider;
         return ended ? { ...next, session_mark: markOf(signsInBy(next.provider, next.credential_id), event) } : next;
       }),
     ]),
     on(userPasswordChanged, (event) => [
-      update(usersTable, { id: event.data.userId }, (row) => ({
+      update(usersTable, { id: event.data.user_id }, (row) => ({
         ...row,
-        credential_id: event.data.credentialId,
-        session_mark: markOf(signsInBy(row.provider, event.data.credentialId), event),
+        credential_id: event.data.credential_id,
+        session_mark: markOf(signsInBy(row.provider, event.data.credential_id), event),
         updated_at: seconds(event.meta.at),
       })),
     ]),
     on(googleDisconnected, (event) => [
-      update(usersTable, { id: event.data.userId }, (row) => ({
+      update(usersTable, { id: event.data.user_id }, (row) => ({
         ...row,
         provider: 'local',
         provider_id: null,
@@ -163,16 +163,16 @@ export const usersProjection = defineProjection({
     on(userMoved, moved),
     on(userTransferred, moved),
     on(userDeleted, ({ data }) => {
-      const left = observed(usersTable, { id: data.userId }, () => undefined);
+      const left = observed(usersTable, { id: data.user_id }, () => undefined);
       return [
         left.change,
-        change(deletedUsersTable, { id: data.userId }, (row) => {
+        change(deletedUsersTable, { id: data.user_id }, (row) => {
           const { before } = left.turn();
           if (!before) return row;
           const { id, username, tenant_id, workspace_id } = before;
           return { id, username, tenant_id, workspace_id };
         }),
-        ...nameKeys(data.username).map((key) => change(userNamesTable, { key, id: data.userId }, () => undefined)),
+        ...nameKeys(data.username).map((key) => change(userNamesTable, { key, id: data.user_id }, () => undefined)),
       ];
     }),
     on(personErased, ({ data: { kind, id } }) =>
@@ -185,7 +185,7 @@ export const usersProjection = defineProjection({
         : [updateInPlace(accessRequestsTable, { id }, (row) => ({ ...row, ...ERASED }))],
     ),
     on(userSignedIn, ({ data, meta }) => [
-      update(usersTable, { id: data.userId }, (row) => ({
+      update(usersTable, { id: data.user_id }, (row) => ({
         ...row,
         last_login_at: seconds(meta.at),
         updated_at: seconds(meta.at),

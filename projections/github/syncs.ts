@@ -58,31 +58,31 @@ export const githubLinksTable = defineTable(
 );
 
 interface Linked {
-  readonly taskId: number;
+  readonly task_id: number;
   readonly repo: string;
-  readonly issueNumber: number;
+  readonly issue_number: number;
   readonly face: TaskFace;
 }
 
 /** What the task was like when it and its issue agreed last. */
 const agreed = ({ data, meta }: DomainEvent<string, Linked>): Change[] => {
-  const key = { workspace_id: meta.workspace, task_id: data.taskId };
-  const { title, descriptionHash, status, priority } = data.face;
+  const key = { workspace_id: meta.workspace, task_id: data.task_id };
+  const { title, description_hash, status, priority } = data.face;
   return [
     change(githubLinksTable, key, () => ({
       ...key,
       repo: data.repo,
-      issue_number: data.issueNumber,
+      issue_number: data.issue_number,
       title,
-      description_hash: descriptionHash,
+      description_hash,
       status,
       priority,
     })),
   ];
 };
 
-const unlinked = ({ data, meta }: DomainEvent<string, { readonly taskId: number }>): Change[] => [
-  update(githubLinksTable, { workspace_id: meta.workspace, task_id: data.taskId }, () => undefined),
+const unlinked = ({ data, meta }: DomainEvent<string, { readonly task_id: number }>): Change[] => [
+  update(githubLinksTable, { workspace_id: meta.workspace, task_id: data.task_id }, () => undefined),
 ];
 
 export const githubProjection = defineProjection({
@@ -96,7 +96,19 @@ export const githubProjection = defineProjection({
     on(taskDeleted, unlinked),
     on(githubSynced, ({ data, meta }) => {
       const workspace_id = meta.workspace;
-      const { syncId, source, earlier, repo, projectId, status, error, issues, imported, updated, pushed } = data;
+      const {
+        sync_id: syncId,
+        source,
+        earlier,
+        repo,
+        project_id,
+        status,
+        error,
+        issues,
+        imported,
+        updated,
+        pushed,
+      } = data;
       const at = seconds(meta.at);
       const pulled = imported + updated;
       const key = { workspace_id, source, slot: earlier % KEPT_SYNCS };
@@ -105,7 +117,7 @@ export const githubProjection = defineProjection({
           ...key,
           id: syncId,
           repo,
-          project_id: projectId,
+          project_id,
           status,
           error,
           issue_count: issues,
@@ -114,8 +126,8 @@ export const githubProjection = defineProjection({
           synced_at: at,
         })),
       ];
-      if (projectId === null) return changes;
-      const project = { workspace_id, project_id: projectId };
+      if (project_id === null) return changes;
+      const project = { workspace_id, project_id };
       return [
         ...changes,
         change(githubProjectsTable, project, (row) => ({

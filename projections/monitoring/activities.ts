@@ -77,7 +77,7 @@ export const activitiesProjection = defineProjection({
         ? []
         : [
             ...data.ids.map((id) => update(activitiesTable, { workspace_id, id }, () => undefined)),
-            ...data.counts.map(({ type, actor, entityType: entity_type, count }) =>
+            ...data.counts.map(({ type, actor, entity_type, count }) =>
               update(activityCountsTable, { workspace_id, type, actor, entity_type }, (row) => ({
                 ...row,
                 count: row.count - count,

@@ -118,15 +118,15 @@ export const notificationsProjection = defineProjection({
   handlers: [
     ...raised,
     on(notificationsRead, ({ data, meta }) =>
-      each(meta.workspace, data.notificationIds, (row) =>
+      each(meta.workspace, data.notification_ids, (row) =>
         row.read_at === null ? { ...row, read_at: seconds(meta.at) } : row,
       ),
     ),
-    on(notificationsDelivered, ({ data, meta }) => each(meta.workspace, data.notificationIds, deliveredAt(meta.at))),
-    on(notificationForwarded, ({ data, meta }) => each(meta.workspace, [data.notificationId], deliveredAt(meta.at))),
+    on(notificationsDelivered, ({ data, meta }) => each(meta.workspace, data.notification_ids, deliveredAt(meta.at))),
+    on(notificationForwarded, ({ data, meta }) => each(meta.workspace, [data.notification_id], deliveredAt(meta.at))),
     on(recordsPurged, ({ data, meta }) =>
       data.table === 'notifications' ? each(meta.workspace, data.ids, () => undefined) : [],
     ),
-    on(notificationsDeleted, ({ data, meta }) => each(meta.workspace, data.notificationIds, () => undefined)),
+    on(notificationsDeleted, ({ data, meta }) => each(meta.workspace, data.notification_ids, () => undefined)),
   ],
 });

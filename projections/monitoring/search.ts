@@ -100,13 +100,13 @@ const removed = (workspace: number, type: DocumentType, id: number): Change[] =>
   update(documentsTable, { workspace_id: workspace, type, id }, () => undefined),
 ];
 
-type AgentEvent = DomainEvent<string, { readonly agentId: number }>;
+type AgentEvent = DomainEvent<string, { readonly agent_id: number }>;
 const agentFields = (
   { data, meta }: AgentEvent,
   name?: string,
   role?: string,
   lastActivity?: string | null,
-): Change[] => rewritten(meta.workspace, 'agent', data.agentId, [name, role, lastActivity]);
+): Change[] => rewritten(meta.workspace, 'agent', data.agent_id, [name, role, lastActivity]);
 
 /** 48 bits. Two texts that share a number share a row with both: a search may then show too much, never too little. */
 const phraseOf = (text: string): number => Number.parseInt(hash('sha256', text, 'hex').slice(0, 12), 16);
@@ -145,45 +145,45 @@ export const detailText = (detail: object): string => JSON.stringify(masked(deta
 /** Records that have a document of their own, besides what is told of them. */
 const records: readonly Handler[] = [
   on(agentRegistered, ({ data, meta }) => [
-    document(meta.workspace, 'agent', data.agentId, seconds(meta.at), [data.name, data.role, null]),
+    document(meta.workspace, 'agent', data.agent_id, seconds(meta.at), [data.name, data.role, null]),
   ]),
   on(agentDetailsChanged, (event) => {
-    const { name, role, lastActivity } = event.data.changes;
+    const { name, role, last_activity: lastActivity } = event.data.changes;
     return agentFields(event, name, role, lastActivity);
   }),
   on(agentStatusChanged, (event) =>
-    event.data.lastActivity === null ? [] : agentFields(event, undefined, undefined, event.data.lastActivity),
+    event.data.last_activity === null ? [] : agentFields(event, undefined, undefined, event.data.last_activity),
   ),
-  on(agentHeartbeatReceived, (event) => agentFields(event, undefined, undefined, event.data.lastActivity)),
-  on(agentWoken, (event) => agentFields(event, undefined, undefined, event.data.lastActivity)),
-  on(agentDeleted, ({ data, meta }) => removed(meta.workspace, 'agent', data.agentId)),
+  on(agentHeartbeatReceived, (event) => agentFields(event, undefined, undefined, event.data.last_activity)),
+  on(agentWoken, (event) => agentFields(event, undefined, undefined, event.data.last_activity)),
+  on(agentDeleted, ({ data, meta }) => removed(meta.workspace, 'agent', data.agent_id)),
   on(agentMessageSent, ({ data, meta }) => [
-    document(meta.workspace, 'message', data.messageId, seconds(meta.at), [data.content, data.from]),
+    document(meta.workspace, 'message', data.message_id, seconds(meta.at), [data.content, data.from]),
   ]),
   on(chatMessageSent, ({ data, meta }) => [
-    document(meta.workspace, 'message', data.messageId, seconds(meta.at), [data.content, data.from]),
+    document(meta.workspace, 'message', data.message_id, seconds(meta.at), [data.content, data.from]),
   ]),
-  on(taskCreated, ({ data: { taskId, task }, meta }) => [
-    document(meta.workspace, 'task', taskId, seconds(meta.at), [task.title, task.description, task.assignedTo]),
+  on(taskCreated, ({ data: { task_id: taskId, task }, meta }) => [
+    document(meta.workspace, 'task', taskId, seconds(meta.at), [task.title, task.description, task.assigned_to]),
   ]),
-  on(taskUpdated, ({ data: { taskId, task, before }, meta }) => {
-    const same = task.title === before.title && task.assignedTo === before.assignedTo && !('description' in before);
-    return same ? [] : rewritten(meta.workspace, 'task', taskId, [task.title, task.description, task.assignedTo]);
+  on(taskUpdated, ({ data: { task_id: taskId, task, before }, meta }) => {
+    const same = task.title === before.title && task.assigned_to === before.assigned_to && !('description' in before);
+    return same ? [] : rewritten(meta.workspace, 'task', taskId, [task.title, task.description, task.assigned_to]);
   }),
-  on(pipelineCreated, ({ data: { pipelineId, name, description }, meta }) => [
+  on(pipelineCreated, ({ data: { pipeline_id: pipelineId, name, description }, meta }) => [
     document(meta.workspace, 'pipeline', pipelineId, seconds(meta.at), [name, description]),
   ]),
-  on(pipelineUpdated, ({ data: { pipelineId, name, description }, meta }) =>
+  on(pipelineUpdated, ({ data: { pipeline_id: pipelineId, name, description }, meta }) =>
     rewritten(meta.workspace, 'pipeline', pipelineId, [name, description]),
   ),
-  on(pipelineDeleted, ({ data, meta }) => removed(meta.workspace, 'pipeline', data.pipelineId)),
-  on(taskDeleted, ({ data, meta }) => removed(meta.workspace, 'task', data.taskId)),
+  on(pipelineDeleted, ({ data, meta }) => removed(meta.workspace, 'pipeline', data.pipeline_id)),
+  on(taskDeleted, ({ data, meta }) => removed(meta.workspace, 'task', data.task_id)),
   on(recordsPurged, ({ data, meta: { workspace: workspace_id } }) =>
     data.table !== 'activities'
       ? []
       : [
           ...data.ids.flatMap((id) => removed(workspace_id, 'activity', id)),
-          ...data.phrases.map(({ phrase, createdAt: created_at, id }) =>
+          ...data.phrases.map(({ phrase, created_at, id }) =>
             update(phraseUsesTable, { workspace_id, phrase, created_at, id }, () => undefined),
           ),
         ],
@@ -193,9 +193,9 @@ const records: readonly Handler[] = [
 
 /** A task that is moved from one place to another, by whatever event. */
 function reassigned({ data, meta }: DomainEvent): Change[] {
-  const { taskId, before, after } = data as { taskId: number; before: TaskPlace; after: TaskPlace };
-  if (before.assignedTo === after.assignedTo) return [];
-  return rewritten(meta.workspace, 'task', taskId, [undefined, undefined, after.assignedTo]);
+  const { task_id: taskId, before, after } = data as { task_id: number; before: TaskPlace; after: TaskPlace };
+  if (before.assigned_to === after.assigned_to) return [];
+  return rewritten(meta.workspace, 'task', taskId, [undefined, undefined, after.assigned_to]);
 }
 
 const movesTasks = ({ schema }: EventDefinition): boolean =>

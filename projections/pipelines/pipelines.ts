@@ -9,8 +9,8 @@ import { seconds } from '../../shared/time.ts';
 import { defineProjection, insert, on, update } from '../projection.ts';
 import { pipelineRunsTable, pipelinesTable, runHandlers } from './runs.ts';
 
-const toSteps = (steps: readonly { readonly templateId: number; readonly onFailure: string }[]) =>
-  steps.map(({ templateId, onFailure }) => ({ template_id: templateId, on_failure: onFailure }));
+const toSteps = (steps: readonly { readonly template_id: number; readonly on_failure: string }[]) =>
+  steps.map(({ template_id, on_failure }) => ({ template_id, on_failure }));
 
 export const pipelinesProjection = defineProjection({
   name: 'pipelines',
@@ -20,7 +20,7 @@ export const pipelinesProjection = defineProjection({
     on(pipelineCreated, ({ data, meta }) => [
       insert(pipelinesTable, {
         workspace_id: meta.workspace,
-        id: data.pipelineId,
+        id: data.pipeline_id,
         name: data.name,
         description: data.description,
         steps: toSteps(data.steps),
@@ -36,7 +36,7 @@ export const pipelinesProjection = defineProjection({
       }),
     ]),
     on(pipelineUpdated, ({ data, meta }) => [
-      update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipelineId }, (row) => ({
+      update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipeline_id }, (row) => ({
         ...row,
         name: data.name ?? row.name,
         description: data.description === undefined ? row.description : data.description,
@@ -45,7 +45,7 @@ export const pipelinesProjection = defineProjection({
       })),
     ]),
     on(pipelineUsed, ({ data, meta }) => [
-      update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipelineId }, (row) => ({
+      update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipeline_id }, (row) => ({
         ...row,
         use_count: row.use_count + 1,
         last_used_at: seconds(meta.at),
@@ -53,7 +53,7 @@ export const pipelinesProjection = defineProjection({
       })),
     ]),
     on(pipelineDeleted, ({ data, meta }) => [
-      update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipelineId }, () => undefined),
+      update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipeline_id }, () => undefined),
     ]),
     ...runHandlers,
   ],

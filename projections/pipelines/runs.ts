@@ -65,17 +65,17 @@ export const pipelineRunsTable = defineTable(
 type RunRow = Omit<Row<typeof pipelineRunsTable>, 'position'>;
 type PipelineRow = Omit<Row<typeof pipelinesTable>, 'position'>;
 interface OfRun {
-  readonly data: { readonly runId: number; readonly pipelineId: number };
+  readonly data: { readonly run_id: number; readonly pipeline_id: number };
   readonly meta: { readonly workspace: number; readonly at: number };
 }
 
 const stepsOf = (row: RunRow): readonly StepState[] => row.steps as unknown as readonly StepState[];
 
 const ofRun = ({ data, meta }: OfRun, apply: (row: RunRow) => RunRow | undefined): Change =>
-  update(pipelineRunsTable, { workspace_id: meta.workspace, id: data.runId }, apply);
+  update(pipelineRunsTable, { workspace_id: meta.workspace, id: data.run_id }, apply);
 
 const ofPipeline = ({ data, meta }: OfRun, apply: (row: PipelineRow) => PipelineRow): Change =>
-  update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipelineId }, apply);
+  update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipeline_id }, apply);
 
 /** Changes the step of an event. */
 const ofStep = (
@@ -119,16 +119,16 @@ export const runHandlers: readonly Handler[] = [
     return [
       insert(pipelineRunsTable, {
         workspace_id: meta.workspace,
-        id: data.runId,
-        pipeline_id: data.pipelineId,
+        id: data.run_id,
+        pipeline_id: data.pipeline_id,
         status: 'running',
         current_step: 0,
         steps: data.steps.map(
-          ({ templateId, templateName, onFailure }, index): StepState => ({
+          ({ template_id, template_name, on_failure }, index): StepState => ({
             step_index: index,
-            template_id: templateId,
-            template_name: templateName,
-            on_failure: onFailure,
+            template_id,
+            template_name,
+            on_failure,
             status: 'pending',
             spawn_id: null,
             started_at: null,
@@ -165,7 +165,7 @@ export const runHandlers: readonly Handler[] = [
               ...step,
               status: 'running',
               started_at: seconds(event.meta.at),
-              error: HAND_OVER_FAULTS[event.data.handOver],
+              error: HAND_OVER_FAULTS[event.data.hand_over],
             }
           : step,
       ),
@@ -173,7 +173,7 @@ export const runHandlers: readonly Handler[] = [
   ]),
   on(pipelineStepSpawned, (event) => [
     ofStep(event, () => ({
-      spawn_id: event.data.spawnId,
+      spawn_id: event.data.spawn_id,
       attempts: event.data.attempt,
       output: event.data.output,
       error: null,
@@ -185,7 +185,7 @@ export const runHandlers: readonly Handler[] = [
       attempts: event.data.attempt,
       error: event.data.reason,
       last_error: event.data.reason,
-      retrying: event.data.willRetry,
+      retrying: event.data.will_retry,
     })),
   ]),
   on(pipelineStepCompleted, (event) => [endStep('completed', event)]),

@@ -21,26 +21,22 @@ export const projectAgentsTable = defineTable(
 
 export const assignmentHandlers = [
   on(projectAgentsAssigned, ({ data, meta }) =>
-    data.agents.map(({ assignmentId, agentName, role }) =>
-      change(
-        projectAgentsTable,
-        { workspace_id: meta.workspace, project_id: data.projectId, agent_name: agentName },
-        () => ({
-          workspace_id: meta.workspace,
-          project_id: data.projectId,
-          agent_name: agentName,
-          id: assignmentId,
-          role,
-          assigned_at: seconds(meta.at),
-        }),
-      ),
+    data.agents.map(({ assignment_id: assignmentId, agent_name, role }) =>
+      change(projectAgentsTable, { workspace_id: meta.workspace, project_id: data.project_id, agent_name }, () => ({
+        workspace_id: meta.workspace,
+        project_id: data.project_id,
+        agent_name,
+        id: assignmentId,
+        role,
+        assigned_at: seconds(meta.at),
+      })),
     ),
   ),
   on(projectAgentsUnassigned, ({ data, meta }) =>
-    data.agentNames.map((agentName) =>
+    data.agent_names.map((agentName) =>
       update(
         projectAgentsTable,
-        { workspace_id: meta.workspace, project_id: data.projectId, agent_name: agentName },
+        { workspace_id: meta.workspace, project_id: data.project_id, agent_name: agentName },
         () => undefined,
       ),
     ),

@@ -46,9 +46,9 @@ export const projectsTable = defineTable(
 );
 
 type Project = RowOf<(typeof projectsTable)['columns']>;
-type ProjectEvent = DomainEvent<string, { readonly projectId: number }>;
+type ProjectEvent = DomainEvent<string, { readonly project_id: number }>;
 
-const keyOf = ({ meta, data }: ProjectEvent) => ({ workspace_id: meta.workspace, id: data.projectId });
+const keyOf = ({ meta, data }: ProjectEvent) => ({ workspace_id: meta.workspace, id: data.project_id });
 
 function project(event: ProjectEvent, change: Partial<Project> = {}): Change {
   const updated_at = seconds(event.meta.at);
@@ -72,9 +72,9 @@ export const projectsProjection = defineProjection({
           name: data.name,
           slug: data.slug,
           description: data.description,
-          ticket_prefix: data.ticketPrefix,
+          ticket_prefix: data.ticket_prefix,
           status: 'active',
-          github_repo: data.githubRepo,
+          github_repo: data.github_repo,
           deadline: data.deadline,
           color: data.color,
           github_sync_enabled: 0,
@@ -91,15 +91,15 @@ export const projectsProjection = defineProjection({
         project(event, {
           ...(changes.name !== undefined && { name: changes.name }),
           ...(changes.description !== undefined && { description: changes.description }),
-          ...(changes.ticketPrefix !== undefined && { ticket_prefix: changes.ticketPrefix }),
-          ...(changes.githubRepo !== undefined && { github_repo: changes.githubRepo }),
+          ...(changes.ticket_prefix !== undefined && { ticket_prefix: changes.ticket_prefix }),
+          ...(changes.github_repo !== undefined && { github_repo: changes.github_repo }),
           ...(changes.deadline !== undefined && { deadline: changes.deadline }),
           ...(changes.color !== undefined && { color: changes.color }),
-          ...(changes.githubSyncEnabled !== undefined && { github_sync_enabled: flag(changes.githubSyncEnabled) }),
-          ...(changes.githubLabelsInitialized !== undefined && {
-            github_labels_initialized: flag(changes.githubLabelsInitialized),
+          ...(changes.github_sync_enabled !== undefined && { github_sync_enabled: flag(changes.github_sync_enabled) }),
+          ...(changes.github_labels_initialized !== undefined && {
+            github_labels_initialized: flag(changes.github_labels_initialized),
           }),
-          ...(changes.githubDefaultBranch !== undefined && { github_default_branch: changes.githubDefaultBranch }),
+          ...(changes.github_default_branch !== undefined && { github_default_branch: changes.github_default_branch }),
         }),
       ];
     }),

@@ -35,11 +35,11 @@ export const ticketsProjection = defineProjection({
   version: 1,
   tables: [ticketsTable],
   handlers: [
-    on(taskCreated, (event) => [ticket(event, event.data.task.projectId, event.data.task.ticketNo)]),
+    on(taskCreated, (event) => [ticket(event, event.data.task.project_id, event.data.task.project_ticket_no)]),
     on(taskUpdated, (event) => {
       const { task, before } = event.data;
-      return task.projectId === before.projectId ? [] : [ticket(event, task.projectId, task.ticketNo)];
+      return task.project_id === before.project_id ? [] : [ticket(event, task.project_id, task.project_ticket_no)];
     }),
-    on(taskMoved, (event) => [ticket(event, event.data.after.projectId, event.data.ticketNo)]),
+    on(taskMoved, (event) => [ticket(event, event.data.after.project_id, event.data.project_ticket_no)]),
   ],
 });

@@ -25,7 +25,7 @@ export const qualityReviewsTable = defineTable(
 
 type Reviewed = DomainEvent<
   string,
-  Pick<EventOf<typeof taskReviewed>['data'], 'taskId' | 'reviewId' | 'reviewer' | 'status' | 'notes'>
+  Pick<EventOf<typeof taskReviewed>['data'], 'task_id' | 'review_id' | 'reviewer' | 'status' | 'notes'>
 >;
 
 /** Whether a review is the gatekeeper's. Agents review under their own names, whatever older events say. */
@@ -34,10 +34,10 @@ const isGatekeepers = ({ data, meta }: Reviewed): boolean =>
 
 function reviewed(event: Reviewed) {
   const { data, meta } = event;
-  const key = { workspace_id: meta.workspace, task_id: data.taskId };
+  const key = { workspace_id: meta.workspace, task_id: data.task_id };
   const review: QualityReview = {
-    id: data.reviewId,
-    task_id: data.taskId,
+    id: data.review_id,
+    task_id: data.task_id,
     reviewer: data.reviewer,
     status: data.status,
     notes: data.notes,
@@ -61,7 +61,7 @@ export const qualityReviewsProjection = defineProjection({
     on(taskReviewed, reviewed),
     on(taskVerdictGiven, reviewed),
     on(taskDeleted, ({ data, meta }) => [
-      update(qualityReviewsTable, { workspace_id: meta.workspace, task_id: data.taskId }, () => undefined),
+      update(qualityReviewsTable, { workspace_id: meta.workspace, task_id: data.task_id }, () => undefined),
     ]),
   ],
 });

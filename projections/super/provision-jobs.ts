@@ -57,7 +57,7 @@ export const provisionEventsTable = defineTable(
 );
 
 type Job = RowOf<(typeof provisionJobsTable)['columns']>;
-type JobEvent = DomainEvent<string, { readonly tenantId: number; readonly jobId: number }>;
+type JobEvent = DomainEvent<string, { readonly tenant_id: number; readonly job_id: number }>;
 
 /** How the row of the tenant follows a job. */
 export type TenantOfJob = (
@@ -68,16 +68,16 @@ export type TenantOfJob = (
 ) => Change;
 
 const job = ({ data, meta }: JobEvent, changes: Partial<Job>): Change =>
-  update(provisionJobsTable, { id: data.jobId }, (row) => ({ ...row, ...changes, updated_at: seconds(meta.at) }));
+  update(provisionJobsTable, { id: data.job_id }, (row) => ({ ...row, ...changes, updated_at: seconds(meta.at) }));
 
 function line(
-  { data: { jobId }, meta }: JobEvent,
+  { data: { job_id }, meta }: JobEvent,
   level: 'info' | 'warn' | 'error',
   step_key: string,
   message: string,
   data: object | null = null,
 ): Change {
-  const key = { job_id: jobId, id: meta.number };
+  const key = { job_id, id: meta.number };
   const about = data === null ? null : JSON.stringify(data);
   return change(provisionEventsTable, key, () => ({
     ...key,
@@ -97,22 +97,22 @@ export const jobHandlers = (tenant: TenantOfJob): readonly Handler[] => [
     const at = seconds(meta.at);
     return [
       insert(provisionJobsTable, {
-        id: data.jobId,
-        tenant_id: data.tenantId,
-        job_type: data.jobType,
+        id: data.job_id,
+        tenant_id: data.tenant_id,
+        job_type: data.job_type,
         status: 'queued',
-        dry_run: data.dryRun ? 1 : 0,
-        requested_by: data.requestedBy.name,
+        dry_run: data.dry_run ? 1 : 0,
+        requested_by: data.requested_by.name,
         approved_by: null,
         runner_host: null,
-        idempotency_key: data.idempotencyKey,
+        idempotency_key: data.idempotency_key,
         request_json: data.request,
-        plan_json: data.plan.map(({ key, title, command, requiresRoot, timeoutMs }) => ({
+        plan_json: data.plan.map(({ key, title, command, requires_root, timeout_ms }) => ({
           key,
           title,
           command,
-          requires_root: requiresRoot,
-          ...(timeoutMs !== null && { timeout_ms: timeoutMs }),
+          requires_root,
+          ...(timeout_ms !== null && { timeout_ms }),
         })),
         result_json: null,
         error_text: null,
@@ -121,7 +121,7 @@ export const jobHandlers = (tenant: TenantOfJob): readonly Handler[] => [
         created_at: at,
         updated_at: at,
       }),
-      line(event, 'info', 'queued', `${data.requestedBy.name} asked for the job`, because(data)),
+      line(event, 'info', 'queued', `${data.requested_by.name} asked for the job`, because(data)),
       tenant(event, 'queued', null, true),
     ];
   }),
@@ -141,19 +141,19 @@ export const jobHandlers = (tenant: TenantOfJob): readonly Handler[] => [
     tenant(event, 'cancelled', null, false),
   ]),
   on(provisionJobStarted, (event) => {
-    const { dryRun, by, runnerHost, tenantStatus } = event.data;
-    const started = { started_at: seconds(event.meta.at), completed_at: null, runner_host: runnerHost };
-    const result_json = { dry_run: dryRun, steps_executed: 0, steps: [] };
+    const { dry_run, by, runner_host, tenant_status: tenantStatus } = event.data;
+    const started = { started_at: seconds(event.meta.at), completed_at: null, runner_host };
+    const result_json = { dry_run, steps_executed: 0, steps: [] };
     return [
       job(event, { status: 'running', ...started, result_json }),
-      line(event, 'info', 'start', `${by.name} began a ${dryRun ? 'dry' : 'live'} run`),
+      line(event, 'info', 'start', `${by.name} began a ${dry_run ? 'dry' : 'live'} run`),
       tenant(event, 'running', tenantStatus, false),
     ];
   }),
   on(provisionStepEnded, (event) => {
     const { key, title, ok, skipped } = event.data;
     return [
-      update(provisionJobsTable, { id: event.data.jobId }, (row) => {
+      update(provisionJobsTable, { id: event.data.job_id }, (row) => {
         const result = row.result_json as { readonly steps_executed: number; readonly steps: readonly object[] };
         const steps_executed = result.steps_executed + (skipped ? 0 : 1);
         return { ...row, result_json: { ...result, steps_executed, steps: [...result.steps, { key, ok, skipped }] } };
@@ -164,11 +164,11 @@ export const jobHandlers = (tenant: TenantOfJob): readonly Handler[] => [
   on(provisionJobCompleted, (event) => [
     job(event, { status: 'completed', completed_at: seconds(event.meta.at), error_text: null }),
     line(event, 'info', 'finish', 'The job is done', { steps: event.data.steps }),
-    tenant(event, 'completed', event.data.tenantStatus, false),
+    tenant(event, 'completed', event.data.tenant_status, false),
   ]),
   on(provisionJobFailed, (event) => [
     job(event, { status: 'failed', completed_at: seconds(event.meta.at), error_text: event.data.error }),
     line(event, 'error', 'error', event.data.error),
-    tenant(event, 'failed', event.data.tenantStatus, false),
+    tenant(event, 'failed', event.data.tenant_status, false),
   ]),
 ];

@@ -33,19 +33,19 @@ type Tenant = RowOf<(typeof tenantsTable)['columns']>;
 
 /** A job of the tenant changed: the row of the tenant shows the latest one. */
 function ofJob(
-  { meta, data }: { readonly meta: { readonly at: number }; readonly data: { tenantId: number; jobId: number } },
+  { meta, data }: { readonly meta: { readonly at: number }; readonly data: { tenant_id: number; job_id: number } },
   status: string,
   tenantStatus: TenantStatus | null,
   isNew: boolean,
 ): Change {
   const at = seconds(meta.at);
-  return update(tenantsTable, { id: data.tenantId }, (row): Tenant => {
-    const isLatest = isNew ? data.jobId >= (row.latest_job_id ?? 0) : data.jobId === row.latest_job_id;
+  return update(tenantsTable, { id: data.tenant_id }, (row): Tenant => {
+    const isLatest = isNew ? data.job_id >= (row.latest_job_id ?? 0) : data.job_id === row.latest_job_id;
     return {
       ...row,
       ...(tenantStatus !== null && { status: tenantStatus, updated_at: at }),
       ...(isLatest && { latest_job_status: status }),
-      ...(isLatest && isNew && { latest_job_id: data.jobId, latest_job_created_at: at }),
+      ...(isLatest && isNew && { latest_job_id: data.job_id, latest_job_created_at: at }),
     };
   });
 }
@@ -57,19 +57,19 @@ export const tenantsProjection = defineProjection({
   handlers: [
     on(tenantCreated, ({ data, meta }) => [
       insert(tenantsTable, {
-        id: data.tenantId,
+        id: data.tenant_id,
         slug: data.slug,
-        display_name: data.displayName,
-        linux_user: data.linuxUser,
-        plan_tier: data.planTier,
+        display_name: data.display_name,
+        linux_user: data.linux_user,
+        plan_tier: data.plan_tier,
         status: data.status,
-        workspace_root: data.workspaceRoot,
-        gateway_port: data.gatewayPort,
-        dashboard_port: data.dashboardPort,
+        workspace_root: data.workspace_root,
+        gateway_port: data.gateway_port,
+        dashboard_port: data.dashboard_port,
         config: data.config,
-        created_by: data.createdBy.name,
-        owner_gateway: data.ownerGateway,
-        main_workspace: data.mainWorkspace,
+        created_by: data.created_by.name,
+        owner_gateway: data.owner_gateway,
+        main_workspace: data.main_workspace,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
         latest_job_id: null,

@@ -31,9 +31,9 @@ export const taskCommentsProjection = defineProjection({
     on(taskCommented, ({ data, meta }) => [
       insert(taskCommentsTable, {
         workspace_id: meta.workspace,
-        id: data.commentId,
-        task_id: data.taskId,
-        parent_id: data.parentId,
+        id: data.comment_id,
+        task_id: data.task_id,
+        parent_id: data.parent_id,
         depth: data.depth,
         author: data.author,
         content: data.content,

@@ -137,49 +137,37 @@ export const taskCountsTable = defineTable(
 );
 
 type Row = RowOf<(typeof tasksTable)['columns']>;
-export type AboutTask = DomainEvent<string, { readonly taskId: number }>;
+export type AboutTask = DomainEvent<string, { readonly task_id: number }>;
 
-const keyOf = ({ meta, data }: AboutTask) => ({ workspace_id: meta.workspace, id: data.taskId });
+const keyOf = ({ meta, data }: AboutTask) => ({ workspace_id: meta.workspace, id: data.task_id });
 
 /** Columns of a task's place. */
-const placed = ({ status, priority, assignedTo, projectId }: TaskPlace) => ({
+const placed = ({ status, priority, assigned_to, project_id }: TaskPlace) => ({
   status,
   priority,
   priority_rank: priorityRank(priority),
-  assigned_to: assignedTo,
-  project_id: projectId,
+  assigned_to,
+  project_id,
 });
 
 const columnsOf = (task: TaskData) => ({
-  title: task.title,
-  ...placed(task),
-  description: task.description,
-  project_ticket_no: task.ticketNo,
-  created_by: task.createdBy,
-  due_date: task.dueDate,
-  estimated_hours: task.estimatedHours,
-  actual_hours: task.actualHours,
-  outcome: task.outcome,
-  error_message: task.errorMessage,
-  resolution: task.resolution,
-  feedback_rating: task.feedbackRating,
-  feedback_notes: task.feedbackNotes,
-  retry_count: task.retryCount,
-  completed_at: task.completedAt,
-  tags: task.tags,
-  metadata: task.metadata,
-  dispatch_attempts: task.dispatchAttempts,
+  ...task,
+  priority_rank: priorityRank(task.priority),
   cron: activeCron(task.metadata),
 });
 
 /** One task more, or less, in a place. */
-function counted({ meta }: AboutTask, { status, priority, assignedTo, projectId }: TaskPlace, by: 1 | -1): Change {
+function counted(
+  { meta }: AboutTask,
+  { status, priority, assigned_to: assignedTo, project_id }: TaskPlace,
+  by: 1 | -1,
+): Change {
   const key = {
     workspace_id: meta.workspace,
     status,
     priority,
     assigned_to: assignedTo ?? '',
-    project_id: projectId,
+    project_id,
   };
   return tally(taskCountsTable, key, by);
 }
@@ -194,7 +182,7 @@ function moved(event: AboutTask, before: TaskPlace, after: TaskPlace): Change[] 
 function taskRow(event: AboutTask, columns: (row: Row) => Partial<Row>): Change[] {
   const at = seconds(event.meta.at);
   const { data } = event as DomainEvent<string, { readonly task?: TaskData; readonly after?: TaskPlace }>;
-  const { projectId } = data.task ?? data.after ?? {};
+  const { project_id: projectId } = data.task ?? data.after ?? {};
   return [
     update(tasksTable, keyOf(event), (row) => Object.assign({}, row, { updated_at: at }, columns(row))),
     update(taskChangesTable, keyOf(event), (row) => ({
@@ -207,12 +195,12 @@ function taskRow(event: AboutTask, columns: (row: Row) => Partial<Row>): Change[
 }
 
 /** Whatever the runner has been asked for, the task is in other hands now. */
-const released = (before: Pick<TaskPlace, 'status' | 'assignedTo'>, after: TaskPlace): Partial<Row> =>
-  before.status === after.status && before.assignedTo === after.assignedTo ? {} : { asked: null };
+const released = (before: Pick<TaskPlace, 'status' | 'assigned_to'>, after: TaskPlace): Partial<Row> =>
+  before.status === after.status && before.assigned_to === after.assigned_to ? {} : { asked: null };
 
 /** A task that is in another place now, with its counts. */
 export const movedTask = (
-  event: DomainEvent<string, { readonly taskId: number; readonly before: TaskPlace; readonly after: TaskPlace }>,
+  event: DomainEvent<string, { readonly task_id: number; readonly before: TaskPlace; readonly after: TaskPlace }>,
   columns: Partial<Row> | ((row: Row) => Partial<Row>) = {},
 ): Change[] => [
   ...taskRow(event, (row) =>
@@ -243,13 +231,13 @@ const sourced = (event: AboutTask, source: Partial<TaskSource>, more: (row: Row)
 
 /** A task and its issue agree on something. Whatever that changes of the task has an event of its own. */
 const synced = (
-  event: DomainEvent<string, { readonly taskId: number; readonly repo: string; readonly issueNumber: number }>,
+  event: DomainEvent<string, { readonly task_id: number; readonly repo: string; readonly issue_number: number }>,
   state: 'open' | 'closed',
 ): Change[] => {
   const { data, meta } = event;
   const source = {
     github_repo: data.repo,
-    github_issue_number: data.issueNumber,
+    github_issue_number: data.issue_number,
     github_synced_at: seconds(meta.at),
   };
   return sourced(event, source, ({ metadata }) => ({
@@ -281,7 +269,7 @@ export const tasksProjection = defineProjection({
         }),
         insert(taskChangesTable, {
           ...keyOf(event),
-          project_id: task.projectId,
+          project_id: task.project_id,
           title: task.title,
           updated_at: at,
         }),
@@ -302,49 +290,49 @@ export const tasksProjection = defineProjection({
         ...moved(event, { ...task, ...before }, task),
       ];
     }),
-    on(taskStatusChanged, (event) => movedTask(event, { completed_at: event.data.completedAt })),
+    on(taskStatusChanged, (event) => movedTask(event, { completed_at: event.data.completed_at })),
     on(taskReviewed, (event) => {
-      const { completedAt, errorMessage } = event.data;
-      return movedTask(event, { completed_at: completedAt, ...withError(errorMessage) });
+      const { completed_at, error_message: errorMessage } = event.data;
+      return movedTask(event, { completed_at, ...withError(errorMessage) });
     }),
     on(taskCommented, (event) => [
       update(tasksTable, keyOf(event), (row) => ({ ...row, comment_count: row.comment_count + 1 })),
     ]),
     on(taskAssigned, (event) => movedTask(event)),
     on(taskRouted, (event) => movedTask(event)),
-    on(taskMoved, (event) => movedTask(event, { project_ticket_no: event.data.ticketNo })),
+    on(taskMoved, (event) => movedTask(event, { project_ticket_no: event.data.project_ticket_no })),
     on(taskClaimed, (event) => movedTask(event)),
     on(taskReleased, (event) => movedTask(event)),
     on(taskRequeued, (event) => {
-      const { dispatchAttempts, errorMessage } = event.data;
-      return movedTask(event, { dispatch_attempts: dispatchAttempts, ...withError(errorMessage) });
+      const { dispatch_attempts, error_message: errorMessage } = event.data;
+      return movedTask(event, { dispatch_attempts, ...withError(errorMessage) });
     }),
     on(taskDispatched, (event) => movedTask(event, { asked: 'dispatch' })),
     on(taskDispatchAccepted, (event) =>
-      taskRow(event, (row) => ({ ...sessionOf(row, event.data.sessionId), asked: 'accepted' })),
+      taskRow(event, (row) => ({ ...sessionOf(row, event.data.session_id), asked: 'accepted' })),
     ),
     on(taskDispatchCompleted, (event) => {
-      const { resolution, sessionId } = event.data;
+      const { resolution, session_id: sessionId } = event.data;
       return movedTask(event, (row) => ({ ...sessionOf(row, sessionId), asked: null, outcome: 'success', resolution }));
     }),
     on(taskDispatchFailed, (event) => {
-      const { dispatchAttempts, errorMessage } = event.data;
-      return movedTask(event, { dispatch_attempts: dispatchAttempts, error_message: errorMessage });
+      const { dispatch_attempts, error_message } = event.data;
+      return movedTask(event, { dispatch_attempts, error_message });
     }),
     on(taskReviewRequested, (event) => movedTask(event, { asked: 'review' })),
     on(taskReviewAccepted, (event) => [update(tasksTable, keyOf(event), (row) => ({ ...row, asked: 'accepted' }))]),
     on(taskVerdictGiven, (event) => {
-      const { completedAt, dispatchAttempts, errorMessage } = event.data;
+      const { completed_at, dispatch_attempts, error_message: errorMessage } = event.data;
       return movedTask(event, {
-        completed_at: completedAt,
-        dispatch_attempts: dispatchAttempts,
+        completed_at,
+        dispatch_attempts,
         ...withError(errorMessage),
       });
     }),
     on(taskReviewAbandoned, (event) => movedTask(event)),
-    on(taskWithheld, (event) => movedTask(event, { error_message: event.data.errorMessage })),
+    on(taskWithheld, (event) => movedTask(event, { error_message: event.data.error_message })),
     on(taskRecurred, (event) => {
-      const { dueAt, childId, spawnCount } = event.data;
+      const { due_at: dueAt, child_id: childId, spawn_count: spawnCount } = event.data;
       return taskRow(event, ({ metadata }) => ({
         metadata: spawnedMetadata(
           metadata as Row['metadata'] & Record<string, unknown>,
@@ -356,9 +344,11 @@ export const tasksProjection = defineProjection({
       }));
     }),
     on(taskLinked, (event) => synced(event, event.data.issue.state)),
-    on(taskSynced, (event) => synced(event, event.data.issueState)),
+    on(taskSynced, (event) => synced(event, event.data.issue_state)),
     on(taskBranched, (event) => sourced(event, { github_branch: event.data.branch })),
-    on(taskPullOpened, (event) => sourced(event, { github_pr_number: event.data.pullNumber, github_pr_state: 'open' })),
+    on(taskPullOpened, (event) =>
+      sourced(event, { github_pr_number: event.data.pull_number, github_pr_state: 'open' }),
+    ),
     on(taskDeleted, (event) => [
       update(tasksTable, keyOf(event), () => undefined),
       update(taskChangesTable, keyOf(event), () => undefined),

@@ -53,7 +53,9 @@ export const tokenLedgersTable = defineTable(
 );
 
 function changesOf(workspace: number, at: number, reports: readonly TokenReport[]): Change[] {
-  const names = new Map(reports.flatMap(({ agentId, agentName }) => (agentId === null ? [] : [[agentId, agentName]])));
+  const names = new Map(
+    reports.flatMap(({ agent_id: agentId, agent_name: agentName }) => (agentId === null ? [] : [[agentId, agentName]])),
+  );
   return [
     ...reports.map((one, place) =>
       insert(tokenReportsTable, {
@@ -62,14 +64,14 @@ function changesOf(workspace: number, at: number, reports: readonly TokenReport[
         at,
         place,
         model: one.model,
-        session_id: one.sessionId,
-        agent_id: one.agentId,
-        agent_name: one.agentName,
-        input_tokens: one.inputTokens,
-        output_tokens: one.outputTokens,
+        session_id: one.session_id,
+        agent_id: one.agent_id,
+        agent_name: one.agent_name,
+        input_tokens: one.input_tokens,
+        output_tokens: one.output_tokens,
         cost: one.cost,
         operation: one.operation,
-        task_id: one.taskId,
+        task_id: one.task_id,
         duration: one.duration,
       }),
     ),

@@ -97,13 +97,13 @@ export interface Used {
   /** Unix ms. */
   readonly at: number;
   readonly model: string;
-  readonly sessionId: string;
-  readonly agentId: number | null;
-  readonly agentName: string;
-  readonly taskId: number | null;
+  readonly session_id: string;
+  readonly agent_id: number | null;
+  readonly agent_name: string;
+  readonly task_id: number | null;
   readonly requests: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
   /** Billionths of a US dollar. */
   readonly cost: number;
 }
@@ -112,20 +112,20 @@ export interface Used {
 export const usedBy = (at: number, report: TokenReport): Used => ({
   at,
   model: report.model,
-  sessionId: report.sessionId,
-  agentId: report.agentId,
-  agentName: report.agentName,
-  taskId: report.taskId,
+  session_id: report.session_id,
+  agent_id: report.agent_id,
+  agent_name: report.agent_name,
+  task_id: report.task_id,
   requests: 1,
-  inputTokens: report.inputTokens,
-  outputTokens: report.outputTokens,
+  input_tokens: report.input_tokens,
+  output_tokens: report.output_tokens,
   cost: Math.round(report.cost * NANO),
 });
 
 type Row = RowOf<(typeof tokenUsageTable)['columns']>;
 type DaysRow = RowOf<(typeof tokenDaysTable)['columns']>;
 
-const ownerOf = ({ agentId, agentName }: Used) => ({
+const ownerOf = ({ agent_id: agentId, agent_name: agentName }: Used) => ({
   agent_id: agentId ?? 0,
   agent_name: agentId === null ? agentName : '',
 });
@@ -169,15 +169,15 @@ function seriesOfMoments(workspace_id: number, used: readonly Used[]): Row[] {
       const key = `${facet} ${one.at} ${agent_id} ${subject.length} ${subject} ${agent_name.length} ${agent_name} ${model}`;
       const row = rows.get(key);
       if (row) {
-        addTo(row, one.requests, one.inputTokens, one.outputTokens, one.cost, one.at);
+        addTo(row, one.requests, one.input_tokens, one.output_tokens, one.cost, one.at);
         return;
       }
       rows.set(key, {
         workspace_id,
         start: 0,
         requests: one.requests,
-        input_tokens: one.inputTokens,
-        output_tokens: one.outputTokens,
+        input_tokens: one.input_tokens,
+        output_tokens: one.output_tokens,
         cost: one.cost,
         agent_id,
         last_at: one.at,
@@ -190,8 +190,8 @@ function seriesOfMoments(workspace_id: number, used: readonly Used[]): Row[] {
       });
     };
     count('agent', '', one.model);
-    count('session', one.sessionId, '');
-    if (one.taskId !== null) count('task', String(one.taskId), one.model);
+    count('session', one.session_id, '');
+    if (one.task_id !== null) count('task', String(one.task_id), one.model);
     count('model', '', one.model, NOBODY);
   }
   return [...rows.values()];
@@ -251,7 +251,7 @@ function monthsOf(workspace: number, used: readonly Used[]): DaysRow[] {
     const key = `${month} ${text}`;
     const row = rows.get(key) ?? { days: {}, workspace_id: workspace, month, series: seriesOf(text), ...agent };
     const day: Days = {
-      [new Date(one.at).getUTCDate()]: [one.requests, one.inputTokens + one.outputTokens, one.cost],
+      [new Date(one.at).getUTCDate()]: [one.requests, one.input_tokens + one.output_tokens, one.cost],
     };
     rows.set(key, { ...row, days: summedDays(row.days as Days, day, 1) });
   }

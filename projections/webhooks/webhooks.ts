@@ -37,7 +37,7 @@ export const webhooksProjection = defineProjection({
     on(webhookCreated, ({ data, meta }) => [
       insert(webhooksTable, {
         workspace_id: meta.workspace,
-        id: data.webhookId,
+        id: data.webhook_id,
         name: data.name,
         url: data.url ?? '',
         secret_end: endOf(data.secret),
@@ -50,7 +50,7 @@ export const webhooksProjection = defineProjection({
       }),
     ]),
     on(webhookUpdated, ({ data, meta }) => [
-      update(webhooksTable, { workspace_id: meta.workspace, id: data.webhookId }, (row) => ({
+      update(webhooksTable, { workspace_id: meta.workspace, id: data.webhook_id }, (row) => ({
         ...row,
         name: data.name ?? row.name,
         url: data.url ?? row.url,
@@ -62,14 +62,14 @@ export const webhooksProjection = defineProjection({
       })),
     ]),
     on(webhookTripped, ({ data, meta }) => [
-      update(webhooksTable, { workspace_id: meta.workspace, id: data.webhookId }, (row) => ({
+      update(webhooksTable, { workspace_id: meta.workspace, id: data.webhook_id }, (row) => ({
         ...row,
         enabled: false,
         updated_at: seconds(meta.at),
       })),
     ]),
     on(webhookDeleted, ({ data, meta }) => [
-      update(webhooksTable, { workspace_id: meta.workspace, id: data.webhookId }, () => undefined),
+      update(webhooksTable, { workspace_id: meta.workspace, id: data.webhook_id }, () => undefined),
     ]),
   ],
 });

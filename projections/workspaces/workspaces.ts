@@ -39,8 +39,8 @@ export const workspacesProjection = defineProjection({
   handlers: [
     on(workspaceCreated, ({ data, meta }) => [
       insert(workspacesTable, {
-        id: data.workspaceId,
-        tenant_id: data.tenantId,
+        id: data.workspace_id,
+        tenant_id: data.tenant_id,
         slug: data.slug,
         name: data.name,
         brand: data.brand,
@@ -52,7 +52,7 @@ export const workspacesProjection = defineProjection({
         updated_at: seconds(meta.at),
       }),
     ]),
-    on(workspaceUpdated, ({ data: { workspaceId, changes }, meta }) => [
+    on(workspaceUpdated, ({ data: { workspace_id: workspaceId, changes }, meta }) => [
       update(workspacesTable, { id: workspaceId }, (row) => ({
         ...row,
         name: changes.name ?? row.name,
@@ -62,15 +62,15 @@ export const workspacesProjection = defineProjection({
       })),
     ]),
     on(workspaceRemovalBegun, ({ data, meta }) => [
-      update(workspacesTable, { id: data.workspaceId }, (row) => ({
+      update(workspacesTable, { id: data.workspace_id }, (row) => ({
         ...row,
         life: 'removing',
-        moves_to: data.movesTo,
+        moves_to: data.moves_to,
         updated_at: seconds(meta.at),
       })),
     ]),
     on(workspaceDeleted, ({ data, meta }) => [
-      update(workspacesTable, { id: data.workspaceId }, (row) => ({
+      update(workspacesTable, { id: data.workspace_id }, (row) => ({
         ...row,
         life: 'removed',
         updated_at: seconds(meta.at),

@@ -53,15 +53,15 @@ async function expiredReports(reads: Reads, workspace: number, cutoff: number, l
     .execute();
   const sums = new Map<string, ExpiredReports['used'][number]>();
   for (const row of rows) {
-    const { model, session_id: sessionId, agent_id: agentId, agent_name: agentName, task_id: taskId } = row;
-    const whose = { at: startOf('hour', row.at), model, sessionId, agentId, agentName, taskId };
+    const { model, session_id, agent_id, agent_name, task_id } = row;
+    const whose = { at: startOf('hour', row.at), model, session_id, agent_id, agent_name, task_id };
     const key = JSON.stringify(whose);
     const sum = sums.get(key);
     sums.set(key, {
       ...whose,
       requests: (sum?.requests ?? 0) + 1,
-      inputTokens: (sum?.inputTokens ?? 0) + row.input_tokens,
-      outputTokens: (sum?.outputTokens ?? 0) + row.output_tokens,
+      input_tokens: (sum?.input_tokens ?? 0) + row.input_tokens,
+      output_tokens: (sum?.output_tokens ?? 0) + row.output_tokens,
       cost: (sum?.cost ?? 0) + Math.round(row.cost * NANO),
     });
   }
@@ -106,9 +106,9 @@ async function expiredActivities(reads: Reads, workspace: number, cutoff: number
     .limit(limit)
     .execute();
   const counts = new Map<string, Expired['counts'][number]>();
-  for (const { type, actor, entity_type: entityType } of rows) {
-    const key = JSON.stringify([type, actor, entityType]);
-    counts.set(key, { type, actor, entityType, count: (counts.get(key)?.count ?? 0) + 1 });
+  for (const { type, actor, entity_type } of rows) {
+    const key = JSON.stringify([type, actor, entity_type]);
+    counts.set(key, { type, actor, entity_type, count: (counts.get(key)?.count ?? 0) + 1 });
   }
   const ids = rows.map(({ id }) => id);
   const times = rows.map(({ created_at }) => created_at);
@@ -122,7 +122,7 @@ async function expiredActivities(reads: Reads, workspace: number, cutoff: number
   return {
     ids,
     counts: [...counts.values()],
-    phrases: uses.map(({ phrase, created_at: createdAt, id }) => ({ phrase, createdAt, id })),
+    phrases: uses.map(({ phrase, created_at, id }) => ({ phrase, created_at, id })),
   };
 }
 

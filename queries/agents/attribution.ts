@@ -202,7 +202,7 @@ function sourceOf(
     from: 'actions',
     kind,
     types: [...new Set(groups.map(({ type }) => type))],
-    ...(entityType !== undefined && { entityType }),
+    ...(entityType !== undefined && { entity_type: entityType }),
     since,
     upTo,
     total: groups.reduce((sum, { count }) => sum + count, 0),

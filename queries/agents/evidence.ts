@@ -34,7 +34,7 @@ export type Source = { readonly total: number; readonly upTo: number } & (
       readonly types: readonly string[];
       /** Those are all types that there are. */
       readonly anyType?: true;
-      readonly entityType?: string;
+      readonly entity_type?: string;
       readonly since: number;
     }
   | { readonly from: 'reports'; readonly since: number; readonly model?: string; readonly day?: number }
@@ -100,7 +100,7 @@ export const newestActions = (
   limit: number,
   after?: Pick<EvidenceCursor, 'at' | 'tie'>,
 ): Sql => {
-  const { kind, types, entityType, since, upTo } = source;
+  const { kind, types, entity_type: entityType, since, upTo } = source;
   return sql`
     SELECT a.* FROM unnest(${[...types]}::text[]) AS wanted(type) CROSS JOIN LATERAL (
       SELECT x.* FROM ${tableOf(reads, agentAttributionProjection, 'actions')} x
@@ -298,12 +298,12 @@ function derived(
     };
     return derivation({ rule: 'reports', types: REPORT_TYPES, ...found }, source.total, filter, all);
   }
-  const { kind, types, anyType, entityType, since } = source;
+  const { kind, types, anyType, entity_type, since } = source;
   const filter = {
     agent_id: agent.id,
     kind,
     ...(!anyType && { type: oneOf(types) }),
-    ...(entityType !== undefined && { entity_type: entityType }),
+    ...(entity_type !== undefined && { entity_type }),
     since,
   };
   return derivation({ rule: 'actions', ...found }, source.total, filter, all);

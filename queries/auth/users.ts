@@ -114,8 +114,8 @@ const toFoundUser = (row: UserRow | undefined): FoundUser | undefined =>
     tenant: row.tenant_id,
     workspace: row.workspace_id,
     provider: row.provider as FoundUser['provider'],
-    isApproved: row.is_approved,
-    credentialId: row.credential_id,
+    is_approved: row.is_approved,
+    credential_id: row.credential_id,
     sessionMark: row.session_mark,
     record: toUserRecord(row),
   };

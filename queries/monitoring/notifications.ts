@@ -222,7 +222,7 @@ export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
         .where(sql<boolean>`username = ANY(${names})`)
         .execute(),
     ]);
-    const agentOf = new Map(theirAgents.map((agent) => [agent.name, { id: agent.id, sessionKey: agent.session_key }]));
+    const agentOf = new Map(theirAgents.map((agent) => [agent.name, { id: agent.id, session_key: agent.session_key }]));
     const people = new Set([NOTIFIER, ...theirUsers.map(({ username }) => username)]);
     return found.map(
       (row): PendingNotification => ({
@@ -231,9 +231,9 @@ export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
         type: row.type,
         title: row.title,
         message: row.message,
-        sourceType: row.source_type,
-        sourceId: row.source_id,
-        createdAt: row.created_at,
+        source_type: row.source_type,
+        source_id: row.source_id,
+        created_at: row.created_at,
         agent: agentOf.get(row.recipient) ?? null,
         isPerson: people.has(row.recipient),
       }),

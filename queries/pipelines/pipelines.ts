@@ -86,18 +86,18 @@ export async function pipelineToRun(reads: Reads, workspace: number, id: number)
   const rows = await workflowRows(reads, workspace, distinct([pipeline]), columns);
   const names = new Map(rows.map((row) => [row.id, row.name]));
   return {
-    pipelineId: id,
-    pipelineName: pipeline.name,
+    pipeline_id: id,
+    pipeline_name: pipeline.name,
     steps: pipeline.steps.map(({ template_id, on_failure }) => ({
-      templateId: template_id,
-      templateName: names.get(template_id) ?? UNKNOWN_TEMPLATE,
-      onFailure: on_failure,
+      template_id,
+      template_name: names.get(template_id) ?? UNKNOWN_TEMPLATE,
+      on_failure,
     })),
     templates: rows.map((row) => ({
-      templateId: row.id,
-      taskPrompt: row.task_prompt,
+      template_id: row.id,
+      task_prompt: row.task_prompt,
       model: row.model,
-      timeoutSeconds: row.timeout_seconds,
+      timeout_seconds: row.timeout_seconds,
     })),
   };
 }

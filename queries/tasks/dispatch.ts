@@ -23,8 +23,8 @@ export function dispatchReads(reads: Reads): DispatchReads {
 
   return {
     async assigned(limit) {
-      const { rows } = await sql<NextTask & { readonly agentId: number; readonly agent: string }>`
-        SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id, t.agent_id AS "agentId", t.assigned_to AS agent,
+      const { rows } = await sql<NextTask & { readonly agent_id: number; readonly agent: string }>`
+        SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id, t.agent_id, t.assigned_to AS agent,
           ${unanswered('dispatch', sql.ref('t.workspace_id'))} AS unanswered
         FROM (
           SELECT one.*, a.id AS agent_id, row_number() OVER (PARTITION BY one.workspace_id ORDER BY one.priority_rank, one.created_at, one.id)

@@ -11,9 +11,6 @@ import { seconds } from '../../shared/time.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const snakeCase = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-const NAMES: Readonly<Record<string, string>> = { ticketNo: 'project_ticket_no' };
-
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -25,7 +22,7 @@ function changesOf({ data }: DomainEvent): HistoryEntry['changes'] {
   return Object.fromEntries(
     Object.keys(before)
       .filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]))
-      .map((field) => [NAMES[field] ?? snakeCase(field), { from: before[field], to: after[field] }]),
+      .map((field) => [field, { from: before[field], to: after[field] }]),
   );
 }
 
@@ -47,7 +44,7 @@ function entryOf(event: DomainEvent): HistoryEntry {
     description: activity?.description ?? told ?? definition?.doc ?? type,
     changes: changesOf(event),
     cause: textOf(data.cause) ?? textOf(data.trigger) ?? textOf(data.source),
-    reason: textOf(data.reason) ?? textOf(data.notes) ?? textOf(data.errorMessage),
+    reason: textOf(data.reason) ?? textOf(data.notes) ?? textOf(data.error_message),
     request_id: meta.requestId,
     correlation_id: meta.correlationId,
   };

@@ -17,24 +17,22 @@ import { sinceOf, tokensTable, totalSince } from './usage.ts';
 export const recordOf = (workspace: number, report: KnownReport): TokenRecord => ({
   id: report.id,
   model: report.model,
-  sessionId: report.sessionId,
-  agentId: report.agentId,
-  agentName: report.agentName,
+  sessionId: report.session_id,
+  agentId: report.agent_id,
+  agentName: report.agent_name,
   timestamp: report.at,
-  inputTokens: report.inputTokens,
-  outputTokens: report.outputTokens,
-  totalTokens: report.inputTokens + report.outputTokens,
+  inputTokens: report.input_tokens,
+  outputTokens: report.output_tokens,
+  totalTokens: report.input_tokens + report.output_tokens,
   cost: report.cost,
   operation: report.operation,
-  taskId: report.taskId,
+  taskId: report.task_id,
   workspaceId: workspace,
   ...(report.duration !== null && { duration: report.duration }),
 });
 
-/** Columns of a report under the names of `KnownReport`. */
-const COLUMNS = sql`r.id, r.at, r.model, r.session_id AS "sessionId", r.agent_id AS "agentId",
-  r.agent_name AS "agentName", r.input_tokens AS "inputTokens", r.output_tokens AS "outputTokens", r.cost, r.operation,
-  r.task_id AS "taskId", r.duration`;
+const COLUMNS = sql`r.id, r.at, r.model, r.session_id, r.agent_id, r.agent_name, r.input_tokens, r.output_tokens, r.cost,
+  r.operation, r.task_id, r.duration`;
 
 /** The newest 100 reports of a timeframe, and how many there are. @param now Unix ms */
 export async function listTokens(

@@ -65,7 +65,7 @@ export const workspaceContents = (reads: Reads): WorkspaceContents => ({
       .innerJoin('agent_texts as t', (join) =>
         join.onRef('t.workspace_id', '=', 'a.workspace_id').onRef('t.id', '=', 'a.id'),
       )
-      .select(['a.id', 'a.name', 'a.role', 'a.session_key as sessionKey', 'a.hidden', 'a.runtime_type as runtimeType'])
+      .select(['a.id', 'a.name', 'a.role', 'a.session_key', 'a.hidden', 'a.runtime_type'])
       .select(['a.source', 't.config', 't.soul_content as soul', 't.working_memory as memory'])
       .select('t.memory_fields as memoryFields')
       .where('a.workspace_id', '=', workspace)
@@ -83,7 +83,7 @@ export const workspaceContents = (reads: Reads): WorkspaceContents => ({
     const projects = tableOf(reads, projectsProjection, 'projects');
     const rows = await tables(reads, projectsProjection)
       .selectFrom('projects')
-      .select(['id', 'name', 'slug', 'description', 'ticket_prefix as ticketPrefix', 'github_repo as githubRepo'])
+      .select(['id', 'name', 'slug', 'description', 'ticket_prefix', 'github_repo'])
       .select(['deadline', 'color', 'status'])
       .where('workspace_id', '=', workspace)
       .where('slug', '<>', 'general')
@@ -110,7 +110,7 @@ export const workspaceContents = (reads: Reads): WorkspaceContents => ({
     );
     const rows = await tables(reads, workspacesProjection)
       .selectFrom('workspaces')
-      .select(['tenant_id as tenant', 'id as workspace', 'moves_to as movesTo'])
+      .select(['tenant_id as tenant', 'id as workspace', 'moves_to'])
       .where('life', '<>', 'active')
       .where(
         sql<boolean>`(life = 'removing'

@@ -17,33 +17,33 @@ const quoteOf = (text: string): string => (text.length > QUOTED ? `${frontOf(tex
 /** A message as callers see it, except for the workspace. Times: Unix seconds. */
 export const messageFields = (message: {
   readonly id: number;
-  readonly conversationId: number;
+  readonly conversation_id: number;
   readonly conversation: string;
   readonly from: string;
   readonly to: string | null;
   readonly content: string;
-  readonly createdAt: number;
-  readonly messageType: string;
+  readonly created_at: number;
+  readonly message_type: string;
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly readAt: number | null;
 }) => ({
   id: message.id,
-  conversation_id: message.conversationId,
+  conversation_id: message.conversation_id,
   conversation_key: message.conversation,
   sender: message.from,
   recipient: message.to,
   content: message.content,
-  created_at: message.createdAt,
+  created_at: message.created_at,
   from_agent: message.from,
   to_agent: message.to,
-  message_type: message.messageType,
+  message_type: message.message_type,
   metadata: message.metadata,
   read_at: message.readAt,
 });
 
 const sent = z.object({
-  messageId: z.int().positive(),
-  conversationId: z.int().positive(),
+  message_id: z.int().positive(),
+  conversation_id: z.int().positive(),
   /** Key of the conversation as text: chosen by a client, or made from its id. */
   conversation: z.string(),
   /** The username, if it was a user; the name of an agent, or of the coordinator. */
@@ -51,9 +51,9 @@ const sent = z.object({
   /** Null: to everybody. */
   to: z.string().nullable(),
   /** The agent in whose inbox the message is; null: in none. */
-  toAgentId: z.int().positive().nullable(),
+  to_agent_id: z.int().positive().nullable(),
   content: z.string(),
-  messageType: z.string(),
+  message_type: z.string(),
   metadata: z.record(z.string(), z.unknown()).nullable(),
   /** Said by the service on behalf of `from`, to report what became of a message. */
   report: z.boolean(),
@@ -61,7 +61,7 @@ const sent = z.object({
 
 /** An unread message. */
 const sentFields = ({ data, meta }: DomainEvent<string, z.output<typeof sent>>) =>
-  messageFields({ ...data, id: data.messageId, createdAt: seconds(meta.at), readAt: null });
+  messageFields({ ...data, id: data.message_id, created_at: seconds(meta.at), readAt: null });
 
 /** Under which keys of the record of a message stands who sent it. */
 const peopleOf = ({ from }: z.output<typeof sent>): UserInText[] => SENDER.map((key) => ({ key, username: from }));
@@ -69,7 +69,7 @@ export const SENDER = ['sender', 'from_agent'] as const;
 
 export const chatMessageSent = defineEvent({
   type: 'ChatMessageSent',
-  version: 2,
+  version: 3,
   doc: 'Somebody said something in a conversation. A conversation begins with its first message and has the id of it.',
   schema: sent,
   secrets: { fields: ['metadata'], owner: (_data, { workspace }) => `chat:${workspace}` },
@@ -80,13 +80,13 @@ export const chatMessageSent = defineEvent({
       : {
           type: 'chat_message',
           entity_type: 'message',
-          entity_id: data.messageId,
+          entity_id: data.message_id,
           actor: data.from,
           description: data.to === null ? `${data.from} wrote to everybody` : `${data.from} wrote to ${data.to}`,
           data: {
-            conversation_id: data.conversationId,
+            conversation_id: data.conversation_id,
             ...(data.to !== null && { to: data.to }),
-            message_type: data.messageType,
+            message_type: data.message_type,
           },
         },
   notification: ({ data, meta }) =>
@@ -98,7 +98,7 @@ export const chatMessageSent = defineEvent({
           title: `Message from ${data.from}`,
           message: quoteOf(data.content),
           source_type: 'message',
-          source_id: data.messageId,
+          source_id: data.message_id,
           ...byUser('title', meta, data.from),
         },
   frames: (event) => [
@@ -114,10 +114,10 @@ export const sentRecord = (event: EventOf<typeof chatMessageSent>): ChatMessageR
 
 export const chatMessageRead = defineEvent({
   type: 'ChatMessageRead',
-  version: 1,
+  version: 2,
   doc: 'A message was marked as read. `first`: it was unread before.',
   schema: z.object({
-    messageId: z.int().positive(),
+    message_id: z.int().positive(),
     conversation: z.string(),
     to: z.string().nullable(),
     first: z.boolean(),

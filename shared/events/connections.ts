@@ -3,37 +3,37 @@ import { z } from 'zod';
 import { aboutAgent, agentFields, configOwner } from './agents/agents.ts';
 import { defineEvent } from './define.ts';
 
-const connectionFields = { ...agentFields, connectionId: z.uuid() };
+const connectionFields = { ...agentFields, connection_id: z.uuid() };
 
 export const connectionOpened = defineEvent({
   type: 'ConnectionOpened',
-  version: 1,
+  version: 2,
   doc: 'A tool connected as an agent. `replaces`: the connection that the agent had until now, which is disconnected.',
   schema: z.object({
     ...connectionFields,
     /** Id of the record. */
     id: z.int().positive(),
-    toolName: z.string(),
-    toolVersion: z.string().nullable(),
+    tool_name: z.string(),
+    tool_version: z.string().nullable(),
     metadata: z.record(z.string(), z.unknown()).nullable(),
     replaces: z.uuid().nullable(),
   }),
   secrets: { fields: ['metadata'], owner: configOwner },
-  self: ({ data }) => data.agentId,
+  self: ({ data }) => data.agent_id,
   activity: ({ data }) => ({
     type: 'connection_created',
-    ...aboutAgent(data.agentId),
+    ...aboutAgent(data.agent_id),
     actor: data.name,
-    description: `${data.toolName} connected as ${data.name}`,
+    description: `${data.tool_name} connected as ${data.name}`,
   }),
   frames: ({ data }) => [
     {
       type: 'connection.created',
       data: {
-        connection_id: data.connectionId,
-        agent_id: data.agentId,
+        connection_id: data.connection_id,
+        agent_id: data.agent_id,
         agent_name: data.name,
-        tool_name: data.toolName,
+        tool_name: data.tool_name,
       },
     },
   ],
@@ -41,19 +41,19 @@ export const connectionOpened = defineEvent({
 
 export const connectionSeen = defineEvent({
   type: 'ConnectionSeen',
-  version: 1,
+  version: 2,
   doc: 'A heartbeat came through a connection.',
   schema: z.object(connectionFields),
 });
 
 export const connectionClosed = defineEvent({
   type: 'ConnectionClosed',
-  version: 1,
+  version: 2,
   doc: 'A connection ended. `cause`: somebody asked for it, or no heartbeat came through it for too long.',
   schema: z.object({ ...connectionFields, cause: z.enum(['request', 'stale']) }),
   activity: ({ data }) => ({
     type: 'connection_disconnected',
-    ...aboutAgent(data.agentId),
+    ...aboutAgent(data.agent_id),
     actor: data.cause === 'stale' ? 'heartbeat' : data.name,
     description:
       data.cause === 'stale' ? `The connection of ${data.name} fell silent` : `${data.name} was disconnected`,
@@ -61,7 +61,7 @@ export const connectionClosed = defineEvent({
   frames: ({ data }) => [
     {
       type: 'connection.disconnected',
-      data: { connection_id: data.connectionId, agent_id: data.agentId, agent_name: data.name },
+      data: { connection_id: data.connection_id, agent_id: data.agent_id, agent_name: data.name },
     },
   ],
 });

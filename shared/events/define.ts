@@ -71,7 +71,7 @@ export interface FrameDraft {
   /** Keys of `data` that hold JSON from clients: the secrets in them are masked for everybody but admins. */
   readonly secrets?: readonly string[];
   /** The ticket of the task in `data`: what a task shows of its project is looked up and added when the frame is sent. */
-  readonly ticket?: { readonly projectId: number; readonly ticketNo: number };
+  readonly ticket?: { readonly project_id: number; readonly project_ticket_no: number };
   /** Users in texts of `data`: their display names are looked up when the frame is sent. */
   readonly people?: readonly UserInText[];
   /** Keys of `data` that receivers of webhooks do not get, such as what was typed into a form: null for them. */

@@ -1,28 +1,65 @@
 /**
- * Names of fields in event data. They are those of the interface, in snake_case; the types listed here had them in
- * camelCase before. Such events are recognised by type and version, and their fields by the schema, so that data from
- * clients keeps its keys.
+ * Names of fields in event data: those of the interface, in snake_case. Types that are listed here had them in camelCase
+ * before. Such events are recognised by type and version, and their fields by the schema, so that data from clients
+ * keeps its keys.
  */
 import { z } from 'zod';
 import type { EventDefinition } from './define.ts';
 
-/** The last version of each type that was written in camelCase. */
-const LAST_IN_CAMEL_CASE: Readonly<Record<string, number>> = {
-  AlertRuleCreated: 1,
-  AlertRuleDeleted: 1,
-  AlertRuleTriggered: 1,
-  AlertRuleUpdated: 1,
-  WorkflowCreated: 1,
-  WorkflowDeleted: 1,
-  WorkflowUpdated: 1,
-  WorkflowUsed: 1,
+/** The last version that was written in camelCase, with the types that have it. Later types never were. */
+const IN_CAMEL_CASE: Readonly<Record<number, string>> = {
+  1: `
+    AccessRequestApproved AccessRequestRejected AccessRequested AdapterReported AdminRemovalBegun
+    AdminRemovalVoided AgentDeleted AgentDetailsChanged AgentHeartbeatReceived AgentHidden AgentKeyIssued
+    AgentKeyRevoked AgentMemoryCleared AgentMemoryFieldsSet AgentMemoryWritten AgentMessageSent AgentRegistered
+    AgentReturned AgentShown AgentSoulChanged AgentStatusChanged AgentWoken AlertRuleCreated AlertRuleDeleted
+    AlertRuleTriggered AlertRuleUpdated ChatMessageRead ConnectionClosed ConnectionOpened ConnectionSeen
+    CronJobAdded CronRunEnded CronRunStarted DataExported ExecApprovalAnswered GatewayActionRequested GatewayAdded
+    GatewayChanged GatewayConfigChanged GatewayRemoved GatewaySessionControlled GatewaysProbed GithubIssueClaimed
+    GithubIssueClosed GithubIssueCommented GithubSynced GlobalKeyConfigured GlobalKeyRotated GoogleDisconnected
+    LivenessChecked NotificationDeliveryCompleted NotificationsDeleted NotificationsDelivered NotificationsRead
+    PipelineCreated PipelineDeleted PipelineRunCancelled PipelineRunCompleted PipelineRunFailed PipelineRunRemoved
+    PipelineRunStarted PipelineStepAttemptFailed PipelineStepCompleted PipelineStepFailed PipelineStepSpawned
+    PipelineStepStarted PipelineUpdated PipelineUsed ProjectAgentsAssigned ProjectAgentsUnassigned ProjectArchived
+    ProjectCreated ProjectDeleted ProjectDeletionBegun ProjectRestored ProjectUpdated ProvisionJobApproved
+    ProvisionJobCancelled ProvisionJobCompleted ProvisionJobFailed ProvisionJobQueued ProvisionJobRejected
+    ProvisionJobStarted ProvisionStepEnded RecordsPurged RetentionApplied SessionControlled SessionReported
+    SignInFailed TaskBranched TaskClaimed TaskDeleted TaskDispatchAccepted TaskDispatchCompleted
+    TaskDispatchFailed TaskDispatched TaskIssueGone TaskLinked TaskPullOpened TaskRecurred TaskReleased
+    TaskRequeued TaskReviewAbandoned TaskReviewAccepted TaskReviewRequested TaskReviewed TaskRouted
+    TaskStatusChanged TaskSynced TaskVerdictGiven TaskWithheld TenantCreated TokenReportsPurged TokenUsageReported
+    TokensReported UserCreated UserDeleted UserMoved UserPasswordChanged UserSignedIn UserSignedOut
+    UserTransferred UserUpdated WebhookDeleted WebhookTripped WorkflowCreated
+    WorkflowDeleted WorkflowUpdated WorkflowUsed WorkspaceCreated WorkspaceDeleted WorkspaceRemovalBegun
+    WorkspaceUpdated`,
+  2: `
+    ChatMessageSent ExecApprovalDecided NotificationForwarded NotificationRaised TaskAssigned TaskBroadcast
+    TaskCommented TaskMoved TaskSubscribed WebhookCreated WebhookUpdated`,
+  3: `
+    TaskCreated TaskUpdated`,
 };
 
-const camelCase = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+const LAST_IN_CAMEL_CASE: ReadonlyMap<string, number> = new Map(
+  Object.entries(IN_CAMEL_CASE).flatMap(([version, types]) =>
+    types
+      .trim()
+      .split(/\s+/)
+      .map((type) => [type, Number(version)] as const),
+  ),
+);
 
-/** A field, or a dotted path, as data of this version names it. */
-export const formerPath = (type: string, version: unknown, path: string): string =>
-  typeof version === 'number' && version <= (LAST_IN_CAMEL_CASE[type] ?? 0) ? camelCase(path) : path;
+/** Fields that had another name before, and not only another spelling. */
+const FORMER_NAMES: Readonly<Record<string, string>> = { project_ticket_no: 'ticketNo', timezone: 'timeZone' };
+
+const camelCase = (name: string): string =>
+  FORMER_NAMES[name] ?? name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+
+/** Whether data of this version is in camelCase. */
+export const isCamelCase = (type: string, version: unknown): boolean =>
+  typeof version === 'number' && version <= (LAST_IN_CAMEL_CASE.get(type) ?? 0);
+
+/** A dotted path, as data in camelCase has it. */
+export const formerPath = (path: string): string => path.split('.').map(camelCase).join('.');
 
 type Rename = (value: unknown) => unknown;
 
@@ -63,7 +100,7 @@ export function renamed(
   { type, schema }: Pick<EventDefinition, 'type' | 'schema'>,
   version: number,
 ): ((data: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>) | undefined {
-  if (version !== LAST_IN_CAMEL_CASE[type]) return undefined;
+  if (version !== LAST_IN_CAMEL_CASE.get(type)) return undefined;
   const rename = renames.get(schema) ?? renameOf(schema);
   renames.set(schema, rename);
   return rename as ReturnType<typeof renamed>;

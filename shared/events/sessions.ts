@@ -6,12 +6,12 @@ import { z } from 'zod';
 import { defineEvent } from './define.ts';
 
 const text = z.string().nullable();
-const control = (by: string, data: { readonly sessionId: string; readonly action: string }) => ({
+const control = (by: string, data: { readonly session_id: string; readonly action: string }) => ({
   type: 'session_control' as const,
   entity_type: 'session' as const,
   entity_id: 0,
-  description: `${by} asked for ${data.action} of session ${data.sessionId}`,
-  data: { session_key: data.sessionId, action: data.action },
+  description: `${by} asked for ${data.action} of session ${data.session_id}`,
+  data: { session_key: data.session_id, action: data.action },
 });
 const count = z.int().nonnegative().nullable();
 
@@ -29,52 +29,52 @@ export const SESSION_ACTIONS = [
 
 export const sessionReported = defineEvent({
   type: 'SessionReported',
-  version: 1,
+  version: 2,
   doc: 'A tool registered a session, or reported where it is. Null: as it was.',
   schema: z.object({
     id: z.int().positive(),
-    sessionId: z.string(),
-    agentName: text,
+    session_id: z.string(),
+    agent_name: text,
     model: text,
-    projectSlug: text,
-    projectPath: text,
-    gitBranch: text,
-    userMessages: count,
-    assistantMessages: count,
-    toolUses: count,
-    inputTokens: count,
-    outputTokens: count,
+    project_slug: text,
+    project_path: text,
+    git_branch: text,
+    user_messages: count,
+    assistant_messages: count,
+    tool_uses: count,
+    input_tokens: count,
+    output_tokens: count,
     /** US dollars. */
-    estimatedCost: z.number().nonnegative().nullable(),
+    estimated_cost: z.number().nonnegative().nullable(),
   }),
 });
 
 export const sessionControlled = defineEvent({
   type: 'SessionControlled',
-  version: 1,
+  version: 2,
   doc: 'Somebody asked for something to be done to a session. Its tool learns of it from the stream.',
   schema: z.object({
     id: z.int().positive(),
-    sessionId: z.string(),
+    session_id: z.string(),
     action: z.enum(SESSION_ACTIONS),
     /** Of a setting. */
     value: z.string().nullable(),
   }),
   activity: ({ data, meta }) => control(meta.actor.name, data),
   frames: ({ data }) => [
-    { type: 'session.control', data: { session_key: data.sessionId, action: data.action, value: data.value } },
+    { type: 'session.control', data: { session_key: data.session_id, action: data.action, value: data.value } },
   ],
 });
 
 export const gatewaySessionControlled = defineEvent({
   type: 'GatewaySessionControlled',
-  version: 1,
+  version: 2,
   doc: 'Somebody asked for something to be done to a session that lives at the primary gateway, and the gateway did it.',
   schema: z.object({
-    gatewayId: z.int().positive(),
-    gatewayName: z.string(),
+    gateway_id: z.int().positive(),
+    gateway_name: z.string(),
     /** Id or key of the session, as the caller named it. */
-    sessionId: z.string(),
+    session_id: z.string(),
     action: z.enum(SESSION_ACTIONS),
     /** Of a setting. */
     value: z.string().nullable(),

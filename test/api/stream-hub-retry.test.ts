@@ -16,7 +16,9 @@ import { until } from '../support/until.ts';
 describe('stream hub while something is unavailable', () => {
   it('waits for an event that cannot be read yet, then sends it and those after it once', async () => {
     const events = eventsOf(
-      [1, 2, 3].map((agentId) => agentDeleted.draft({ agentId, name: `agent ${agentId}`, hadSession: false } as never)),
+      [1, 2, 3].map((agentId) =>
+        agentDeleted.draft({ agent_id: agentId, name: `agent ${agentId}`, hadSession: false } as never),
+      ),
     );
     let failures = 0;
     let begin = () => {};

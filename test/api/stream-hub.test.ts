@@ -12,7 +12,7 @@ const registered = (position: number, workspace = 1) =>
   logged(
     position,
     registeredAgent({
-      agentId: position,
+      agent_id: position,
       name: `agent-${position}`,
     }),
     workspace,
@@ -137,7 +137,7 @@ describe('stream hub', () => {
     const failed = (position: number) =>
       logged(
         position,
-        signInFailed.draft({ username: 'hunter2', userId: null, reason: 'user_not_found', month: '2026-03' }),
+        signInFailed.draft({ username: 'hunter2', user_id: null, reason: 'user_not_found', month: '2026-03' }),
       );
     log.events = [failed(1), registered(2), failed(3), registered(4)];
     log.followed = 2;

@@ -16,7 +16,7 @@ const large = (position: number) =>
     adapterReported.draft({
       framework: 'crewai',
       action: 'report',
-      agentId: 'a',
+      agent_id: 'a',
       payload: { taskId: position, output: TEXT },
     }),
   );

@@ -16,27 +16,27 @@ import { type OpenStream, openStream } from '../support/stream.ts';
 import { type HubServer, LOGGED_AT, logged, startHub } from '../support/stream-hub.ts';
 import { claimed, created, deleted, placed, requeued, reviewed, statusSet, TASK, updated } from '../support/tasks.ts';
 
-const about = { taskId: 7, title: TASK.title };
+const about = { task_id: 7, title: TASK.title };
 const STREAM = 'task-1-7';
 
 const commented = (author = 'Ann'): Draft =>
-  taskCommented.draft({ ...about, commentId: 1, parentId: null, depth: 0, author, content: 'so', mentions: [] });
+  taskCommented.draft({ ...about, comment_id: 1, parent_id: null, depth: 0, author, content: 'so', mentions: [] });
 const branched = taskBranched.draft({ ...about, repo: 'acme/roof', branch: 'mend', url: 'https://github.com' });
 
 /** What happens to a task, with every kind of event that gives it another assignee. */
 const LIFE: readonly Draft[] = [
   created(),
   commented(),
-  taskAssigned.draft({ ...about, ...placed({}, { assignedTo: 'ada' }), trigger: 'mention', by: 'Ann' }),
+  taskAssigned.draft({ ...about, ...placed({}, { assigned_to: 'ada' }), trigger: 'mention', by: 'Ann' }),
   branched,
   claimed('ada'),
   commented('ada'),
   requeued(1, { known: false }),
-  taskRouted.draft({ ...about, agent: 'eve', role: 'coder', score: 1, ...placed({}, { assignedTo: 'eve' }) }),
-  taskDispatched.draft({ ...about, agentId: 2, agent: 'eve', run: 1, ...placed({ assignedTo: 'eve' }, {}) }),
-  updated({ assignedTo: 'zoe', title: 'Mend it again' }, { assignedTo: 'eve' }),
+  taskRouted.draft({ ...about, agent: 'eve', role: 'coder', score: 1, ...placed({}, { assigned_to: 'eve' }) }),
+  taskDispatched.draft({ ...about, agent_id: 2, agent: 'eve', run: 1, ...placed({ assigned_to: 'eve' }, {}) }),
+  updated({ assigned_to: 'zoe', title: 'Mend it again' }, { assigned_to: 'eve' }),
   commented('zoe'),
-  updated({ assignedTo: null }, { assignedTo: 'zoe' }),
+  updated({ assigned_to: null }, { assigned_to: 'zoe' }),
   statusSet('inbox', 'review'),
   reviewed('approved'),
   deleted(),
@@ -125,7 +125,7 @@ describe('frames for agents and viewers', () => {
   ) {
     base = await startHub();
     const end = events.length + 1;
-    base.log.events = [...events, registeredAgent({ agentId: 1, name: 'last' })].map((event, index) =>
+    base.log.events = [...events, registeredAgent({ agent_id: 1, name: 'last' })].map((event, index) =>
       logged(index + 1, event, 1, more(index)),
     );
     const live = await listen(headers);
@@ -167,16 +167,16 @@ describe('frames for agents and viewers', () => {
 
   it('that name a task on another stream follow the task, and those of a task that is not known reach no agent', async () => {
     const events = [
-      created({ assignedTo: 'ada' }),
-      githubIssueCommented.draft({ repo: 'acme/roof', issueNumber: 3, taskId: 7 }),
-      githubIssueCommented.draft({ repo: 'acme/roof', issueNumber: 3, taskId: 8 }),
+      created({ assigned_to: 'ada' }),
+      githubIssueCommented.draft({ repo: 'acme/roof', issue_number: 3, task_id: 7 }),
+      githubIssueCommented.draft({ repo: 'acme/roof', issue_number: 3, task_id: 8 }),
       adapterReported.draft({
         framework: 'generic',
         action: 'report',
-        agentId: 'ada',
+        agent_id: 'ada',
         payload: { taskId: 'x-1', progress: 1, status: 'done', output: 'so' },
       }),
-      githubIssueCommented.draft({ repo: 'acme/roof', issueNumber: 3, taskId: null }),
+      githubIssueCommented.draft({ repo: 'acme/roof', issue_number: 3, task_id: null }),
     ];
     const streams = (index: number) => (index === 0 ? { stream: STREAM } : {});
     const positions = async (headers: Record<string, string>) => {
@@ -191,11 +191,11 @@ describe('frames for agents and viewers', () => {
   });
 
   it('about notifications reach their recipient, and operators', async () => {
-    const notice = { type: 'mention', title: 'Roof', message: 'so', sourceType: 'task', sourceId: 7, by: null };
+    const notice = { type: 'mention', title: 'Roof', message: 'so', source_type: 'task', source_id: 7, by: null };
     const forwarded = (recipient: string) =>
       notificationForwarded.draft({
-        ...{ notificationId: 1, recipient, notificationType: 'mention', title: 'Roof', sessionKey: null },
-        message: { messageId: 1, toAgentId: 1, content: 'Roof' },
+        ...{ notification_id: 1, recipient, notification_type: 'mention', title: 'Roof', session_key: null },
+        message: { message_id: 1, to_agent_id: 1, content: 'Roof' },
       });
     const events = [
       notificationRaised.draft({ recipient: 'ada', ...notice }),
@@ -242,7 +242,7 @@ describe('frames for agents and viewers', () => {
     async function start(past: { after: number; notBefore: number }) {
       base = await startHub({ past: { ...past, from: 1_234 } });
       base.log.events = [0, 1, 2, 3, 4].map((index) =>
-        logged(index + 1, registeredAgent({ agentId: index, name: `agent-${index}` }), 1, days(index)),
+        logged(index + 1, registeredAgent({ agent_id: index, name: `agent-${index}` }), 1, days(index)),
       );
       base.log.followed = 5;
     }

@@ -12,7 +12,7 @@ import { freshPrefix } from './deployment.ts';
 import { freshBenchDatabase, table } from './report.ts';
 
 const SECONDS = 5;
-const data = { agentId: 1, name: 'agent-1', lastActivity: 'Heartbeat', workItemsCount: 0, workItemTypes: [] };
+const data = { agent_id: 1, name: 'agent-1', last_activity: 'Heartbeat', work_items_count: 0, work_item_types: [] };
 const meta = {
   version: 1,
   number: 1,

@@ -91,24 +91,24 @@ async function writeTasks(store: Opened['store'], tasks: number): Promise<void> 
 
 async function writeTask(store: Opened['store'], id: number): Promise<void> {
   const agent = `agent-${1 + (id % 100)}`;
-  const place = { ...placeOf(TASK), assignedTo: agent };
+  const place = { ...placeOf(TASK), assigned_to: agent };
   const task = {
     ...TASK,
     ...place,
-    ticketNo: id,
+    project_ticket_no: id,
     title: `Task ${id}`,
     priority: ['low', 'medium', 'high'][id % 3] as string,
   };
   const drafts = [
-    taskCreated.draft({ taskId: id, task, source: 'api' }),
+    taskCreated.draft({ task_id, task, source: 'api' }),
     ...STATUSES.slice(1).map((status, n) =>
       taskStatusChanged.draft({
-        taskId: id,
+        task_id,
         title: task.title,
         before: { ...placeOf(task), status: STATUSES[n] as string },
         after: { ...placeOf(task), status },
         cause: 'bulk',
-        completedAt: null,
+        completed_at: null,
       }),
     ),
   ];

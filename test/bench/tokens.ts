@@ -32,16 +32,16 @@ function reportAt(n: number): TokenReport {
   const agent = 1 + ((n * 7) % AGENTS);
   const said = {
     model: MODELS[n % MODELS.length] as string,
-    sessionId: `agent-${agent}:${CHATS[Math.floor(n / MODELS.length) % CHATS.length]}`,
-    inputTokens: 500 + ((n * 7_919) % 20_000),
-    outputTokens: (n * 104_729) % 3_000,
+    session_id: `agent-${agent}:${CHATS[Math.floor(n / MODELS.length) % CHATS.length]}`,
+    input_tokens: 500 + ((n * 7_919) % 20_000),
+    output_tokens: (n * 104_729) % 3_000,
   };
   return {
     id: `bench-${n}`,
     ...said,
-    agentId: agent,
-    agentName: `agent-${agent}`,
-    taskId: n % 3 === 0 ? null : 1 + (n % TASKS),
+    agent_id: agent,
+    agent_name: `agent-${agent}`,
+    task_id: n % 3 === 0 ? null : 1 + (n % TASKS),
     operation: 'chat_completion',
     duration: null,
     cost: costOf(said),
@@ -116,8 +116,8 @@ async function measureReads(url: string): Promise<string[]> {
 
 /** What clients report: each has an id of its own. */
 const reported = (id: number) => {
-  const { model, sessionId, inputTokens, outputTokens } = reportAt(id);
-  return { id: `client-${id}`, model, sessionId, inputTokens, outputTokens };
+  const { model, session_id, input_tokens, output_tokens } = reportAt(id);
+  return { id: `client-${id}`, model, session_id, input_tokens, output_tokens };
 };
 
 const BATCHED = 19_000;

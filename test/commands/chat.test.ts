@@ -10,10 +10,10 @@ describe('chat', () => {
     content: 'hello',
     conversation: undefined,
     recipient: undefined,
-    messageType: 'text',
+    message_type: 'text',
     metadata: null,
     forward: false,
-    sessionKey: undefined,
+    session_key: undefined,
     ownSessionsOnly: false,
     coordinator: 'coordinator',
   };
@@ -23,7 +23,7 @@ describe('chat', () => {
       return ('id' in ref ? ref.id === known.id : ref.key === known.key) ? known : undefined;
     },
     agent: async (ref) =>
-      ('name' in ref ? ref.name === 'ada' : ref.sessionKey === 'main')
+      ('name' in ref ? ref.name === 'ada' : ref.session_key === 'main')
         ? { id: 3, name: 'ada', session_key: 'main' }
         : undefined,
     coordinator: async () => ({ id: 4, name: 'eve', session_key: 'eve:main' }),
@@ -40,21 +40,21 @@ describe('chat', () => {
 
   it('a conversation has the id of its first message, and begins once under a key', async () => {
     const [first] = await said({});
-    const { messageId, conversationId, conversation } = first?.data ?? {};
+    const { message_id: messageId, conversation_id: conversationId, conversation } = first?.data ?? {};
     expect(conversationId).to.equal(messageId);
     expect(conversation).to.equal(`chat:${messageId}`);
     const both = await Promise.all([
       said({ conversation: { key: 'agent_ada' } }),
       said({ conversation: { key: 'agent_ada' } }),
     ]);
-    const ids = both.flat().map(({ data }) => data.conversationId);
+    const ids = both.flat().map(({ data }) => data.conversation_id);
     expect(new Set(ids).size).to.equal(1);
   });
 
   it('continues a known conversation, by id or key', async () => {
     for (const conversation of [{ id: 7 }, { key: 'a2a:ada:eve' }]) {
       const [event] = await said({ conversation });
-      expect(event?.data).to.include({ conversationId: 7, conversation: 'a2a:ada:eve' });
+      expect(event?.data).to.include({ conversation_id: 7, conversation: 'a2a:ada:eve' });
       expect(event?.stream).to.equal('chat-1-a2a%3Aada%3Aeve');
     }
   });
@@ -65,10 +65,10 @@ describe('chat', () => {
   });
 
   it('is in the inbox of an agent, found by name or by session key', async () => {
-    expect((await said({ recipient: 'ada' }))[0]?.data).to.include({ to: 'ada', toAgentId: 3 });
-    expect((await said({ sessionKey: 'main' }))[0]?.data).to.include({ to: 'ada', toAgentId: 3 });
-    expect((await said({ recipient: 'bob' }))[0]?.data).to.include({ to: 'bob', toAgentId: null });
-    expect((await said({}))[0]?.data).to.include({ to: null, toAgentId: null });
+    expect((await said({ recipient: 'ada' }))[0]?.data).to.include({ to: 'ada', to_agent_id: 3 });
+    expect((await said({ session_key: 'main' }))[0]?.data).to.include({ to: 'ada', to_agent_id: 3 });
+    expect((await said({ recipient: 'bob' }))[0]?.data).to.include({ to: 'bob', to_agent_id: null });
+    expect((await said({}))[0]?.data).to.include({ to: null, to_agent_id: null });
   });
 
   it('says what became of a message that was to be forwarded', async () => {
@@ -89,12 +89,12 @@ describe('chat', () => {
   });
 
   it('to the coordinator is in the inbox of the agent that plays it', async () => {
-    expect((await said({ recipient: 'Coordinator' }))[0]?.data).to.include({ to: 'Coordinator', toAgentId: 4 });
+    expect((await said({ recipient: 'Coordinator' }))[0]?.data).to.include({ to: 'Coordinator', to_agent_id: 4 });
   });
 
   it('is handed to a live session where there is a gateway, and is in the inbox when that fails', async () => {
     const handed: [session: string, one: object][] = [];
-    const forwarded = async (answer: { runId: string | null } | undefined, changed: Partial<ChatMessage>) => {
+    const forwarded = async (answer: { run_id: string | null } | undefined, changed: Partial<ChatMessage>) => {
       const before = world.written().length;
       const all = { ...message, forward: true, ...changed };
       await say(commands, context(), directory, all, async (session, { id: _id, ...one }) => {
@@ -104,14 +104,14 @@ describe('chat', () => {
       return world.written().slice(before);
     };
     // Only a session that an agent of the workspace has, where others are not the caller's to reach.
-    const own = { sessionKey: 'eve:main', recipient: 'ada', ownSessionsOnly: true };
-    await forwarded({ runId: 'r0' }, own);
-    await forwarded({ runId: 'r0' }, { ...own, recipient: 'bob' });
-    await forwarded({ runId: 'r0' }, { ...own, sessionKey: 'main', recipient: undefined });
-    await forwarded({ runId: 'r0' }, { ...own, ownSessionsOnly: false });
+    const own = { session_key: 'eve:main', recipient: 'ada', ownSessionsOnly: true };
+    await forwarded({ run_id: 'r0' }, own);
+    await forwarded({ run_id: 'r0' }, { ...own, recipient: 'bob' });
+    await forwarded({ run_id: 'r0' }, { ...own, session_key: 'main', recipient: undefined });
+    await forwarded({ run_id: 'r0' }, { ...own, ownSessionsOnly: false });
     expect(handed.splice(0).map(([session]) => session)).to.deep.equal(['main', 'main', 'eve:main']);
-    const [sent] = await forwarded({ runId: 'r1' }, { recipient: 'ada' });
-    expect(sent?.data).to.deep.include({ to: 'ada', toAgentId: null });
+    const [sent] = await forwarded({ run_id: 'r1' }, { recipient: 'ada' });
+    expect(sent?.data).to.deep.include({ to: 'ada', to_agent_id: null });
     const done = { attempted: true, delivered: true, session: 'main', runId: 'r1' };
     expect(sent?.data.metadata).to.deep.equal({ forwardInfo: done });
     const conversation = sent?.data.conversation;
@@ -120,16 +120,16 @@ describe('chat', () => {
     ]);
     const key = { key: 'coord:2' };
     const [failed, report] = await forwarded(undefined, { recipient: 'ada', conversation: key });
-    expect(failed?.data).to.deep.include({ toAgentId: 3 });
+    expect(failed?.data).to.deep.include({ to_agent_id: 3 });
     const reason = 'gateway_send_failed';
     const info = { attempted: true, delivered: false, reason, session: 'main' };
     expect(failed?.data.metadata).to.deep.equal({ forwardInfo: info });
     expect(report?.data.metadata).to.deep.equal({ status: 'delivery_failed', reason });
-    const [unknown] = await forwarded({ runId: null }, { sessionKey: 'cli:9' });
-    expect(unknown?.data, 'a session of no agent').to.deep.include({ to: null, toAgentId: null });
+    const [unknown] = await forwarded({ run_id: null }, { session_key: 'cli:9' });
+    expect(unknown?.data, 'a session of no agent').to.deep.include({ to: null, to_agent_id: null });
     handed.length = 0;
-    await forwarded({ runId: null }, { recipient: 'ada', forward: false });
-    await forwarded({ runId: null }, { recipient: 'bob' });
+    await forwarded({ run_id: null }, { recipient: 'ada', forward: false });
+    await forwarded({ run_id: null }, { recipient: 'bob' });
     expect(handed, 'not asked for, or without a session').to.deep.equal([]);
   });
 
@@ -141,7 +141,7 @@ describe('chat', () => {
     expect(await reported('coord:1', 'ada')).to.deep.include({
       from: 'ada',
       to: 'admin',
-      messageType: 'status',
+      message_type: 'status',
       metadata: { status: 'accepted' },
       report: true,
     });
@@ -149,7 +149,7 @@ describe('chat', () => {
       from: 'bob',
       metadata: { status: 'offline', reason: 'no_active_session' },
     });
-    expect(await reported('agent_bob', 'bob')).to.deep.include({ messageType: 'status' });
+    expect(await reported('agent_bob', 'bob')).to.deep.include({ message_type: 'status' });
     expect(await reported('agent_ada', 'ada')).to.equal(undefined);
     expect(await reported('plain', 'bob')).to.equal(undefined);
   });

@@ -15,13 +15,13 @@ const context = () => ({ origin: testOrigin });
 const noCredentials = {} as Credentials;
 const person: NewUser = {
   username: 'ann',
-  displayName: null,
+  display_name: null,
   email: null,
-  avatarUrl: null,
+  avatar_url: null,
   role: 'viewer',
   provider: 'local',
-  providerId: null,
-  isApproved: true,
+  provider_id: null,
+  is_approved: true,
   tenant: 1,
   workspace: 1,
   source: 'admin',

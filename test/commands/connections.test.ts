@@ -9,18 +9,18 @@ import { anyRoom, type Draft, outcomeOf, timeOf } from '../support/kit.ts';
 
 const FIRST = '00000000-0000-4000-8000-000000000001';
 const SECOND = '00000000-0000-4000-8000-000000000002';
-const tool = { toolName: 'cli', toolVersion: '1.0', metadata: null };
+const tool = { tool_name: 'cli', tool_version: '1.0', metadata: null };
 const opened = (connectionId: string, replaces: string | null = null) =>
-  connectionOpened.draft({ ...ada, ...tool, id: 1, connectionId, replaces });
+  connectionOpened.draft({ ...ada, ...tool, id: 1, connection_id: connectionId, replaces });
 
 describe('a connection', () => {
   const connect = (...drafts: readonly Draft[]) =>
-    decideConnect(given(...drafts).state, { ...tool, id: 2, connectionId: SECOND });
+    decideConnect(given(...drafts).state, { ...tool, id: 2, connection_id: SECOND });
 
   it('brings its agent online, and begins', () => {
     const [changed, begun] = connect(registered);
     expect(changed?.data).to.include({ from: 'offline', to: 'online', cause: 'connect', seen: false });
-    expect(begun?.data).to.deep.include({ ...ada, ...tool, connectionId: SECOND, replaces: null });
+    expect(begun?.data).to.deep.include({ ...ada, ...tool, connection_id: SECOND, replaces: null });
     expect(connect(registered, status('online'))).to.have.length(1);
   });
 
@@ -36,7 +36,7 @@ describe('a connection', () => {
     expect(drafts[0]?.data).to.include({ cause: 'request' });
     expect(drafts[1]?.data).to.include({ from: 'busy', to: 'offline', cause: 'disconnect' });
     before.when(decideDisconnect, SECOND).then();
-    const closed = connectionClosed.draft({ ...ada, connectionId: FIRST, cause: 'request' });
+    const closed = connectionClosed.draft({ ...ada, connection_id: FIRST, cause: 'request' });
     given(registered, opened(FIRST), closed).when(decideDisconnect, FIRST).then();
     expect(decideDisconnect(given(registered, opened(FIRST)).state, FIRST), 'offline already').to.have.length(1);
   });
@@ -45,51 +45,54 @@ describe('a connection', () => {
     const before = given(registered, opened(FIRST), deleted);
     expect(before.state.connection).to.equal(null);
     before.when(decideDisconnect, FIRST).thenRefuses(404);
-    before.when(decideConnect, { ...tool, id: 2, connectionId: SECOND }).thenRefuses(404);
+    before.when(decideConnect, { ...tool, id: 2, connection_id: SECOND }).thenRefuses(404);
   });
 
   it('is refreshed by heartbeats that name it, and by no others', () => {
     const state = given(registered, opened(FIRST)).state;
     const seen = (connectionId: string | null) =>
-      decideHeartbeat(state, { connectionId, workItemsCount: 0, workItemTypes: [], tokenUsage: null }).filter(
-        ({ type }) => type === connectionSeen.type,
-      );
-    expect(seen(FIRST).map(({ data }) => data)).to.deep.equal([{ ...ada, connectionId: FIRST }]);
+      decideHeartbeat(state, {
+        connection_id: connectionId,
+        work_items_count: 0,
+        work_item_types: [],
+        tokenUsage: null,
+      }).filter(({ type }) => type === connectionSeen.type);
+    expect(seen(FIRST).map(({ data }) => data)).to.deep.equal([{ ...ada, connection_id: FIRST }]);
     for (const other of [SECOND, null]) expect(seen(other)).to.deep.equal([]);
-    const after = given(registered, opened(FIRST), connectionSeen.draft({ ...ada, connectionId: FIRST })).state;
+    const after = given(registered, opened(FIRST), connectionSeen.draft({ ...ada, connection_id: FIRST })).state;
     expect(after.connection).to.deep.equal({ id: FIRST, seenAt: timeOf(3) });
-    const late = given(registered, opened(SECOND), connectionSeen.draft({ ...ada, connectionId: FIRST })).state;
+    const late = given(registered, opened(SECOND), connectionSeen.draft({ ...ada, connection_id: FIRST })).state;
     expect(late.connection, 'of one that has been replaced').to.deep.equal({ id: SECOND, seenAt: timeOf(2) });
   });
 });
 
 describe('a tool', () => {
-  const input = { ...tool, agentName: 'ada', agentRole: 'cli' };
+  const input = { ...tool, agent_name: 'ada', agentRole: 'cli' };
   const rooms = { agents: anyRoom, connections: () => anyRoom };
 
   it('gets a new agent, online, or the one that has the name', async () => {
     const { commands, context, stateOf, events } = agentsMemory();
     const first = await connectTool(commands, context(), rooms, async () => undefined, input);
-    expect(await stateOf(first.agentId)).to.include({ name: 'ada', role: 'cli', status: 'online' });
+    expect(await stateOf(first.agent_id)).to.include({ name: 'ada', role: 'cli', status: 'online' });
     expect(events('AgentRegistered')[0]?.data).to.include({ via: 'connect' });
-    const again = await connectTool(commands, context(), rooms, async () => first.agentId, {
+    const again = await connectTool(commands, context(), rooms, async () => first.agent_id, {
       ...input,
       agentRole: 'other',
     });
-    expect(again.agentId).to.equal(first.agentId);
-    expect(again.connectionId).not.to.equal(first.connectionId);
-    expect((await stateOf(first.agentId)).role).to.equal('cli');
-    expect((await stateOf(first.agentId)).connection?.id).to.equal(again.connectionId);
+    expect(again.agent_id).to.equal(first.agent_id);
+    expect(again.connection_id).not.to.equal(first.connection_id);
+    expect((await stateOf(first.agent_id)).role).to.equal('cli');
+    expect((await stateOf(first.agent_id)).connection?.id).to.equal(again.connection_id);
   });
 
   it('gets the same agent as another one that connects under the name at the same time', async () => {
     const memory = agentsMemory();
     const { world, context, events } = memory;
-    const agentIdOf = async () => events('AgentRegistered')[0]?.data.agentId as number | undefined;
+    const agentIdOf = async () => events('AgentRegistered')[0]?.data.agent_id as number | undefined;
     const both = await Promise.all(
       [1, 2, 3].map(() => connectTool(world.process(), context(), rooms, agentIdOf, input)),
     );
-    expect(new Set(both.map(({ agentId }) => agentId)).size).to.equal(1);
+    expect(new Set(both.map(({ agent_id: agentId }) => agentId)).size).to.equal(1);
     expect(events('AgentRegistered')).to.have.length(1);
     const replaced = events('ConnectionOpened').map(({ data }) => data.replaces);
     expect(replaced.filter((one) => one === null)).to.have.length(1);
@@ -98,7 +101,7 @@ describe('a tool', () => {
   it('gets a new agent when the one of the name was deleted meanwhile', async () => {
     const { commands, context } = agentsMemory();
     let asked = 0;
-    const { agentId } = await connectTool(
+    const { agent_id: agentId } = await connectTool(
       commands,
       context(),
       rooms,
@@ -117,13 +120,13 @@ describe('a tool', () => {
     const once = () => ({ ...context(), intents: { recorded, record } });
     const first = await connectTool(commands, once(), rooms, async () => undefined, input);
     const written = world.written().length;
-    expect(await connectTool(commands, once(), rooms, async () => first.agentId, input)).to.deep.equal(first);
+    expect(await connectTool(commands, once(), rooms, async () => first.agent_id, input)).to.deep.equal(first);
     expect(world.written()).to.have.length(written);
   });
 
   it('is refused a name that no agent may have', async () => {
     const { commands, context } = agentsMemory();
-    const work = connectTool(commands, context(), rooms, async () => undefined, { ...input, agentName: 'a\u200bb' });
+    const work = connectTool(commands, context(), rooms, async () => undefined, { ...input, agent_name: 'a\u200bb' });
     expect(await outcomeOf(work)).to.equal('400');
   });
 

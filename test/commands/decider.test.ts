@@ -11,7 +11,7 @@ describe('deciders', () => {
   });
 
   it('fold the events they name, with their data and time', () => {
-    const data = { agentId: 7, name: 'ada' };
+    const data = { agent_id: 7, name: 'ada' };
     const hidden = visibility.evolve(visibility.initial, { type: agentHidden.type, data, at: 1 });
     expect(visibility.evolve(hidden, { type: agentShown.type, data, at: 2 })).to.deep.equal(['ada at 1', 'ada at 2']);
   });

@@ -98,13 +98,13 @@ describe('repeated requests', function () {
 
   const newUser = (username: string) => ({
     username,
-    displayName: username,
+    display_name: username,
     email: null,
-    avatarUrl: null,
+    avatar_url: null,
     role: 'viewer' as const,
     provider: 'local' as const,
-    providerId: null,
-    isApproved: true,
+    provider_id: null,
+    is_approved: true,
     tenant: 1,
     workspace: 1,
     source: 'admin' as const,
@@ -162,24 +162,28 @@ describe('repeated requests', function () {
     const given = {
       id: null,
       model: 'm',
-      sessionId: 's',
-      inputTokens: 1,
+      session_id: 's',
+      input_tokens: 1,
       operation: 'chat',
       duration: null,
-      taskId: null,
+      task_id: null,
     };
     // Two appends: what a batch may have, and one more.
-    const reports = Array.from({ length: 500 }, (_, outputTokens) => ({ ...given, outputTokens }));
+    const reports = Array.from({ length: 500 }, (_, outputTokens) => ({ ...given, output_tokens: outputTokens }));
     const recorded = async () => {
       const events = await view.store.readStream(reportsStream(1));
-      return events.flatMap(({ data }) => (data.reports as { outputTokens: number }[]).map((one) => one.outputTokens));
+      return events.flatMap(({ data }) =>
+        (data.reports as { output_tokens: number }[]).map((one) => one.output_tokens),
+      );
     };
     let before = 0;
     for (const keep of [undefined, 0, 1]) {
       const reporting = { directory, subscribedProviders: [] };
       await twice((context) => reportTokens(view.commands, context, reporting, reports, null), keep);
       const all = await recorded();
-      expect(all.slice(before), `${keep}`).to.deep.equal(reports.map(({ outputTokens }) => outputTokens));
+      expect(all.slice(before), `${keep}`).to.deep.equal(
+        reports.map(({ output_tokens: outputTokens }) => outputTokens),
+      );
       before = all.length;
     }
   });
@@ -199,11 +203,11 @@ describe('repeated requests', function () {
   it('a lost agent key is replaced by one with the same id and prefix', async () => {
     await view.commands.record(agentStream(1, 9), { origin: testOrigin }, [
       registeredAgent({
-        agentId: 9,
+        agent_id: 9,
         name: 'scout',
       }),
     ]);
-    const request = { workspace: 1, agentId: 9, name: 'default', scopes: ['viewer'], expiresAt: null };
+    const request = { workspace: 1, agent_id: 9, name: 'default', scopes: ['viewer'], expiresAt: null };
     const [first, second] = await twice((context) =>
       issueAgentKey(view.commands, context, credentials, request, { most: 100, now: 0 }),
     );

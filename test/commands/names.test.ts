@@ -27,10 +27,10 @@ const agentOf = (commands: Commands, name: string, workspace = 1) =>
 const rename = (commands: Commands, id: number, name: string) =>
   outcomeOf(updateAgent(commands, context(), id, { name }, { via: 'id' }));
 const userOf = (commands: Commands, username: string, workspace = 1) =>
-  createUser(commands, context(workspace), credentials, { ...ann, username, displayName: username, workspace }, null);
+  createUser(commands, context(workspace), credentials, { ...ann, username, display_name: username, workspace }, null);
 const transfer = (commands: Commands, userId: number, workspace: number) =>
   updateUser(commands, context(), credentials, async () => [99], {
-    userId,
+    user_id: userId,
     workspace: 'all',
     transfer: { to: { tenant: 1, workspace }, reach: 'all' },
     callerId: 0,
@@ -92,7 +92,7 @@ describe('names of users and agents', () => {
     const { id } = await agentOf(one, 'scout');
     const userId = await userOf(one, 'ann');
     await deleteAgent(one, context(), id, false);
-    await deleteUser(one, context(), credentials, async () => [99], { userId, reach: 'all', callerId: 0 });
+    await deleteUser(one, context(), credentials, async () => [99], { user_id: userId, reach: 'all', callerId: 0 });
     expect(await outcomeOf(userOf(two, 'Scout'))).to.equal('done');
     expect(await outcomeOf(agentOf(two, 'ANN'))).to.equal('done');
     // It had the name among all users before it met the agent of that name in its workspace.
@@ -132,7 +132,7 @@ describe('names of users and agents', () => {
     async function olderAgent(id: number, name: string) {
       await claimName(one, context(), OLDER, 1, name, agentStream(1, id));
       await one.execute(agentDecider, agentStream(1, id), context(), () => [
-        agentRegistered.draft({ agentId: id, ...bot(name) }),
+        agentRegistered.draft({ agent_id: id, ...bot(name) }),
       ]);
     }
     /** Commands of a process whose read models have these names. */

@@ -12,8 +12,8 @@ import { eventsOf, outcomeOf } from '../support/kit.ts';
 describe('a policy', () => {
   const kind = { name: 'call' } as never;
   const [hidden, shown] = eventsOf([
-    agentHidden.draft({ agentId: 1, name: 'ada' }),
-    agentShown.draft({ agentId: 1, name: 'ada' }),
+    agentHidden.draft({ agent_id: 1, name: 'ada' }),
+    agentShown.draft({ agent_id: 1, name: 'ada' }),
   ]);
   if (!hidden || !shown) throw new Error('two events were asked for');
   const reaction = whenever(agentHidden, ({ data }) => [
@@ -70,12 +70,12 @@ describe('the sweep of silent agents', () => {
     const [ada, bob] = ids as [number, number];
     await agents.commands.record(agentStream(1, bob), agents.context(), [
       agentHeartbeatReceived.draft({
-        agentId: bob,
+        agent_id: bob,
         name: 'bob',
-        lastActivity: 'x',
-        connectionId: null,
-        workItemsCount: 0,
-        workItemTypes: [],
+        last_activity: 'x',
+        connection_id: null,
+        work_items_count: 0,
+        work_item_types: [],
       }),
     ]);
     // The read model is behind: bob has just reported.
@@ -84,7 +84,7 @@ describe('the sweep of silent agents', () => {
     expect((await agents.stateOf(ada)).status).to.equal('offline');
     expect((await agents.stateOf(bob)).status).to.equal('idle');
     const [checked] = agents.events('LivenessChecked');
-    expect(checked).to.deep.include({ stream: 'liveness-1', data: { markedOffline: ['ada'], count: 1 } });
+    expect(checked).to.deep.include({ stream: 'liveness-1', data: { marked_offline: ['ada'], count: 1 } });
     expect((checked as { meta?: unknown }).meta).to.deep.include({
       actor: { type: 'system', id: 0, name: 'scheduler' },
       tenant: 1,
@@ -101,7 +101,7 @@ describe('the sweep of silent agents', () => {
     const elsewhere = { ...agents.context().origin, tenant: 7, workspace: 5 };
     const written = agents.world.written().find(({ stream }) => stream === agentStream(1, ids[0] as number));
     await agents.commands.record(agentStream(5, 9), { origin: elsewhere }, [
-      { type: 'AgentRegistered', data: { ...(written?.data as object), agentId: 9, name: 'zoe' } } as never,
+      { type: 'AgentRegistered', data: { ...(written?.data as object), agent_id: 9, name: 'zoe' } } as never,
     ]);
     // Registered just now: it is silent only for a sweep that is later.
     const late = sweepLiveness({

@@ -13,18 +13,18 @@ const nobody = {
 
 describe('a session', () => {
   const report = {
-    sessionId: 'a/b c',
-    agentName: 'ada',
+    session_id: 'a/b c',
+    agent_name: 'ada',
     model: null,
-    projectSlug: null,
-    projectPath: null,
-    gitBranch: null,
-    userMessages: null,
-    assistantMessages: null,
-    toolUses: null,
-    inputTokens: null,
-    outputTokens: null,
-    estimatedCost: null,
+    project_slug: null,
+    project_path: null,
+    git_branch: null,
+    user_messages: null,
+    assistant_messages: null,
+    tool_uses: null,
+    input_tokens: null,
+    output_tokens: null,
+    estimated_cost: null,
   };
 
   it('has one id for all of its reports, and another one after it was deleted', async () => {
@@ -35,7 +35,7 @@ describe('a session', () => {
     };
     const first = await reported();
     expect(await reported()).to.equal(first);
-    await controlSession(commands, context(), nobody, { session: report.sessionId, action: 'delete', value: null });
+    await controlSession(commands, context(), nobody, { session: report.session_id, action: 'delete', value: null });
     expect(await reported()).not.to.equal(first);
     expect(new Set(world.written().map(({ stream }) => stream))).to.deep.equal(new Set(['cli_session-1-a%2Fb%20c']));
   });
@@ -47,7 +47,7 @@ describe('a session', () => {
     expect(await outcomeOf(controlSession(commands, context(), nobody, asked))).to.equal('404');
     expect(decideControl({ id: 3 }, 's', 'set-label', 'x')[0]?.data).to.deep.equal({
       id: 3,
-      sessionId: 's',
+      session_id: 's',
       action: 'set-label',
       value: 'x',
     });

@@ -13,7 +13,7 @@ describe('contract: chat', function () {
   let operator: string;
   before(async () => {
     world = await startAgentsWorld();
-    await world.world.makeUser({ username: 'olga', displayName: 'Olga', role: 'operator' });
+    await world.world.makeUser({ username: 'olga', display_name: 'Olga', role: 'operator' });
     operator = await world.world.signIn('olga');
     await world.create({ name: 'ada' });
   });
@@ -319,7 +319,7 @@ describe('contract: chat', function () {
       const { message } = await say({ content: 'go', recipient: 'Coordinator' });
       const stream = `chat-1-${encodeURIComponent(message.conversation_key)}`;
       const [event] = await world.world.service.core.store.readStream(stream);
-      return event?.data.toAgentId;
+      return event?.data.to_agent_id;
     };
     const main = await world.get('live');
     expect(await played(), 'the session key ends in :main').to.equal(main.id);

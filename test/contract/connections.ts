@@ -144,7 +144,7 @@ export function describeConnections(service: () => AgentsWorld): void {
       await world.refused('DELETE', '/api/connect', { connection_id }, 404, /Connection/);
       const { reads } = world.world.service.core;
       const candidates = await staleConnections(reads, Math.ceil(Date.now() / 1_000));
-      expect(candidates.map(({ agentId }) => agentId)).not.to.include(agent_id);
+      expect(candidates.map(({ agent_id: agentId }) => agentId)).not.to.include(agent_id);
     });
 
     it('with an Idempotency-Key begins once', async () => {

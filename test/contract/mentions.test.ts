@@ -14,8 +14,8 @@ describe('contract: mentions', function () {
   let world: AuthWorld;
   before(async () => {
     world = await startAuthWorld();
-    await world.makeUser({ username: 'Bob', displayName: 'Robert Émile' });
-    await world.makeUser({ username: 'build-bot', displayName: 'Builder' });
+    await world.makeUser({ username: 'Bob', display_name: 'Robert Émile' });
+    await world.makeUser({ username: 'build-bot', display_name: 'Builder' });
     await world.makeUser({ username: 'foreign', tenant: 2, workspace: 2 });
     for (const name of ['zed', 'Build Bot', 'Écho', 'Code Review Bot', 'code-review bot']) await world.makeAgent(name);
     await world.makeAgent('foreigner', 2);

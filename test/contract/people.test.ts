@@ -127,7 +127,7 @@ describe('People', () => {
 
   it('of another workspace, and those who came later, do not lend their display names to a name', async () => {
     const namesake = { title: 'Namesake' };
-    await world.world.makeUser({ username: 'elsewhere', displayName: 'Else Where', workspace: 2 });
+    await world.world.makeUser({ username: 'elsewhere', display_name: 'Else Where', workspace: 2 });
     await world.create({ name: 'elsewhere' });
     const id = (await world.get('elsewhere')).id;
     const key = await world.world.makeKey(id, ['operator']);

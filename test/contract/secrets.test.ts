@@ -194,7 +194,7 @@ describe('Secrets of agents', () => {
     const agentId = await commands.counters.take('agent');
     const clear = { apiKey: 'old-and-clear', model: 'm' };
     const registration = operatorsRegistration({ name: world.fresh('old'), role: 'x', config: { model: 'm' } });
-    const [event] = await store.prepare([agentRegistered.draft({ agentId, ...registration })], testOrigin);
+    const [event] = await store.prepare([agentRegistered.draft({ agent_id: agentId, ...registration })], testOrigin);
     if (!event) throw new Error('nothing was prepared');
     await eventLog.append(
       `agent-1-${agentId}`,

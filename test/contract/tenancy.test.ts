@@ -163,7 +163,7 @@ describe('contract: tenancy', function () {
   async function freshAdmin(party: Party): Promise<void> {
     const { workspace, tenant, names, texts } = party;
     const username = `${names}-admin-${++users}`;
-    await world.makeUser({ username, displayName: texts, role: 'admin', workspace, tenant });
+    await world.makeUser({ username, display_name: texts, role: 'admin', workspace, tenant });
     sessions.set(party, await world.signIn(username));
   }
 

@@ -83,7 +83,7 @@ for (const stack of ['postgres', 'cluster'] as const) {
       await Promise.all(
         ids.map((taskId) =>
           commands.record(taskStream(1, taskId), context(), [
-            taskCreated.draft({ taskId, task: { ...TASK, ticketNo: taskId }, source: 'api' }),
+            taskCreated.draft({ task_id: taskId, task: { ...TASK, project_ticket_no: taskId }, source: 'api' }),
           ]),
         ),
       );
@@ -91,10 +91,10 @@ for (const stack of ['postgres', 'cluster'] as const) {
     }
 
     async function handIn(taskId: number, agent: string): Promise<void> {
-      const before = { ...placeOf(TASK), status: 'in_progress', assignedTo: agent };
-      const moved = { taskId, title: TASK.title, before, after: { ...before, status: 'review' } };
+      const before = { ...placeOf(TASK), status: 'in_progress', assigned_to: agent };
+      const moved = { task_id: taskId, title: TASK.title, before, after: { ...before, status: 'review' } };
       await commands.record(taskStream(1, taskId), context(), [
-        taskStatusChanged.draft({ ...moved, cause: 'bulk', completedAt: null }),
+        taskStatusChanged.draft({ ...moved, cause: 'bulk', completed_at: null }),
       ]);
     }
 
@@ -110,9 +110,9 @@ for (const stack of ['postgres', 'cluster'] as const) {
           const id = own.get(stream);
           if (id === undefined || type === taskCreated.type) continue;
           const { before, after } = data as { readonly before: TaskPlace; readonly after: TaskPlace };
-          if (type === 'TaskClaimed') claims.set(id, [...(claims.get(id) ?? []), String(after.assignedTo)]);
+          if (type === 'TaskClaimed') claims.set(id, [...(claims.get(id) ?? []), String(after.assigned_to)]);
           else if (type !== taskStatusChanged.type) faults.push(`${type} of task ${id} at ${position}`);
-          for (const [{ status, assignedTo }, change] of [
+          for (const [{ status, assigned_to: assignedTo }, change] of [
             [before, -1],
             [after, 1],
           ] as const) {

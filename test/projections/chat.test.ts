@@ -8,12 +8,12 @@ import { eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
 
 const sent = (messageId: number, from: string, to: string) =>
   agentMessageSent.draft({
-    messageId,
+    message_id: messageId,
     from,
     to,
-    toAgentId: to.length,
+    to_agent_id: to.length,
     content: `from ${from}`,
-    messageType: 'text',
+    message_type: 'text',
     secrets: { count: 0, types: [] },
   });
 
@@ -50,12 +50,12 @@ describe('projection chat', () => {
   });
 
   it('has the notifications that were delivered to agents, and none of those for users', () => {
-    const delivered = (message: { messageId: number; toAgentId: number; content: string } | null) =>
+    const delivered = (message: { message_id: number; to_agent_id: number; content: string } | null) =>
       notificationForwarded.draft({
-        ...{ notificationId: 9, recipient: 'eve', notificationType: 'mention', title: 't', sessionKey: null },
+        ...{ notification_id: 9, recipient: 'eve', notification_type: 'mention', title: 't', session_key: null },
         message,
       });
-    const events = eventsOf([delivered({ messageId: 5, toAgentId: 3, content: 'told' }), delivered(null)]);
+    const events = eventsOf([delivered({ message_id: 5, to_agent_id: 3, content: 'told' }), delivered(null)]);
     const { messages, message_edges } = rowsAfter(chatProjection, events);
     expect(messages).to.have.length(1);
     expect(messages[0]).to.include({
@@ -86,20 +86,20 @@ describe('projection chat', () => {
 
   const said = (messageId: number, to: string | null, more: object = {}) =>
     chatMessageSent.draft({
-      messageId,
-      conversationId: 1,
+      message_id: messageId,
+      conversation_id: 1,
       conversation: 'chat:1',
       from: 'admin',
       to,
-      toAgentId: null,
+      to_agent_id: null,
       content: `said ${messageId}`,
-      messageType: 'text',
+      message_type: 'text',
       metadata: null,
       report: false,
       ...more,
     });
   const read = (messageId: number, to: string | null, first: boolean) =>
-    chatMessageRead.draft({ messageId, conversation: 'chat:1', to, first });
+    chatMessageRead.draft({ message_id: messageId, conversation: 'chat:1', to, first });
 
   it('keeps a conversation with its last message, and who takes part', () => {
     const events = eventsOf([said(1, 'ada'), said(2, null), said(3, 'admin', { content: 'x'.repeat(2_000) })]);
@@ -152,7 +152,7 @@ describe('projection chat', () => {
   });
 
   it('counts a message in the graph of agents only if it is in an inbox', () => {
-    const events = eventsOf([said(1, 'ada'), said(2, 'ada', { toAgentId: 3 })]);
+    const events = eventsOf([said(1, 'ada'), said(2, 'ada', { to_agent_id: 3 })]);
     expect(rowsAfter(chatProjection, events).message_edges).to.deep.equal([
       { workspace_id: 1, from_agent: 'admin', to_agent: 'ada', count: 1, last_message_at: time(2), position: 2 },
     ]);

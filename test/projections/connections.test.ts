@@ -5,20 +5,20 @@ import { seconds } from '../../shared/time.ts';
 import { eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
 
 describe('projection connections', () => {
-  const agent = { agentId: 3, name: 'ada' };
+  const agent = { agent_id: 3, name: 'ada' };
   const uuid = (n: number) => `00000000-0000-4000-8000-00000000000${n}`;
   const time = (n: number) => seconds(timeOf(n));
   const opened = (n: number, replaces: string | null = null) =>
     connectionOpened.draft({
       ...agent,
       id: n,
-      connectionId: uuid(n),
-      toolName: 'cli',
-      toolVersion: '1.0',
+      connection_id: uuid(n),
+      tool_name: 'cli',
+      tool_version: '1.0',
       metadata: { pid: 1 },
       replaces,
     });
-  const seen = (n: number) => connectionSeen.draft({ ...agent, connectionId: uuid(n) });
+  const seen = (n: number) => connectionSeen.draft({ ...agent, connection_id: uuid(n) });
 
   it('keeps a connection with its last heartbeat', () => {
     expect(rowsAfter(connectionsProjection, eventsOf([opened(1), seen(1)])).connections).to.deep.equal([
@@ -41,7 +41,7 @@ describe('projection connections', () => {
   });
 
   it('ends one on request, for its silence, and when another replaces it', () => {
-    const closed = connectionClosed.draft({ ...agent, connectionId: uuid(2), cause: 'stale' });
+    const closed = connectionClosed.draft({ ...agent, connection_id: uuid(2), cause: 'stale' });
     const { connections } = rowsAfter(
       connectionsProjection,
       eventsOf([opened(1), opened(2, uuid(1)), closed, opened(3)]),

@@ -5,30 +5,30 @@ import { seconds } from '../../shared/time.ts';
 import { eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
 
 const NOTHING = {
-  agentName: null,
+  agent_name: null,
   model: null,
-  projectSlug: null,
-  projectPath: null,
-  gitBranch: null,
-  userMessages: null,
-  assistantMessages: null,
-  toolUses: null,
-  inputTokens: null,
-  outputTokens: null,
-  estimatedCost: null,
+  project_slug: null,
+  project_path: null,
+  git_branch: null,
+  user_messages: null,
+  assistant_messages: null,
+  tool_uses: null,
+  input_tokens: null,
+  output_tokens: null,
+  estimated_cost: null,
 };
 
 describe('projection sessions', () => {
   const time = (n: number) => seconds(timeOf(n));
-  const reported = (more: object = {}) => sessionReported.draft({ id: 1, sessionId: 's', ...NOTHING, ...more });
+  const reported = (more: object = {}) => sessionReported.draft({ id: 1, session_id: 's', ...NOTHING, ...more });
   const controlled = (action: Parameters<typeof sessionControlled.draft>[0]['action'], value: string | null = null) =>
-    sessionControlled.draft({ id: 1, sessionId: 's', action, value });
+    sessionControlled.draft({ id: 1, session_id: 's', action, value });
   const sessions = (...drafts: Parameters<typeof eventsOf>[0]) =>
     rowsAfter(sessionsProjection, eventsOf(drafts)).cli_sessions;
 
   it('keeps what a report does not mention', () => {
-    const first = reported({ agentName: 'ada', model: 'm', inputTokens: 5, estimatedCost: 0.25 });
-    expect(sessions(first, reported({ inputTokens: 9, gitBranch: 'main' }))).to.deep.equal([
+    const first = reported({ agent_name: 'ada', model: 'm', input_tokens: 5, estimated_cost: 0.25 });
+    expect(sessions(first, reported({ input_tokens: 9, git_branch: 'main' }))).to.deep.equal([
       {
         workspace_id: 1,
         session_id: 's',
@@ -65,15 +65,15 @@ describe('projection sessions', () => {
   });
 
   it('keeps sums over all sessions, whatever becomes of each', () => {
-    const other = { id: 2, sessionId: 'other' };
+    const other = { id: 2, session_id: 'other' };
     const totals = (...drafts: Parameters<typeof eventsOf>[0]) => {
       const [row] = rowsAfter(sessionsProjection, eventsOf(drafts)).session_totals;
       return row && [row.sessions, row.input_tokens, row.output_tokens, row.cost];
     };
-    const one = reported({ inputTokens: 5, outputTokens: 1, estimatedCost: 0.1 });
-    const two = reported({ ...other, inputTokens: 7, estimatedCost: 0.2 });
+    const one = reported({ input_tokens: 5, output_tokens: 1, estimated_cost: 0.1 });
+    const two = reported({ ...other, input_tokens: 7, estimated_cost: 0.2 });
     expect(totals(one, two)).to.deep.equal([2, 12, 1, 300_000_000]);
-    expect(totals(one, two, reported({ inputTokens: 6 })), 'a later report replaces').to.deep.equal([
+    expect(totals(one, two, reported({ input_tokens: 6 })), 'a later report replaces').to.deep.equal([
       2, 13, 1, 300_000_000,
     ]);
     expect(totals(one, two, controlled('terminate'), controlled('set-label', 'mine'))).to.deep.equal([

@@ -16,8 +16,16 @@ const said = (conversation: string, from: string, to: string | null) => {
   const conversationId = ids.get(conversation) ?? messageId;
   ids.set(conversation, conversationId);
   return chatMessageSent.draft({
-    ...{ messageId, conversationId, conversation, from, to, toAgentId: null, content: `${from} in ${conversation}` },
-    ...{ messageType: 'text', metadata: null, report: false },
+    ...{
+      message_id: messageId,
+      conversation_id: conversationId,
+      conversation,
+      from,
+      to,
+      to_agent_id: null,
+      content: `${from} in ${conversation}`,
+    },
+    ...{ message_type: 'text', metadata: null, report: false },
   });
 };
 

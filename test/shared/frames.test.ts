@@ -8,7 +8,7 @@ import type { ReadAt } from '../../shared/ports/read-models.ts';
 import { type Draft, eventsOf, NAMES } from '../support/kit.ts';
 import { created, placed, statusSet, updated } from '../support/tasks.ts';
 
-const moved = taskMoved.draft({ taskId: 7, title: 't', ...placed({}, { projectId: 2 }), ticketNo: 8 });
+const moved = taskMoved.draft({ task_id: 7, title: 't', ...placed({}, { project_id: 2 }), project_ticket_no: 8 });
 
 async function shownOf(definition: object, draft: Draft, projects: FrameNames['projects'] = NAMES.projects) {
   const [event] = eventsOf([draft]) as [DomainEvent];

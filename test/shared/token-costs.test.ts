@@ -6,7 +6,7 @@ const cost = (
   model: string,
   own = [] as { model: string; input: number; output: number }[],
   subscribed: string[] = [],
-) => costOf({ model, inputTokens: MILLION, outputTokens: MILLION }, own, subscribed);
+) => costOf({ model, input_tokens: MILLION, output_tokens: MILLION }, own, subscribed);
 
 describe('prices of tokens', () => {
   it('come from the table by full name, in any case, then by a part of the name, then from the default', () => {
@@ -62,7 +62,7 @@ describe('prices of tokens', () => {
 
   it('costs are whole billionths of a dollar', () => {
     const one = (inputTokens: number, outputTokens: number) =>
-      costOf({ model: 'groq/llama-3.1-8b-instant', inputTokens, outputTokens });
+      costOf({ model: 'groq/llama-3.1-8b-instant', input_tokens: inputTokens, output_tokens: outputTokens });
     expect(one(1, 0)).to.equal(0.00000005);
     expect(one(3, 7)).to.equal(0.00000071);
     expect(one(Number.MAX_SAFE_INTEGER, 0)).to.be.closeTo(450_359_962.73, 0.01);

@@ -172,5 +172,17 @@ describe('events with fields in camelCase', () => {
     const { schema } = catalogue.get('WorkflowUsed') as EventDefinition;
     expect(renamed({ type: 'WorkflowUsed', schema }, 2)).to.equal(undefined);
     expect(renamed({ type: 'TaskCreated', schema }, 1)).to.equal(undefined);
+    expect(renamed({ type: 'TaskCreated', schema }, 3)).to.be.a('function');
+  });
+
+  it('are no longer written: data has the names of the interface, and that is camelCase only in a standup', () => {
+    const fieldsOf = (schema: z.core.$ZodType): string[] => {
+      if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return fieldsOf(schema.unwrap());
+      if (schema instanceof z.ZodArray) return fieldsOf(schema.element);
+      if (!(schema instanceof z.ZodObject)) return [];
+      return Object.entries(schema.shape as z.core.$ZodShape).flatMap(([name, inner]) => [name, ...fieldsOf(inner)]);
+    };
+    const others = [...catalogue.values()].filter(({ schema }) => fieldsOf(schema).some((name) => /[A-Z]/.test(name)));
+    expect(others.map(({ type }) => type)).to.deep.equal(['StandupGenerated']);
   });
 });

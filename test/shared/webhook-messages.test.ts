@@ -15,12 +15,12 @@ const told = (draft: Draft, definition = catalogue.get(draft.type) as EventDefin
 
 const status = (fields: object) =>
   agentStatusChanged.draft({
-    agentId: 3,
+    agent_id: 3,
     name: 'ann',
     from: 'idle',
     to: 'busy',
     cause: 'heartbeat',
-    lastActivity: null,
+    last_activity: null,
     seen: true,
     announced: false,
     ...fields,
@@ -31,7 +31,7 @@ describe('messages to webhooks', () => {
     for (const userId of [null, 7]) {
       const failed = signInFailed.draft({
         username: 'my-p4ssword',
-        userId,
+        user_id: userId,
         reason: 'user_not_found',
         month: '2026-03',
       });
@@ -49,7 +49,7 @@ describe('messages to webhooks', () => {
       'activity.agent_status_change',
     ]);
     for (const change of [{ cause: 'heartbeat' }, { cause: 'update' }, { cause: 'heartbeat', announced: true }]) {
-      const errors = told(status({ to: 'error', lastActivity: 'no network', ...change })).filter(
+      const errors = told(status({ to: 'error', last_activity: 'no network', ...change })).filter(
         ({ type }) => type === 'agent.error',
       );
       expect(
@@ -87,7 +87,7 @@ describe('messages to webhooks', () => {
   });
 
   it('created and deleted users are delivered, although the live stream has no frame for them', () => {
-    const draft = userDeleted.draft({ userId: 4, username: 'bob' } as never);
+    const draft = userDeleted.draft({ user_id: 4, username: 'bob' } as never);
     const [message] = told(draft);
     expect(message?.type).to.equal('security.user_deleted');
     expect(message?.data).to.include({ action: 'user_deleted', actor: 'admin', workspace_id: 7 });

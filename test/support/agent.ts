@@ -5,25 +5,25 @@ import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../sha
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { givenFor } from './kit.ts';
 
-export const ada = { agentId: 7, name: 'ada' };
+export const ada = { agent_id: 7, name: 'ada' };
 
 export const registration: Registration = {
   name: 'ada',
   role: 'coder',
   status: 'offline',
-  sessionKey: 'key-1',
-  soulContent: 'soul',
+  session_key: 'key-1',
+  soul_content: 'soul',
   config: { model: 'm' },
   template: null,
-  runtimeType: null,
+  runtime_type: null,
   source: 'manual',
   via: 'operator',
   framework: null,
   capabilities: [],
 };
 
-export const registered = agentRegistered.draft({ agentId: 7, ...registration });
-export const deleted = agentDeleted.draft({ ...ada, role: 'coder', removeWorkspace: false });
+export const registered = agentRegistered.draft({ agent_id: 7, ...registration });
+export const deleted = agentDeleted.draft({ ...ada, role: 'coder', remove_workspace: false });
 
 export const given = givenFor(agentDecider);
 
@@ -33,11 +33,11 @@ export const status = (to: string, more: object = {}) =>
     from: 'offline',
     to,
     cause: 'update',
-    lastActivity: null,
+    last_activity: null,
     seen: false,
     announced: false,
     ...more,
   });
 
 export const details = (changes: object, more: object = {}) =>
-  agentDetailsChanged.draft({ ...ada, changes, via: 'id', writeToGateway: false, status: null, ...more });
+  agentDetailsChanged.draft({ ...ada, changes, via: 'id', write_to_gateway: false, status: null, ...more });

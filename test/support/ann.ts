@@ -10,20 +10,20 @@ export const NEW = '22222222-2222-4222-8222-222222222222';
 
 export const ann: NewUser = {
   username: 'ann',
-  displayName: 'Ann',
+  display_name: 'Ann',
   email: 'ann@example.com',
-  avatarUrl: null,
+  avatar_url: null,
   role: 'operator',
   provider: 'local',
-  providerId: null,
-  isApproved: true,
+  provider_id: null,
+  is_approved: true,
   tenant: 1,
   workspace: 3,
   source: 'admin',
 };
-export const google: NewUser = { ...ann, provider: 'google', providerId: 'sub-1' };
+export const google: NewUser = { ...ann, provider: 'google', provider_id: 'sub-1' };
 export const profile: GoogleProfile = { sub: 'sub-1', email: 'ann@example.com', name: 'Ann', picture: null };
 export const created = (user: NewUser = ann, credentialId: string | null = OLD) =>
-  userCreated.draft({ ...user, userId: 7, credentialId });
+  userCreated.draft({ ...user, user_id: 7, credential_id: credentialId });
 
 export const given = givenFor(userDecider);

@@ -21,7 +21,7 @@ type Session = SessionRecord & {
 
 /** A credential store that can be looked into. It hashes nothing. */
 export function memoryCredentials() {
-  const passwords = new Map<string, { readonly userId: number; readonly password: string }>();
+  const passwords = new Map<string, { readonly user_id: number; readonly password: string }>();
   const sessions: { readonly token: string; readonly session: Session }[] = [];
   const removed: string[] = [];
   const keys = new Map<string, KeyRecord>();
@@ -32,12 +32,12 @@ export function memoryCredentials() {
   const store: Credentials = {
     async addPassword(userId, password) {
       const id = `00000000-0000-4000-8000-${String(++ids).padStart(12, '0')}`;
-      passwords.set(id, { userId, password });
+      passwords.set(id, { user_id: userId, password });
       return id;
     },
     verifyPassword: async (id, password) => id !== null && passwords.get(id)?.password === password,
     async removePasswords(userId, except) {
-      for (const [id, one] of passwords) if (one.userId === userId && id !== except) passwords.delete(id);
+      for (const [id, one] of passwords) if (one.user_id === userId && id !== except) passwords.delete(id);
     },
     async addSession(token, session) {
       sessions.push({ token, session });
@@ -84,21 +84,21 @@ export function authMemory(world: MemoryWorld = memoryWorld()) {
     world
       .written()
       .filter(({ type }) => type === userCreated.type)
-      .map(({ data }) => data.userId as number);
+      .map(({ data }) => data.user_id as number);
   async function find(id: number): Promise<FoundUser | undefined> {
     const { state } = await world.process().load(userDecider, userStream(id));
     if (!state.exists) return undefined;
-    const { username, tenant, workspace, provider, isApproved, credentialId, displayName } = state;
+    const { username, tenant, workspace, provider, is_approved, credential_id, display_name } = state;
     const changes = world.written().filter(({ stream }) => stream === userStream(id)).length;
-    const record = { id, username, display_name: displayName } as UserRecord;
-    const sessionMark = `${credentialId ?? provider}.${changes}`;
-    return { id, username, tenant, workspace, provider, isApproved, credentialId, sessionMark, record };
+    const record = { id, username, display_name } as UserRecord;
+    const sessionMark = `${credential_id ?? provider}.${changes}`;
+    return { id, username, tenant, workspace, provider, is_approved, credential_id, sessionMark, record };
   }
   async function firstWith(fits: (user: FoundUser, providerId: string | null) => boolean) {
     for (const id of userIds()) {
       const user = await find(id);
       const { state } = await world.process().load(userDecider, userStream(id));
-      if (user && fits(user, state.providerId)) return user;
+      if (user && fits(user, state.provider_id)) return user;
     }
     return undefined;
   }

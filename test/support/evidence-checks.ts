@@ -139,19 +139,19 @@ export function checkTokens(
     expect(body.summary).to.deep.equal({
       total_cost: cost / 1e9,
       total_tokens: input_tokens + output_tokens,
-      agent_count: new Set(all.map(({ agentId, agentName }) => agentId ?? agentName)).size,
+      agent_count: new Set(all.map(({ agent_id: agentId, agent_name: agentName }) => agentId ?? agentName)).size,
       days: body.summary.days,
     });
     for (const { agent, models, ...shown } of body.agents) {
       const sums = reader.sums(of(`agents.${agent}`));
       const own = reader.reports(of(`agents.${agent}`));
       expect(shown, agent).to.deep.equal({
-        agent_id: own[0]?.agentId,
+        agent_id: own[0]?.agent_id,
         total_input_tokens: sums.input_tokens,
         total_output_tokens: sums.output_tokens,
         total_tokens: sums.input_tokens + sums.output_tokens,
         total_cost: sums.cost / 1e9,
-        session_count: new Set(own.map(({ sessionId }) => sessionId)).size,
+        session_count: new Set(own.map(({ session_id: sessionId }) => sessionId)).size,
         request_count: sums.requests,
         last_active: new Date(Math.max(...own.map(({ at }) => at))).toISOString(),
       });
@@ -190,7 +190,7 @@ function checkTaskCosts(
   for (const by of ['agents', 'projects'])
     for (const [name, shown] of Object.entries<{ stats: object; taskCount: number; taskIds: number[] }>(body[by])) {
       const number = `${by}.${name}`;
-      const tasks = new Set(reader.reports(of(number)).map(({ taskId }) => taskId));
+      const tasks = new Set(reader.reports(of(number)).map(({ task_id: taskId }) => taskId));
       expect(shown.stats, number).to.deep.equal(stats(number));
       expect([shown.taskCount, new Set(shown.taskIds)], number).to.deep.equal([tasks.size, tasks]);
     }

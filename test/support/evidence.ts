@@ -29,12 +29,12 @@ export async function logOf({ ask }: Pick<AgentsWorld, 'ask'>): Promise<Logged[]
 interface Report {
   readonly id: string;
   readonly model: string;
-  readonly sessionId: string;
-  readonly agentId: number | null;
-  readonly agentName: string;
-  readonly taskId: number | null;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
+  readonly session_id: string;
+  readonly agent_id: number | null;
+  readonly agent_name: string;
+  readonly task_id: number | null;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
   readonly cost: number;
   /** Unix ms. */
   readonly at: number;
@@ -58,7 +58,7 @@ const secondOf = ({ meta }: Logged): number => Math.floor(meta.at / 1_000);
 
 function reportsIn({ id, type, data, meta }: Logged): readonly Report[] {
   if (type === 'TokensReported') return (data.reports as Report[]).map((one) => ({ ...one, at: meta.at }));
-  if (type === 'TokenUsageReported') return [{ cost: 0, taskId: null, ...data, id, at: meta.at } as Report];
+  if (type === 'TokenUsageReported') return [{ cost: 0, task_id: null, ...data, id, at: meta.at } as Report];
   return [];
 }
 
@@ -78,7 +78,7 @@ export class EvidenceReader {
     this.log = log.filter(({ meta }) => meta.workspace === workspace);
     this.positions = new Map(this.log.map((event) => [event.position, event]));
     for (const event of this.log) {
-      const { taskId } = event.data;
+      const { task_id: taskId } = event.data;
       if (taskId === undefined) continue;
       const known = this.ofTask.get(taskId);
       if (known) known.push(event);
@@ -116,11 +116,11 @@ export class EvidenceReader {
   private had(agent: number, name: string, at: number): boolean {
     const named = this.log.flatMap((event) => {
       const {
-        agentId,
+        agent_id: agentId,
         name: given,
         changes,
       } = event.data as {
-        agentId?: number;
+        agent_id?: number;
         name?: string;
         changes?: { name?: string };
       };
@@ -170,7 +170,7 @@ export class EvidenceReader {
   private isAction(event: Logged, { agent_id, kind, type, entity_type }: Filter): boolean {
     const definition = this.definition(event);
     const whole = event as DomainEvent;
-    if (attributedTo(definition, whole)?.agentId !== agent_id) return false;
+    if (attributedTo(definition, whole)?.agent_id !== agent_id) return false;
     const entry = auditOf(definition, whole);
     const activity = activityOf(definition, whole);
     if (kind === 'audit') return entry !== undefined && allows(type, entry.action);
@@ -188,21 +188,24 @@ export class EvidenceReader {
   private tasks(derivation: Derivation): number {
     const { positions, filter = {} } = derivation;
     const events = this.eventsOf(derivation);
-    const last = new Map(events.map(({ data, position }) => [data.taskId, position]));
+    const last = new Map(events.map(({ data, position }) => [data.task_id, position]));
     const places = [...last].map(([task, position]) =>
       this.placeOf(task, positions ? position : Number(derivation.to)),
     );
     return places.filter(
       (place) =>
         place !== undefined &&
-        place.assignedTo === filter.assigned_to &&
+        place.assigned_to === filter.assigned_to &&
         allows(filter.status, place.status) &&
         allows(filter.priority, place.priority),
     ).length;
   }
 
   /** Whether the task of a report is one of those that a filter names. */
-  private hasTask({ taskId }: Report, { tasks, tasks_until, seen_by, seen_by_id, project_id }: Filter): boolean {
+  private hasTask(
+    { task_id: taskId }: Report,
+    { tasks, tasks_until, seen_by, seen_by_id, project_id }: Filter,
+  ): boolean {
     if (tasks === undefined) return true;
     if (taskId === null || tasks === 'any') return taskId !== null;
     expect(tasks).to.equal('existing');
@@ -210,10 +213,10 @@ export class EvidenceReader {
     if (!place) return false;
     const made = this.ofTask.get(taskId)?.find(({ type }) => type === 'TaskCreated') as Logged;
     const creator = creatorAgentOf(made.meta as DomainEvent['meta']);
-    const isSeen = place.assignedTo === seen_by || (typeof seen_by_id === 'number' && creator === seen_by_id);
+    const isSeen = place.assigned_to === seen_by || (typeof seen_by_id === 'number' && creator === seen_by_id);
     if (seen_by !== undefined && !isSeen) return false;
-    const exists = this.log.some(({ type, data }) => type === 'ProjectCreated' && data.projectId === place.projectId);
-    return allows(project_id, exists ? place.projectId : null);
+    const exists = this.log.some(({ type, data }) => type === 'ProjectCreated' && data.project_id === place.project_id);
+    return allows(project_id, exists ? place.project_id : null);
   }
 
   /** Of alert rules that events changed, how many were enabled then. */
@@ -250,10 +253,10 @@ export class EvidenceReader {
           one.at >= Number(filter.since ?? 0) &&
           one.at < Number(filter.until ?? Number.POSITIVE_INFINITY) &&
           allows(filter.model, one.model) &&
-          allows(filter.session_id, one.sessionId) &&
-          allows(filter.agent_id, one.agentId) &&
-          allows(filter.agent_name, one.agentName) &&
-          allows(filter.task_id, one.taskId) &&
+          allows(filter.session_id, one.session_id) &&
+          allows(filter.agent_id, one.agent_id) &&
+          allows(filter.agent_name, one.agent_name) &&
+          allows(filter.task_id, one.task_id) &&
           this.hasTask(one, filter),
       );
     this.found.set(derivation, found);
@@ -265,8 +268,8 @@ export class EvidenceReader {
     const sum = (of: (report: Report) => number) => reports.reduce((all, one) => all + of(one), 0);
     return {
       requests: reports.length,
-      input_tokens: sum(({ inputTokens }) => inputTokens),
-      output_tokens: sum(({ outputTokens }) => outputTokens),
+      input_tokens: sum(({ input_tokens: inputTokens }) => inputTokens),
+      output_tokens: sum(({ output_tokens: outputTokens }) => outputTokens),
       cost: sum(({ cost }) => Math.round(cost * 1e9)),
     };
   }

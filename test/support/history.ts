@@ -108,7 +108,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
   }
 
   const streamOf = (agent: Agent) => `agent-${agent.workspace}-${agent.id}`;
-  const about = (agent: Agent) => ({ agentId: agent.id, name: agent.name });
+  const about = (agent: Agent) => ({ agent_id: agent.id, name: agent.name });
   const self = (agent: Agent): Actor => ({ type: 'agent', id: agent.id, name: agent.name });
   const byAgent = (agent: Agent, drafts: readonly EventDraft[]) =>
     append(streamOf(agent), agent.workspace, self(agent), drafts);
@@ -128,11 +128,11 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         ...about(agent),
         role: pick(['coder', 'reviewer', 'tester', 'writer']),
         status: 'offline',
-        sessionKey: null,
-        soulContent: `You are ${agent.name}. ${sentence(60)}`,
+        session_key: null,
+        soul_content: `You are ${agent.name}. ${sentence(60)}`,
         config: { model: { primary: 'claude' }, tools: { allow: ['read', 'write'] } },
         template: null,
-        runtimeType: null,
+        runtime_type: null,
         source: 'manual',
         via: pick(['operator', 'self', 'sync'] as const),
         framework: null,
@@ -147,18 +147,18 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
     users.push({ id, username, signedIn: false });
     await append(userStream(id), 1, { type: 'system', id: 0, name: 'history' }, [
       userCreated.draft({
-        userId: id,
+        user_id: id,
         username,
-        displayName: `User Number ${id}`,
+        display_name: `User Number ${id}`,
         email: `${username}@example.com`,
-        avatarUrl: null,
+        avatar_url: null,
         role: pick(['viewer', 'operator', 'admin'] as const),
         provider: 'local',
-        providerId: null,
-        isApproved: true,
+        provider_id: null,
+        is_approved: true,
         tenant: 1,
         workspace: 1,
-        credentialId: randomUUID(),
+        credential_id: randomUUID(),
         source: 'admin',
       }),
     ]);
@@ -172,7 +172,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
       from,
       to,
       cause,
-      lastActivity: cause === 'update' ? sentence(6) : null,
+      last_activity: cause === 'update' ? sentence(6) : null,
       seen: cause !== 'sweep',
       announced: cause !== 'update',
     });
@@ -186,10 +186,10 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         const work = below(4);
         const beat = agentHeartbeatReceived.draft({
           ...about(agent),
-          lastActivity: 'Heartbeat',
-          connectionId: null,
-          workItemsCount: work,
-          workItemTypes: work > 0 ? ['tasks', 'mentions'].slice(0, work) : [],
+          last_activity: 'Heartbeat',
+          connection_id: null,
+          work_items_count: work,
+          work_item_types: work > 0 ? ['tasks', 'mentions'].slice(0, work) : [],
         });
         return byAgent(agent, agent.status === 'idle' ? [beat] : [beat, change(agent, 'idle', 'heartbeat')]);
       },
@@ -200,13 +200,13 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
       () => {
         const agent = pick(agents);
         const report = () => ({
-          agentId: agent.id,
-          agentName: agent.name,
-          sessionId: `session-${below(1_000)}`,
+          agent_id: agent.id,
+          agent_name: agent.name,
+          session_id: `session-${below(1_000)}`,
           model: pick(['claude-large', 'claude-small']),
-          inputTokens: below(20_000),
-          outputTokens: below(3_000),
-          taskId: below(3) === 0 ? null : 1 + below(5_000),
+          input_tokens: below(20_000),
+          output_tokens: below(3_000),
+          task_id: below(3) === 0 ? null : 1 + below(5_000),
         });
         const stream = `agent_tokens-${agent.workspace}-${agent.id}`;
         if (below(2) === 0) return append(stream, agent.workspace, self(agent), [tokenUsageReported.draft(report())]);
@@ -227,12 +227,12 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         const to = pick(agents);
         return append(`agent_messages-${to.workspace}-${to.id}`, to.workspace, self(from), [
           agentMessageSent.draft({
-            messageId: ++ids,
+            message_id: ++ids,
             from: from.name,
             to: to.name,
-            toAgentId: to.id,
+            to_agent_id: to.id,
             content: sentence(8 + below(40)),
-            messageType: 'text',
+            message_type: 'text',
             secrets: below(200) === 0 ? { count: 1, types: ['github_token'] } : { count: 0, types: [] },
           }),
         ]);
@@ -247,8 +247,8 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         const { id: userId, username } = user;
         return append(signInStream(user.id), 1, actor, [
           user.signedIn
-            ? userSignedIn.draft({ userId, username, method: 'password' })
-            : userSignedOut.draft({ userId, username }),
+            ? userSignedIn.draft({ user_id: userId, username, method: 'password' })
+            : userSignedOut.draft({ user_id: userId, username }),
         ]);
       },
     ],
@@ -256,7 +256,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
       2,
       () =>
         append(signInStream(null), 1, { type: 'anonymous', id: 0, name: 'anonymous' }, [
-          signInFailed.draft({ username: sentence(1), userId: null, reason: 'user_not_found', month: '2026-03' }),
+          signInFailed.draft({ username: sentence(1), user_id: null, reason: 'user_not_found', month: '2026-03' }),
         ]),
     ],
     [
@@ -279,7 +279,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         agent.status = 'idle';
         const reason = below(2) === 0 ? null : sentence(5);
         return append(streamOf(agent), agent.workspace, operator(), [
-          agentWoken.draft({ ...about(agent), reason, lastActivity: 'Woken' }),
+          agentWoken.draft({ ...about(agent), reason, last_activity: 'Woken' }),
         ]);
       },
     ],
@@ -292,7 +292,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
             ...about(agent),
             changes: below(2) === 0 ? { role: pick(['coder', 'lead']) } : { config: { temperature: below(10) / 10 } },
             via: 'id',
-            writeToGateway: false,
+            write_to_gateway: false,
             status: null,
           }),
         ]);
@@ -304,7 +304,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         const agent = pick(agents);
         const soulContent = sentence(80);
         return byAgent(agent, [
-          agentSoulChanged.draft({ ...about(agent), soulContent, template: null, previousLength: 400 }),
+          agentSoulChanged.draft({ ...about(agent), soul_content: soulContent, template: null, previous_length: 400 }),
         ]);
       },
     ],
@@ -327,7 +327,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         const issued = agent.key === 0;
         const keyId = issued ? ++ids : agent.key;
         agent.key = issued ? keyId : 0;
-        const whose = { keyId, agentId: agent.id, agentName: agent.name };
+        const whose = { key_id: keyId, agent_id: agent.id, agent_name: agent.name };
         return append(`agent_keys-${agent.workspace}-${agent.id}`, agent.workspace, actor, [
           issued
             ? agentKeyIssued.draft({
@@ -335,8 +335,8 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
                 name: 'main',
                 prefix: 'sbx_1234',
                 scopes: ['agent:self'],
-                createdBy: actor.name,
-                expiresAt: null,
+                created_by: actor.name,
+                expires_at: null,
               })
             : agentKeyRevoked.draft(whose),
         ]);
@@ -360,8 +360,14 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         const { id: userId, username } = user;
         return append(userStream(userId), 1, operator(), [
           below(2) === 0
-            ? userUpdated.draft({ userId, username, displayName: sentence(2), passwordChanged: false, by: 'self' })
-            : userPasswordChanged.draft({ userId, username, credentialId: randomUUID(), by: 'admin' }),
+            ? userUpdated.draft({
+                user_id: userId,
+                username,
+                display_name: sentence(2),
+                password_changed: false,
+                by: 'self',
+              })
+            : userPasswordChanged.draft({ user_id: userId, username, credential_id: randomUUID(), by: 'admin' }),
         ]);
       },
     ],
@@ -369,7 +375,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
       0.1,
       () =>
         append('liveness', 1, { type: 'system', id: 0, name: 'scheduler' }, [
-          livenessChecked.draft({ markedOffline: ['agent-1'], count: 1 }),
+          livenessChecked.draft({ marked_offline: ['agent-1'], count: 1 }),
         ]),
     ],
     [
@@ -378,7 +384,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         if (agents.length < 2) return;
         const [agent] = agents.splice(below(agents.length), 1) as [Agent];
         await append(streamOf(agent), agent.workspace, operator(), [
-          agentDeleted.draft({ ...about(agent), role: 'coder', removeWorkspace: false }),
+          agentDeleted.draft({ ...about(agent), role: 'coder', remove_workspace: false }),
         ]);
         await register();
       },
@@ -389,7 +395,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         if (users.length < 2) return;
         const [user] = users.splice(below(users.length), 1) as [User];
         await append(userStream(user.id), 1, operator(), [
-          userDeleted.draft({ userId: user.id, username: user.username }),
+          userDeleted.draft({ user_id: user.id, username: user.username }),
         ]);
         await addUser();
       },

@@ -18,15 +18,15 @@ type Registered = Parameters<typeof agentRegistered.draft>[0];
 export const anyRoom: Room = (_, create) => create();
 
 /** An agent like any other, made by an operator. */
-export const registeredAgent = (data: Pick<Registered, 'agentId' | 'name'> & Partial<Registered>) =>
+export const registeredAgent = (data: Pick<Registered, 'agent_id' | 'name'> & Partial<Registered>) =>
   agentRegistered.draft({
     role: 'tester',
     status: 'offline',
-    sessionKey: null,
-    soulContent: null,
+    session_key: null,
+    soul_content: null,
     config: {},
     template: null,
-    runtimeType: null,
+    runtime_type: null,
     source: 'manual',
     via: 'operator',
     framework: null,

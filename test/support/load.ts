@@ -204,7 +204,7 @@ export function expectOnce(
   for (const { type, data } of events) {
     const mark = {
       AgentRegistered: data.name,
-      AgentHeartbeatReceived: data.connectionId,
+      AgentHeartbeatReceived: data.connection_id,
       AgentDetailsChanged: roleIn(data),
     }[type];
     if (typeof mark === 'string') counts.set(`${type} ${mark}`, (counts.get(`${type} ${mark}`) ?? 0) + 1);

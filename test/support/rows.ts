@@ -29,15 +29,15 @@ export type Told = Draft | readonly [Draft, Partial<DomainEvent['meta']>];
 /** An agent comes to be: one that is idle and has nothing, unless `more` says otherwise. */
 export const agentRegisteredAs = (agentId: number, name: string, more: object = {}) =>
   agentRegistered.draft({
-    agentId,
+    agent_id: agentId,
     name,
     role: 'coder',
     status: 'idle',
-    sessionKey: null,
-    soulContent: null,
+    session_key: null,
+    soul_content: null,
     config: {},
     template: null,
-    runtimeType: null,
+    runtime_type: null,
     source: 'manual',
     via: 'operator',
     framework: null,

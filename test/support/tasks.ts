@@ -11,45 +11,45 @@ export const TASK: TaskData = {
   description: null,
   status: 'inbox',
   priority: 'medium',
-  projectId: 1,
-  ticketNo: 3,
-  assignedTo: null,
-  createdBy: 'Ann',
-  dueDate: null,
-  estimatedHours: null,
-  actualHours: null,
+  project_id: 1,
+  project_ticket_no: 3,
+  assigned_to: null,
+  created_by: 'Ann',
+  due_date: null,
+  estimated_hours: null,
+  actual_hours: null,
   outcome: null,
-  errorMessage: null,
+  error_message: null,
   resolution: null,
-  feedbackRating: null,
-  feedbackNotes: null,
-  retryCount: 0,
-  completedAt: null,
+  feedback_rating: null,
+  feedback_notes: null,
+  retry_count: 0,
+  completed_at: null,
   tags: [],
   metadata: {},
-  dispatchAttempts: 0,
+  dispatch_attempts: 0,
 };
 
-const about = { taskId: 7, title: TASK.title };
+const about = { task_id: 7, title: TASK.title };
 
 /** Unix seconds of the n-th event, counted from 1. */
 export const at = (n: number): number => seconds(timeOf(n));
 
 export const created = (fields: Partial<TaskData> = {}, source: 'api' | 'recurrence' | 'github' = 'api') =>
-  taskCreated.draft({ taskId: 7, task: { ...TASK, ...fields }, source });
+  taskCreated.draft({ task_id: 7, task: { ...TASK, ...fields }, source });
 
 /** The task with these fields, after it was as `created(before)` says. */
 export const updated = (fields: Partial<TaskData>, before: Partial<TaskData> = {}) => {
   const old = { ...TASK, ...before };
-  const { title, status, priority, assignedTo, projectId, outcome } = old;
+  const { title, status, priority, assigned_to, project_id, outcome } = old;
   const was = Object.fromEntries(Object.keys(fields).map((field) => [field, old[field as keyof TaskData]]));
   return taskUpdated.draft({
-    taskId: 7,
-    createdAt: at(1),
+    task_id: 7,
+    created_at: at(1),
     task: { ...old, ...fields },
     given: Object.keys(fields),
     changed: Object.keys(fields),
-    before: { ...was, title, status, priority, assignedTo, projectId, outcome },
+    before: { ...was, title, status, priority, assigned_to, project_id, outcome },
   });
 };
 
@@ -60,39 +60,44 @@ export const placed = (before: Partial<TaskPlace>, after: Partial<TaskPlace>) =>
 });
 
 export const statusSet = (from: string, to: string, completedAt: number | null = null) =>
-  taskStatusChanged.draft({ ...about, ...placed({ status: from }, { status: to }), cause: 'bulk', completedAt });
+  taskStatusChanged.draft({
+    ...about,
+    ...placed({ status: from }, { status: to }),
+    cause: 'bulk',
+    completed_at: completedAt,
+  });
 
 export const reviewed = (
   status: 'approved' | 'rejected',
-  more: { reviewer?: string; notes?: string; completedAt?: number } = {},
+  more: { reviewer?: string; notes?: string; completed_at?: number } = {},
 ) =>
   taskReviewed.draft({
     ...about,
-    reviewId: 4,
+    review_id: 4,
     reviewer: 'aegis',
     status,
     notes: 'as agreed',
     ...placed({}, { status: status === 'approved' ? 'done' : 'in_progress' }),
-    completedAt: null,
-    errorMessage: status === 'approved' ? null : 'no',
+    completed_at: null,
+    error_message: status === 'approved' ? null : 'no',
     ...more,
   });
 
 export const claimed = (agent = 'ada') =>
-  taskClaimed.draft({ ...about, agent, ...placed({}, { status: 'in_progress', assignedTo: agent }) });
+  taskClaimed.draft({ ...about, agent, ...placed({}, { status: 'in_progress', assigned_to: agent }) });
 
 /** `ada`, who had claimed it, has fallen silent. */
 export const requeued = (attempts = 1, more: { known?: boolean } = {}) => {
   const failed = attempts >= 5;
   const { known = true } = more;
   const silence = known ? 'The agent ada went offline' : 'There is no agent ada any more';
-  const to = failed ? { status: 'failed' } : { status: 'assigned', ...(!known && { assignedTo: null }) };
+  const to = failed ? { status: 'failed' } : { status: 'assigned', ...(!known && { assigned_to: null }) };
   return taskRequeued.draft({
     ...about,
     agent: 'ada',
-    ...placed({ status: 'in_progress', assignedTo: 'ada' }, to),
-    dispatchAttempts: attempts,
-    errorMessage: failed ? `${silence} while it worked on the task; that was attempt ${attempts}.` : null,
+    ...placed({ status: 'in_progress', assigned_to: 'ada' }, to),
+    dispatch_attempts: attempts,
+    error_message: failed ? `${silence} while it worked on the task; that was attempt ${attempts}.` : null,
     reason: failed ? 'stale_task_max_retries' : 'stale_task_requeue',
   });
 };

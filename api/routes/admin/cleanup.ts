@@ -52,8 +52,8 @@ const read = defineRoute({
         preview: RETAINED.map((table) => {
           const one = found.find((target) => target.table === table);
           if (!one) return { table, retention_days: 0, stale_count: 0, note: 'kept for ever' };
-          const { retentionDays, cutoff, deleted } = one;
-          return { table, retention_days: retentionDays, cutoff_date: dateOf(cutoff), stale_count: deleted };
+          const { retention_days, cutoff, deleted } = one;
+          return { table, retention_days, cutoff_date: dateOf(cutoff), stale_count: deleted };
         }),
       },
     };
@@ -100,11 +100,11 @@ function sumOf(results: readonly Cleaned[]) {
       audit_log: deletedOf('audit_log'),
     },
     total_deleted: results.reduce((sum, { deleted }) => sum + deleted, 0),
-    results: results.map(({ table, deleted, cutoff, retentionDays }) => ({
+    results: results.map(({ table, deleted, cutoff, retention_days }) => ({
       table,
       deleted,
       cutoff_date: dateOf(cutoff),
-      retention_days: retentionDays,
+      retention_days,
     })),
   };
 }

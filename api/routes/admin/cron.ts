@@ -116,7 +116,7 @@ const act = defineRoute({
       const isText = !isTask(services, task);
       if (!isText && agent !== null) throw invalid(`agentId: ${task} is a task of the service and has no agent`);
       const job = {
-        ...{ name, schedule, command: task, enabled, timeZone: body.timezone ?? zone, staggerSeconds },
+        ...{ name, schedule, command: task, enabled, timezone: body.timezone ?? zone, stagger_seconds: staggerSeconds },
         ...(isText && { task: { workspace: identity.workspace, agent } }),
       };
       checkJob(job);
@@ -143,9 +143,9 @@ const act = defineRoute({
       const job = state.jobs.find((one) => one.name === selected);
       if (!job) throw notFound('Scheduled job');
       clonedName = copyOf(state, selected);
-      const { schedule, command: told, enabled, timeZone, staggerSeconds, task } = job;
+      const { schedule, command: told, enabled, timezone, stagger_seconds, task } = job;
       return decideAdd(state, {
-        ...{ name: clonedName, schedule, command: told, enabled, timeZone, staggerSeconds },
+        ...{ name: clonedName, schedule, command: told, enabled, timezone, stagger_seconds },
         ...(task && { task }),
       });
     });

@@ -96,7 +96,7 @@ const take = defineRoute({
     let rowCount = 0;
     let recording: Promise<unknown> | undefined;
     const record = () => {
-      recording ??= recordExport(services.commands, command, { what: type, format, rowCount });
+      recording ??= recordExport(services.commands, command, { what: type, format, row_count: rowCount });
       return recording;
     };
     async function* counted(kind: ExportKind, isLast: boolean): Pages {

@@ -50,7 +50,7 @@ const report = defineRoute({
       return { body: { assignments: await assignmentsFor(services.reads, taskViewOf(identity), agentId), framework } };
     }
     const parsed = parsePayload(action, payload);
-    const report: AdapterReport = { framework, action, agentId: parsed.agentId, payload: parsed };
+    const report: AdapterReport = { framework, action, agent_id: parsed.agentId, payload: parsed };
     await recordAdapterReport(services.commands, command, report);
     return { body: { ok: true, action, framework } };
   },

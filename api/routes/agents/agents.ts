@@ -121,7 +121,7 @@ const create = defineRoute({
     201: { description: 'The new agent', schema: createAgentAnswer },
   },
   async handle({ body, identity, services, command }) {
-    const options = { writeToGateway: body.write_to_gateway ?? false, byAgent: isBoundKey(identity) };
+    const options = { write_to_gateway: body.write_to_gateway ?? false, byAgent: isBoundKey(identity) };
     const [taskStats, { id, executed, warning }] = await Promise.all([
       // Tasks may have been assigned to the name before there was an agent. A write does not wait for read models.
       services.taskStats(identity.workspace, body.name),
@@ -153,12 +153,12 @@ const putByName = defineRoute({
     const { name, status, last_activity, config, session_key, soul_content, role, runtime_type } = body;
     const update: AgentUpdate = defined({
       status,
-      lastActivity: last_activity,
+      last_activity,
       config,
-      sessionKey: orNull(session_key),
-      soulContent: soul_content,
+      session_key: orNull(session_key),
+      soul_content,
       role,
-      runtimeType: orNull(runtime_type),
+      runtime_type: orNull(runtime_type),
     });
     if (Object.keys(update).length === 0) throw nothingToChange();
     const { id } = await requireAgent(services, identity, { name }, { recent: true });
@@ -221,13 +221,13 @@ const putById = defineRoute({
         role: body.role,
         status: body.status,
         config: body.config,
-        sessionKey: orNull(body.session_key),
-        soulContent: body.soul_content,
-        runtimeType: orNull(body.runtime_type),
+        session_key: orNull(body.session_key),
+        soul_content: body.soul_content,
+        runtime_type: orNull(body.runtime_type),
       }),
       gatewayConfig: body.gateway_config,
       fields: Object.keys(defined(fields)),
-      writeToGateway: write_to_gateway,
+      write_to_gateway,
       byItself: isBoundKey(identity),
     };
     const isStored = () => hasGatewayConfig(services.reads, identity.workspace);

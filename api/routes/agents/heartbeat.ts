@@ -92,7 +92,7 @@ const beat = defineRoute({
   },
   async handle({ params, body, identity, services, command, exchange }) {
     const usage = await usageOf(services, identity.workspace, body.token_usage);
-    const heartbeat = { connectionId: body.connection_id ?? null, tokenUsage: usage };
+    const heartbeat = { connection_id: body.connection_id ?? null, tokenUsage: usage };
     const inboxes = services.inboxes.seenBy(taskViewOf(identity), exchange.startedAt);
     const inbox = await recordHeartbeat(services.commands, command, inboxes, params.id, heartbeat, (agent) =>
       requireSelf(identity, agent),
@@ -112,12 +112,13 @@ async function usageOf(services: Services, workspace: number, given: unknown): P
   if (given === undefined || given === null) return null;
   const parsed = tokenUsage.safeParse(given);
   if (!parsed.success) return null;
-  const { taskId, ...usage } = parsed.data;
+  const { taskId, inputTokens: input_tokens, outputTokens: output_tokens, ...rest } = parsed.data;
+  const usage = { ...rest, input_tokens, output_tokens };
   const { tasks, prices } = await services.tokens.lookUp(workspace, { taskIds: taskId ? [taskId] : [] });
   return {
     ...usage,
     id: randomUUID(),
-    taskId: taskId && tasks.has(taskId) ? taskId : null,
+    task_id: taskId && tasks.has(taskId) ? taskId : null,
     cost: costOf(usage, prices, services.settings.subscribedProviders),
   };
 }
@@ -145,7 +146,7 @@ const wake = defineRoute({
       decideWake(state, reason),
     );
     const message = reason ?? `${agent.name}, please look at your tasks and notifications.`;
-    return { body: { success: true, message, session_key: agent.sessionKey } };
+    return { body: { success: true, message, session_key: agent.session_key } };
   },
 });
 

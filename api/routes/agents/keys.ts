@@ -61,13 +61,13 @@ const issue = defineRoute({
     const fromDays = days === undefined ? null : seconds(services.now()) + Math.floor(days * DAY);
     const expiresAt = body.expires_at ?? fromDays;
     const { commands, credentials, settings } = services;
-    const request = { workspace: identity.workspace, agentId: params.id, name: body.name, scopes, expiresAt };
+    const request = { workspace: identity.workspace, agent_id: params.id, name: body.name, scopes, expiresAt };
     const limit = { most: settings.maxAgentKeys, now: seconds(services.now()) };
-    const { id, apiKey, prefix, createdAt } = await issueAgentKey(commands, command, credentials, request, limit);
+    const { id, apiKey, prefix, created_at } = await issueAgentKey(commands, command, credentials, request, limit);
     return {
       status: 201,
       body: {
-        key: { id, name: body.name, key_prefix: prefix, scopes, expires_at: expiresAt, created_at: createdAt },
+        key: { id, name: body.name, key_prefix: prefix, scopes, expires_at: expiresAt, created_at },
         api_key: apiKey,
       },
     };
@@ -89,7 +89,7 @@ const revoke = defineRoute({
   async handle({ params, body, services, identity, command }) {
     const revokedAt = await revokeAgentKey(services.commands, command, {
       workspace: identity.workspace,
-      agentId: params.id,
+      agent_id: params.id,
       keyId: body.key_id,
     });
     return { body: { success: true, key_id: body.key_id, revoked_at: revokedAt } };

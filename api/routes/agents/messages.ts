@@ -33,7 +33,7 @@ const send = defineRoute({
       from,
       to,
       content: body.content ?? body.message ?? '',
-      messageType: body.type ?? 'text',
+      message_type: body.type ?? 'text',
     });
     return { body: { success: true, id } };
   },

@@ -78,8 +78,8 @@ const updateMe = defineRoute({
     if (displayName === '') throw invalid('display_name must not be blank.');
     if (next !== undefined) await checkLimit('password');
     const { user, token } = await updateProfile(sessionParts(services), command, {
-      userId: identity.id,
-      displayName,
+      user_id: identity.id,
+      display_name: displayName,
       password: next === undefined || current === undefined ? undefined : { current, next },
     });
     return { body: { success: true, user: user.record }, headers: sessionHeaders(services, exchange, token) };

@@ -32,7 +32,7 @@ const create = defineRoute({
     200: { description: 'Created and signed in', schema: userAnswer },
   },
   async handle({ body: { username, password, displayName }, services, exchange, command }) {
-    const admin = { username, password, displayName: displayName?.trim() };
+    const admin = { username, password, display_name: displayName?.trim() };
     const { user, token } = await setUp(sessionParts(services), command, admin);
     return { body: { user: user.record }, headers: sessionHeaders(services, exchange, token) };
   },

@@ -80,7 +80,7 @@ const disconnect = defineRoute({
   async handle({ services, identity, exchange, command }) {
     if (identity.kind !== 'user') throw unauthenticated('Sign in as the user whose account is to be disconnected.');
     const token = await disconnectGoogle(sessionParts(services), command, {
-      userId: identity.id,
+      user_id: identity.id,
       hasSession: identity.session !== null,
     });
     return { body: { ok: true, success: true }, headers: sessionHeaders(services, exchange, token) };

@@ -81,13 +81,13 @@ const create = defineRoute({
       services.credentials,
       {
         username,
-        displayName: body.display_name?.trim() || username,
+        display_name: body.display_name?.trim() || username,
         email: body.email?.trim() || null,
-        avatarUrl: null,
+        avatar_url: null,
         role,
         provider,
-        providerId: null,
-        isApproved: true,
+        provider_id: null,
+        is_approved: true,
         ...place,
         source: 'admin',
       },
@@ -118,16 +118,16 @@ const update = defineRoute({
     const displayName = body.display_name?.trim();
     if (displayName === '') throw invalid('display_name must not be blank.');
     const executed = await updateUser(services.commands, command, services.credentials, admins, {
-      userId: id,
+      user_id: id,
       workspace: identity.workspace,
       transfer: workspace_id === undefined ? undefined : await transferOf(call, id, workspace_id),
       callerId: ownId(identity),
       changes: {
-        displayName,
+        display_name: displayName,
         role,
         email: email === undefined ? undefined : email?.trim() || null,
-        avatarUrl: avatar_url === undefined ? undefined : avatar_url?.trim() || null,
-        isApproved: is_approved === undefined ? undefined : Boolean(is_approved),
+        avatar_url: avatar_url === undefined ? undefined : avatar_url?.trim() || null,
+        is_approved: is_approved === undefined ? undefined : Boolean(is_approved),
       },
       password: password || null,
       by: 'admin',
@@ -150,7 +150,7 @@ const remove = defineRoute({
   responses: { 200: { description: 'Deleted', schema: successAnswer } },
   async handle({ body, services, identity, command }) {
     await deleteUser(services.commands, command, services.credentials, adminsIn(services.reads), {
-      userId: body.id,
+      user_id: body.id,
       reach: identity.workspace,
       callerId: ownId(identity),
     });

@@ -162,8 +162,8 @@ const actions: Readonly<Record<GithubBody['action'], (call: Write) => Promise<ob
     const { tasks, skipped, failures } = await syncRepository(githubWork(call), command, repo, {
       state: body.state ?? 'open',
       labels: body.labels,
-      assignedTo: body.assignAgent?.trim() || null,
-      createdBy: authorOf(identity),
+      assigned_to: body.assignAgent?.trim() || null,
+      created_by: authorOf(identity),
     });
     const shown = await withDisplayNames(services.displayNames, identity.workspace, tasks, ['created_by']);
     return { imported: tasks.length, skipped, errors: failures.length, tasks: shown };

@@ -173,14 +173,14 @@ const deliver = defineRoute({
     if (agent !== undefined && title !== undefined && message !== undefined) {
       const agentOf = async (name: string) => {
         const found = await findAgent(reads, identity.workspace, { name });
-        return found ? { id: found.id, sessionKey: found.session_key } : null;
+        return found ? { id: found.id, session_key: found.session_key } : null;
       };
       await notifyAgent(commands, command, agentOf, { agent, title, message, type: body.type ?? 'message' });
       return { body: { success: true } };
     }
     const dryRun = body.dry_run ?? false;
     if (body.agent_filter !== undefined) requireRecipient(identity, body.agent_filter);
-    const run = { recipient: body.agent_filter ?? onlyRecipientOf(identity), limit: body.limit, dryRun };
+    const run = { recipient: body.agent_filter ?? onlyRecipientOf(identity), limit: body.limit, dry_run: dryRun };
     const { processed, results, errors } = await deliverNotifications(commands, command, notifications, run);
     if (processed === 0) {
       const nothing = { message: 'There are no notifications to deliver.', processed, delivered: 0, errors: [] };

@@ -24,7 +24,7 @@ async function toSteps(services: Services, workspace: number, steps: PipelineRec
     );
     throw invalid(details[0] as string, details);
   }
-  return steps.map(({ template_id, on_failure }) => ({ templateId: template_id, onFailure: on_failure }));
+  return steps.map(({ template_id, on_failure }) => ({ template_id, on_failure }));
 }
 
 const list = defineCachedRoute({

@@ -32,7 +32,7 @@ async function recordOf({ reads }: Services, workspace: number, id: number): Pro
 /** A step that was started, and to whom it is handed. */
 interface Started {
   readonly step: number;
-  readonly handOver: HandOver;
+  readonly hand_over: HandOver;
   readonly executed: Executed;
 }
 
@@ -43,7 +43,7 @@ async function afterHandOver(
   { records, now }: Services,
   workspace: number,
   id: number,
-  { step, handOver, executed }: Started,
+  { step, hand_over: handOver, executed }: Started,
 ) {
   const backOff = createBackOff(LOOK);
   const until = now() + SPAWN_WAIT_MS;
@@ -123,8 +123,8 @@ const act = defineRoute({
     }
     const pipeline = await pipelineToRun(services.reads, workspace, body.pipeline_id as number);
     if (!pipeline) throw notFound('Pipeline');
-    const { id, handOver, executed } = await startRun(commands, command, pipeline, hasRunner);
-    const { run, spawn } = await afterHandOver(services, workspace, id, { step: 0, handOver, executed });
+    const { id, hand_over, executed } = await startRun(commands, command, pipeline, hasRunner);
+    const { run, spawn } = await afterHandOver(services, workspace, id, { step: 0, hand_over, executed });
     const { pipeline_id, current_step } = run;
     return { status: 201, body: answerOf(run, { pipeline_id, current_step, spawn }) };
   },

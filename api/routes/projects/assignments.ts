@@ -47,8 +47,8 @@ const assign = defineRoute({
   async handle(call) {
     const { params, body, services, command } = call;
     await requireOwnTenant(call);
-    const { agent_name: agentName, role = MEMBER } = body;
-    await assignAgent(services.commands, command, params.id, { agentName, role });
+    const { agent_name, role = MEMBER } = body;
+    await assignAgent(services.commands, command, params.id, { agent_name, role });
     return { status: 201, body: { success: true } };
   },
 });

@@ -78,7 +78,7 @@ function reviewerOf(identity: Identity, asked: string | undefined): string {
 const reviewAccess =
   ({ kind, agentName }: Identity) =>
   ({ task }: TaskState): void => {
-    if (kind === 'agent-key' && task.assignedTo === agentName)
+    if (kind === 'agent-key' && task.assigned_to === agentName)
       throw forbidden(`This task is assigned to ${agentName}, and an agent cannot review its own work.`);
   };
 

@@ -63,7 +63,7 @@ const add = defineRoute({
   refuses: [404],
   responses: { 201: { description: 'The comment', schema: commentAnswer } },
   async handle({ params, body, identity, services, command }) {
-    const { comment, assignedTo } = await addComment(
+    const { comment, assigned_to: assignedTo } = await addComment(
       services.commands,
       command,
       services,

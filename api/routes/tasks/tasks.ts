@@ -49,7 +49,7 @@ export function requireTaskAccess(identity: Identity, assignedTo: string | null)
 export const taskAccess =
   (identity: Identity) =>
   ({ task }: TaskState): void =>
-    requireTaskAccess(identity, task.assignedTo);
+    requireTaskAccess(identity, task.assigned_to);
 
 /** A task's record as this caller may see it. */
 export const taskShownTo = <T extends Pick<TaskRecord, 'metadata'>>({ role }: Pick<Identity, 'role'>, task: T): T =>

@@ -30,9 +30,9 @@ const recorded = (
 /** The agents whose tokens these are; names that no agent has are texts. */
 const agentsOf = (
   { services, identity }: Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'identity'>,
-  reports: readonly Pick<NewTokenReport, 'sessionId'>[],
+  reports: readonly Pick<NewTokenReport, 'session_id'>[],
 ) => {
-  const names = new Set(reports.map(({ sessionId }) => agentOfSession(sessionId)));
+  const names = new Set(reports.map(({ session_id }) => agentOfSession(session_id)));
   return services.agents.named(identity.workspace, [...names]);
 };
 

@@ -105,7 +105,7 @@ const remove = defineRoute({
   async handle({ params, services: { commands, reads }, command, checkShared }) {
     await checkShared('workspaces');
     const parts = { commands, contents: workspaceContents(reads), admins: adminsIn(reads) };
-    const { name, movesTo } = await deleteWorkspace(parts, command, params.id);
+    const { name, moves_to: movesTo } = await deleteWorkspace(parts, command, params.id);
     return { body: { success: true, deleted: name, agents_moved_to: movesTo } };
   },
 });

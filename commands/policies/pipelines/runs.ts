@@ -68,9 +68,9 @@ export const pipelinePolicies: readonly Policy[] = [
       whenever(pipelineStepStarted, (event) => [
         wantJob(stepJob, {
           ...causeOf(event),
-          run: event.data.runId,
+          run: event.data.run_id,
           step: event.data.step,
-          handOver: event.data.handOver,
+          handOver: event.data.hand_over,
         }),
       ]),
     ],
@@ -80,7 +80,7 @@ export const pipelinePolicies: readonly Policy[] = [
     'deleted-pipelines',
     [
       whenever(pipelineDeleted, (event) => [
-        wantJob(removalJob, { ...causeOf(event), pipeline: event.data.pipelineId, position: event.position }),
+        wantJob(removalJob, { ...causeOf(event), pipeline: event.data.pipeline_id, position: event.position }),
       ]),
     ],
     'beginning',
@@ -112,14 +112,18 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
   const context = contextOf(payload);
   const { state } = await commands.load(runDecider, stream);
   if (!isWaiting(state, step)) return;
-  if (!(await pipelineExists(commands, workspace, state.pipelineId))) {
+  if (!(await pipelineExists(commands, workspace, state.pipeline_id))) {
     await commands.execute(runDecider, stream, context, decideRemove);
     return;
   }
   if (payload.handOver !== 'runner') return;
   const failed = (reason: string, willRetry: boolean, breaches?: readonly Breach[]) =>
     commands.execute(runDecider, stream, context, (current) =>
-      decideAttemptFailed(current, step, { reason, willRetry, ...(breaches && { breaches: [...breaches] }) }),
+      decideAttemptFailed(current, step, {
+        reason,
+        will_retry: willRetry,
+        ...(breaches && { breaches: [...breaches] }),
+      }),
     );
   if (!runner) {
     // The process that started the step has one, and this one has none.
@@ -145,7 +149,7 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
   const spawnId = `pipeline-${run}-step-${step}-${now()}`;
   const next = await nextHandOver(commands, workspace, state, step, true);
   await commands.execute(runDecider, stream, context, (current) =>
-    decideSpawned(current, { step, spawnId, answer }, next),
+    decideSpawned(current, { step, spawn_id: spawnId, answer }, next),
   );
 }
 
@@ -159,9 +163,9 @@ async function requestOf(
   for await (const [first] of store.log.readStream(stream, { limit: 1 })) {
     if (!first) break;
     const started = (await store.decode(first)) as unknown as EventOf<typeof pipelineRunStarted>;
-    const { pipelineId, pipelineName, steps, templates } = started.data;
-    const { templateId = 0, templateName = '' } = steps[step] ?? {};
-    const template = templates.find((one) => one.templateId === templateId);
+    const { pipeline_id: pipelineId, pipeline_name: pipelineName, steps, templates } = started.data;
+    const { template_id: templateId = 0, template_name: templateName = '' } = steps[step] ?? {};
+    const template = templates.find((one) => one.template_id === templateId);
     if (started.type !== pipelineRunStarted.type || !template) break;
     return {
       workspaceId: workspace,
@@ -176,10 +180,10 @@ async function requestOf(
         `[Pipeline ${pipelineId} | Step ${step + 1} of ${steps.length}]`,
         { what: 'name of the pipeline', by: `pipeline ${pipelineId}`, text: pipelineName },
         { what: 'name of the step', by: `workflow template ${templateId}`, text: templateName },
-        { what: 'instructions', by: `workflow template ${templateId}`, text: template.taskPrompt },
+        { what: 'instructions', by: `workflow template ${templateId}`, text: template.task_prompt },
       ],
       model: template.model,
-      timeoutSeconds: template.timeoutSeconds,
+      timeoutSeconds: template.timeout_seconds,
       // The event makes it another one than that of a run with the same number in another deployment, or in one that
       // was restored from a backup.
       idempotencyKey: `pipeline-run-${run}-step-${step}-${event}`,

@@ -47,12 +47,12 @@ export const payloadOf = ({
   id,
   meta,
   data,
-}: DomainEvent<string, { readonly taskId: number; readonly run: number }>): AskPayload => ({
+}: DomainEvent<string, { readonly task_id: number; readonly run: number }>): AskPayload => ({
   tenant: meta.tenant,
   workspace: meta.workspace,
   event: id,
   correlation: meta.correlationId,
-  task: data.taskId,
+  task: data.task_id,
   run: data.run,
 });
 
@@ -106,7 +106,7 @@ export async function runErrand(
   if (!isAsked(state, what, run)) return;
   let answer: WorkAnswer;
   try {
-    const ticket = ticketRef(await reads.prefix(workspace, state.task.projectId), state.task.ticketNo);
+    const ticket = ticketRef(await reads.prefix(workspace, state.task.project_id), state.task.project_ticket_no);
     const { specific, prompt, also } = await request(state, workspace, ticket);
     const breaches = breachesIn([...prompt, ...also]);
     if (breaches.length > 0) {
@@ -143,7 +143,7 @@ export const dispatchJobs = (work: RunnerWork): readonly JobHandler[] => [
 const dispatchErrand = ({ commands, reads }: RunnerWork): Errand => ({
   what: 'dispatch',
   async request(state, workspace, ticket) {
-    const { assignedTo } = state.task;
+    const { assigned_to: assignedTo } = state.task;
     const agent = await reads.agent(workspace, assignedTo ?? '');
     if (!agent) throw new RunnerError(`There is no agent ${assignedTo} any more.`, false);
     const rejection = await reads.rejection(workspace, state.id);

@@ -226,7 +226,7 @@ class Turn {
           sent++;
           // Only now is the event behind us: a worker that dies between two messages leaves the second to another.
           const position = index === messages.length - 1 ? logged.position : undefined;
-          const kept = await this.#send(webhook, message, { number: 0, parentId: null, position });
+          const kept = await this.#send(webhook, message, { number: 0, parent_id: null, position });
           if (kept !== 'enabled') return kept;
         }
         this.#position = logged.position;
@@ -267,7 +267,7 @@ class Turn {
   #retry(webhook: WebhookState, delivery: Delivery): Promise<Ending | Gone | 'enabled'> {
     return this.#send(webhook, messageOf(delivery), {
       number: delivery.attempt + 1,
-      parentId: delivery.id,
+      parent_id: delivery.id,
       position: undefined,
     });
   }
@@ -287,11 +287,11 @@ class Turn {
     message: WebhookMessage,
     {
       number,
-      parentId,
+      parent_id,
       position,
     }: {
       readonly number: number;
-      readonly parentId: number | null;
+      readonly parent_id: number | null;
       readonly position: Position | undefined;
     },
   ): Promise<Ending | Gone | 'enabled'> {
@@ -301,7 +301,7 @@ class Turn {
     const to = { ...webhook, workspace: this.#claim.workspace };
     let done: Attempted;
     try {
-      done = await attempt(outgoing, to, message, { number, parentId, at: now(), signal: this.#signal });
+      done = await attempt(outgoing, to, message, { number, parent_id, at: now(), signal: this.#signal });
     } catch (error) {
       // The process stops, which says nothing of the receiver.
       if (this.#signal.aborted) return 'unfinished';

@@ -44,7 +44,7 @@ export async function cleanUp(parts: {
     }
     for (const [workspace, { tenant, ids }] of places) {
       await commands.record(notificationsStream(workspace), scheduledContext(run, tenant, workspace), [
-        notificationsDeleted.draft({ notificationIds: ids, cause: 'retention' }),
+        notificationsDeleted.draft({ notification_ids: ids, cause: 'retention' }),
       ]);
     }
     removed += expired.length;

@@ -24,7 +24,7 @@ export function decideSilence(state: AgentState, since: number): EventDraft[] {
       from: state.status,
       to: 'offline',
       cause: 'sweep',
-      lastActivity: null,
+      last_activity: null,
       seen: false,
       announced: false,
     }),
@@ -73,7 +73,7 @@ export async function sweepLiveness(parts: Sweep): Promise<readonly string[]> {
   }
   for (const [workspace, { tenant, names }] of marked) {
     await commands.record(`liveness-${workspace}`, scheduledContext(run, tenant, workspace), [
-      livenessChecked.draft({ markedOffline: names, count: names.length }),
+      livenessChecked.draft({ marked_offline: names, count: names.length }),
     ]);
   }
   return [...marked.values()].flatMap(({ names }) => names);

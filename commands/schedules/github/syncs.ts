@@ -78,7 +78,7 @@ export async function syncProject(
     ...pulled,
     source,
     repo: repo ?? project.repo,
-    projectId: project.id,
+    project_id: project.id,
     error: failure === undefined ? null : messageOf(failure),
     pushed,
     errors: failures.length,
@@ -112,8 +112,8 @@ async function pull(
         return 'known' as const;
       });
       if (outcome === 'unknown') {
-        const named = { repo, issue, projectId: project.id };
-        fresh.push({ ...named, assignedTo: null, createdBy: 'github-sync', again: false });
+        const named = { repo, issue, project_id: project.id };
+        fresh.push({ ...named, assigned_to: null, created_by: 'github-sync', again: false });
       } else if (outcome === 'updated') done.updated++;
       else done.skipped++;
     }
@@ -137,8 +137,8 @@ async function pullIssue(
 ): Promise<'unknown' | 'known' | 'updated'> {
   const { workspace } = context.origin;
   const { state } = await commands.load(issueDecider, issueStream(workspace, repo, issue.number));
-  if (state.taskId === 0) return issue.state === 'open' ? 'unknown' : 'known';
-  const stream = taskStream(workspace, state.taskId);
+  if (state.task_id === 0) return issue.state === 'open' ? 'unknown' : 'known';
+  const stream = taskStream(workspace, state.task_id);
   const task = await commands.load(taskDecider, stream);
   // Claimed by a process that died before it made the task.
   if (task.lastAt === 0) return 'unknown';

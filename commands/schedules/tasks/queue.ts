@@ -40,7 +40,7 @@ export async function requeueStaleTasks(parts: StaleTasks): Promise<readonly num
       const context = scheduledContext(run, tenant, workspace);
       const events = await unlessBusy(
         commands.execute(taskDecider, taskStream(workspace, id), context, (state) =>
-          decideRequeue(state, { ...task, since, commentId }),
+          decideRequeue(state, { ...task, since, comment_id: commentId }),
         ),
       );
       if (events.length > 0) requeued.push(id);

@@ -77,7 +77,7 @@ async function recur(parts: Recurrence, context: CommandContext, template: Recur
   const { commands, reads, zone } = parts;
   const { workspace, id, cron } = template;
   const { state } = await commands.load(taskDecider, taskStream(workspace, id));
-  const { title, projectId } = state.task;
+  const { title, project_id: projectId } = state.task;
   if (await reads.titleTaken(workspace, projectId, titleFor(title, cron, dueAt, zone))) return [];
   const childId = await commands.counters.take('task');
   const { events } = await commands.execute(taskDecider, taskStream(workspace, id), context, (now) =>
@@ -95,13 +95,13 @@ async function makeChild(parts: Recurrence, context: CommandContext, template: R
     commands.load(taskDecider, taskStream(workspace, id)),
     commands.load(taskDecider, stream),
   ]);
-  if (state.id === 0 || state.recurred?.childId !== childId || child.lastAt > 0) return [];
+  if (state.id === 0 || state.recurred?.child_id !== childId || child.lastAt > 0) return [];
   const { cron } = template;
   const spawned = {
     id: childId,
     cron,
-    title: titleFor(state.task.title, cron, state.recurred.dueAt, zone),
-    ...(await takeTicket(commands, context, projects, state.task.projectId)).ticket,
+    title: titleFor(state.task.title, cron, state.recurred.due_at, zone),
+    ...(await takeTicket(commands, context, projects, state.task.project_id)).ticket,
   };
   const { events } = await commands.execute(taskDecider, stream, context, (now) => decideSpawn(now, state, spawned));
   return events.length === 0 ? [] : [childId];

@@ -18,7 +18,7 @@ export async function finishRemovals(parts: RemovalParts, deadline: number): Pro
   const failures: unknown[] = [];
   for (const removed of await parts.contents.inRemoval()) {
     if (Date.now() >= deadline) break;
-    const context = scheduledContext(run, removed.tenant, removed.movesTo);
+    const context = scheduledContext(run, removed.tenant, removed.moves_to);
     await goOnRemoving(parts, context, removed, deadline).catch((error) => failures.push(error));
   }
   if (failures.length > 0) throw failures[0];

@@ -159,12 +159,12 @@ function waking({ database, eventLog, reads, store, positions }: Core, queue: We
         const workspace = logged.meta.workspace as number;
         if (OWN_TYPES.has(logged.type)) {
           const { data } = (await store.decode(logged)) as EventOf<typeof webhookUpdated>;
-          learn(workspace, data.webhookId, data.events ?? [], logged.position);
+          learn(workspace, data.webhook_id, data.events ?? [], logged.position);
           const all = listening.get(workspace);
-          const one = all?.get(data.webhookId);
+          const one = all?.get(data.webhook_id);
           // It has been changed, or is gone: whoever delivers looks at it.
-          if (one) awake.set(data.webhookId, one);
-          if (logged.type === webhookDeleted.type) all?.delete(data.webhookId);
+          if (one) awake.set(data.webhook_id, one);
+          if (logged.type === webhookDeleted.type) all?.delete(data.webhook_id);
         }
         const all = listening.get(workspace);
         if (all && MESSAGE_EVENTS.has(logged.type)) await wakeFor(all, logged, awake);

@@ -117,9 +117,9 @@ export const createProjectBody = z
     return {
       name: body.name,
       slug,
-      ticketPrefix,
+      ticket_prefix: ticketPrefix,
       description: body.description ?? null,
-      githubRepo: body.github_repo ?? null,
+      github_repo: body.github_repo ?? null,
       deadline: body.deadline ?? null,
       color: body.color ?? null,
     };

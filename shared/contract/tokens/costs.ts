@@ -99,7 +99,11 @@ export const NANO = 1e9;
 
 /** US dollars, rounded to a billionth. @param subscribed providers whose tokens are paid for otherwise */
 export function costOf(
-  { model, inputTokens, outputTokens }: { model: string; inputTokens: number; outputTokens: number },
+  {
+    model,
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
+  }: { model: string; input_tokens: number; output_tokens: number },
   own: readonly ModelPrice[] = [],
   subscribed: readonly string[] = [],
 ): number {

@@ -46,10 +46,18 @@ const reportFields = z.object({
   taskId: taskId.optional().transform((id) => id ?? null),
 });
 
-export const tokenReportBody = reportFields.refine(
-  ({ inputTokens, outputTokens }) => Number.isSafeInteger(inputTokens + outputTokens),
-  { path: ['outputTokens'], message: 'must not make the sum of both counts larger than 2^53 - 1' },
-);
+export const tokenReportBody = reportFields
+  .refine(({ inputTokens, outputTokens }) => Number.isSafeInteger(inputTokens + outputTokens), {
+    path: ['outputTokens'],
+    message: 'must not make the sum of both counts larger than 2^53 - 1',
+  })
+  .transform(({ sessionId, inputTokens, outputTokens, taskId: task_id, ...report }) => ({
+    ...report,
+    session_id: sessionId,
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
+    task_id,
+  }));
 
 export const tokenBatchBody = z.object({ reports: z.array(tokenReportBody).min(1).max(MAX_REPORTS) });
 

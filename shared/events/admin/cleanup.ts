@@ -18,15 +18,15 @@ export type Retained = (typeof RETAINED)[number];
 
 export const recordsPurged = defineEvent({
   type: 'RecordsPurged',
-  version: 1,
+  version: 2,
   doc: 'Rows of a read model were too old and are gone from it. The event names each of them, so that every rebuild removes the same ones.',
   schema: z.object({
     table: z.enum(RETAINED),
     ids: z.array(z.int().positive()),
     /** Activities only: how many of them there were of each kind, which the kept totals go down by. */
-    counts: z.array(z.object({ type: z.string(), actor: z.string(), entityType: z.string(), count: z.int() })),
+    counts: z.array(z.object({ type: z.string(), actor: z.string(), entity_type: z.string(), count: z.int() })),
     /** Activities only: their rows in the search. */
-    phrases: z.array(z.object({ phrase: z.int(), createdAt: z.int(), id: z.int() })),
+    phrases: z.array(z.object({ phrase: z.int(), created_at: z.int(), id: z.int() })),
   }),
 });
 
@@ -42,7 +42,7 @@ export const auditEntriesPurged = defineEvent({
 
 export const retentionApplied = defineEvent({
   type: 'RetentionApplied',
-  version: 1,
+  version: 2,
   doc: 'A removal of old rows ended.',
   schema: z.object({
     cause: z.enum(['request', 'schedule']),
@@ -52,16 +52,16 @@ export const retentionApplied = defineEvent({
         deleted: z.int(),
         /** Unix seconds: rows created before this time were removed. */
         cutoff: z.int(),
-        retentionDays: z.int(),
+        retention_days: z.int(),
       }),
     ),
   }),
   audit: ({ data }) => {
-    const results = data.results.map(({ table, deleted, cutoff, retentionDays }) => ({
+    const results = data.results.map(({ table, deleted, cutoff, retention_days }) => ({
       table,
       deleted,
       cutoff_date: new Date(cutoff * 1_000).toISOString().slice(0, 10),
-      retention_days: retentionDays,
+      retention_days,
     }));
     return {
       action: data.cause === 'request' ? 'data_cleanup' : 'auto_cleanup',

@@ -6,7 +6,7 @@ const name = z.string();
 
 export const cronJobAdded = defineEvent({
   type: 'CronJobAdded',
-  version: 1,
+  version: 2,
   doc: 'A job runs by a schedule from now on. One of the same name is replaced.',
   schema: z.object({
     name,
@@ -16,9 +16,9 @@ export const cronJobAdded = defineEvent({
     command: z.string(),
     enabled: z.boolean(),
     /** IANA name; missing: that of the service. */
-    timeZone: z.string().optional(),
+    timezone: z.string().optional(),
     /** Runs begin up to so many seconds late, always the same for one job. */
-    staggerSeconds: z.int().positive().optional(),
+    stagger_seconds: z.int().positive().optional(),
     /** Where the text becomes a task, and for which agent; null: for the queue. Missing: a task of the service is run. */
     task: z.object({ workspace: z.int().positive(), agent: z.string().nullable() }).optional(),
   }),
@@ -40,22 +40,22 @@ export const cronJobRemoved = defineEvent({
 
 export const cronRunStarted = defineEvent({
   type: 'CronRunStarted',
-  version: 1,
+  version: 2,
   doc: 'A run of a job began, because its time had come or because somebody asked for it. Whoever appends this event does the run; nobody else does.',
   schema: z.object({
     name,
     /** Counted from 1 for each job. */
     run: z.int().positive(),
     /** The minute that was due, Unix seconds; null: run on request. */
-    dueAt: z.int().nullable(),
+    due_at: z.int().nullable(),
     /** Of the task that this run makes, and no other: whoever finishes the run makes it, unless it is there. */
-    taskId: z.int().positive().optional(),
+    task_id: z.int().positive().optional(),
   }),
 });
 
 export const cronRunEnded = defineEvent({
   type: 'CronRunEnded',
-  version: 1,
+  version: 2,
   doc: 'A run of a job ended.',
   schema: z.object({
     name,
@@ -63,7 +63,7 @@ export const cronRunEnded = defineEvent({
     ok: z.boolean(),
     /** What it did, or why it failed. */
     message: z.string(),
-    durationMs: z.int().nonnegative(),
+    duration_ms: z.int().nonnegative(),
   }),
 });
 

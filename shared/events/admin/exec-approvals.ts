@@ -16,15 +16,15 @@ export const execAllowlistChanged = defineEvent({
 });
 
 const decisionFields = {
-  approvalId: z.string(),
+  approval_id: z.string(),
   decision: z.enum(EXEC_DECISIONS),
-  gatewayId: z.int().positive(),
-  gatewayName: z.string(),
+  gateway_id: z.int().positive(),
+  gateway_name: z.string(),
 };
 
 export const execApprovalDecided = defineEvent({
   type: 'ExecApprovalDecided',
-  version: 2,
+  version: 3,
   doc: 'A caller decided whether a command may run. The gateway that asked receives the decision next; ExecApprovalAnswered says what became of it.',
   schema: z.object({
     ...decisionFields,
@@ -35,19 +35,19 @@ export const execApprovalDecided = defineEvent({
   audit: ({ data }) => ({
     action: 'exec_approval_decided',
     target_type: 'gateway',
-    target_id: data.gatewayId,
-    detail: { approval_id: data.approvalId, decision: data.decision, reason: data.reason },
+    target_id: data.gateway_id,
+    detail: { approval_id: data.approval_id, decision: data.decision, reason: data.reason },
   }),
 });
 
 export const execApprovalAnswered = defineEvent({
   type: 'ExecApprovalAnswered',
-  version: 1,
+  version: 2,
   doc: 'What became of a decision about a command. One without this event was interrupted: whether the gateway has it is unknown.',
   schema: z.object({
     ...decisionFields,
     /** Number of the event of the decision, which is also the id of its audit entry. */
-    decisionId: z.int().positive(),
+    decision_id: z.int().positive(),
     /** `unanswered`: the gateway could not be reached, or did not answer in time; it may have the decision. */
     outcome: z.enum(['taken', 'refused', 'unanswered']),
     /** HTTP status of the answer. */
@@ -56,10 +56,10 @@ export const execApprovalAnswered = defineEvent({
   audit: ({ data }) => ({
     action: 'exec_approval_answered',
     target_type: 'gateway',
-    target_id: data.gatewayId,
+    target_id: data.gateway_id,
     detail: {
-      decision_id: data.decisionId,
-      approval_id: data.approvalId,
+      decision_id: data.decision_id,
+      approval_id: data.approval_id,
       decision: data.decision,
       outcome: data.outcome,
       status: data.status,

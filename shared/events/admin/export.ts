@@ -4,12 +4,12 @@ import { defineEvent } from '../define.ts';
 
 export const dataExported = defineEvent({
   type: 'DataExported',
-  version: 1,
+  version: 2,
   doc: 'Data left the deployment as a file.',
-  schema: z.object({ what: z.string(), format: z.string(), rowCount: z.int().nonnegative() }),
+  schema: z.object({ what: z.string(), format: z.string(), row_count: z.int().nonnegative() }),
   audit: ({ data }) => ({
     action: 'data_export',
-    detail: { type: data.what, format: data.format, row_count: data.rowCount },
+    detail: { type: data.what, format: data.format, row_count: data.row_count },
   }),
 });
 

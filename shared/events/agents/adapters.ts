@@ -4,17 +4,17 @@ import { defineEvent } from '../define.ts';
 
 export const adapterReported = defineEvent({
   type: 'AdapterReported',
-  version: 1,
+  version: 2,
   doc: 'A framework adapter (crewai, langgraph, …) reported what one of its agents did. No record changes.',
   schema: z.object({
     framework: z.string(),
     action: z.enum(['register', 'heartbeat', 'report', 'disconnect']),
-    agentId: z.string(),
+    agent_id: z.string(),
     payload: z.record(z.string(), z.unknown()),
   }),
   secrets: { fields: ['payload'], owner: ({ framework }, { workspace }) => `adapter:${workspace}:${framework}` },
   frames: ({ data }) => {
-    const { framework, agentId, payload } = data;
+    const { framework, agent_id: agentId, payload } = data;
     if (data.action === 'register') {
       const { metadata, name: agentName } = payload as { metadata?: Record<string, unknown>; name?: unknown };
       return [

@@ -4,7 +4,7 @@ import { seconds } from '../../time.ts';
 import { type DomainEvent, defineEvent } from '../define.ts';
 
 /** Fields of every event about a single agent. */
-export const agentFields = { agentId: z.int().positive(), name: z.string() };
+export const agentFields = { agent_id: z.int().positive(), name: z.string() };
 
 export const config = z.record(z.string(), z.unknown());
 
@@ -12,35 +12,35 @@ export const config = z.record(z.string(), z.unknown());
 export const aboutAgent = (id: number) => ({ entity_type: 'agent', entity_id: id });
 
 /** The owner of the key that seals the secrets in an agent's config and memory. */
-export const configOwner = (data: { readonly agentId: number }): string => `agent_config:${data.agentId}`;
+export const configOwner = (data: { readonly agent_id: number }): string => `agent_config:${data.agent_id}`;
 
 /** What the live stream and webhooks say of a status. */
 const statusOf = ({ data, meta }: Pick<DomainEvent<string, StatusData>, 'data' | 'meta'>) => ({
-  id: data.agentId,
+  id: data.agent_id,
   name: data.name,
   status: data.to,
   ...(data.seen && { last_seen: seconds(meta.at) }),
-  last_activity: data.lastActivity,
+  last_activity: data.last_activity,
 });
 
 interface StatusData {
-  readonly agentId: number;
+  readonly agent_id: number;
   readonly name: string;
   readonly to: string;
   readonly seen: boolean;
-  readonly lastActivity: string | null;
+  readonly last_activity: string | null;
 }
 
 export const agentStatusChanged = defineEvent({
   type: 'AgentStatusChanged',
-  version: 1,
+  version: 2,
   doc: 'The status of an agent changed. `cause`: an update, a heartbeat, a wake-up, a tool that connected or disconnected, or the liveness sweep.',
   schema: z.object({
     ...agentFields,
     from: z.string(),
     to: z.string(),
     cause: z.enum(['update', 'heartbeat', 'wake', 'connect', 'disconnect', 'sweep']),
-    lastActivity: z.string().nullable(),
+    last_activity: z.string().nullable(),
     /** The event counts as a sign of life: it updates `last_seen`. */
     seen: z.boolean(),
     /** Another event of the same append sends the frame for this change. */
@@ -49,17 +49,17 @@ export const agentStatusChanged = defineEvent({
     config: z.record(z.string(), z.unknown()).optional(),
   }),
   secrets: { fields: ['config'], owner: configOwner },
-  self: ({ data }) => (data.cause === 'heartbeat' || data.cause === 'connect' ? data.agentId : undefined),
+  self: ({ data }) => (data.cause === 'heartbeat' || data.cause === 'connect' ? data.agent_id : undefined),
   activity: ({ data }) => ({
     type: 'agent_status_change',
-    ...aboutAgent(data.agentId),
+    ...aboutAgent(data.agent_id),
     actor: data.cause === 'sweep' ? 'heartbeat' : data.name,
     description: `Agent ${data.name}: ${data.from} → ${data.to}`,
     data: {
       oldStatus: data.from,
       newStatus: data.to,
       status: data.to,
-      ...(data.lastActivity !== null && { last_activity: data.lastActivity, activity: data.lastActivity }),
+      ...(data.last_activity !== null && { last_activity: data.last_activity, activity: data.last_activity }),
     },
   }),
   notification: ({ data }) =>
@@ -70,7 +70,7 @@ export const agentStatusChanged = defineEvent({
           title: `Agent offline: ${data.name}`,
           message: `Agent ${data.name} gave no sign of life and was set offline (it was ${data.from}).`,
           source_type: 'agent',
-          source_id: data.agentId,
+          source_id: data.agent_id,
         }
       : undefined,
   signals: ({ data }) =>
@@ -80,7 +80,7 @@ export const agentStatusChanged = defineEvent({
             agent: data.name,
             kind: 'failed',
             type: 'agent_error',
-            description: data.lastActivity || `Agent ${data.name}: ${data.from} → ${data.to}`,
+            description: data.last_activity || `Agent ${data.name}: ${data.from} → ${data.to}`,
             data: { from: data.from },
           },
         ]
@@ -94,11 +94,11 @@ export const agentStatusChanged = defineEvent({
     const { data, meta } = event;
     if (data.announced) return [];
     const updated = {
-      id: data.agentId,
+      id: data.agent_id,
       name: data.name,
       status: data.to,
       updated_at: seconds(meta.at),
-      ...(data.lastActivity !== null && { last_activity: data.lastActivity }),
+      ...(data.last_activity !== null && { last_activity: data.last_activity }),
       ...(data.config && { config: data.config }),
     };
     if (data.cause === 'update') return [{ type: 'agent.updated', data: updated, secrets: ['config'] }];
@@ -110,23 +110,23 @@ export const agentStatusChanged = defineEvent({
 const changes = z.object({
   name: z.string().optional(),
   role: z.string().optional(),
-  sessionKey: z.string().nullable().optional(),
-  soulContent: z.string().nullable().optional(),
+  session_key: z.string().nullable().optional(),
+  soul_content: z.string().nullable().optional(),
   config: config.optional(),
-  lastActivity: z.string().optional(),
-  runtimeType: z.string().nullable().optional(),
+  last_activity: z.string().optional(),
+  runtime_type: z.string().nullable().optional(),
 });
 
 export const agentDetailsChanged = defineEvent({
   type: 'AgentDetailsChanged',
-  version: 1,
+  version: 2,
   doc: 'Fields of an agent were set. `name` is the old name; a new one is in `changes`.',
   schema: z.object({
     ...agentFields,
     changes,
     /** `name`: PUT /api/agents; `id`: PUT /api/agents/{id}; `sync`: from the gateway configuration. */
     via: z.enum(['name', 'id', 'sync']),
-    writeToGateway: z.boolean(),
+    write_to_gateway: z.boolean(),
     /** Status set by the same call, for the frame. */
     status: z.string().nullable(),
     /** The current config, for the frame of an update by id that did not set it. */
@@ -137,9 +137,9 @@ export const agentDetailsChanged = defineEvent({
     data.via === 'id'
       ? {
           type: 'agent_config_updated',
-          ...aboutAgent(data.agentId),
+          ...aboutAgent(data.agent_id),
           description: `Updated agent ${data.name}: ${fieldNames(data.changes).join(', ')}`,
-          data: { fields: fieldNames(data.changes), write_to_gateway: data.writeToGateway },
+          data: { fields: fieldNames(data.changes), write_to_gateway: data.write_to_gateway },
         }
       : undefined,
   // Without a change it is only a sign of life, because agents also report the status that they already have.
@@ -149,21 +149,21 @@ export const agentDetailsChanged = defineEvent({
       : {
           action: 'agent_updated',
           target_type: 'agent',
-          target_id: data.agentId,
+          target_id: data.agent_id,
           detail: { name: data.name, fields: fieldNames(data.changes), via: data.via },
         },
   frames: (event) => {
     const { data, meta } = event;
     if (data.via === 'sync') return [];
-    const { role, lastActivity, config: newConfig = data.config } = data.changes;
+    const { role, last_activity, config: newConfig = data.config } = data.changes;
     return [
       {
         type: 'agent.updated',
         data: {
-          id: data.agentId,
+          id: data.agent_id,
           name: data.changes.name ?? data.name,
           ...(data.status !== null && { status: data.status }),
-          ...(lastActivity !== undefined && { last_activity: lastActivity }),
+          ...(last_activity !== undefined && { last_activity }),
           ...(role !== undefined && { role }),
           ...(newConfig !== undefined && { config: newConfig }),
           updated_at: seconds(meta.at),
@@ -185,36 +185,36 @@ const fieldNames = (changed: object): string[] => Object.keys(changed).map((fiel
 
 export const agentHidden = defineEvent({
   type: 'AgentHidden',
-  version: 1,
+  version: 2,
   doc: 'An agent was hidden from the default list.',
   schema: z.object(agentFields),
 });
 
 export const agentShown = defineEvent({
   type: 'AgentShown',
-  version: 1,
+  version: 2,
   doc: 'A hidden agent was shown in the default list again.',
   schema: z.object(agentFields),
 });
 
 export const agentDeleted = defineEvent({
   type: 'AgentDeleted',
-  version: 1,
+  version: 2,
   doc: 'An agent was deleted; its keys stop working. Its past actions stay in the history.',
-  schema: z.object({ ...agentFields, role: z.string(), removeWorkspace: z.boolean() }),
+  schema: z.object({ ...agentFields, role: z.string(), remove_workspace: z.boolean() }),
   activity: ({ data }) => ({
     type: 'agent_deleted',
-    ...aboutAgent(data.agentId),
+    ...aboutAgent(data.agent_id),
     description: `Deleted agent ${data.name}`,
-    data: { name: data.name, role: data.role, remove_workspace: data.removeWorkspace },
+    data: { name: data.name, role: data.role, remove_workspace: data.remove_workspace },
   }),
   audit: ({ data }) => ({
     action: 'agent_deleted',
     target_type: 'agent',
-    target_id: data.agentId,
+    target_id: data.agent_id,
     detail: { name: data.name, role: data.role },
   }),
-  frames: ({ data }) => [{ type: 'agent.deleted', data: { id: data.agentId, name: data.name } }],
+  frames: ({ data }) => [{ type: 'agent.deleted', data: { id: data.agent_id, name: data.name } }],
 });
 
 export const agentEvents = [agentStatusChanged, agentDetailsChanged, agentHidden, agentShown, agentDeleted];

@@ -9,15 +9,15 @@ export const ATTRIBUTIONS = ['key', 'header', 'call'] as const;
 export type Attribution = (typeof ATTRIBUTIONS)[number];
 
 export interface Attributed {
-  readonly agentId: number;
+  readonly agent_id: number;
   readonly by: Attribution;
 }
 
 /** The agent behind an event, by the strongest sign; undefined: none. */
 export function attributedTo(definition: EventDefinition, event: DomainEvent): Attributed | undefined {
   const { actor, agent } = event.meta;
-  if (actor.type === 'agent') return { agentId: actor.id, by: 'key' };
-  if (agent !== undefined) return { agentId: agent, by: 'header' };
+  if (actor.type === 'agent') return { agent_id: actor.id, by: 'key' };
+  if (agent !== undefined) return { agent_id: agent, by: 'header' };
   const self = definition.self?.(event);
-  return self === undefined ? undefined : { agentId: self, by: 'call' };
+  return self === undefined ? undefined : { agent_id: self, by: 'call' };
 }

@@ -6,69 +6,69 @@ import { defineEvent } from '../define.ts';
 import { aboutAgent, agentFields } from './agents.ts';
 
 /** @param at Unix milliseconds */
-const idleFrame = (data: { agentId: number; name: string; lastActivity: string }, at: number) => ({
+const idleFrame = (data: { agent_id: number; name: string; last_activity: string }, at: number) => ({
   type: 'agent.status_changed' as const,
   data: {
-    id: data.agentId,
+    id: data.agent_id,
     name: data.name,
     status: 'idle',
     last_seen: seconds(at),
-    last_activity: data.lastActivity,
+    last_activity: data.last_activity,
   },
 });
 
 export const agentHeartbeatReceived = defineEvent({
   type: 'AgentHeartbeatReceived',
-  version: 1,
+  version: 2,
   doc: 'An agent reported that it is alive. It is now idle.',
   schema: z.object({
     ...agentFields,
-    lastActivity: z.string(),
-    connectionId: z.string().nullable(),
-    workItemsCount: z.int().nonnegative(),
-    workItemTypes: z.array(z.string()),
+    last_activity: z.string(),
+    connection_id: z.string().nullable(),
+    work_items_count: z.int().nonnegative(),
+    work_item_types: z.array(z.string()),
   }),
-  self: ({ data }) => data.agentId,
+  self: ({ data }) => data.agent_id,
   activity: ({ data }) => ({
     type: 'agent_heartbeat',
-    ...aboutAgent(data.agentId),
+    ...aboutAgent(data.agent_id),
     actor: data.name,
     description:
-      data.workItemsCount === 0
+      data.work_items_count === 0
         ? `Heartbeat of ${data.name}: nothing to do`
-        : `Heartbeat of ${data.name}: ${data.workItemsCount} work items`,
-    data: { workItemsCount: data.workItemsCount, workItemTypes: data.workItemTypes },
+        : `Heartbeat of ${data.name}: ${data.work_items_count} work items`,
+    data: { workItemsCount: data.work_items_count, workItemTypes: data.work_item_types },
   }),
   frames: ({ data, meta }) => [idleFrame(data, meta.at)],
 });
 
 export const agentWoken = defineEvent({
   type: 'AgentWoken',
-  version: 1,
+  version: 2,
   doc: 'Somebody asked an agent to check its tasks and notifications. It is now idle.',
-  schema: z.object({ ...agentFields, reason: z.string().nullable(), lastActivity: z.string() }),
+  schema: z.object({ ...agentFields, reason: z.string().nullable(), last_activity: z.string() }),
   activity: ({ data }) => ({
     type: 'agent_status_change',
-    ...aboutAgent(data.agentId),
+    ...aboutAgent(data.agent_id),
     actor: data.name,
     description: `Agent ${data.name} was woken${data.reason ? `: ${frontOf(data.reason, 200)}` : ''}`,
-    data: { status: 'idle', activity: data.lastActivity, ...(data.reason !== null && { reason: data.reason }) },
+    data: { status: 'idle', activity: data.last_activity, ...(data.reason !== null && { reason: data.reason }) },
   }),
   frames: ({ data, meta }) => [idleFrame(data, meta.at)],
 });
 
 export const tokenUsageReported = defineEvent({
   type: 'TokenUsageReported',
-  version: 1,
+  version: 2,
   doc: 'Tokens that an agent used, as heartbeats of earlier versions reported them; today they are TokensReported.',
   schema: z.object({
-    agentId: z.int().positive(),
-    agentName: z.string(),
-    sessionId: z.string(),
+    agent_id: z.int().positive(),
+    agent_name: z.string(),
+    session_id: z.string(),
     model: z.string(),
-    inputTokens: z.int().nonnegative(),
-    outputTokens: z.int().nonnegative(),
-    taskId: z.int().positive().nullable(),
+    input_tokens: z.int().nonnegative(),
+    output_tokens: z.int().nonnegative(),
+    task_id: z.int().positive().nullable(),
   }),
 });
 

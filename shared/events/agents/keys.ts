@@ -4,44 +4,44 @@ import { defineEvent } from '../define.ts';
 
 export const agentKeyIssued = defineEvent({
   type: 'AgentKeyIssued',
-  version: 1,
+  version: 2,
   doc: 'An API key for an agent was created. Only its owner has the key itself; its hash is in the credential store.',
   schema: z.object({
-    keyId: z.int().positive(),
-    agentId: z.int().positive(),
-    agentName: z.string(),
+    key_id: z.int().positive(),
+    agent_id: z.int().positive(),
+    agent_name: z.string(),
     /** Name of the key. */
     name: z.string(),
     prefix: z.string(),
     scopes: z.array(z.string()),
-    createdBy: z.string(),
+    created_by: z.string(),
     /** Unix seconds; null: never. */
-    expiresAt: z.int().nullable(),
+    expires_at: z.int().nullable(),
   }),
   audit: ({ data }) => ({
     action: 'agent_key_issued',
     target_type: 'agent',
-    target_id: data.agentId,
+    target_id: data.agent_id,
     detail: {
-      key_id: data.keyId,
+      key_id: data.key_id,
       name: data.name,
       key_prefix: data.prefix,
       scopes: data.scopes,
-      expires_at: data.expiresAt,
+      expires_at: data.expires_at,
     },
   }),
 });
 
 export const agentKeyRevoked = defineEvent({
   type: 'AgentKeyRevoked',
-  version: 1,
+  version: 2,
   doc: 'An API key of an agent was revoked for good.',
-  schema: z.object({ keyId: z.int().positive(), agentId: z.int().positive(), agentName: z.string() }),
+  schema: z.object({ key_id: z.int().positive(), agent_id: z.int().positive(), agent_name: z.string() }),
   audit: ({ data }) => ({
     action: 'agent_key_revoked',
     target_type: 'agent',
-    target_id: data.agentId,
-    detail: { key_id: data.keyId },
+    target_id: data.agent_id,
+    detail: { key_id: data.key_id },
   }),
 });
 

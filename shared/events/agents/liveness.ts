@@ -4,13 +4,13 @@ import { defineEvent } from '../define.ts';
 
 export const livenessChecked = defineEvent({
   type: 'LivenessChecked',
-  version: 1,
+  version: 2,
   doc: 'The liveness sweep set agents offline that had not reported.',
-  schema: z.object({ markedOffline: z.array(z.string()), count: z.int() }),
+  schema: z.object({ marked_offline: z.array(z.string()), count: z.int() }),
   audit: ({ data }) => ({
     action: 'heartbeat_check',
     actor: 'scheduler',
-    detail: { marked_offline: data.markedOffline, marked_offline_count: data.count },
+    detail: { marked_offline: data.marked_offline, marked_offline_count: data.count },
   }),
 });
 

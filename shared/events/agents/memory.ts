@@ -6,7 +6,7 @@ import { aboutAgent, agentFields, configOwner } from './agents.ts';
 
 export const agentMemoryWritten = defineEvent({
   type: 'AgentMemoryWritten',
-  version: 1,
+  version: 2,
   doc: "An agent's working memory was replaced, or text was appended to it.",
   schema: z.object({
     ...agentFields,
@@ -18,7 +18,7 @@ export const agentMemoryWritten = defineEvent({
   }),
   activity: ({ data, meta }) => ({
     type: 'agent_memory_updated',
-    ...aboutAgent(data.agentId),
+    ...aboutAgent(data.agent_id),
     actor: data.name,
     description: `${data.append ? 'Added to' : 'Replaced'} the working memory of ${data.name}`,
     data: {
@@ -32,7 +32,7 @@ export const agentMemoryWritten = defineEvent({
 
 export const agentMemoryFieldsSet = defineEvent({
   type: 'AgentMemoryFieldsSet',
-  version: 1,
+  version: 2,
   doc: "The keys of an agent's memory besides its text were replaced.",
   schema: z.object({
     ...agentFields,
@@ -49,7 +49,7 @@ export const agentMemoryFieldsSet = defineEvent({
       ? undefined
       : {
           type: 'agent_memory_updated',
-          ...aboutAgent(data.agentId),
+          ...aboutAgent(data.agent_id),
           actor: data.name,
           description: `Added to the working memory of ${data.name}`,
           data: {
@@ -63,12 +63,12 @@ export const agentMemoryFieldsSet = defineEvent({
 
 export const agentMemoryCleared = defineEvent({
   type: 'AgentMemoryCleared',
-  version: 1,
+  version: 2,
   doc: "An agent's working memory was emptied.",
   schema: z.object(agentFields),
   activity: ({ data, meta }) => ({
     type: 'agent_memory_cleared',
-    ...aboutAgent(data.agentId),
+    ...aboutAgent(data.agent_id),
     actor: data.name,
     description: `Cleared the working memory of ${data.name}`,
     data: { timestamp: seconds(meta.at) },

@@ -7,21 +7,21 @@ import { aboutAgent } from './agents.ts';
 
 export const agentMessageSent = defineEvent({
   type: 'AgentMessageSent',
-  version: 1,
+  version: 2,
   doc: 'An agent or a person sent a message to an agent.',
   schema: z.object({
-    messageId: z.int().positive(),
+    message_id: z.int().positive(),
     from: z.string(),
     to: z.string(),
-    toAgentId: z.int().positive(),
+    to_agent_id: z.int().positive(),
     content: z.string(),
-    messageType: z.string(),
+    message_type: z.string(),
     /** Kinds of credentials that the text seems to contain; never the credentials themselves. */
     secrets: z.object({ count: z.int().nonnegative(), types: z.array(z.string()) }),
   }),
   activity: ({ data }) => ({
     type: 'agent_message',
-    ...aboutAgent(data.toAgentId),
+    ...aboutAgent(data.to_agent_id),
     actor: data.from,
     description: `${data.from} wrote to ${data.to}`,
     data: { to: data.to },
@@ -32,7 +32,7 @@ export const agentMessageSent = defineEvent({
     title: `Message from ${data.from}`,
     message: `${data.from}: ${frontOf(data.content, 200)}`,
     source_type: 'agent',
-    source_id: data.toAgentId,
+    source_id: data.to_agent_id,
   }),
   frames: (event) => {
     const { data, meta } = event;
@@ -40,12 +40,12 @@ export const agentMessageSent = defineEvent({
       {
         type: 'chat.message',
         data: {
-          id: data.messageId,
+          id: data.message_id,
           conversation_id: conversationOf(data),
           from_agent: data.from,
           to_agent: data.to,
           content: data.content,
-          message_type: data.messageType,
+          message_type: data.message_type,
           metadata: null,
           read_at: null,
           created_at: seconds(meta.at),
@@ -76,7 +76,7 @@ export const agentMessageSent = defineEvent({
           action: 'secret_exposure',
           actor: data.from,
           target_type: 'agent',
-          target_id: data.toAgentId,
+          target_id: data.to_agent_id,
           detail: { ...data.secrets },
         }
       : undefined,

@@ -12,17 +12,17 @@ const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, don
 
 export const agentRegistered = defineEvent({
   type: 'AgentRegistered',
-  version: 1,
+  version: 2,
   doc: 'An agent was created. `via`: by an operator, by itself, from the gateway configuration, or for a tool that connected.',
   schema: z.object({
     ...agentFields,
     role: z.string(),
     status: z.string(),
-    sessionKey: z.string().nullable(),
-    soulContent: z.string().nullable(),
+    session_key: z.string().nullable(),
+    soul_content: z.string().nullable(),
     config,
     template: z.string().nullable(),
-    runtimeType: z.string().nullable(),
+    runtime_type: z.string().nullable(),
     /** `source` of the record: manual, local, gateway. */
     source: z.string(),
     via: z.enum(['operator', 'self', 'sync', 'connect']),
@@ -30,20 +30,20 @@ export const agentRegistered = defineEvent({
     capabilities: z.array(z.string()),
   }),
   secrets: { fields: ['config'], owner: configOwner },
-  self: ({ data }) => (data.via === 'self' ? data.agentId : undefined),
+  self: ({ data }) => (data.via === 'self' ? data.agent_id : undefined),
   activity: ({ data }) => {
     if (data.via === 'sync') return undefined;
     if (data.via === 'connect') {
       return {
         type: 'agent_created',
-        ...aboutAgent(data.agentId),
+        ...aboutAgent(data.agent_id),
         actor: 'system',
         description: `Created agent ${data.name} for a tool that connected`,
       };
     }
     return {
       type: 'agent_created',
-      ...aboutAgent(data.agentId),
+      ...aboutAgent(data.agent_id),
       ...(data.via === 'self' && { actor: data.name }),
       description:
         data.via === 'self' ? `Agent ${data.name} registered itself` : `Created agent ${data.name} (${data.role})`,
@@ -60,7 +60,7 @@ export const agentRegistered = defineEvent({
               name: data.name,
               role: data.role,
               status: data.status,
-              ...(data.sessionKey && { session_key: data.sessionKey }),
+              ...(data.session_key && { session_key: data.session_key }),
               ...(data.template && { template: data.template }),
             },
     };
@@ -70,7 +70,7 @@ export const agentRegistered = defineEvent({
       ? {
           action: 'agent_self_register',
           target_type: 'agent',
-          target_id: data.agentId,
+          target_id: data.agent_id,
           detail: {
             name: data.name,
             role: data.role,
@@ -81,24 +81,24 @@ export const agentRegistered = defineEvent({
       : {
           action: 'agent_created',
           target_type: 'agent',
-          target_id: data.agentId,
+          target_id: data.agent_id,
           detail: { name: data.name, role: data.role, via: data.via },
         },
   frames: ({ data, meta }) => {
     if (data.via === 'sync') return [];
     if (data.via === 'self' || data.via === 'connect')
       return [
-        { type: 'agent.created', data: { id: data.agentId, name: data.name, role: data.role, status: data.status } },
+        { type: 'agent.created', data: { id: data.agent_id, name: data.name, role: data.role, status: data.status } },
       ];
     return [
       {
         type: 'agent.created',
         data: {
-          id: data.agentId,
+          id: data.agent_id,
           name: data.name,
           role: data.role,
-          session_key: data.sessionKey,
-          soul_content: data.soulContent,
+          session_key: data.session_key,
+          soul_content: data.soul_content,
           status: data.status,
           last_seen: null,
           last_activity: null,
@@ -108,7 +108,7 @@ export const agentRegistered = defineEvent({
           working_memory: '',
           source: data.source,
           hidden: 0,
-          runtime_type: data.runtimeType,
+          runtime_type: data.runtime_type,
           taskStats: NO_TASKS,
         },
         secrets: ['config'],
@@ -119,7 +119,7 @@ export const agentRegistered = defineEvent({
 
 export const agentReturned = defineEvent({
   type: 'AgentReturned',
-  version: 1,
+  version: 2,
   doc: 'An existing agent registered again: it is idle and has been seen.',
   schema: z.object(agentFields),
 });

@@ -5,22 +5,22 @@ import { aboutAgent, agentFields } from './agents.ts';
 
 export const agentSoulChanged = defineEvent({
   type: 'AgentSoulChanged',
-  version: 1,
+  version: 2,
   doc: "An agent's persona text was replaced.",
   schema: z.object({
     ...agentFields,
-    soulContent: z.string(),
+    soul_content: z.string(),
     template: z.string().nullable(),
-    previousLength: z.int().nonnegative(),
+    previous_length: z.int().nonnegative(),
   }),
   activity: ({ data }) => ({
     type: 'agent_soul_updated',
-    ...aboutAgent(data.agentId),
+    ...aboutAgent(data.agent_id),
     description: `Updated the soul of ${data.name}`,
     data: {
       ...(data.template !== null && { template_used: data.template }),
-      content_length: data.soulContent.length,
-      previous_content_length: data.previousLength,
+      content_length: data.soul_content.length,
+      previous_content_length: data.previous_length,
       saved_to_workspace: false,
     },
   }),

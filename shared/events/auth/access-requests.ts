@@ -5,57 +5,57 @@ import { defineEvent } from '../define.ts';
 
 export const accessRequestStream = (id: number): string => `access_request-${id}`;
 
-const request = { requestId: z.int().positive() };
-const person = (data: { readonly requestId: number }) => `access_request:${data.requestId}`;
+const request = { request_id: z.int().positive() };
+const person = (data: { readonly request_id: number }) => `access_request:${data.request_id}`;
 /** Null once the person is erased. */
 const personalText = z.string().nullable();
 
 export const accessRequested = defineEvent({
   type: 'AccessRequested',
-  version: 1,
+  version: 2,
   doc: 'Somebody who is not an approved user signed in with Google. Each attempt is recorded and makes the request pending again.',
   schema: z.object({
     ...request,
     provider: z.enum(['google']),
     /** Lower case. */
     email: personalText,
-    displayName: personalText,
-    avatarUrl: personalText,
-    providerId: personalText,
+    display_name: personalText,
+    avatar_url: personalText,
+    provider_id: personalText,
   }),
-  personal: { fields: ['email', 'displayName', 'avatarUrl', 'providerId'], person },
+  personal: { fields: ['email', 'display_name', 'avatar_url', 'provider_id'], person },
   audit: ({ data }) => ({
     action: 'google_login_pending_approval',
     actor: data.email ?? '[erased]',
     actor_id: null,
     target_type: 'access_request',
-    target_id: data.requestId,
-    detail: { email: data.email, sub: data.providerId },
+    target_id: data.request_id,
+    detail: { email: data.email, sub: data.provider_id },
   }),
 });
 
 export const accessRequestApproved = defineEvent({
   type: 'AccessRequestApproved',
-  version: 1,
+  version: 2,
   doc: 'An admin approved an access request. The user is created or updated right after this event.',
   schema: z.object({
     ...request,
     email: personalText,
     role: z.enum(ROLES),
     /** The existing user, or the id that the new one will get. */
-    userId: z.int().positive(),
+    user_id: z.int().positive(),
     note: z.string().nullable(),
   }),
   personal: { fields: ['email'], person },
   audit: ({ data }) => ({
     action: 'access_request_approved',
     target_type: 'access_request',
-    target_id: data.requestId,
+    target_id: data.request_id,
     detail: {
-      request_id: data.requestId,
+      request_id: data.request_id,
       email: data.email,
       role: data.role,
-      user_id: data.userId,
+      user_id: data.user_id,
       note: data.note,
     },
   }),
@@ -63,15 +63,15 @@ export const accessRequestApproved = defineEvent({
 
 export const accessRequestRejected = defineEvent({
   type: 'AccessRequestRejected',
-  version: 1,
+  version: 2,
   doc: 'An admin rejected an access request. An existing user stays unchanged.',
   schema: z.object({ ...request, email: personalText, note: z.string().nullable() }),
   personal: { fields: ['email'], person },
   audit: ({ data }) => ({
     action: 'access_request_rejected',
     target_type: 'access_request',
-    target_id: data.requestId,
-    detail: { request_id: data.requestId, email: data.email, note: data.note },
+    target_id: data.request_id,
+    detail: { request_id: data.request_id, email: data.email, note: data.note },
   }),
 });
 

@@ -9,10 +9,10 @@ export type KeySource = (typeof KEY_SOURCES)[number];
 
 export const globalKeyConfigured = defineEvent({
   type: 'GlobalKeyConfigured',
-  version: 1,
+  version: 2,
   doc: 'The deployment has a new API key, from its environment or generated because there was none. It is the only valid one.',
   schema: z.object({
-    keyId: z.int().positive(),
+    key_id: z.int().positive(),
     source: z.enum(['environment', 'database']),
     /** First and last characters, for recognition. */
     masked: z.string(),
@@ -21,19 +21,19 @@ export const globalKeyConfigured = defineEvent({
 
 export const globalKeyRotated = defineEvent({
   type: 'GlobalKeyRotated',
-  version: 1,
+  version: 2,
   doc: 'An admin replaced the API key of the deployment. The new key takes precedence over the environment for good; the old one stops working at once.',
   schema: z.object({
-    keyId: z.int().positive(),
+    key_id: z.int().positive(),
     masked: z.string(),
-    oldSource: z.enum(KEY_SOURCES),
-    oldMasked: z.string().nullable(),
+    old_source: z.enum(KEY_SOURCES),
+    old_masked: z.string().nullable(),
   }),
   audit: ({ data }) => ({
     action: 'api_key_rotated',
     detail: {
-      old_source: data.oldSource,
-      ...(data.oldMasked !== null && { old_key_masked: data.oldMasked }),
+      old_source: data.old_source,
+      ...(data.old_masked !== null && { old_key_masked: data.old_masked }),
       new_key_masked: data.masked,
     },
   }),

@@ -9,11 +9,11 @@ export const adminsStream = (tenant: number): string => `admins-${tenant}`;
 
 export const adminRemovalBegun = defineEvent({
   type: 'AdminRemovalBegun',
-  version: 1,
+  version: 2,
   doc: 'A tenant is about to lose an enabled admin, and another one remains. Written before the user is changed; the protocol is in `commands/auth/last-admin.ts`.',
   schema: z.object({
     tenant: z.int().positive(),
-    userId: z.int().positive(),
+    user_id: z.int().positive(),
     /** How many turns to remove this user ended before this one. */
     turn: z.int().nonnegative(),
   }),
@@ -21,9 +21,9 @@ export const adminRemovalBegun = defineEvent({
 
 export const adminRemovalVoided = defineEvent({
   type: 'AdminRemovalVoided',
-  version: 1,
+  version: 2,
   doc: 'An announced removal of an admin did not take place. Written to the stream of the admin before somebody else takes a turn, so that a late removal has to take a new one.',
-  schema: z.object({ userId: z.int().positive() }),
+  schema: z.object({ user_id: z.int().positive() }),
 });
 
 export const lastAdminEvents = [adminRemovalBegun, adminRemovalVoided];

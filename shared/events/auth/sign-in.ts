@@ -10,12 +10,12 @@ export const signInStream = (id: number | null): string => `sign_ins-${id ?? 'un
 /** Replaces a personal value of an erased person. */
 const ERASED = '[erased]';
 
-const user = { userId: z.int().positive(), username: z.string() };
-const target = (data: { readonly userId: number }) => ({ target_type: 'user', target_id: data.userId });
+const user = { user_id: z.int().positive(), username: z.string() };
+const target = (data: { readonly user_id: number }) => ({ target_type: 'user', target_id: data.user_id });
 
 export const userSignedIn = defineEvent({
   type: 'UserSignedIn',
-  version: 1,
+  version: 2,
   doc: 'A user signed in; a session began.',
   schema: z.object({ ...user, method: z.enum(['password', 'google', 'oidc']) }),
   audit: ({ data }) => ({
@@ -26,7 +26,7 @@ export const userSignedIn = defineEvent({
 
 export const userSignedOut = defineEvent({
   type: 'UserSignedOut',
-  version: 1,
+  version: 2,
   doc: 'A user signed out; the session ended.',
   schema: z.object(user),
   audit: ({ data }) => ({ action: 'logout', ...target(data) }),
@@ -37,26 +37,26 @@ export type SignInFailure = (typeof SIGN_IN_FAILURES)[number];
 
 export const signInFailed = defineEvent({
   type: 'SignInFailed',
-  version: 1,
+  version: 2,
   doc: 'A sign-in with a password was refused. The caller gets the same answer whatever the reason.',
   schema: z.object({
     /** As it was typed; people also type e-mail addresses and passwords here. Null once the person is erased. */
     username: z.string().nullable(),
     /** The user with this name; null when there is none. */
-    userId: z.int().positive().nullable(),
+    user_id: z.int().positive().nullable(),
     reason: z.enum(SIGN_IN_FAILURES),
     /** `2026-03`: names the key that seals attempts with unknown names. */
     month: z.string(),
   }),
   personal: {
     fields: ['username'],
-    person: (data) => (data.userId === null ? `anonymous:${data.month}` : `user:${data.userId}`),
+    person: (data) => (data.user_id === null ? `anonymous:${data.month}` : `user:${data.user_id}`),
   },
   audit: ({ data }) => ({
     action: 'login_failed',
     actor: data.username ?? ERASED,
-    actor_id: data.userId,
-    ...(data.userId !== null && { target_type: 'user', target_id: data.userId }),
+    actor_id: data.user_id,
+    ...(data.user_id !== null && { target_type: 'user', target_id: data.user_id }),
     detail: { reason: data.reason },
   }),
   frames: ({ data, meta }) => [
@@ -68,8 +68,8 @@ export const signInFailed = defineEvent({
       data: {
         action: 'login_failed',
         actor: data.username ?? ERASED,
-        target_type: data.userId === null ? null : 'user',
-        target_id: data.userId,
+        target_type: data.user_id === null ? null : 'user',
+        target_id: data.user_id,
         timestamp: seconds(meta.at),
       },
     },

@@ -1,7 +1,7 @@
 /**
  * What happens to users. Streams: `user-<id>`.
  *
- * No event holds a password: events name its hash in the credential store by `credentialId`, a random UUID. Only the id
+ * No event holds a password: events name its hash in the credential store by `credential_id`, a random UUID. Only the id
  * in the newest event is valid, so a change of password takes effect with its event.
  */
 import { z } from 'zod';
@@ -14,33 +14,33 @@ export type Provider = (typeof PROVIDERS)[number];
 
 export const userStream = (id: number): string => `user-${id}`;
 
-const user = { userId: z.int().positive(), username: z.string() };
-const person = (data: { readonly userId: number }) => `user:${data.userId}`;
-const target = (data: { readonly userId: number }) => ({ target_type: 'user', target_id: data.userId });
+const user = { user_id: z.int().positive(), username: z.string() };
+const person = (data: { readonly user_id: number }) => `user:${data.user_id}`;
+const target = (data: { readonly user_id: number }) => ({ target_type: 'user', target_id: data.user_id });
 /** Null once the person is erased. */
 const personalText = z.string().nullable();
 
 export const userCreated = defineEvent({
   type: 'UserCreated',
-  version: 1,
+  version: 2,
   doc: 'A user was created. `source`: the first-run form, an admin, the first start, an approved access request, a trusted proxy, an OpenID Connect provider, or the command line.',
   schema: z.object({
     ...user,
-    displayName: personalText,
+    display_name: personalText,
     email: personalText,
-    avatarUrl: personalText,
+    avatar_url: personalText,
     role: z.enum(ROLES),
     provider: z.enum(PROVIDERS),
     /** The subject of the Google account; for an OpenID Connect provider, issuer and subject with `#` between them. */
-    providerId: personalText,
-    isApproved: z.boolean(),
+    provider_id: personalText,
+    is_approved: z.boolean(),
     tenant: z.int().positive(),
     workspace: z.int().positive(),
     /** Null: no password. */
-    credentialId: z.uuid().nullable(),
+    credential_id: z.uuid().nullable(),
     source: z.enum(['setup', 'admin', 'seed', 'access_request', 'proxy', 'cli', 'oidc']),
   }),
-  personal: { fields: ['displayName', 'email', 'avatarUrl', 'providerId'], person },
+  personal: { fields: ['display_name', 'email', 'avatar_url', 'provider_id'], person },
   audit: ({ data }) => {
     const { username, role, provider, email, source } = data;
     // The approval of the access request is audited instead.
@@ -56,42 +56,42 @@ export const userCreated = defineEvent({
 
 /** Fields that an update can set; absent means unchanged. */
 const updatable = {
-  displayName: personalText.optional(),
+  display_name: personalText.optional(),
   email: personalText.optional(),
-  avatarUrl: personalText.optional(),
+  avatar_url: personalText.optional(),
   role: z.enum(ROLES).optional(),
-  isApproved: z.boolean().optional(),
+  is_approved: z.boolean().optional(),
   provider: z.enum(PROVIDERS).optional(),
-  providerId: personalText.optional(),
+  provider_id: personalText.optional(),
 };
 
 export const userUpdated = defineEvent({
   type: 'UserUpdated',
-  version: 1,
+  version: 2,
   doc: 'Fields of a user were set: by an admin, by the user, by a sign-in with Google or an OpenID Connect provider that has newer values, or by an approved access request.',
   schema: z.object({
     ...user,
     ...updatable,
     /** The same append carries a UserPasswordChanged. */
-    passwordChanged: z.boolean(),
+    password_changed: z.boolean(),
     by: z.enum(['admin', 'self', 'google', 'access_request', 'cli', 'oidc']),
   }),
-  personal: { fields: ['displayName', 'email', 'avatarUrl', 'providerId'], person },
+  personal: { fields: ['display_name', 'email', 'avatar_url', 'provider_id'], person },
   audit: ({ data }) => {
     if (data.by === 'self') {
-      return { action: 'profile_update', ...target(data), detail: { display_name: data.displayName ?? null } };
+      return { action: 'profile_update', ...target(data), detail: { display_name: data.display_name ?? null } };
     }
     // Changes by a provider are audited where they change what the user may do.
     const isAudited = data.by === 'admin' || data.by === 'cli' || (data.by === 'oidc' && data.role !== undefined);
     if (!isAudited) return undefined;
-    const { displayName, role, isApproved, passwordChanged } = data;
+    const { display_name, role, is_approved, password_changed } = data;
     return {
       action: 'user_update',
       ...target(data),
       detail: {
-        ...(displayName !== undefined && { display_name: displayName }),
+        ...(display_name !== undefined && { display_name }),
         ...(role !== undefined && { role }),
-        password_changed: passwordChanged,
+        password_changed,
         ...(isApproved !== undefined && { is_approved: isApproved ? 1 : 0 }),
       },
     };
@@ -100,9 +100,9 @@ export const userUpdated = defineEvent({
 
 export const userPasswordChanged = defineEvent({
   type: 'UserPasswordChanged',
-  version: 1,
+  version: 2,
   doc: 'A user has a new password, which ends all sessions of the user. If an admin set it, the UserUpdated event of the same append records the audit entry.',
-  schema: z.object({ ...user, credentialId: z.uuid(), by: z.enum(['self', 'admin', 'cli']) }),
+  schema: z.object({ ...user, credential_id: z.uuid(), by: z.enum(['self', 'admin', 'cli']) }),
   audit: ({ data }) => (data.by === 'self' ? { action: 'password_change', ...target(data) } : undefined),
   frames: ({ data, meta }) =>
     data.by === 'self'
@@ -123,14 +123,14 @@ export const userPasswordChanged = defineEvent({
 
 export const userMoved = defineEvent({
   type: 'UserMoved',
-  version: 1,
+  version: 2,
   doc: 'A user was moved to another workspace, because the old one was removed.',
   schema: z.object({ ...user, tenant: z.int().positive(), workspace: z.int().positive() }),
 });
 
 export const userTransferred = defineEvent({
   type: 'UserTransferred',
-  version: 1,
+  version: 2,
   doc: 'An admin put a user into another workspace. Sessions and open streams of the user follow.',
   schema: z.object({ ...user, tenant: z.int().positive(), workspace: z.int().positive() }),
   audit: ({ data }) => ({
@@ -142,7 +142,7 @@ export const userTransferred = defineEvent({
 
 export const userDeleted = defineEvent({
   type: 'UserDeleted',
-  version: 1,
+  version: 2,
   doc: 'A user was deleted: sessions and password stop working, and the name is free again. Past actions of the user stay in the history.',
   schema: z.object(user),
   audit: ({ data }) => ({ action: 'user_delete', ...target(data), detail: { username: data.username } }),
@@ -150,7 +150,7 @@ export const userDeleted = defineEvent({
 
 export const googleDisconnected = defineEvent({
   type: 'GoogleDisconnected',
-  version: 1,
+  version: 2,
   doc: 'A user was switched from Google sign-in back to a password. All sessions of the user end.',
   schema: z.object(user),
   audit: ({ data }) => ({ action: 'google_disconnect', ...target(data) }),

@@ -4,17 +4,17 @@ import { defineEvent } from '../define.ts';
 
 const issueFields = {
   repo: z.string(),
-  issueNumber: z.int().positive(),
+  issue_number: z.int().positive(),
   /** The task that stands for it; null: none does. */
-  taskId: z.int().positive().nullable(),
+  task_id: z.int().positive().nullable(),
 };
 
 interface AboutIssue {
   readonly repo: string;
-  readonly issueNumber: number;
-  readonly taskId: number | null;
+  readonly issue_number: number;
+  readonly task_id: number | null;
 }
-const about = ({ repo, issueNumber, taskId }: AboutIssue) => ({
+const about = ({ repo, issue_number: issueNumber, task_id: taskId }: AboutIssue) => ({
   entity_type: 'task',
   entity_id: taskId ?? 0,
   data: { github_repo: repo, github_issue: issueNumber },
@@ -22,24 +22,24 @@ const about = ({ repo, issueNumber, taskId }: AboutIssue) => ({
 
 export const githubIssueCommented = defineEvent({
   type: 'GithubIssueCommented',
-  version: 1,
+  version: 2,
   doc: 'Somebody commented on an issue of GitHub. The text is there.',
   schema: z.object(issueFields),
   activity: ({ data }) => ({
     type: 'github_comment',
-    description: `Commented on ${data.repo}#${data.issueNumber}`,
+    description: `Commented on ${data.repo}#${data.issue_number}`,
     ...about(data),
   }),
 });
 
 export const githubIssueClosed = defineEvent({
   type: 'GithubIssueClosed',
-  version: 1,
+  version: 2,
   doc: 'Somebody closed an issue of GitHub.',
   schema: z.object(issueFields),
   activity: ({ data }) => ({
     type: 'github_close',
-    description: `Closed ${data.repo}#${data.issueNumber}`,
+    description: `Closed ${data.repo}#${data.issue_number}`,
     ...about(data),
   }),
 });

@@ -6,16 +6,16 @@ import { taskFields } from '../tasks/tasks.ts';
 
 export const githubIssueClaimed = defineEvent({
   type: 'GithubIssueClaimed',
-  version: 1,
+  version: 2,
   doc: 'From now on this task stands for the issue, and no other one. Written before the task is made, on a stream of the issue.',
-  schema: z.object({ repo: z.string(), issueNumber: z.int().positive(), taskId: z.int().positive() }),
+  schema: z.object({ repo: z.string(), issue_number: z.int().positive(), task_id: z.int().positive() }),
 });
 
 /** What is compared of an issue. */
 export const issueFace = z.object({
   title: z.string(),
   /** MD5 of the text; it shows changes, and protects nothing. */
-  bodyHash: z.string(),
+  body_hash: z.string(),
   state: z.enum(['open', 'closed']),
   labels: z.array(z.string()),
 });
@@ -24,7 +24,7 @@ export type IssueFace = z.infer<typeof issueFace>;
 /** What is compared of a task. */
 export const taskFace = z.object({
   title: z.string(),
-  descriptionHash: z.string(),
+  description_hash: z.string(),
   status: z.string(),
   priority: z.string(),
 });
@@ -33,14 +33,17 @@ export type TaskFace = z.infer<typeof taskFace>;
 const linkFields = {
   ...taskFields,
   repo: z.string(),
-  issueNumber: z.int().positive(),
+  issue_number: z.int().positive(),
   /** ISO 8601: of the issue's last change when it was read. */
-  issueUpdatedAt: z.string(),
+  issue_updated_at: z.string(),
   issue: issueFace,
   face: taskFace,
 };
 
-const shown = ({ taskId, repo, issueNumber }: { taskId: number; repo: string; issueNumber: number }, at: number) => ({
+const shown = (
+  { task_id: taskId, repo, issue_number: issueNumber }: { task_id: number; repo: string; issue_number: number },
+  at: number,
+) => ({
   id: taskId,
   github_repo: repo,
   github_issue_number: issueNumber,
@@ -49,31 +52,31 @@ const shown = ({ taskId, repo, issueNumber }: { taskId: number; repo: string; is
 
 export const taskLinked = defineEvent({
   type: 'TaskLinked',
-  version: 1,
+  version: 2,
   doc: 'A task stands for an issue of GitHub from now on.',
-  schema: z.object({ ...linkFields, issueUrl: z.string() }),
+  schema: z.object({ ...linkFields, issue_url: z.string() }),
   frames: ({ data, meta }) => [{ type: 'task.updated', data: shown(data, meta.at) }],
 });
 
 export const taskSynced = defineEvent({
   type: 'TaskSynced',
-  version: 1,
+  version: 2,
   doc: 'A task and its issue were compared, and what one of them had that was newer went to the other. `issue` and `face` are what both agree on now: a field that differs from it still has to be carried over.',
   schema: z.object({
     ...linkFields,
     /** `pull`: from the issue to the task. */
     direction: z.enum(['pull', 'push']),
     /** Of the issue, now. */
-    issueState: z.enum(['open', 'closed']),
+    issue_state: z.enum(['open', 'closed']),
   }),
   frames: ({ data, meta }) => [{ type: 'task.updated', data: shown(data, meta.at) }],
 });
 
 export const taskIssueGone = defineEvent({
   type: 'TaskIssueGone',
-  version: 1,
+  version: 2,
   doc: 'GitHub no longer has the issue of a task, although it has its repository: nothing is carried over to it until it is seen there again. The task stays.',
-  schema: z.object({ ...taskFields, repo: z.string(), issueNumber: z.int().positive() }),
+  schema: z.object({ ...taskFields, repo: z.string(), issue_number: z.int().positive() }),
 });
 
 export const githubLinkEvents = [githubIssueClaimed, taskLinked, taskSynced, taskIssueGone];

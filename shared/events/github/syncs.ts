@@ -7,17 +7,17 @@ const count = z.int().nonnegative();
 
 export const githubSynced = defineEvent({
   type: 'GithubSynced',
-  version: 1,
+  version: 2,
   doc: 'A repository was synced, and something was found to do, or failed. A sync of the clock that finds nothing, or fails as the one before, writes no event.',
   schema: z.object({
-    syncId: z.int().positive(),
+    sync_id: z.int().positive(),
     /** `project-<id>`, or the repository in lower case. */
     source: z.string(),
     /** Syncs of this source before. */
     earlier: count,
     repo: z.string(),
     /** Null: no project, but a repository was imported. */
-    projectId: z.int().positive().nullable(),
+    project_id: z.int().positive().nullable(),
     status: z.enum(['success', 'partial', 'error']),
     error: z.string().nullable(),
     /** Issues that were looked at. */
@@ -36,7 +36,7 @@ export const githubSynced = defineEvent({
   activity: ({ data }) => ({
     type: 'github_sync',
     entity_type: 'project',
-    entity_id: data.projectId ?? 0,
+    entity_id: data.project_id ?? 0,
     description:
       data.status === 'error'
         ? `Sync with ${data.repo} failed`
@@ -61,7 +61,7 @@ export const githubSynced = defineEvent({
         timestamp: seconds(meta.at),
         pulled: data.imported + data.updated,
         pushed: data.pushed,
-        ...(data.projectId !== null && { project_id: data.projectId }),
+        ...(data.project_id !== null && { project_id: data.project_id }),
       },
     },
   ],

@@ -45,7 +45,7 @@ export function framesOf(definition: EventDefinition, event: DomainEvent): reado
 export function taskOf(event: DomainEvent, frames: readonly FrameDraft[]): number | null | undefined {
   const own = taskOfStream(event.stream);
   if (own !== undefined) return own;
-  const { taskId } = event.data;
+  const { task_id: taskId } = event.data;
   if (typeof taskId === 'number') return taskId;
   return frames.some(({ type }) => type.startsWith('task.')) ? null : undefined;
 }
@@ -92,10 +92,10 @@ async function ticketed(
   { projects }: FrameNames,
 ): Promise<FrameDraft> {
   if (!frame.ticket) return frame;
-  const { projectId, ticketNo } = frame.ticket;
+  const { project_id, project_ticket_no } = frame.ticket;
   // What a store said of late will do if it is of this event or later: not every event asks it.
   const projectOf = await projects.at(meta.workspace, { since: performance.now() - RECENT, position });
-  return { ...frame, data: { ...frame.data, ...projectFields(await projectOf(projectId), ticketNo) } };
+  return { ...frame, data: { ...frame.data, ...projectFields(await projectOf(project_id), project_ticket_no) } };
 }
 
 /** The data of a frame, for callers who may not see secrets. */

@@ -50,51 +50,51 @@ export const byUser = (
 
 export const notificationRaised = defineEvent({
   type: 'NotificationRaised',
-  version: 2,
+  version: 3,
   doc: 'Somebody is told of what the events before it say. Each recipient has one of their own, so that each notification has its own number.',
   schema: z.object({
     recipient: z.string(),
     type: z.string(),
     title: z.string(),
     message: z.string(),
-    sourceType: z.string().nullable(),
-    sourceId: z.int().nullable(),
+    source_type: z.string().nullable(),
+    source_id: z.int().nullable(),
     /** Username by which the message begins; null: it begins with none. */
     by: z.string().nullable(),
   }),
   formerNames: { before: 2, fields: () => ['recipient', 'title', 'message'], of: 'actor or others' },
-  notification: ({ data: { recipient, type, title, message, sourceType, sourceId, by }, meta }) => ({
+  notification: ({ data: { recipient, type, title, message, source_type, source_id, by }, meta }) => ({
     recipient,
     type,
     title,
     message,
     ...(by !== null && byUser('message', meta, by)),
-    ...(sourceType !== null && { source_type: sourceType }),
-    ...(sourceId !== null && { source_id: sourceId }),
+    ...(source_type !== null && { source_type }),
+    ...(source_id !== null && { source_id }),
   }),
 });
 
-const notificationIds = z.array(z.int().positive());
+const notification_ids = z.array(z.int().positive());
 
 export const notificationsRead = defineEvent({
   type: 'NotificationsRead',
-  version: 1,
+  version: 2,
   doc: 'Notifications were marked as read.',
-  schema: z.object({ notificationIds }),
+  schema: z.object({ notification_ids }),
 });
 
 export const notificationsDelivered = defineEvent({
   type: 'NotificationsDelivered',
-  version: 1,
+  version: 2,
   doc: 'A recipient has fetched its notifications, and said so.',
-  schema: z.object({ recipient: z.string(), notificationIds }),
+  schema: z.object({ recipient: z.string(), notification_ids }),
 });
 
 export const notificationsDeleted = defineEvent({
   type: 'NotificationsDeleted',
-  version: 1,
+  version: 2,
   doc: 'Notifications are gone from the lists, because somebody deleted them or because they were too old. What they said stays in the log.',
-  schema: z.object({ notificationIds, cause: z.enum(['request', 'retention']) }),
+  schema: z.object({ notification_ids, cause: z.enum(['request', 'retention']) }),
 });
 
 /** Who notifications that become messages come from. No user or agent may have the name. */
@@ -104,17 +104,17 @@ export const NOTIFICATION_MESSAGE = 'notification';
 
 export const notificationForwarded = defineEvent({
   type: 'NotificationForwarded',
-  version: 2,
+  version: 3,
   doc: 'A notification was delivered: put into the inbox of the agent that it is for. Users have it in their list, so for them it only counts as delivered.',
   schema: z.object({
-    notificationId: z.int().positive(),
+    notification_id: z.int().positive(),
     recipient: z.string(),
-    notificationType: z.string(),
+    notification_type: z.string(),
     title: z.string(),
     /** Of the agent, at the time. */
-    sessionKey: z.string().nullable(),
+    session_key: z.string().nullable(),
     /** Null for users. */
-    message: z.object({ messageId: z.int().positive(), toAgentId: z.int().positive(), content: z.string() }).nullable(),
+    message: z.object({ message_id: z.int().positive(), to_agent_id: z.int().positive(), content: z.string() }).nullable(),
     /** Names of the critical rules of the screening that the text breaks, so that the message does not have it. */
     withheld: z.array(z.string()).optional(),
   }),
@@ -122,21 +122,21 @@ export const notificationForwarded = defineEvent({
   activity: ({ data }) => ({
     type: 'notification_delivered',
     entity_type: 'notification',
-    entity_id: data.notificationId,
+    entity_id: data.notification_id,
     actor: NOTIFIER,
     description: `The notification "${data.title}" was delivered to ${data.recipient}`,
-    data: { notification_type: data.notificationType, session_key: data.sessionKey, title: data.title },
+    data: { notification_type: data.notification_type, session_key: data.session_key, title: data.title },
   }),
   recipient: ({ data }) => data.recipient,
   frames: (event) => {
-    const { notificationId, recipient, message, withheld } = event.data;
+    const { notification_id, recipient, message, withheld } = event.data;
     if (message === null) return [];
-    const detail = { notification_id: notificationId, agent: recipient, rules: withheld };
+    const detail = { notification_id, agent: recipient, rules: withheld };
     return [
       {
         type: 'chat.message',
         data: {
-          id: message.messageId,
+          id: message.message_id,
           conversation_id: conversationOf({ from: NOTIFIER, to: recipient }),
           from_agent: NOTIFIER,
           to_agent: recipient,
@@ -154,24 +154,24 @@ export const notificationForwarded = defineEvent({
 
 export const notificationDeliveryCompleted = defineEvent({
   type: 'NotificationDeliveryCompleted',
-  version: 1,
+  version: 2,
   doc: 'Undelivered notifications were gone through, to deliver them or to see what would be delivered.',
   schema: z.object({
     processed: z.int().nonnegative(),
     delivered: z.int().nonnegative(),
     errors: z.int().nonnegative(),
-    dryRun: z.boolean(),
-    agentFilter: z.string().nullable(),
+    dry_run: z.boolean(),
+    agent_filter: z.string().nullable(),
   }),
-  activity: ({ data: { processed, delivered, errors, dryRun, agentFilter } }) => ({
+  activity: ({ data: { processed, delivered, errors, dry_run, agent_filter } }) => ({
     type: 'notification_delivery_batch',
     entity_type: 'system',
     entity_id: 0,
     actor: 'notification_daemon',
-    description: dryRun
+    description: dry_run
       ? `${delivered} of ${processed} notifications would be delivered`
       : `${delivered} of ${processed} notifications were delivered`,
-    data: { total_processed: processed, delivered, errors, dry_run: dryRun, agent_filter: agentFilter },
+    data: { total_processed: processed, delivered, errors, dry_run, agent_filter },
   }),
 });
 

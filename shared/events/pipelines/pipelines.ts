@@ -10,7 +10,7 @@ export const ON_FAILURE = ['stop', 'continue'] as const;
 const pipelineFields = z.object({
   name: z.string(),
   description: z.string().nullable(),
-  steps: z.array(z.object({ templateId: z.int().positive(), onFailure: z.enum(ON_FAILURE) })),
+  steps: z.array(z.object({ template_id: z.int().positive(), on_failure: z.enum(ON_FAILURE) })),
 });
 export type PipelineFields = z.infer<typeof pipelineFields>;
 
@@ -18,35 +18,35 @@ export const aboutPipeline = (id: number) => ({ entity_type: 'pipeline', entity_
 
 export const pipelineCreated = defineEvent({
   type: 'PipelineCreated',
-  version: 1,
+  version: 2,
   doc: 'A pipeline exists from now on.',
-  schema: pipelineFields.extend({ pipelineId }),
+  schema: pipelineFields.extend({ pipeline_id: pipelineId }),
   activity: ({ data }) => ({
     type: 'pipeline_created',
-    ...aboutPipeline(data.pipelineId),
+    ...aboutPipeline(data.pipeline_id),
     description: `Pipeline created: ${data.name}`,
   }),
 });
 
 export const pipelineUpdated = defineEvent({
   type: 'PipelineUpdated',
-  version: 1,
+  version: 2,
   doc: 'Fields of a pipeline were set. Those that are missing stayed as they were; runs that had started stay as they are.',
-  schema: pipelineFields.partial().extend({ pipelineId }),
+  schema: pipelineFields.partial().extend({ pipeline_id: pipelineId }),
 });
 
 export const pipelineUsed = defineEvent({
   type: 'PipelineUsed',
-  version: 1,
+  version: 2,
   doc: 'Somebody reported to have used a pipeline. Runs are counted without it.',
-  schema: z.object({ pipelineId }),
+  schema: z.object({ pipeline_id: pipelineId }),
 });
 
 export const pipelineDeleted = defineEvent({
   type: 'PipelineDeleted',
-  version: 1,
+  version: 2,
   doc: 'A pipeline is gone. Its runs are cancelled and removed after it.',
-  schema: z.object({ pipelineId }),
+  schema: z.object({ pipeline_id: pipelineId }),
 });
 
 export const pipelineEvents = [pipelineCreated, pipelineUpdated, pipelineUsed, pipelineDeleted];

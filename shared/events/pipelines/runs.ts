@@ -7,9 +7,9 @@ import type { Metadata } from '../metadata.ts';
 import { breaches } from '../tasks/dispatch.ts';
 import { aboutPipeline, ON_FAILURE, pipelineId } from './pipelines.ts';
 
-const runId = z.int().positive();
+const run_id = z.int().positive();
 const step = z.int().nonnegative();
-const ofRun = z.object({ runId, pipelineId });
+const ofRun = z.object({ run_id, pipeline_id: pipelineId });
 const ofStep = ofRun.extend({ step });
 
 /** Who a step is handed to, or why it is not handed over. */
@@ -36,53 +36,53 @@ const frame = (meta: Metadata, data: FrameDraft['data']): FrameDraft[] => [
 
 export const pipelineRunStarted = defineEvent({
   type: 'PipelineRunStarted',
-  version: 1,
+  version: 2,
   doc: 'A run of a pipeline began. It keeps steps and templates as they were at that time.',
   schema: ofRun.extend({
-    pipelineName: z.string(),
+    pipeline_name: z.string(),
     steps: z.array(
-      z.object({ templateId: z.int().positive(), templateName: z.string(), onFailure: z.enum(ON_FAILURE) }),
+      z.object({ template_id: z.int().positive(), template_name: z.string(), on_failure: z.enum(ON_FAILURE) }),
     ),
     /** Each template of the steps once; those that did not exist are missing. */
     templates: z.array(
       z.object({
-        templateId: z.int().positive(),
-        taskPrompt: z.string(),
+        template_id: z.int().positive(),
+        task_prompt: z.string(),
         model: z.string(),
-        timeoutSeconds: z.int(),
+        timeout_seconds: z.int(),
       }),
     ),
   }),
   activity: ({ data }) => ({
     type: 'pipeline_started',
-    ...aboutPipeline(data.pipelineId),
-    description: `Pipeline started: ${data.pipelineName}`,
-    data: { run_id: data.runId },
+    ...aboutPipeline(data.pipeline_id),
+    description: `Pipeline started: ${data.pipeline_name}`,
+    data: { run_id: data.run_id },
   }),
   frames: ({ data, meta }) =>
     frame(meta, {
       type: 'pipeline_started',
-      ...aboutPipeline(data.pipelineId),
-      description: `Pipeline started: ${data.pipelineName}`,
-      data: { run_id: data.runId },
+      ...aboutPipeline(data.pipeline_id),
+      description: `Pipeline started: ${data.pipeline_name}`,
+      data: { run_id: data.run_id },
     }),
 });
 
 export const pipelineStepStarted = defineEvent({
   type: 'PipelineStepStarted',
-  version: 1,
+  version: 2,
   doc: 'It is the turn of a step.',
-  schema: ofStep.extend({ handOver: z.enum(HAND_OVERS) }),
+  schema: ofStep.extend({ hand_over: z.enum(HAND_OVERS) }),
 });
 
 export const pipelineStepSpawned = defineEvent({
   type: 'PipelineStepSpawned',
-  version: 1,
+  version: 2,
   doc: 'The agent runner took a step. It is not handed over again.',
   schema: ofStep.extend({
     /** From 1. */
     attempt: z.int().positive(),
-    spawnId: z.string(),
+    spawn_id: z.string(),
     /** What the runner said. */
     output: z.string().nullable(),
   }),
@@ -90,20 +90,20 @@ export const pipelineStepSpawned = defineEvent({
 
 export const pipelineStepAttemptFailed = defineEvent({
   type: 'PipelineStepAttemptFailed',
-  version: 1,
+  version: 2,
   doc: 'An attempt to hand a step to the agent runner failed.',
   schema: ofStep.extend({
     /** From 1. */
     attempt: z.int().positive(),
     reason: z.string(),
-    willRetry: z.boolean(),
+    will_retry: z.boolean(),
     /** The step was not handed over at all, because of these texts. */
     breaches: breaches.optional(),
   }),
   frames: (event) => {
-    const { runId, pipelineId, step, breaches } = event.data;
+    const { run_id, pipeline_id, step, breaches } = event.data;
     if (!breaches) return [];
-    const detail = { pipeline_id: pipelineId, run_id: runId, step_index: step, texts: breaches };
+    const detail = { pipeline_id, run_id, step_index: step, texts: breaches };
     return securityFrame(event, 'injection_attempt', 'warning', 'agent_runner', detail);
   },
 });
@@ -112,48 +112,48 @@ const ended = ofStep.extend({ error: z.string().nullable() });
 
 export const pipelineStepCompleted = defineEvent({
   type: 'PipelineStepCompleted',
-  version: 1,
+  version: 2,
   doc: 'A step was done.',
   schema: ended,
 });
 
 export const pipelineStepFailed = defineEvent({
   type: 'PipelineStepFailed',
-  version: 1,
+  version: 2,
   doc: 'A step failed. Whether the run goes on is what the step says of failures.',
   schema: ended,
 });
 
 export const pipelineRunCompleted = defineEvent({
   type: 'PipelineRunCompleted',
-  version: 1,
+  version: 2,
   doc: 'A run came to its end. Some of its steps may have failed.',
-  schema: ofRun.extend({ pipelineName: z.string() }),
+  schema: ofRun.extend({ pipeline_name: z.string() }),
   frames: ({ data, meta }) =>
     frame(meta, {
       type: 'pipeline_completed',
-      ...aboutPipeline(data.pipelineId),
-      description: `Pipeline completed: ${data.pipelineName}`,
+      ...aboutPipeline(data.pipeline_id),
+      description: `Pipeline completed: ${data.pipeline_name}`,
     }),
 });
 
 export const pipelineRunFailed = defineEvent({
   type: 'PipelineRunFailed',
-  version: 1,
+  version: 2,
   doc: 'A run ended at a step that failed. The steps after it were skipped.',
   schema: ofRun,
 });
 
 export const pipelineRunCancelled = defineEvent({
   type: 'PipelineRunCancelled',
-  version: 1,
+  version: 2,
   doc: 'A run was ended before it was through. The steps that were not done were skipped.',
   schema: ofRun.extend({ reason: z.enum(['asked', 'pipeline_deleted']) }),
 });
 
 export const pipelineRunRemoved = defineEvent({
   type: 'PipelineRunRemoved',
-  version: 1,
+  version: 2,
   doc: 'A run is gone from the lists, because its pipeline is.',
   schema: ofRun,
 });

@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
 /** Fields that every event about one project has. `name` is the name before the event. */
-export const projectFields = { projectId: z.int().positive(), name: z.string() };
+export const projectFields = { project_id: z.int().positive(), name: z.string() };
 
 /** What callers may set when they make a project. */
 const details = {
   description: z.string().nullable(),
   /** Unique per workspace; capital letters and digits. */
-  ticketPrefix: z.string(),
-  githubRepo: z.string().nullable(),
+  ticket_prefix: z.string(),
+  github_repo: z.string().nullable(),
   /** Unix seconds. */
   deadline: z.int().nullable(),
   color: z.string().nullable(),
@@ -18,14 +18,14 @@ const details = {
 
 export const projectCreated = defineEvent({
   type: 'ProjectCreated',
-  version: 1,
+  version: 2,
   doc: 'A project exists from now on: tasks can be placed in it. `slug` is unique per workspace and never changes.',
   schema: z.object({ ...projectFields, slug: z.string(), ...details }),
 });
 
 export const projectUpdated = defineEvent({
   type: 'ProjectUpdated',
-  version: 1,
+  version: 2,
   doc: 'Fields of a project were set. A new ticket prefix holds for all of its tasks at once.',
   schema: z.object({
     ...projectFields,
@@ -33,9 +33,9 @@ export const projectUpdated = defineEvent({
       .object({
         name: z.string(),
         ...details,
-        githubSyncEnabled: z.boolean(),
-        githubLabelsInitialized: z.boolean(),
-        githubDefaultBranch: z.string(),
+        github_sync_enabled: z.boolean(),
+        github_labels_initialized: z.boolean(),
+        github_default_branch: z.string(),
       })
       .partial(),
   }),
@@ -43,30 +43,30 @@ export const projectUpdated = defineEvent({
 
 export const projectArchived = defineEvent({
   type: 'ProjectArchived',
-  version: 1,
+  version: 2,
   doc: 'A project takes no further tasks and is left out of the default list. What it has stays.',
   schema: z.object(projectFields),
 });
 
 export const projectRestored = defineEvent({
   type: 'ProjectRestored',
-  version: 1,
+  version: 2,
   doc: 'An archived project is active again.',
   schema: z.object(projectFields),
 });
 
 export const projectDeletionBegun = defineEvent({
   type: 'ProjectDeletionBegun',
-  version: 1,
+  version: 2,
   doc: 'A project is being deleted for good: nobody sees it any more, and its tasks move to the general project.',
   schema: z.object(projectFields),
 });
 
 export const projectDeleted = defineEvent({
   type: 'ProjectDeleted',
-  version: 1,
+  version: 2,
   doc: 'The tasks of a project that was being deleted have moved. Its slug and its prefix are free again.',
-  schema: z.object({ ...projectFields, slug: z.string(), ticketPrefix: z.string() }),
+  schema: z.object({ ...projectFields, slug: z.string(), ticket_prefix: z.string() }),
 });
 
 export const projectEvents = [

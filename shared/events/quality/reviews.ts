@@ -10,38 +10,38 @@ export const GATEKEEPER = 'aegis';
 
 export const taskReviewed = defineEvent({
   type: 'TaskReviewed',
-  version: 1,
+  version: 2,
   doc: 'A task was approved or sent back to work. `after` says whether it is done with an approval; those that do not count leave it where it was.',
   schema: z.object({
     ...taskFields,
-    reviewId: z.int().positive(),
+    review_id: z.int().positive(),
     reviewer: z.string(),
     status: z.enum(['approved', 'rejected']),
     notes: z.string(),
     before: taskPlace,
     after: taskPlace,
     /** Of the task afterwards; Unix seconds. */
-    completedAt: z.int().nullable(),
+    completed_at: z.int().nullable(),
     /** What a rejection leaves with the task; null: what there was stays. */
-    errorMessage: z.string().nullable(),
+    error_message: z.string().nullable(),
   }),
   activity: ({ data }) => ({
     type: 'quality_review',
-    ...aboutTask(data.taskId),
+    ...aboutTask(data.task_id),
     actor: data.reviewer,
     description: `Quality review ${data.status} for task "${data.title}"`,
     data: { status: data.status, notes: data.notes },
   }),
   signals: ({ data }) => {
     const { title, before, after, status, notes, reviewer } = data;
-    const signals = taskSignals({ taskId: data.taskId, title, agent: after.assignedTo, before, after });
-    if (status === 'approved' || before.assignedTo === null || signals.some(({ kind }) => kind === 'failed'))
+    const signals = taskSignals({ task_id: data.task_id, title, agent: after.assigned_to, before, after });
+    if (status === 'approved' || before.assigned_to === null || signals.some(({ kind }) => kind === 'failed'))
       return signals;
     const what = `${reviewer} rejected task "${title}"`;
-    return [...signals, taskFailure(before.assignedTo, 'quality_review_rejected', data, what, notes)];
+    return [...signals, taskFailure(before.assigned_to, 'quality_review_rejected', data, what, notes)];
   },
   frames: ({ data, meta }) => {
-    const { taskId: id, status, before, after } = data;
+    const { task_id: id, status, before, after } = data;
     if (status === 'approved' && after.status === before.status && after.status !== 'done') return [];
     const changed = { id, status: after.status, previous_status: before.status, updated_at: seconds(meta.at) };
     return [{ type: 'task.status_changed', data: changed }];

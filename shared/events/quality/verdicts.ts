@@ -8,7 +8,7 @@ import { aboutTask, taskFields } from '../tasks/tasks.ts';
 
 export const taskReviewRequested = defineEvent({
   type: 'TaskReviewRequested',
-  version: 1,
+  version: 2,
   doc: 'The agent runner is asked for a verdict about a task.',
   schema: z.object({ ...moveFields, run: handOverNo }),
   frames: (event) => [moveFrame(event, 'aegis_review')],
@@ -16,30 +16,30 @@ export const taskReviewRequested = defineEvent({
 
 export const taskReviewAccepted = defineEvent({
   type: 'TaskReviewAccepted',
-  version: 1,
+  version: 2,
   doc: 'The agent runner has taken the review of a task. The verdict comes as a quality review like any other.',
-  schema: z.object({ ...taskFields, run: handOverNo, sessionId }),
+  schema: z.object({ ...taskFields, run: handOverNo, session_id: sessionId }),
 });
 
 export const taskVerdictGiven = defineEvent({
   type: 'TaskVerdictGiven',
-  version: 1,
+  version: 2,
   doc: 'An automatic review ended with a verdict: the task is done, waits for its agent again, or has failed for good after too many rejections.',
   schema: z.object({
     ...moveFields,
     run: handOverNo,
-    reviewId: z.int().positive(),
+    review_id: z.int().positive(),
     reviewer: z.string(),
     status: z.enum(['approved', 'rejected']),
     notes: z.string(),
     /** Of the task afterwards; Unix seconds. */
-    completedAt: z.int().nullable(),
+    completed_at: z.int().nullable(),
     /** Of the task afterwards. */
-    dispatchAttempts: z.int().nonnegative(),
+    dispatch_attempts: z.int().nonnegative(),
     /** What a rejection leaves with the task; null: what there was stays. */
-    errorMessage: z.string().nullable(),
+    error_message: z.string().nullable(),
   }),
-  activity: ({ data: { taskId, title, reviewer, status, notes } }) => ({
+  activity: ({ data: { task_id: taskId, title, reviewer, status, notes } }) => ({
     type: 'aegis_review',
     ...aboutTask(taskId),
     actor: reviewer,
@@ -47,11 +47,18 @@ export const taskVerdictGiven = defineEvent({
     data: { verdict: status, notes },
   }),
   signals: ({ data }) => {
-    const { taskId, title, before, after, status, reviewer, notes } = data;
-    const signals = taskSignals({ taskId, title, agent: after.assignedTo, before, after, reason: data.errorMessage });
-    if (status === 'approved' || before.assignedTo === null || signals.length > 0) return signals;
+    const { task_id, title, before, after, status, reviewer, notes } = data;
+    const signals = taskSignals({
+      task_id,
+      title,
+      agent: after.assigned_to,
+      before,
+      after,
+      reason: data.error_message,
+    });
+    if (status === 'approved' || before.assigned_to === null || signals.length > 0) return signals;
     const what = `${reviewer} rejected task "${title}"`;
-    return [taskFailure(before.assignedTo, 'quality_review_rejected', data, what, notes)];
+    return [taskFailure(before.assigned_to, 'quality_review_rejected', data, what, notes)];
   },
   frames: (event) => {
     if (event.data.status === 'approved') return [moveFrame(event, 'aegis_approval')];
@@ -63,10 +70,10 @@ export const taskVerdictGiven = defineEvent({
 
 export const taskReviewAbandoned = defineEvent({
   type: 'TaskReviewAbandoned',
-  version: 1,
+  version: 2,
   doc: 'An automatic review ended without a verdict: the task waits for its review again.',
   schema: z.object({ ...moveFields, run: handOverNo, error: z.string() }),
-  activity: ({ data: { taskId, title, error } }) => ({
+  activity: ({ data: { task_id: taskId, title, error } }) => ({
     type: 'aegis_review_failed',
     ...aboutTask(taskId),
     description: `Automatic review of task "${title}" ended without a verdict`,

@@ -8,28 +8,28 @@ export const JOB_TYPES = ['bootstrap', 'update', 'decommission'] as const;
 export type JobType = (typeof JOB_TYPES)[number];
 
 const id = z.int().positive();
-const job = { tenantId: id, jobId: id, jobType: z.enum(JOB_TYPES), dryRun: z.boolean() };
+const job = { tenant_id: id, job_id: id, job_type: z.enum(JOB_TYPES), dry_run: z.boolean() };
 const reason = z.string().nullable();
 /** The status of the tenant from now on; null: as before. */
-const tenantStatus = z.enum(TENANT_STATUSES).nullable();
+const tenant_status = z.enum(TENANT_STATUSES).nullable();
 
 interface Job {
-  readonly tenantId: number;
-  readonly jobId: number;
-  readonly jobType: JobType;
-  readonly dryRun: boolean;
+  readonly tenant_id: number;
+  readonly job_id: number;
+  readonly job_type: JobType;
+  readonly dry_run: boolean;
 }
 
-const audited = (action: string, { tenantId, jobId, jobType, dryRun }: Job, more: object = {}) => ({
+const audited = (action: string, { tenant_id: tenantId, job_id, job_type, dry_run }: Job, more: object = {}) => ({
   action,
   target_type: 'tenant',
   target_id: tenantId,
-  detail: { job_id: jobId, job_type: jobType, dry_run: dryRun, ...more },
+  detail: { job_id, job_type, dry_run, ...more },
 });
 
 export const provisionJobQueued = defineEvent({
   type: 'ProvisionJobQueued',
-  version: 1,
+  version: 2,
   doc: 'Somebody asked for a provisioning job. Nothing runs before somebody has approved it. Passwords and tokens in the request and the plan are sealed.',
   schema: z.object({
     ...job,
@@ -40,17 +40,17 @@ export const provisionJobQueued = defineEvent({
         title: z.string(),
         /** Texts; null once the key that a secret was sealed with is gone. */
         command: z.array(z.string().nullable()),
-        requiresRoot: z.boolean(),
-        timeoutMs: z.int().nullable(),
+        requires_root: z.boolean(),
+        timeout_ms: z.int().nullable(),
       }),
     ),
-    requestedBy: actorSchema,
-    idempotencyKey: z.uuid().nullable(),
+    requested_by: actorSchema,
+    idempotency_key: z.uuid().nullable(),
     reason,
   }),
-  secrets: { fields: ['request', 'plan'], owner: (data) => `tenant:${data.tenantId}` },
+  secrets: { fields: ['request', 'plan'], owner: (data) => `tenant:${data.tenant_id}` },
   audit: ({ data }) =>
-    audited(data.jobType === 'decommission' ? 'tenant_decommission_requested' : 'tenant_bootstrap_requested', data, {
+    audited(data.job_type === 'decommission' ? 'tenant_decommission_requested' : 'tenant_bootstrap_requested', data, {
       ...(data.reason !== null && { reason: data.reason }),
     }),
 });
@@ -62,7 +62,7 @@ const decided = (action: string) => (event: { readonly data: Decided }) =>
 
 export const provisionJobApproved = defineEvent({
   type: 'ProvisionJobApproved',
-  version: 1,
+  version: 2,
   doc: 'A provisioning job may run.',
   schema: z.object(decision),
   audit: decided('provision_job_approved'),
@@ -70,7 +70,7 @@ export const provisionJobApproved = defineEvent({
 
 export const provisionJobRejected = defineEvent({
   type: 'ProvisionJobRejected',
-  version: 1,
+  version: 2,
   doc: 'A provisioning job must not run, unless somebody approves it after all.',
   schema: z.object(decision),
   audit: decided('provision_job_rejected'),
@@ -78,7 +78,7 @@ export const provisionJobRejected = defineEvent({
 
 export const provisionJobCancelled = defineEvent({
   type: 'ProvisionJobCancelled',
-  version: 1,
+  version: 2,
   doc: 'A provisioning job will never run.',
   schema: z.object(decision),
   audit: decided('provision_job_cancelled'),
@@ -86,31 +86,31 @@ export const provisionJobCancelled = defineEvent({
 
 export const provisionJobStarted = defineEvent({
   type: 'ProvisionJobStarted',
-  version: 1,
+  version: 2,
   doc: 'A provisioning job began to run.',
-  schema: z.object({ ...job, by: actorSchema, runnerHost: z.string(), tenantStatus }),
+  schema: z.object({ ...job, by: actorSchema, runner_host: z.string(), tenant_status }),
 });
 
 export const provisionStepEnded = defineEvent({
   type: 'ProvisionStepEnded',
-  version: 1,
+  version: 2,
   doc: 'A step of a provisioning job came to its end. In a dry run every step is skipped.',
   schema: z.object({ ...job, key: z.string(), title: z.string(), ok: z.boolean(), skipped: z.boolean() }),
 });
 
 export const provisionJobCompleted = defineEvent({
   type: 'ProvisionJobCompleted',
-  version: 1,
+  version: 2,
   doc: 'A provisioning job is done.',
-  schema: z.object({ ...job, steps: z.int().nonnegative(), tenantStatus }),
+  schema: z.object({ ...job, steps: z.int().nonnegative(), tenant_status }),
   audit: ({ data }) => audited('tenant_bootstrap_completed', data),
 });
 
 export const provisionJobFailed = defineEvent({
   type: 'ProvisionJobFailed',
-  version: 1,
+  version: 2,
   doc: 'A provisioning job failed. It may be approved again.',
-  schema: z.object({ ...job, error: z.string(), tenantStatus }),
+  schema: z.object({ ...job, error: z.string(), tenant_status }),
   audit: ({ data }) => audited('tenant_bootstrap_failed', data, { error: data.error }),
 });
 

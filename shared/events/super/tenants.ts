@@ -12,24 +12,24 @@ const port = z.int().positive().nullable();
 
 export const tenantCreated = defineEvent({
   type: 'TenantCreated',
-  version: 1,
+  version: 2,
   doc: 'A tenant is known from now on. Its main workspace is created by the same append. Passwords and tokens in its configuration are sealed.',
   schema: z.object({
-    tenantId: z.int().positive(),
+    tenant_id: z.int().positive(),
     slug: z.string(),
-    displayName: z.string(),
-    linuxUser: z.string(),
-    planTier: z.string(),
+    display_name: z.string(),
+    linux_user: z.string(),
+    plan_tier: z.string(),
     status: z.enum(TENANT_STATUSES),
-    workspaceRoot: z.string(),
-    gatewayPort: port,
-    dashboardPort: port,
+    workspace_root: z.string(),
+    gateway_port: port,
+    dashboard_port: port,
     config: z.record(z.string(), z.unknown()),
-    ownerGateway: z.string().nullable(),
-    createdBy: actorSchema,
-    mainWorkspace: z.int().positive(),
+    owner_gateway: z.string().nullable(),
+    created_by: actorSchema,
+    main_workspace: z.int().positive(),
   }),
-  secrets: { fields: ['config'], owner: (data) => `tenant:${data.tenantId}` },
+  secrets: { fields: ['config'], owner: (data) => `tenant:${data.tenant_id}` },
 });
 
 export const tenantEvents = [tenantCreated];

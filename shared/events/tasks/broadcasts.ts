@@ -5,7 +5,7 @@ import { aboutTask, taskFields } from './tasks.ts';
 
 export const taskBroadcast = defineEvent({
   type: 'TaskBroadcast',
-  version: 2,
+  version: 3,
   doc: 'A message went to the agents that follow a task. The notifications stand behind it.',
   schema: z.object({
     ...taskFields,
@@ -16,7 +16,7 @@ export const taskBroadcast = defineEvent({
     skipped: z.int().nonnegative(),
   }),
   formerNames: { before: 2, fields: () => ['author'] },
-  activity: ({ data: { taskId, title, author, message, sent, skipped } }) => ({
+  activity: ({ data: { task_id: taskId, title, author, message, sent, skipped } }) => ({
     type: 'task_broadcast',
     ...aboutTask(taskId),
     actor: author,

@@ -19,19 +19,19 @@ const TOLD = {
   title: true,
   status: true,
   priority: true,
-  assignedTo: true,
-  projectId: true,
+  assigned_to: true,
+  project_id: true,
   outcome: true,
 } as const;
 
 export const taskUpdated = defineEvent({
   type: 'TaskUpdated',
-  version: 3,
+  version: 4,
   doc: 'Fields of a task were set. `task` is the whole of it afterwards. A new assignee follows it from now on.',
   schema: z.object({
-    taskId: z.int().positive(),
+    task_id: z.int().positive(),
     /** Unix seconds, for the frame. */
-    createdAt: z.int(),
+    created_at: z.int(),
     task: taskData,
     /** Fields that the caller sent, as the record calls them. */
     given: z.array(z.string()),
@@ -46,7 +46,7 @@ export const taskUpdated = defineEvent({
   }),
   secrets: { fields: ['task.metadata', 'before.metadata'], owner: taskOwner },
   formerNames: { before: 3, fields: () => ['task.createdBy'], of: 'creator' },
-  activity: ({ data: { taskId, task, before, given, moved } }) => {
+  activity: ({ data: { task_id: taskId, task, before, given, moved } }) => {
     const changes = entriesOf(before, task, moved);
     if (changes.length === 0) return undefined;
     const sent = (field: string) => given.includes(field);
@@ -60,19 +60,26 @@ export const taskUpdated = defineEvent({
           title: before.title,
           status: before.status,
           priority: before.priority,
-          assigned_to: before.assignedTo,
+          assigned_to: before.assigned_to,
         },
         newValues: {
           ...(sent('title') && { title: task.title }),
           status: task.status,
           ...(sent('priority') && { priority: task.priority }),
-          ...(sent('assigned_to') && { assigned_to: task.assignedTo }),
+          ...(sent('assigned_to') && { assigned_to: task.assigned_to }),
         },
       },
     };
   },
-  signals: ({ data: { taskId, task, before } }) =>
-    taskSignals({ taskId, title: task.title, agent: task.assignedTo, before, after: task, reason: task.errorMessage }),
+  signals: ({ data: { task_id, task, before } }) =>
+    taskSignals({
+      task_id,
+      title: task.title,
+      agent: task.assigned_to,
+      before,
+      after: task,
+      reason: task.error_message,
+    }),
   frames: ({ data, meta }) => [taskFrame('task.updated', data, meta)],
 });
 
@@ -86,8 +93,8 @@ function entriesOf(
 ): string[] {
   const entries: string[] = [];
   if (before.status !== now.status) entries.push(`status: ${before.status} → ${now.status}`);
-  if (before.assignedTo !== now.assignedTo)
-    entries.push(`assigned: ${before.assignedTo ?? 'unassigned'} → ${now.assignedTo ?? 'unassigned'}`);
+  if (before.assigned_to !== now.assigned_to)
+    entries.push(`assigned: ${before.assigned_to ?? 'unassigned'} → ${now.assigned_to ?? 'unassigned'}`);
   if (before.title !== now.title) entries.push('title updated');
   if (before.priority !== now.priority) entries.push(`priority: ${before.priority} → ${now.priority}`);
   if (moved) entries.push(`project: ${moved.from} → ${moved.to}`);
@@ -97,7 +104,7 @@ function entriesOf(
 
 export const taskStatusChanged = defineEvent({
   type: 'TaskStatusChanged',
-  version: 1,
+  version: 2,
   doc: 'A task got a status, as one of many in a request. It may have had it before.',
   schema: z.object({
     ...taskFields,
@@ -105,9 +112,9 @@ export const taskStatusChanged = defineEvent({
     after: taskPlace,
     cause: z.enum(['bulk']),
     /** Afterwards. */
-    completedAt: z.int().nullable(),
+    completed_at: z.int().nullable(),
   }),
-  activity: ({ data: { taskId, title, before, after } }) =>
+  activity: ({ data: { task_id: taskId, title, before, after } }) =>
     before.status === after.status
       ? undefined
       : {
@@ -116,12 +123,12 @@ export const taskStatusChanged = defineEvent({
           description: `Task "${title}": ${before.status} → ${after.status}`,
           data: { oldStatus: before.status, newStatus: after.status },
         },
-  signals: ({ data: { taskId, title, before, after } }) =>
-    taskSignals({ taskId, title, agent: after.assignedTo, before, after }),
+  signals: ({ data: { task_id, title, before, after } }) =>
+    taskSignals({ task_id, title, agent: after.assigned_to, before, after }),
   frames: ({ data, meta }) => [
     {
       type: 'task.status_changed',
-      data: { id: data.taskId, status: data.after.status, updated_at: seconds(meta.at) },
+      data: { id: data.task_id, status: data.after.status, updated_at: seconds(meta.at) },
     },
   ],
 });

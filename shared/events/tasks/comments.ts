@@ -9,13 +9,13 @@ const PREVIEW = 100;
 
 export const taskCommented = defineEvent({
   type: 'TaskCommented',
-  version: 2,
+  version: 3,
   doc: 'Somebody commented on a task, or replied to a comment on it.',
   schema: z.object({
     ...taskFields,
-    commentId: z.int().positive(),
+    comment_id: z.int().positive(),
     /** The comment that it replies to; null: none. */
-    parentId: z.int().positive().nullable(),
+    parent_id: z.int().positive().nullable(),
     /** How many comments stand above it in its thread. */
     depth: z.int().nonnegative(),
     /** The username, if it was a user; or the name of an agent. */
@@ -25,16 +25,16 @@ export const taskCommented = defineEvent({
     mentions: z.array(z.string()),
   }),
   formerNames: { before: 2, fields: () => ['author'] },
-  activity: ({ data: { taskId, title, commentId, parentId, author, content, mentions } }) => ({
+  activity: ({ data: { task_id, title, comment_id: commentId, parent_id, author, content, mentions } }) => ({
     type: 'comment_added',
     entity_type: 'comment',
     entity_id: commentId,
     actor: author,
-    description: parentId === null ? `Commented on task "${title}"` : `Replied to a comment on task "${title}"`,
+    description: parent_id === null ? `Commented on task "${title}"` : `Replied to a comment on task "${title}"`,
     data: {
-      task_id: taskId,
+      task_id,
       task_title: title,
-      ...(parentId !== null && { parent_id: parentId }),
+      ...(parent_id !== null && { parent_id }),
       mentions,
       content_preview: frontOf(content, PREVIEW),
     },
@@ -43,7 +43,7 @@ export const taskCommented = defineEvent({
 
 export const taskAssigned = defineEvent({
   type: 'TaskAssigned',
-  version: 2,
+  version: 3,
   doc: 'A task that belonged to nobody was assigned to the first agent that a comment mentions.',
   schema: z.object({
     ...taskFields,
@@ -54,12 +54,12 @@ export const taskAssigned = defineEvent({
     by: z.string(),
   }),
   formerNames: { before: 2, fields: () => ['by'] },
-  activity: ({ data: { taskId, title, after, trigger, by } }) => ({
+  activity: ({ data: { task_id: taskId, title, after, trigger, by } }) => ({
     type: 'task_assigned',
     ...aboutTask(taskId),
     actor: by,
-    description: `Assigned task "${title}" to ${after.assignedTo}`,
-    data: { assigned_to: after.assignedTo, trigger },
+    description: `Assigned task "${title}" to ${after.assigned_to}`,
+    data: { assigned_to: after.assigned_to, trigger },
   }),
 });
 

@@ -13,10 +13,10 @@ export const sessionId = z.string().nullable();
 
 export const taskDispatched = defineEvent({
   type: 'TaskDispatched',
-  version: 1,
+  version: 2,
   doc: 'A task is handed to the agent runner, for the agent that it is assigned to.',
-  schema: z.object({ ...moveFields, agentId: z.int().positive(), agent: z.string(), run: handOverNo }),
-  activity: ({ data: { taskId, title, agent, after } }) => ({
+  schema: z.object({ ...moveFields, agent_id: z.int().positive(), agent: z.string(), run: handOverNo }),
+  activity: ({ data: { task_id: taskId, title, agent, after } }) => ({
     type: 'task_dispatched',
     ...aboutTask(taskId),
     description: `Dispatched task "${title}" to ${agent}`,
@@ -27,16 +27,16 @@ export const taskDispatched = defineEvent({
 
 export const taskDispatchAccepted = defineEvent({
   type: 'TaskDispatchAccepted',
-  version: 1,
+  version: 2,
   doc: 'The agent runner has taken a task. The agent reports by itself when it is done.',
-  schema: z.object({ ...taskFields, agent: z.string(), run: handOverNo, sessionId }),
-  activity: ({ data: { taskId, title, agent, sessionId } }) => ({
+  schema: z.object({ ...taskFields, agent: z.string(), run: handOverNo, session_id: sessionId }),
+  activity: ({ data: { task_id: taskId, title, agent, session_id: sessionId } }) => ({
     type: 'task_deferred_dispatch',
     ...aboutTask(taskId),
     description: `${agent} works on task "${title}"`,
     data: { dispatch_session_id: sessionId, async_state: 'accepted' },
   }),
-  frames: ({ data: { taskId, agent, sessionId } }) => [
+  frames: ({ data: { task_id: taskId, agent, session_id: sessionId } }) => [
     {
       type: 'task.updated',
       data: {
@@ -52,20 +52,20 @@ export const taskDispatchAccepted = defineEvent({
 
 export const taskDispatchCompleted = defineEvent({
   type: 'TaskDispatchCompleted',
-  version: 1,
+  version: 2,
   doc: 'The agent runner has sent the result of a task, which waits for its review now.',
   schema: z.object({
     ...moveFields,
-    agentId: z.int().positive(),
+    agent_id: z.int().positive(),
     agent: z.string(),
     run: handOverNo,
-    sessionId,
+    session_id: sessionId,
     /** What the agent said; null: nothing. */
     resolution: z.string().nullable(),
   }),
   // Whoever answers in the name of the runner, it is the agent's work.
-  self: ({ data }) => data.agentId,
-  activity: ({ data: { taskId, title, agent, sessionId, resolution } }) => ({
+  self: ({ data }) => data.agent_id,
+  activity: ({ data: { task_id: taskId, title, agent, session_id: sessionId, resolution } }) => ({
     type: 'task_agent_completed',
     ...aboutTask(taskId),
     actor: agent,
@@ -73,7 +73,7 @@ export const taskDispatchCompleted = defineEvent({
     data: { response_length: resolution?.length ?? 0, dispatch_session_id: sessionId },
   }),
   frames: (event) => {
-    const { taskId, after, sessionId } = event.data;
+    const { task_id: taskId, after, session_id: sessionId } = event.data;
     return [
       moveFrame(event, 'dispatch_completed'),
       {
@@ -82,7 +82,7 @@ export const taskDispatchCompleted = defineEvent({
           id: taskId,
           status: after.status,
           outcome: 'success',
-          assigned_to: after.assignedTo,
+          assigned_to: after.assigned_to,
           dispatch_session_id: sessionId,
         },
       },
@@ -92,17 +92,17 @@ export const taskDispatchCompleted = defineEvent({
 
 export const taskDispatchFailed = defineEvent({
   type: 'TaskDispatchFailed',
-  version: 1,
+  version: 2,
   doc: 'The agent runner could not be given a task, or the agent failed over it. The task waits again, or has failed for good after too many attempts.',
   schema: z.object({
     ...moveFields,
     agent: z.string(),
     run: handOverNo,
     /** With this one. */
-    dispatchAttempts: z.int().positive(),
-    errorMessage: z.string(),
+    dispatch_attempts: z.int().positive(),
+    error_message: z.string(),
   }),
-  activity: ({ data: { taskId, title, agent, after, errorMessage } }) => ({
+  activity: ({ data: { task_id: taskId, title, agent, after, error_message: errorMessage } }) => ({
     type: 'task_dispatch_failed',
     ...aboutTask(taskId),
     description:
@@ -113,7 +113,7 @@ export const taskDispatchFailed = defineEvent({
   }),
   signals: ({ data }) => {
     const type = data.after.status === 'failed' ? 'task_failed' : 'task_dispatch_failed';
-    return [taskFailure(data.agent, type, data, `Dispatch of task "${data.title}" failed`, data.errorMessage)];
+    return [taskFailure(data.agent, type, data, `Dispatch of task "${data.title}" failed`, data.error_message)];
   },
   frames: (event) =>
     event.data.after.status === 'failed'
@@ -135,7 +135,7 @@ export const breaches = z.array(
 
 export const taskWithheld = defineEvent({
   type: 'TaskWithheld',
-  version: 1,
+  version: 2,
   doc: 'A task was not handed to the agent runner, for work or for a verdict, because one of its texts tries to take the agent over. It waits for somebody who changes the text.',
   schema: z.object({
     ...moveFields,
@@ -144,17 +144,17 @@ export const taskWithheld = defineEvent({
     agent: z.string().nullable(),
     run: handOverNo,
     breaches,
-    errorMessage: z.string(),
+    error_message: z.string(),
   }),
-  activity: ({ data: { taskId, title, what, breaches, errorMessage } }) => ({
+  activity: ({ data: { task_id: taskId, title, what, breaches, error_message: errorMessage } }) => ({
     type: 'task_withheld',
     ...aboutTask(taskId),
     description: `Task "${title}" was not handed to the agent runner ${what === 'review' ? 'for a verdict' : 'for work'}`,
     data: { error: errorMessage, rules: [...new Set(breaches.flatMap(({ rules }) => rules))] },
   }),
   frames: (event) => {
-    const { taskId, what, agent, breaches } = event.data;
-    const detail = { task_id: taskId, kind: what, agent, texts: breaches };
+    const { task_id, what, agent, breaches } = event.data;
+    const detail = { task_id, kind: what, agent, texts: breaches };
     return [
       moveFrame(event, 'withheld'),
       ...securityFrame(event, 'injection_attempt', 'warning', 'agent_runner', detail),

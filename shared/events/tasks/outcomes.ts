@@ -6,7 +6,7 @@ import type { SignalDraft } from '../define.ts';
 const SHOWN = 500;
 
 interface Turn {
-  readonly taskId: number;
+  readonly task_id: number;
   readonly title: string;
   /** Null: none. */
   readonly agent: string | null;
@@ -20,30 +20,30 @@ interface Turn {
 export function taskFailure(
   agent: string,
   type: string,
-  { taskId, title }: Pick<Turn, 'taskId' | 'title'>,
+  { task_id, title }: Pick<Turn, 'task_id' | 'title'>,
   what: string,
   reason: string | null = null,
 ): SignalDraft {
   const error = reason === null || reason.trim() === '' ? null : frontOf(reason, SHOWN);
-  const data = { task_id: taskId, title, ...(error !== null && { error_message: error }) };
+  const data = { task_id, title, ...(error !== null && { error_message: error }) };
   return { agent, kind: 'failed', type, description: error ?? what, data };
 }
 
 /** A task that became done was completed; one that became `failed`, or whose outcome is bad from now on, went wrong. */
-export function taskSignals({ taskId, title, agent, before, after, reason }: Turn): SignalDraft[] {
+export function taskSignals({ task_id, title, agent, before, after, reason }: Turn): SignalDraft[] {
   if (agent === null || agent === '') return [];
   const signals: SignalDraft[] = [];
   if (after.status === 'done' && before?.status !== 'done') {
     const description = `Completed task "${title}"`;
-    signals.push({ agent, kind: 'completed', type: 'task_completed', description, data: { task_id: taskId, title } });
+    signals.push({ agent, kind: 'completed', type: 'task_completed', description, data: { task_id, title } });
   }
   const { outcome } = after;
   const bad = (outcome === 'failed' || outcome === 'abandoned') && before?.outcome !== outcome;
   if (after.status === 'failed' && before?.status !== 'failed')
-    signals.push(taskFailure(agent, 'task_failed', { taskId, title }, `Task "${title}" failed`, reason));
+    signals.push(taskFailure(agent, 'task_failed', { task_id, title }, `Task "${title}" failed`, reason));
   else if (bad) {
     const type = `task_outcome_${outcome}`;
-    signals.push(taskFailure(agent, type, { taskId, title }, `Outcome of task "${title}": ${outcome}`, reason));
+    signals.push(taskFailure(agent, type, { task_id, title }, `Outcome of task "${title}": ${outcome}`, reason));
   }
   return signals;
 }

@@ -9,16 +9,16 @@ import { aboutTask, type TaskPlace, taskFields, taskPlace } from './tasks.ts';
 /** Of every event that moves a task. */
 export const moveFields = { ...taskFields, before: taskPlace, after: taskPlace };
 
-type Moved = DomainEvent<string, { readonly taskId: number; readonly before: TaskPlace; readonly after: TaskPlace }>;
+type Moved = DomainEvent<string, { readonly task_id: number; readonly before: TaskPlace; readonly after: TaskPlace }>;
 
 /** The frame of a task that came into or out of the hands of an agent. */
-export const moveFrame = ({ data: { taskId, before, after }, meta }: Moved, reason: string): FrameDraft => ({
+export const moveFrame = ({ data: { task_id: taskId, before, after }, meta }: Moved, reason: string): FrameDraft => ({
   type: 'task.status_changed',
   data: {
     id: taskId,
     status: after.status,
     previous_status: before.status,
-    assigned_to: after.assignedTo,
+    assigned_to: after.assigned_to,
     updated_at: seconds(meta.at),
     reason,
   },
@@ -26,24 +26,24 @@ export const moveFrame = ({ data: { taskId, before, after }, meta }: Moved, reas
 
 export const taskClaimed = defineEvent({
   type: 'TaskClaimed',
-  version: 1,
+  version: 2,
   doc: 'An agent took a task from the queue: it is the assignee now, works on the task, and follows it.',
   schema: z.object({ ...moveFields, agent: z.string() }),
-  activity: ({ data: { taskId, title, agent, before, after } }) => ({
+  activity: ({ data: { task_id: taskId, title, agent, before, after } }) => ({
     type: 'task_claimed',
     ...aboutTask(taskId),
     description: `${agent} claimed task "${title}"`,
-    data: { agent, oldStatus: before.status, newStatus: after.status, previous_assignee: before.assignedTo },
+    data: { agent, oldStatus: before.status, newStatus: after.status, previous_assignee: before.assigned_to },
   }),
   frames: (event) => [moveFrame(event, 'claimed')],
 });
 
 export const taskReleased = defineEvent({
   type: 'TaskReleased',
-  version: 1,
+  version: 2,
   doc: 'A task that an agent had just claimed is back where it was: polls of the agent had claimed more than it has capacity for. Earlier versions wrote this; now a claim is never taken back.',
   schema: z.object({ ...moveFields, agent: z.string() }),
-  activity: ({ data: { taskId, title, agent, before, after } }) => ({
+  activity: ({ data: { task_id: taskId, title, agent, before, after } }) => ({
     type: 'task_released',
     ...aboutTask(taskId),
     description: `Task "${title}" returned to the queue: ${agent} has no capacity left`,
@@ -58,45 +58,45 @@ const SHOWN_MESSAGE = 500;
 type SentBack = Moved &
   DomainEvent<
     string,
-    { readonly title: string; readonly dispatchAttempts: number; readonly errorMessage: string | null }
+    { readonly title: string; readonly dispatch_attempts: number; readonly error_message: string | null }
   >;
 
 /** The frames of a task that waits again or, with an `escalation`, has failed for that reason. */
 export function sentBackFrames(event: SentBack, reason: string, escalation?: string): FrameDraft[] {
-  const { taskId, title, dispatchAttempts, errorMessage } = event.data;
+  const { task_id: taskId, title, dispatch_attempts, error_message: errorMessage } = event.data;
   const moved = moveFrame(event, reason);
   if (errorMessage === null) return [moved];
   const error_message = frontOf(errorMessage, SHOWN_MESSAGE);
   const told = { ...moved, data: { ...moved.data, error_message } };
   if (escalation === undefined) return [told];
-  const data = { id: taskId, title, reason: escalation, dispatch_attempts: dispatchAttempts, error_message };
+  const data = { id: taskId, title, reason: escalation, dispatch_attempts, error_message };
   return [told, { type: 'task.escalated', data }];
 }
 
 export const taskRequeued = defineEvent({
   type: 'TaskRequeued',
-  version: 1,
+  version: 2,
   doc: 'A task was taken back from an agent that had fallen silent over it: it waits again, or has failed for good after too many attempts.',
   schema: z.object({
     ...moveFields,
     agent: z.string(),
     /** With this one. */
-    dispatchAttempts: z.int().positive(),
+    dispatch_attempts: z.int().positive(),
     /** Why it failed; null: it waits again. */
-    errorMessage: z.string().nullable(),
+    error_message: z.string().nullable(),
     reason: z.enum(['stale_task_requeue', 'stale_task_max_retries']),
   }),
-  activity: ({ data: { taskId, title, agent, before, after, dispatchAttempts, reason } }) => ({
+  activity: ({ data: { task_id: taskId, title, agent, before, after, dispatch_attempts, reason } }) => ({
     type: 'task_requeued',
     ...aboutTask(taskId),
     description:
       after.status === 'failed'
-        ? `Task "${title}" failed: ${agent} has fallen silent over it for the ${dispatchAttempts}th time`
+        ? `Task "${title}" failed: ${agent} has fallen silent over it for the ${dispatch_attempts}th time`
         : `Task "${title}" returned to the queue: ${agent} has fallen silent`,
-    data: { agent, oldStatus: before.status, newStatus: after.status, dispatch_attempts: dispatchAttempts, reason },
+    data: { agent, oldStatus: before.status, newStatus: after.status, dispatch_attempts, reason },
   }),
   signals: ({ data }) => {
-    const { title, agent, after, errorMessage } = data;
+    const { title, agent, after, error_message: errorMessage } = data;
     const failed = after.status === 'failed';
     const what = `${agent} fell silent over task "${title}"`;
     return [taskFailure(agent, failed ? 'task_failed' : 'task_stalled', data, what, errorMessage)];

@@ -5,15 +5,15 @@ import { taskFields } from './tasks.ts';
 
 export const taskRecurred = defineEvent({
   type: 'TaskRecurred',
-  version: 1,
+  version: 2,
   doc: 'The schedule of a recurring task was due: a task with this id is made from it, once. A minute that has passed is never due again.',
   schema: z.object({
     ...taskFields,
-    childId: z.int().positive(),
+    child_id: z.int().positive(),
     /** The minute in which it was due, Unix seconds. */
-    dueAt: z.int(),
+    due_at: z.int(),
     /** How many tasks were made from it, with this one. */
-    spawnCount: z.int().nonnegative(),
+    spawn_count: z.int().nonnegative(),
   }),
 });
 

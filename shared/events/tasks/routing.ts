@@ -6,7 +6,7 @@ import { aboutTask, taskFields, taskPlace } from './tasks.ts';
 
 export const taskRouted = defineEvent({
   type: 'TaskRouted',
-  version: 1,
+  version: 2,
   doc: 'A task that belonged to nobody was given to the agent that fits it best; the agent follows it.',
   schema: z.object({
     ...taskFields,
@@ -17,7 +17,7 @@ export const taskRouted = defineEvent({
     before: taskPlace,
     after: taskPlace,
   }),
-  activity: ({ data: { taskId, title, agent, role, score } }) => ({
+  activity: ({ data: { task_id: taskId, title, agent, role, score } }) => ({
     type: 'task_auto_routed',
     ...aboutTask(taskId),
     description: `Gave task "${title}" to ${agent}`,
@@ -27,10 +27,10 @@ export const taskRouted = defineEvent({
     {
       type: 'task.status_changed',
       data: {
-        id: data.taskId,
+        id: data.task_id,
         status: data.after.status,
         previous_status: data.before.status,
-        assigned_to: data.after.assignedTo,
+        assigned_to: data.after.assigned_to,
         updated_at: seconds(meta.at),
         reason: 'auto_routed',
       },

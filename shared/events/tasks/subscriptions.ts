@@ -5,7 +5,7 @@ import { taskFields } from './tasks.ts';
 
 export const taskSubscribed = defineEvent({
   type: 'TaskSubscribed',
-  version: 2,
+  version: 3,
   doc: 'Agents or users follow a task from now on: they were mentioned, or said something. Whoever follows it already stays as they are.',
   /** Usernames, and names of agents; up to version 1 also display names. */
   schema: z.object({ ...taskFields, names: z.array(z.string()) }),

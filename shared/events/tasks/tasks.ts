@@ -22,25 +22,25 @@ export const taskData = z.object({
   description: z.string().nullable(),
   status: z.string(),
   priority: z.string(),
-  projectId: z.int().positive(),
-  ticketNo: z.int().positive(),
-  assignedTo: z.string().nullable(),
+  project_id: z.int().positive(),
+  project_ticket_no: z.int().positive(),
+  assigned_to: z.string().nullable(),
   /** The username, if it was a user; the name of an agent; or `scheduler` and so on. */
-  createdBy: z.string(),
-  dueDate: z.int().nullable(),
-  estimatedHours: z.number().nullable(),
-  actualHours: z.number().nullable(),
+  created_by: z.string(),
+  due_date: z.int().nullable(),
+  estimated_hours: z.number().nullable(),
+  actual_hours: z.number().nullable(),
   outcome: z.string().nullable(),
-  errorMessage: z.string().nullable(),
+  error_message: z.string().nullable(),
   resolution: z.string().nullable(),
-  feedbackRating: z.int().nullable(),
-  feedbackNotes: z.string().nullable(),
-  retryCount: z.int().nonnegative(),
-  completedAt: z.int().nullable(),
+  feedback_rating: z.int().nullable(),
+  feedback_notes: z.string().nullable(),
+  retry_count: z.int().nonnegative(),
+  completed_at: z.int().nullable(),
   tags: z.array(z.string()),
   metadata: z.record(z.string(), z.unknown()),
   /** How often it came back to the queue: its agent had fallen silent, its dispatch failed, or its result was rejected. */
-  dispatchAttempts: z.int().nonnegative(),
+  dispatch_attempts: z.int().nonnegative(),
 });
 export type TaskData = z.infer<typeof taskData>;
 
@@ -48,14 +48,14 @@ export type TaskData = z.infer<typeof taskData>;
  * By what tasks are counted. Each event that may change one of it has it before and after, so that read models can keep
  * counts without looking anything up.
  */
-export const taskPlace = taskData.pick({ status: true, priority: true, assignedTo: true, projectId: true });
+export const taskPlace = taskData.pick({ status: true, priority: true, assigned_to: true, project_id: true });
 export type TaskPlace = z.infer<typeof taskPlace>;
 
-export const placeOf = ({ status, priority, assignedTo, projectId }: TaskPlace): TaskPlace => ({
+export const placeOf = ({ status, priority, assigned_to, project_id }: TaskPlace): TaskPlace => ({
   status,
   priority,
-  assignedTo,
-  projectId,
+  assigned_to,
+  project_id,
 });
 
 /** Where a task comes from and goes to on GitHub, as its record has it. Times in Unix seconds. */
@@ -79,7 +79,7 @@ export const NO_SOURCE: TaskSource = {
 };
 
 /** Fields that every event about one task has. */
-export const taskFields = { taskId: z.int().positive(), title: z.string() };
+export const taskFields = { task_id: z.int().positive(), title: z.string() };
 
 /** The task as the subject of an activity or an audit entry. */
 export const aboutTask = (id: number) => ({ entity_type: 'task', entity_id: id });
@@ -89,46 +89,26 @@ export const creatorAgentOf = ({ actor, agent }: Pick<Metadata, 'actor' | 'agent
   actor.type === 'agent' ? actor.id : (agent ?? null);
 
 /** Whose key seals the secrets in a task's metadata. */
-export const taskOwner = (data: { readonly taskId: number }): string => `task_metadata:${data.taskId}`;
+export const taskOwner = (data: { readonly task_id: number }): string => `task_metadata:${data.task_id}`;
 
-/** The record that callers see, without `projectFields`. `createdAt` and `updatedAt` in Unix seconds. */
+/** The record that callers see, without `projectFields`. Times in Unix seconds. */
 export const taskRecord = (
   task: TaskData,
   about: {
     readonly id: number;
     readonly workspace: number;
-    readonly createdAt: number;
-    readonly updatedAt: number;
+    readonly created_at: number;
+    readonly updated_at: number;
     /** Default: it has nothing to do with GitHub. */
     readonly source?: TaskSource | null | undefined;
   },
 ): QueuedTask => ({
   id: about.id,
-  title: task.title,
-  description: task.description,
-  status: task.status,
-  priority: task.priority,
-  assigned_to: task.assignedTo,
-  created_by: task.createdBy,
-  created_at: about.createdAt,
-  updated_at: about.updatedAt,
-  due_date: task.dueDate,
-  estimated_hours: task.estimatedHours,
-  actual_hours: task.actualHours,
-  tags: task.tags,
-  metadata: task.metadata,
+  ...task,
   workspace_id: about.workspace,
-  project_id: task.projectId,
-  project_ticket_no: task.ticketNo,
-  outcome: task.outcome,
-  error_message: task.errorMessage,
-  resolution: task.resolution,
-  feedback_rating: task.feedbackRating,
-  feedback_notes: task.feedbackNotes,
-  retry_count: task.retryCount,
-  completed_at: task.completedAt,
+  created_at: about.created_at,
+  updated_at: about.updated_at,
   ...(about.source ?? NO_SOURCE),
-  dispatch_attempts: task.dispatchAttempts,
 });
 
 /** The fields of a task's record that change with its project. */
@@ -142,19 +122,19 @@ export const projectFields = (project: TaskProject | undefined, ticketNo: number
 export const taskFrame = (
   type: string,
   data: {
-    readonly taskId: number;
+    readonly task_id: number;
     readonly task: TaskData;
-    readonly createdAt?: number;
+    readonly created_at?: number;
     readonly github?: TaskSource | undefined;
   },
   { at, workspace }: Pick<Metadata, 'at' | 'workspace'>,
 ): FrameDraft => {
-  const updatedAt = seconds(at);
-  const { createdAt = updatedAt } = data;
+  const updated_at = seconds(at);
+  const { created_at = updated_at } = data;
   return {
     type,
-    data: { ...taskRecord(data.task, { id: data.taskId, workspace, createdAt, updatedAt, source: data.github }) },
-    people: [{ key: 'created_by', username: data.task.createdBy }],
+    data: { ...taskRecord(data.task, { id: data.task_id, workspace, created_at, updated_at, source: data.github }) },
+    people: [{ key: 'created_by', username: data.task.created_by }],
     ticket: data.task,
     secrets: ['metadata'],
   };
@@ -162,80 +142,80 @@ export const taskFrame = (
 
 export const taskCreated = defineEvent({
   type: 'TaskCreated',
-  version: 3,
-  doc: 'A task exists from now on. Its assignee follows it, and so does its creator, unless it was made on schedule or from an issue of GitHub. `parentTaskId`: the recurring task that it comes from.',
+  version: 4,
+  doc: 'A task exists from now on. Its assignee follows it, and so does its creator, unless it was made on schedule or from an issue of GitHub. `parent_task_id`: the recurring task that it comes from.',
   schema: z.object({
-    taskId: z.int().positive(),
+    task_id: z.int().positive(),
     task: taskData,
     source: z.enum(['api', 'recurrence', 'github']),
-    parentTaskId: z.int().positive().optional(),
+    parent_task_id: z.int().positive().optional(),
     /** The schedule that it comes from. */
     cron: z.string().optional(),
   }),
   secrets: { fields: ['task.metadata'], owner: taskOwner },
   formerNames: { before: 3, fields: () => ['task.createdBy'] },
-  activity: ({ data: { taskId, task, source, parentTaskId, cron } }) => ({
+  activity: ({ data: { task_id: taskId, task, source, parent_task_id, cron } }) => ({
     type: 'task_created',
     ...aboutTask(taskId),
-    actor: task.createdBy,
-    description: `Created task "${task.title}"${task.assignedTo === null ? '' : ` for ${task.assignedTo}`}`,
+    actor: task.created_by,
+    description: `Created task "${task.title}"${task.assigned_to === null ? '' : ` for ${task.assigned_to}`}`,
     data:
       source === 'recurrence'
-        ? { parent_task_id: parentTaskId, cron_expr: cron }
+        ? { parent_task_id, cron_expr: cron }
         : source === 'github'
           ? { github_issue: task.metadata.github_issue_number, github_repo: task.metadata.github_repo }
           : {
               title: task.title,
               status: task.status,
               priority: task.priority,
-              assigned_to: task.assignedTo,
+              assigned_to: task.assigned_to,
               ...(task.outcome !== null && { outcome: task.outcome }),
             },
   }),
-  signals: ({ data: { taskId, task, source } }) =>
+  signals: ({ data: { task_id, task, source } }) =>
     taskSignals({
-      taskId,
+      task_id,
       title: task.title,
       // What was done at GitHub was not done by whom it is assigned to here.
-      agent: source === 'github' ? null : task.assignedTo,
+      agent: source === 'github' ? null : task.assigned_to,
       before: null,
       after: task,
-      reason: task.errorMessage,
+      reason: task.error_message,
     }),
   frames: ({ data, meta }) => [taskFrame('task.created', data, meta)],
 });
 
 export const taskMoved = defineEvent({
   type: 'TaskMoved',
-  version: 2,
+  version: 3,
   doc: 'The project of a task was deleted for good: the task is in another one now, under a new number.',
-  schema: z.object({ ...taskFields, before: taskPlace, after: taskPlace, ticketNo: z.int().positive() }),
+  schema: z.object({ ...taskFields, before: taskPlace, after: taskPlace, project_ticket_no: z.int().positive() }),
   frames: ({ data, meta }) => [
     {
       type: 'task.updated',
       data: {
-        id: data.taskId,
-        project_id: data.after.projectId,
-        project_ticket_no: data.ticketNo,
+        id: data.task_id,
+        project_id: data.after.project_id,
+        project_ticket_no: data.project_ticket_no,
         updated_at: seconds(meta.at),
       },
-      ticket: { projectId: data.after.projectId, ticketNo: data.ticketNo },
+      ticket: { project_id: data.after.project_id, project_ticket_no: data.project_ticket_no },
     },
   ],
 });
 
 export const taskDeleted = defineEvent({
   type: 'TaskDeleted',
-  version: 1,
+  version: 2,
   doc: 'A task is gone, with its comments, subscriptions and reviews. What happened to it stays in the history.',
   schema: z.object({ ...taskFields, before: taskPlace }),
-  activity: ({ data: { taskId, title, before } }) => ({
+  activity: ({ data: { task_id: taskId, title, before } }) => ({
     type: 'task_deleted',
     ...aboutTask(taskId),
     description: `Deleted task "${title}"`,
-    data: { title, status: before.status, assigned_to: before.assignedTo },
+    data: { title, status: before.status, assigned_to: before.assigned_to },
   }),
-  frames: ({ data }) => [{ type: 'task.deleted', data: { id: data.taskId, title: data.title } }],
+  frames: ({ data }) => [{ type: 'task.deleted', data: { id: data.task_id, title: data.title } }],
 });
 
 export const taskEvents = [taskCreated, taskMoved, taskDeleted];

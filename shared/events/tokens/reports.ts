@@ -14,14 +14,14 @@ export const tokenReport = z.object({
   /** Unique in its workspace. */
   id: z.string(),
   model: z.string(),
-  sessionId: z.string(),
+  session_id: z.string(),
   /** Null: no agent of the workspace had the name, nor did the caller speak for one. */
-  agentId: z.int().positive().nullable(),
-  agentName: z.string(),
-  inputTokens: z.int().nonnegative(),
-  outputTokens: z.int().nonnegative(),
+  agent_id: z.int().positive().nullable(),
+  agent_name: z.string(),
+  input_tokens: z.int().nonnegative(),
+  output_tokens: z.int().nonnegative(),
   /** Null: none given, or there was no such task. */
-  taskId: z.int().positive().nullable(),
+  task_id: z.int().positive().nullable(),
   operation: z.string(),
   /** Milliseconds. */
   duration: z.number().nonnegative().nullable(),
@@ -32,7 +32,7 @@ export type TokenReport = z.infer<typeof tokenReport>;
 
 export const tokensReported = defineEvent({
   type: 'TokensReported',
-  version: 1,
+  version: 2,
   doc: 'Tokens were used: one report, or those of a batch.',
   schema: z.object({
     /** Of the ledger; null for reports without ids from a client. */
@@ -50,18 +50,18 @@ export const tokenPageFilled = defineEvent({
 
 export const tokenReportsPurged = defineEvent({
   type: 'TokenReportsPurged',
-  version: 1,
+  version: 2,
   doc: 'Reports were too old and are gone from the read model. The event names each of them, and what they added to sums, which go down by it.',
   schema: z.object({
     ids: z.array(z.string()),
     /** By hour, and by everything that sums tell apart. */
     used: z.array(
-      tokenReport.pick({ model: true, sessionId: true, agentId: true, agentName: true, taskId: true }).extend({
+      tokenReport.pick({ model: true, session_id: true, agent_id: true, agent_name: true, task_id: true }).extend({
         /** Beginning of the hour, Unix ms. */
         at: z.int().nonnegative(),
         requests: z.int().positive(),
-        inputTokens: z.int().nonnegative(),
-        outputTokens: z.int().nonnegative(),
+        input_tokens: z.int().nonnegative(),
+        output_tokens: z.int().nonnegative(),
         /** Billionths of a US dollar. */
         cost: z.int().nonnegative(),
       }),

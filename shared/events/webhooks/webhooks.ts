@@ -7,18 +7,18 @@ import { z } from 'zod';
 import { WEBHOOK_FORMATS } from '../../contract/webhooks/webhooks.ts';
 import { defineEvent } from '../define.ts';
 
-const webhookId = z.int().positive();
+const webhook_id = z.int().positive();
 /** Sealed with a key of the webhook's own; null once that key is gone. */
 const sealedText = z.string().nullable();
 
-const person = (data: { readonly webhookId: number }): string => `webhook:${data.webhookId}`;
+const person = (data: { readonly webhook_id: number }): string => `webhook:${data.webhook_id}`;
 
 export const webhookCreated = defineEvent({
   type: 'WebhookCreated',
-  version: 2,
+  version: 3,
   doc: 'A webhook exists from now on, and is told of the events after this one.',
   schema: z.object({
-    webhookId,
+    webhook_id,
     name: z.string(),
     /** Often holds a token. */
     url: sealedText,
@@ -33,10 +33,10 @@ export const webhookCreated = defineEvent({
 
 export const webhookUpdated = defineEvent({
   type: 'WebhookUpdated',
-  version: 2,
+  version: 3,
   doc: 'Fields of a webhook were set. Those that are missing stayed as they were; with none at all, only the time of the last change is new.',
   schema: z.object({
-    webhookId,
+    webhook_id,
     name: z.string().optional(),
     url: sealedText.optional(),
     secret: sealedText.optional(),
@@ -49,10 +49,10 @@ export const webhookUpdated = defineEvent({
 
 export const webhookTripped = defineEvent({
   type: 'WebhookTripped',
-  version: 1,
+  version: 2,
   doc: 'Deliveries failed too often: the webhook was disabled. What it has not been told yet waits until it is enabled again.',
   schema: z.object({
-    webhookId,
+    webhook_id,
     /** Failed attempts in a row. */
     failures: z.int().positive(),
   }),
@@ -60,9 +60,9 @@ export const webhookTripped = defineEvent({
 
 export const webhookDeleted = defineEvent({
   type: 'WebhookDeleted',
-  version: 1,
+  version: 2,
   doc: 'A webhook is gone, and so are its deliveries.',
-  schema: z.object({ webhookId }),
+  schema: z.object({ webhook_id }),
 });
 
 export const webhookEvents = [webhookCreated, webhookUpdated, webhookTripped, webhookDeleted];

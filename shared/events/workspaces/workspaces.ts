@@ -7,14 +7,17 @@ export const ISOLATIONS = ['shared', 'strict'] as const;
 export type Isolation = (typeof ISOLATIONS)[number];
 
 const id = z.int().positive();
-const workspace = { tenantId: id, workspaceId: id, name: z.string(), slug: z.string() };
+const workspace = { tenant_id: id, workspace_id: id, name: z.string(), slug: z.string() };
 const brand = z.string().nullable();
 const isolation = z.enum(ISOLATIONS);
-const target = (data: { readonly workspaceId: number }) => ({ target_type: 'workspace', target_id: data.workspaceId });
+const target = (data: { readonly workspace_id: number }) => ({
+  target_type: 'workspace',
+  target_id: data.workspace_id,
+});
 
 export const workspaceCreated = defineEvent({
   type: 'WorkspaceCreated',
-  version: 1,
+  version: 2,
   doc: 'A tenant has one more workspace. Its main workspace comes with the tenant and stays as long as the tenant does.',
   schema: z.object({ ...workspace, brand, isolation, main: z.boolean() }),
   audit: ({ data }) => {
@@ -28,7 +31,7 @@ export const workspaceCreated = defineEvent({
 
 export const workspaceUpdated = defineEvent({
   type: 'WorkspaceUpdated',
-  version: 1,
+  version: 2,
   doc: 'Fields of a workspace were set. Those that are missing stayed as they were. `name` is the one from before.',
   schema: z.object({
     ...workspace,
@@ -48,11 +51,11 @@ export const workspaceUpdated = defineEvent({
 
 export const workspaceRemovalBegun = defineEvent({
   type: 'WorkspaceRemovalBegun',
-  version: 1,
+  version: 2,
   doc: 'A workspace is being deleted: from now on nobody finds it. Its users, agents and projects go to another workspace of the tenant.',
   schema: z.object({
     ...workspace,
-    movesTo: id,
+    moves_to: id,
     /** Agents that it had. */
     agents: z.int().nonnegative(),
   }),
@@ -60,13 +63,13 @@ export const workspaceRemovalBegun = defineEvent({
 
 export const workspaceDeleted = defineEvent({
   type: 'WorkspaceDeleted',
-  version: 1,
+  version: 2,
   doc: 'A workspace is gone. Its tasks and messages stay in the log, where no call finds them.',
-  schema: z.object({ ...workspace, movesTo: id, agents: z.int().nonnegative() }),
+  schema: z.object({ ...workspace, moves_to: id, agents: z.int().nonnegative() }),
   audit: ({ data }) => ({
     action: 'workspace_deleted',
     ...target(data),
-    detail: { name: data.name, slug: data.slug, agents_moved: data.agents, moved_to_workspace: data.movesTo },
+    detail: { name: data.name, slug: data.slug, agents_moved: data.agents, moved_to_workspace: data.moves_to },
   }),
 });
 

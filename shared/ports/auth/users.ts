@@ -10,8 +10,8 @@ export interface FoundUser {
   readonly tenant: number;
   readonly workspace: number;
   readonly provider: Provider;
-  readonly isApproved: boolean;
-  readonly credentialId: string | null;
+  readonly is_approved: boolean;
+  readonly credential_id: string | null;
   /** A session is valid while its mark is that of its user; see `projections/auth/users.ts`. */
   readonly sessionMark: string;
   /** The user's public record. */

@@ -7,12 +7,12 @@ export interface PendingNotification {
   readonly type: string;
   readonly title: string;
   readonly message: string;
-  readonly sourceType: string | null;
-  readonly sourceId: number | null;
+  readonly source_type: string | null;
+  readonly source_id: number | null;
   /** Unix seconds. */
-  readonly createdAt: number;
+  readonly created_at: number;
   /** The agent of this name, if there is one. */
-  readonly agent: { readonly id: number; readonly sessionKey: string | null } | null;
+  readonly agent: { readonly id: number; readonly session_key: string | null } | null;
   /** A user of this name, or the operators. */
   readonly isPerson: boolean;
 }

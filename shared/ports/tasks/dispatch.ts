@@ -17,7 +17,7 @@ export interface DispatchReads {
    * Tasks that are assigned to agents, most urgent first, then the oldest; none that others are made from. Of each
    * workspace at most `limit`.
    */
-  assigned(limit: number): Promise<readonly (NextTask & { readonly agentId: number; readonly agent: string })[]>;
+  assigned(limit: number): Promise<readonly (NextTask & { readonly agent_id: number; readonly agent: string })[]>;
   /** The same of tasks that wait for a review, those that were not changed for the longest time first. */
   reviewable(limit: number): Promise<readonly NextTask[]>;
   /**

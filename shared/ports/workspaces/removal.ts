@@ -4,9 +4,9 @@ export interface MovingAgent {
   readonly id: number;
   readonly name: string;
   readonly role: string;
-  readonly sessionKey: string | null;
+  readonly session_key: string | null;
   readonly hidden: boolean;
-  readonly runtimeType: string | null;
+  readonly runtime_type: string | null;
   readonly source: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly soul: string | null;
@@ -19,8 +19,8 @@ export interface MovingProject {
   readonly name: string;
   readonly slug: string;
   readonly description: string | null;
-  readonly ticketPrefix: string;
-  readonly githubRepo: string | null;
+  readonly ticket_prefix: string;
+  readonly github_repo: string | null;
   readonly deadline: number | null;
   readonly color: string | null;
   readonly archived: boolean;
@@ -29,7 +29,7 @@ export interface MovingProject {
 export interface RemovedWorkspace {
   readonly tenant: number;
   readonly workspace: number;
-  readonly movesTo: number;
+  readonly moves_to: number;
 }
 
 /** What a workspace does by itself: webhooks, alert rules, recurring tasks, projects in step with a repository. */

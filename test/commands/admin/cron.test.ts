@@ -22,14 +22,14 @@ const added = cronJobAdded.draft({ name: 'a', schedule: '* * * * *', command: 'p
 const state = givenFor(cronDecider, added);
 const now = timeOf(1) + 600_000;
 const dueAt = Math.floor(now / 60_000) * 60;
-const started = cronRunStarted.draft({ name: 'a', run: 1, dueAt });
-const ended = cronRunEnded.draft({ name: 'a', run: 1, ok: true, message: '', durationMs: 1 });
+const started = cronRunStarted.draft({ name: 'a', run: 1, due_at: dueAt });
+const ended = cronRunEnded.draft({ name: 'a', run: 1, ok: true, message: '', duration_ms: 1 });
 
 describe('commands: scheduled jobs', () => {
   it('a due minute is claimed once', () => {
-    state().when(decideDueRun, 'a', { dueAt }, now).then(started);
-    state(started, ended).when(decideDueRun, 'a', { dueAt }, now).then();
-    expect(decideDueRun(state(started, ended).state, 'a', { dueAt: dueAt + 60 }, now)).to.have.length(1);
+    state().when(decideDueRun, 'a', { due_at: dueAt }, now).then(started);
+    state(started, ended).when(decideDueRun, 'a', { due_at: dueAt }, now).then();
+    expect(decideDueRun(state(started, ended).state, 'a', { due_at: dueAt + 60 }, now)).to.have.length(1);
   });
 
   it('nothing is due before the job was made, or while it is off, or still running', () => {
@@ -38,23 +38,23 @@ describe('commands: scheduled jobs', () => {
     expect(dueOf(job, 'UTC', timeOf(1))).to.equal(undefined);
     expect(dueOf(job, 'UTC', now)).to.equal(dueAt);
     const off = state(cronJobToggled.draft({ name: 'a', enabled: false }));
-    off.when(decideDueRun, 'a', { dueAt }, now).then();
+    off.when(decideDueRun, 'a', { due_at: dueAt }, now).then();
     const running = state(started);
-    running.when(decideDueRun, 'a', { dueAt: dueAt + 60 }, timeOf(3)).then();
+    running.when(decideDueRun, 'a', { due_at: dueAt + 60 }, timeOf(3)).then();
     running.when(decideAskedRun, 'a', timeOf(3)).thenRefuses(409);
   });
 
   it('a time zone of its own moves the hours of a job, and a stagger the second at which it begins', () => {
     const at = Date.UTC(2026, 6, 1, 2) / 1_000;
-    const daily = cronJobAdded.draft({ ...added.data, name: 'b', schedule: '0 4 * * *', timeZone: 'Europe/Berlin' });
+    const daily = cronJobAdded.draft({ ...added.data, name: 'b', schedule: '0 4 * * *', timezone: 'Europe/Berlin' });
     const [, berlin] = state(daily).state.jobs;
     if (!berlin) throw new Error('there is no job');
     const job = { ...berlin, since: at - 86_400 };
     expect(dueOf(job, 'UTC', at * 1_000)).to.equal(at);
-    expect(dueOf({ ...job, timeZone: undefined }, 'UTC', at * 1_000)).to.equal(undefined);
+    expect(dueOf({ ...job, timezone: undefined }, 'UTC', at * 1_000)).to.equal(undefined);
     const late = staggerOf('b', 600);
     expect(late).to.be.within(60, 600);
-    const spread = { ...job, staggerSeconds: 600 };
+    const spread = { ...job, stagger_seconds: 600 };
     expect(dueOf(spread, 'UTC', (at + late - 1) * 1_000)).to.equal(undefined);
     expect(dueOf(spread, 'UTC', (at + late) * 1_000)).to.equal(at);
   });
@@ -63,7 +63,7 @@ describe('commands: scheduled jobs', () => {
     const later = timeOf(2) + 11 * 60_000;
     const [lost, next] = decideAskedRun(state(started).state, 'a', later);
     expect(lost?.data).to.include({ run: 1, ok: false });
-    expect(next?.data).to.include({ run: 2, dueAt: null });
+    expect(next?.data).to.include({ run: 2, due_at: null });
   });
 });
 
@@ -72,11 +72,14 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
     const told = cronJobAdded.draft({ ...added.data, task: { workspace: 1, agent: null } });
     const late = timeOf(2) + 60 * 60_000;
     const given = givenFor(cronDecider, told);
-    const running = given(cronRunStarted.draft({ name: 'a', run: 1, dueAt, taskId: 5 }));
-    running.when(decideDueRun, 'a', { dueAt: dueAt + 60, taskId: 6 }, late).then();
+    const running = given(cronRunStarted.draft({ name: 'a', run: 1, due_at: dueAt, task_id: 5 }));
+    running.when(decideDueRun, 'a', { due_at: dueAt + 60, task_id: 6 }, late).then();
     running.when(decideAskedRun, 'a', late, 6).thenRefuses(409);
-    expect(decideDueRun(given().state, 'a', { dueAt }, late), 'without an id').to.deep.equal([]);
-    expect(decideDueRun(state().state, 'a', { dueAt, taskId: 6 }, late), 'of a job that makes none').to.deep.equal([]);
+    expect(decideDueRun(given().state, 'a', { due_at: dueAt }, late), 'without an id').to.deep.equal([]);
+    expect(
+      decideDueRun(state().state, 'a', { due_at: dueAt, task_id: 6 }, late),
+      'of a job that makes none',
+    ).to.deep.equal([]);
   });
 
   const MIDNIGHT = Date.UTC(2026, 6, 1);
@@ -89,7 +92,7 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
   async function worldWith(task: { readonly workspace: number; readonly agent: string | null }) {
     let at = MIDNIGHT;
     const world = memoryWorld(() => at);
-    const workspace = { tenantId: 1, workspaceId: 1, slug: 'default', name: 'Default', brand: null, main: true };
+    const workspace = { tenant_id: 1, workspace_id: 1, slug: 'default', name: 'Default', brand: null, main: true };
     await world
       .process()
       .record(tenantStream(1), context, [workspaceCreated.draft({ ...workspace, isolation: 'shared' })]);
@@ -118,7 +121,7 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
     }
     const [first] = tasks().map(taskOf);
     expect(first).to.include({
-      ...{ title: job.name, description: job.command, assignedTo: 'ada', status: 'assigned', createdBy: 'scheduler' },
+      ...{ title: job.name, description: job.command, assigned_to: 'ada', status: 'assigned', created_by: 'scheduler' },
     });
     expect(tasks().map((one) => taskOf(one).metadata.cron_due_at)).to.deep.equal(
       [1, 2, 3].map((minute) => MIDNIGHT / 1_000 + minute * 60),
@@ -134,7 +137,7 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
     const { process, tasks, later } = await worldWith({ workspace: 1, agent: null });
     later(1);
     await process().look();
-    expect(tasks().map(taskOf)[0]).to.include({ assignedTo: null, status: 'inbox' });
+    expect(tasks().map(taskOf)[0]).to.include({ assigned_to: null, status: 'inbox' });
   });
 
   it('a process that dies at any step leaves its task to the next, which makes it once', async () => {
@@ -179,9 +182,9 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
       .look()
       .catch(() => undefined);
     const [task] = tasks();
-    const place = { status: 'inbox', priority: 'medium', assignedTo: null, projectId: 3 };
+    const place = { status: 'inbox', priority: 'medium', assigned_to: null, project_id: 3 };
     world.beforeAppend = async () => undefined;
-    const deleted = taskDeleted.draft({ taskId: task?.data.taskId as number, title: 'x', before: place });
+    const deleted = taskDeleted.draft({ task_id: task?.data.task_id as number, title: 'x', before: place });
     await world.process().record(task?.stream ?? '', context, [deleted]);
     await process().look();
     expect(tasks()).to.have.length(1);
@@ -199,7 +202,7 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
   it('asked for, it becomes a task as well', async () => {
     const { process, tasks } = await worldWith({ workspace: 1, agent: null });
     const { ok, message } = await process().trigger();
-    expect({ ok, message }).to.deep.equal({ ok: true, message: `Task ${tasks()[0]?.data.taskId} was made.` });
+    expect({ ok, message }).to.deep.equal({ ok: true, message: `Task ${tasks()[0]?.data.task_id} was made.` });
     await process().trigger();
     expect(tasks()).to.have.length(2);
   });

@@ -36,15 +36,15 @@ describe('a decision about a command', () => {
       return { status: 200, body: { ok: true } };
     });
     expect(status).to.equal(200);
-    const about = { approvalId: 'a1', decision: 'approve', gatewayId: 1, gatewayName: 'main' };
+    const about = { approval_id: 'a1', decision: 'approve', gateway_id: 1, gateway_name: 'main' };
     expect(before).to.deep.equal([['ExecApprovalDecided', { ...about, reason: 'needed', taken: false }]]);
     const [, answered] = written();
-    const { decisionId, ...outcome } = answered?.data ?? {};
+    const { decision_id, ...outcome } = answered?.data ?? {};
     expect([answered?.type, outcome]).to.deep.equal([
       'ExecApprovalAnswered',
       { ...about, outcome: 'taken', status: 200 },
     ]);
-    expect(decisionId).to.be.a('number');
+    expect(decision_id).to.be.a('number');
   });
 
   it('that the gateway refuses, or does not respond to, is recorded as such', async () => {

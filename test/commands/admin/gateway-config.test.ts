@@ -192,7 +192,7 @@ describe('gateway document: changes', () => {
     const drafts = decideUpdates(stored, { 'gateway.port': 2, 'models.extra.deep': true, 'models.apiKey': MASK });
     expect(documentAfter(drafts)).to.deep.include({ gateway: { port: 2, auth: { token: 't0', mode: 'token' } } });
     expect(documentAfter(drafts)?.models).to.deep.include({ apiKey: 'k', extra: { deep: true } });
-    expect(drafts[0]?.data.updatedKeys).to.deep.equal(['gateway.port', 'models.extra.deep', 'models.apiKey']);
+    expect(drafts[0]?.data.updated_keys).to.deep.equal(['gateway.port', 'models.extra.deep', 'models.apiKey']);
     refused(() => decideUpdates(stored, { 'unknown.x': 1 }), 400);
     refused(() => decideUpdates(stored, { toString: 1 }), 400);
     refused(() => decideUpdates(stored, { 'gateway.auth.token': 'x' }), 403);
@@ -271,7 +271,7 @@ describe('gateway document: agents', () => {
     const agent = { name: 'ada', config: {}, template: 'developer' };
     expect(refused(() => decideWriteAgent({ document: null }, 'agent-created', agent), 409).message).to.match(/PUT/);
     const [draft] = decideWriteAgent({ document: {} }, 'agent-created', agent);
-    expect(draft?.data).to.deep.include({ cause: 'agent-created', agentName: 'ada', template: 'developer' });
+    expect(draft?.data).to.deep.include({ cause: 'agent-created', agent_name: 'ada', template: 'developer' });
     expect(decideRemoveAgent({ document: null }, 'ada')).to.deep.equal([]);
     expect(decideRemoveAgent({ document: {} }, 'ada')).to.deep.equal([]);
     expect(decideRemoveAgent({ document: { agents: [{ name: 'ada' }] } }, 'ada')).to.have.length(1);
@@ -285,7 +285,7 @@ describe('gateway document: on the log', () => {
     expect(hash).to.equal(hashOf('{"a":1}'));
     await agents.store({ a: 2 });
     const changed = agents.events('GatewayConfigChanged');
-    expect(changed.map(({ stream, data }) => [stream, data.cause, data.updatedKeys, data.fields])).to.deep.equal([
+    expect(changed.map(({ stream, data }) => [stream, data.cause, data.updated_keys, data.fields])).to.deep.equal([
       ['gateway_config-1', 'update', ['*'], []],
       ['gateway_config-1', 'update', ['*'], []],
     ]);
@@ -321,7 +321,7 @@ describe('gateway document: on the log', () => {
     expect(back?.data).to.deep.include({
       document: { agents: { list: [{ id: 'ada', model: 'm' }] } },
       cause: 'agent-updated',
-      agentName: 'ada',
+      agent_name: 'ada',
       fields: [],
     });
   });

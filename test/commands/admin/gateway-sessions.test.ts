@@ -144,13 +144,13 @@ describe('commands: sessions at a gateway', () => {
     await controlSession(commands, context(), gateways, pause);
     const path = '/api/sessions/agent%3Aada%3Amain/control';
     expect(asked).to.deep.equal([{ method: 'POST', path, body: { action: 'pause' } }]);
-    const data = { gatewayId: 1, gatewayName: 'main', sessionId: pause.session, action: 'pause', value: null };
+    const data = { gateway_id: 1, gateway_name: 'main', session_id: pause.session, action: 'pause', value: null };
     expect(events('GatewaySessionControlled')[0]).to.deep.include({ stream: 'gateway_sessions-1', data });
   });
 
   it('what the gateway did not do is not recorded', async () => {
     const { commands, context, gateways, answers, events } = await withGateway();
-    const gateway = { id: 1, name: 'main', url: 'http://gate', bare: false, token: null, isPrimary: true };
+    const gateway = { id: 1, name: 'main', url: 'http://gate', bare: false, token: null, is_primary: true };
     const asked = { session: 's', action: 'delete', value: null } as const;
     const outcome = () => outcomeOf(controlAtGateway(commands, context(), { gateway, gateways }, asked));
     for (const [answer, says] of [

@@ -16,21 +16,27 @@ import { givenFor, refusalOf } from '../../support/kit.ts';
 
 const given = givenFor(gatewaysDecider);
 const added = (gatewayId: number, isPrimary = false) =>
-  gatewayAdded.draft({ gatewayId, name: `g${gatewayId}`, url: 'http://x', token: 'secret', isPrimary });
+  gatewayAdded.draft({
+    gateway_id: gatewayId,
+    name: `g${gatewayId}`,
+    url: 'http://x',
+    token: 'secret',
+    is_primary: isPrimary,
+  });
 const two = given(added(1, true), added(2));
-const three = { id: 3, name: 'g3', url: 'http://y', bare: false, token: null, isPrimary: true };
+const three = { id: 3, name: 'g3', url: 'http://y', bare: false, token: null, is_primary: true };
 
 describe('commands: gateways', () => {
   it('one is primary: the one before steps back first', () => {
     two
       .when(decideAdd, three)
       .then(
-        gatewayChanged.draft({ gatewayId: 1, isPrimary: false }),
-        gatewayAdded.draft({ gatewayId: 3, name: 'g3', url: 'http://y', token: null, isPrimary: true }),
+        gatewayChanged.draft({ gateway_id: 1, is_primary: false }),
+        gatewayAdded.draft({ gateway_id: 3, name: 'g3', url: 'http://y', token: null, is_primary: true }),
       );
-    const drafts = decideChange(two.state, 2, { isPrimary: true });
+    const drafts = decideChange(two.state, 2, { is_primary: true });
     const after = given(added(1, true), added(2), ...drafts).state;
-    expect(after.gateways.map(({ isPrimary }) => isPrimary)).to.deep.equal([false, true]);
+    expect(after.gateways.map(({ is_primary: isPrimary }) => isPrimary)).to.deep.equal([false, true]);
   });
 
   it('names are unique, and there is a limit', () => {
@@ -52,7 +58,7 @@ describe('commands: gateways', () => {
     const state = (...changes: readonly object[]) =>
       given(
         ...decideAdd({ gateways: [] }, { ...three, bare: true }),
-        ...changes.map((data) => gatewayChanged.draft({ gatewayId: 3, ...data })),
+        ...changes.map((data) => gatewayChanged.draft({ gateway_id: 3, ...data })),
       ).state.gateways[0];
     expect(state()).to.include({ url: 'http://y', bare: true });
     expect(state({ name: 'new' })).to.include({ bare: true });
@@ -62,7 +68,7 @@ describe('commands: gateways', () => {
 
   it('the primary one stays, an unknown one is no event', () => {
     two.when(decideRemove, 1).thenRefuses(400);
-    two.when(decideRemove, 2).then(gatewayRemoved.draft({ gatewayId: 2, name: 'g2' }));
+    two.when(decideRemove, 2).then(gatewayRemoved.draft({ gateway_id: 2, name: 'g2' }));
     two.when(decideRemove, 5).then();
   });
 

@@ -24,7 +24,7 @@ import { nameClaimVoided, nameReleased } from '../../../shared/events/claims.ts'
 import { ada, deleted, details, given, registered, registration, status } from '../../support/agent.ts';
 import { eventsOf, timeOf } from '../../support/kit.ts';
 
-const heartbeat = { connectionId: null, workItemsCount: 0, workItemTypes: [], tokenUsage: null };
+const heartbeat = { connection_id: null, work_items_count: 0, work_item_types: [], tokenUsage: null };
 
 describe('agent: state', () => {
   it('starts with what was registered', () => {
@@ -35,7 +35,7 @@ describe('agent: state', () => {
       name: 'ada',
       role: 'coder',
       status: 'offline',
-      sessionKey: 'key-1',
+      session_key: 'key-1',
       configVersion: 1,
       soulLength: 4,
       memoryLength: 0,
@@ -47,12 +47,12 @@ describe('agent: state', () => {
     const signs = [
       agentHeartbeatReceived.draft({
         ...ada,
-        lastActivity: 'x',
-        connectionId: null,
-        workItemsCount: 0,
-        workItemTypes: [],
+        last_activity: 'x',
+        connection_id: null,
+        work_items_count: 0,
+        work_item_types: [],
       }),
-      agentWoken.draft({ ...ada, reason: null, lastActivity: 'x' }),
+      agentWoken.draft({ ...ada, reason: null, last_activity: 'x' }),
       agentReturned.draft(ada),
     ];
     for (const sign of signs) {
@@ -72,27 +72,27 @@ describe('agent: state', () => {
   it('follows changed fields', () => {
     const state = given(
       registered,
-      details({ name: 'eve', role: 'lead', sessionKey: null, runtimeType: 'codex', soulContent: null, config: {} }),
+      details({ name: 'eve', role: 'lead', session_key: null, runtime_type: 'codex', soul_content: null, config: {} }),
     ).state;
-    expect(state).to.deep.include({ name: 'eve', role: 'lead', sessionKey: null, runtimeType: 'codex' });
+    expect(state).to.deep.include({ name: 'eve', role: 'lead', session_key: null, runtime_type: 'codex' });
     expect(state).to.deep.include({ soulLength: 0, configVersion: 2 });
-    const others = given(registered, details({ runtimeType: 'codex' }), details({ config: {} })).state;
-    expect(others).to.include({ sessionKey: 'key-1', runtimeType: 'codex', soulLength: 4, configVersion: 2 });
+    const others = given(registered, details({ runtime_type: 'codex' }), details({ config: {} })).state;
+    expect(others).to.include({ session_key: 'key-1', runtime_type: 'codex', soulLength: 4, configVersion: 2 });
   });
 
   it('includes lengths of texts, keys and visibility', () => {
-    const key = { keyId: 3, agentId: 7, agentName: 'ada' };
+    const key = { key_id: 3, agent_id: 7, agent_name: 'ada' };
     const issued = agentKeyIssued.draft({
       ...key,
       name: 'k',
       prefix: 'p',
       scopes: [],
-      createdBy: 'x',
-      expiresAt: null,
+      created_by: 'x',
+      expires_at: null,
     });
     const state = given(
       registered,
-      agentSoulChanged.draft({ ...ada, soulContent: 'longer soul', template: null, previousLength: 4 }),
+      agentSoulChanged.draft({ ...ada, soul_content: 'longer soul', template: null, previous_length: 4 }),
       agentMemoryWritten.draft({ ...ada, text: 'abc', append: false, size: 3 }),
       agentHidden.draft(ada),
       issued,
@@ -114,8 +114,8 @@ describe('agent: state', () => {
   it('stays small, because it contains no texts', () => {
     const long = 'x'.repeat(50_000);
     const state = given(
-      agentRegistered.draft({ agentId: 7, ...registration, soulContent: long, config: { long } }),
-      details({ soulContent: long, config: { long } }),
+      agentRegistered.draft({ agent_id: 7, ...registration, soul_content: long, config: { long } }),
+      details({ soul_content: long, config: { long } }),
       agentMemoryWritten.draft({ ...ada, text: long, append: false, size: long.length }),
     ).state;
     expect(JSON.stringify(state).length).to.be.below(1_000);
@@ -146,7 +146,7 @@ describe('agent: unique names', () => {
     expect(holdsName(given(registered, details({ name: 'eve' })).state, 'ada')).to.equal('not yet');
     expect(holdsName(given(registered, deleted).state, 'ada')).to.equal('never');
     expect(sessionKeyKind.holds(given(registered).state, 'key-1', 'all')).to.equal('yes');
-    expect(sessionKeyKind.holds(given(registered, details({ sessionKey: null })).state, 'key-1', 'all')).to.equal(
+    expect(sessionKeyKind.holds(given(registered, details({ session_key: null })).state, 'key-1', 'all')).to.equal(
       'not yet',
     );
   });
@@ -157,7 +157,7 @@ describe('agent: unique names', () => {
   });
 
   it('are being given up from the change until the release is known', () => {
-    const renamed = given(registered, details({ name: 'eve', sessionKey: 'key-2' })).state;
+    const renamed = given(registered, details({ name: 'eve', session_key: 'key-2' })).state;
     const once = { times: 1, since: timeOf(2) };
     expect(renamed.givenUpNames).to.deep.equal({ 'name:ada': once, 'session_key:key-1': once });
     expect(given(registered, details({ name: 'ada' })).state.givenUpNames).to.deep.equal({});
@@ -209,7 +209,7 @@ describe('agent: update', () => {
 
   it('leaves out fields that do not change', () => {
     expect(
-      update({ name: 'ada', role: 'coder', sessionKey: 'key-1', status: 'offline', runtimeType: null }),
+      update({ name: 'ada', role: 'coder', session_key: 'key-1', status: 'offline', runtime_type: null }),
     ).to.deep.equal([]);
     const [only] = update({ name: 'ada', role: 'lead' });
     expect(only?.data).to.deep.include({ name: 'ada', changes: { role: 'lead' }, via: 'id', status: null });
@@ -223,17 +223,17 @@ describe('agent: update', () => {
   });
 
   it('by name counts a status as a sign of life, even an unchanged one', () => {
-    expect(update({ status: 'busy', lastActivity: 'a' }, 'name').map((draft) => draft.data)).to.deep.equal([
-      { ...ada, from: 'offline', to: 'busy', cause: 'update', lastActivity: 'a', seen: true, announced: false },
+    expect(update({ status: 'busy', last_activity: 'a' }, 'name').map((draft) => draft.data)).to.deep.equal([
+      { ...ada, from: 'offline', to: 'busy', cause: 'update', last_activity: 'a', seen: true, announced: false },
     ]);
     expect(update({ status: 'offline' }, 'name').map((draft) => draft.data)).to.deep.equal([
-      { ...ada, changes: {}, via: 'name', writeToGateway: false, status: 'offline' },
+      { ...ada, changes: {}, via: 'name', write_to_gateway: false, status: 'offline' },
     ]);
   });
 
   it('keeps an activity without a status', () => {
-    expect(update({ lastActivity: 'thinking' }, 'name')[0]?.data).to.deep.include({
-      changes: { lastActivity: 'thinking' },
+    expect(update({ last_activity: 'thinking' }, 'name')[0]?.data).to.deep.include({
+      changes: { last_activity: 'thinking' },
     });
   });
 });
@@ -248,10 +248,10 @@ describe('agent: visibility, deletion', () => {
 
   it('records what was deleted', () => {
     expect(decideDelete(given(registered, details({ name: 'eve', role: 'lead' })).state, true)[0]?.data).to.deep.equal({
-      agentId: 7,
+      agent_id: 7,
       name: 'eve',
       role: 'lead',
-      removeWorkspace: true,
+      remove_workspace: true,
     });
   });
 });

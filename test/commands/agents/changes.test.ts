@@ -24,7 +24,7 @@ describe('an agent’s own update', () => {
     await update({ config: { own: 1 } });
     expect(await agents.configOf(id), 'without a mask the config is replaced').to.deep.equal({ own: 1 });
     const [details] = agents.events('AgentDetailsChanged');
-    expect(details?.data).to.include({ via: 'name', writeToGateway: false });
+    expect(details?.data).to.include({ via: 'name', write_to_gateway: false });
   });
 
   it('finds no agent under its earlier name', async () => {
@@ -49,11 +49,11 @@ describe('an agent’s own update', () => {
         agents.world.beforeAppend = async () => undefined;
         await agents.world.process().record(stream, agents.context(), [
           agentDetailsChanged.draft({
-            agentId: id,
+            agent_id: id,
             name: 'ada',
             changes: { config: { token: `secret ${changes}` } },
             via: 'id',
-            writeToGateway: false,
+            write_to_gateway: false,
             status: null,
           }),
         ]);
@@ -81,7 +81,7 @@ describe('an operator’s update', () => {
         agents.commands,
         agents.context(),
         of,
-        { update: {}, fields: [], writeToGateway: undefined, ...asked },
+        { update: {}, fields: [], write_to_gateway: undefined, ...asked },
         async () => stored,
       );
     return { agents, id, update };
@@ -97,7 +97,7 @@ describe('an operator’s update', () => {
     expect(await agents.configOf(id), 'the config is replaced first').to.deep.equal({ token: 'secret', own: 2 });
     expect(await agents.stateOf(id)).to.include({ role: 'lead' });
     expect(agents.events('GatewayConfigChanged')).to.deep.equal([]);
-    expect(agents.events('AgentDetailsChanged').map(({ data }) => data.writeToGateway)).to.deep.equal([
+    expect(agents.events('AgentDetailsChanged').map(({ data }) => data.write_to_gateway)).to.deep.equal([
       false,
       false,
       false,
@@ -126,17 +126,17 @@ describe('an operator’s update', () => {
   it('writes the gateway’s document when gateway_config is given and a document is stored, or when it is asked for', async () => {
     const { agents, update } = await open();
     await update({ update: { role: 'lead' } });
-    await update({ gatewayConfig: { model: 'n' }, writeToGateway: false });
+    await update({ gatewayConfig: { model: 'n' }, write_to_gateway: false });
     expect(agents.events('GatewayConfigChanged')).to.have.length(1);
     await update({ gatewayConfig: { model: 'o' }, fields: ['gateway_config'] });
     expect(await agents.entries()).to.deep.include.members([{ ...entry, model: 'o' }]);
-    await update({ update: { role: 'boss' }, writeToGateway: true });
+    await update({ update: { role: 'boss' }, write_to_gateway: true });
     const written = agents.events('GatewayConfigChanged').slice(1);
-    expect(written.map(({ data }) => [data.cause, data.agentName, data.fields])).to.deep.equal([
+    expect(written.map(({ data }) => [data.cause, data.agent_name, data.fields])).to.deep.equal([
       ['agent-updated', 'ada', ['gateway_config']],
       ['agent-updated', 'ada', []],
     ]);
-    expect(agents.events('AgentDetailsChanged').map(({ data }) => data.writeToGateway)).to.deep.equal([
+    expect(agents.events('AgentDetailsChanged').map(({ data }) => data.write_to_gateway)).to.deep.equal([
       false,
       false,
       true,
@@ -147,7 +147,7 @@ describe('an operator’s update', () => {
   it('changes nothing when it is to be written and no document is stored', async () => {
     const { agents, update } = await open(false);
     const before = agents.world.written().length;
-    expect(await outcomeOf(update({ update: { role: 'lead' }, writeToGateway: true }))).to.equal('502');
+    expect(await outcomeOf(update({ update: { role: 'lead' }, write_to_gateway: true }))).to.equal('502');
     expect(agents.world.written()).to.have.length(before);
     // The read model has a document, the log has none any more.
     const { agents: others, id } = await open(false);
@@ -155,7 +155,7 @@ describe('an operator’s update', () => {
       others.commands,
       others.context(),
       id,
-      { update: { role: 'lead' }, fields: [], writeToGateway: true },
+      { update: { role: 'lead' }, fields: [], write_to_gateway: true },
       async () => true,
     );
     const error = await late.catch((reason: Error) => reason.message);
@@ -165,7 +165,7 @@ describe('an operator’s update', () => {
 
   it('renames the entry with the agent', async () => {
     const { agents, id, update } = await open();
-    await update({ update: { name: 'eve' }, writeToGateway: true });
+    await update({ update: { name: 'eve' }, write_to_gateway: true });
     expect((await agents.stateOf(id)).name).to.equal('eve');
     const [only, ...others] = (await agents.entries()) as Record<string, unknown>[];
     expect(others).to.deep.equal([]);
@@ -175,7 +175,7 @@ describe('an operator’s update', () => {
   it('puts the entry back when the agent’s own change is refused', async () => {
     const { agents, id, update } = await open();
     await agents.make('eve');
-    const refused = update({ update: { name: 'eve', config: { model: 'n' } }, writeToGateway: true });
+    const refused = update({ update: { name: 'eve', config: { model: 'n' } }, write_to_gateway: true });
     expect(await outcomeOf(refused)).to.equal('NAME_TAKEN');
     expect(await agents.entries()).to.deep.equal([entry]);
     expect(await agents.configOf(id)).to.deep.equal({ model: 'm', token: 'secret' });
@@ -185,7 +185,7 @@ describe('an operator’s update', () => {
     const { agents, update } = await open();
     await agents.make('eve');
     const other = await agents.make('kim');
-    const refused = update({ update: { name: 'eve' }, writeToGateway: true }, other);
+    const refused = update({ update: { name: 'eve' }, write_to_gateway: true }, other);
     expect(await outcomeOf(refused)).to.equal('NAME_TAKEN');
     expect(await agents.entries()).to.deep.equal([entry]);
   });
@@ -193,7 +193,7 @@ describe('an operator’s update', () => {
   it('leaves the entry if the outcome of the change is unknown', async () => {
     const { agents, id, update } = await open();
     agents.breakStreams(agentStream(1, id));
-    const failure = await update({ update: { config: { model: 'n' } }, writeToGateway: true }).catch(
+    const failure = await update({ update: { config: { model: 'n' } }, write_to_gateway: true }).catch(
       (error: Error) => error.message,
     );
     expect(failure).to.match(/the disk is full/);
@@ -203,7 +203,7 @@ describe('an operator’s update', () => {
   it('fails as the log does when the document cannot be appended', async () => {
     const { agents, id, update } = await open();
     agents.breakStreams('gateway_config');
-    const failure = await update({ update: { role: 'lead' }, writeToGateway: true }).catch(
+    const failure = await update({ update: { role: 'lead' }, write_to_gateway: true }).catch(
       (error: Error) => error.message,
     );
     expect(failure).to.match(/the disk is full/);
@@ -213,14 +213,14 @@ describe('an operator’s update', () => {
   it('returns 404 for an unknown one', async () => {
     const { update } = await open();
     expect(await outcomeOf(update({ update: { role: 'lead' } }, 99))).to.equal('404');
-    expect(await outcomeOf(update({ update: { role: 'lead' }, writeToGateway: true }, 99))).to.equal('404');
+    expect(await outcomeOf(update({ update: { role: 'lead' }, write_to_gateway: true }, 99))).to.equal('404');
   });
 });
 
 describe('the deletion of an agent', () => {
   const open = async () => {
     const agents = agentsMemory();
-    const id = await agents.make('ada', { sessionKey: 'key-1' });
+    const id = await agents.make('ada', { session_key: 'key-1' });
     const remove = () => deleteAgent(agents.commands, agents.context(), id, true);
     return { agents, id, remove };
   };
@@ -230,11 +230,14 @@ describe('the deletion of an agent', () => {
     await agents.store({ agents: { list: [{ id: 'ada' }, { id: 'eve' }] } });
     expect(await remove()).to.deep.equal({ name: 'ada', warning: undefined });
     expect((await agents.stateOf(id)).deleted).to.equal(true);
-    expect(agents.events('AgentDeleted')[0]?.data).to.include({ role: 'agent', removeWorkspace: true });
+    expect(agents.events('AgentDeleted')[0]?.data).to.include({ role: 'agent', remove_workspace: true });
     expect(agents.events('NameReleased').map(({ data }) => data.name)).to.have.members(['ada', 'key-1']);
     expect(await agents.entries()).to.deep.equal([{ id: 'eve' }]);
-    expect(agents.events('GatewayConfigChanged').at(-1)?.data).to.include({ cause: 'agent-deleted', agentName: 'ada' });
-    expect(await agents.make('ada', { sessionKey: 'key-1' })).to.not.equal(id);
+    expect(agents.events('GatewayConfigChanged').at(-1)?.data).to.include({
+      cause: 'agent-deleted',
+      agent_name: 'ada',
+    });
+    expect(await agents.make('ada', { session_key: 'key-1' })).to.not.equal(id);
   });
 
   it('needs no document', async () => {

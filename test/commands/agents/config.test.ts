@@ -45,7 +45,7 @@ describe("agents' configs", () => {
       commands,
       context,
       ada(),
-      { update: { role: 'y' }, gatewayConfig, fields: [], writeToGateway },
+      { update: { role: 'y' }, gatewayConfig, fields: [], write_to_gateway: writeToGateway },
       async () => true,
     );
 
@@ -111,7 +111,7 @@ describe("agents' configs", () => {
         through,
         context,
         ada(),
-        { update: {}, gatewayConfig, fields: [], writeToGateway: false },
+        { update: {}, gatewayConfig, fields: [], write_to_gateway: false },
         async () => false,
       );
     await merge(commands, { first: 1 });

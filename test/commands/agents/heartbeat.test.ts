@@ -31,17 +31,17 @@ describe('a recorded heartbeat', () => {
         agents.context(),
         inboxes,
         ref,
-        { connectionId: 'c', tokenUsage: null },
+        { connection_id: 'c', tokenUsage: null },
         mayBeat,
       );
     const rename = (name: string) =>
       agents.world.process().record(agentStream(1, id), agents.context(), [
         agentDetailsChanged.draft({
-          agentId: id,
+          agent_id: id,
           name: 'ada',
           changes: { name },
           via: 'id',
-          writeToGateway: false,
+          write_to_gateway: false,
           status: null,
         }),
       ]);
@@ -55,12 +55,12 @@ describe('a recorded heartbeat', () => {
     expect(found.workItems).to.equal(workItems);
     expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data)).to.deep.equal([
       {
-        agentId: id,
+        agent_id: id,
         name: 'ada',
-        lastActivity: 'Heartbeat received',
-        connectionId: 'c',
-        workItemsCount: 5,
-        workItemTypes: ['notifications', 'urgent_activities'],
+        last_activity: 'Heartbeat received',
+        connection_id: 'c',
+        work_items_count: 5,
+        work_item_types: ['notifications', 'urgent_activities'],
       },
     ]);
     expect(agents.events('AgentStatusChanged')[0]?.data).to.include({ from: 'busy', to: 'idle', cause: 'heartbeat' });
@@ -129,14 +129,14 @@ describe('a recorded heartbeat', () => {
         },
       },
     };
-    const heartbeat = { connectionId: null, tokenUsage: null };
+    const heartbeat = { connection_id: null, tokenUsage: null };
     await recordHeartbeat(agents.commands, context, inboxes, { id }, heartbeat, () => undefined);
     expect(steps).to.deep.equal([0, 0]);
     expect(context).to.not.have.property('step');
   });
 });
 
-const heartbeat = { connectionId: null, workItemsCount: 0, workItemTypes: [], tokenUsage: null };
+const heartbeat = { connection_id: null, work_items_count: 0, work_item_types: [], tokenUsage: null };
 const types = (drafts: readonly EventDraft[]) => drafts.map((draft) => draft.type);
 
 describe('agent: heartbeat', () => {
@@ -159,10 +159,10 @@ describe('agent: heartbeat', () => {
   });
 
   it('carries a token report in the same append', () => {
-    const tokenUsage = { id: 'r', model: 'm', inputTokens: 1, outputTokens: 2, taskId: null, cost: 0.5 };
+    const tokenUsage = { id: 'r', model: 'm', input_tokens: 1, output_tokens: 2, task_id: null, cost: 0.5 };
     const drafts = decideHeartbeat(given(registered, status('idle')).state, { ...heartbeat, tokenUsage });
     expect(types(drafts)).to.deep.equal(['AgentHeartbeatReceived', 'TokensReported']);
-    const whose = { agentId: 7, agentName: 'ada', sessionId: 'ada:cli' };
+    const whose = { agent_id: 7, agent_name: 'ada', session_id: 'ada:cli' };
     const report = { ...whose, ...tokenUsage, operation: 'heartbeat', duration: null };
     expect(drafts[1]?.data).to.deep.equal({ page: null, reports: [report] });
   });

@@ -14,17 +14,17 @@ describe('agent key decisions', () => {
   const agent = { registered: true, deleted: false, name: 'scout', keys: { 3: null, 4: 500 } } as const;
   const limit = { most: 3, now: 400 };
   const key: NewAgentKey = {
-    keyId: 5,
-    agentId: 2,
+    key_id: 5,
+    agent_id: 2,
     name: 'default',
     prefix: 'mca_00000000',
     scopes: ['viewer'],
-    createdBy: 'admin',
-    expiresAt: null,
+    created_by: 'admin',
+    expires_at: null,
   };
 
   it('are issued to agents that exist', () => {
-    expect(decideIssue(agent, key, limit)[0]?.data).to.deep.equal({ ...key, agentName: 'scout' });
+    expect(decideIssue(agent, key, limit)[0]?.data).to.deep.equal({ ...key, agent_name: 'scout' });
     expect(refusalOf(() => decideIssue({ ...agent, registered: false }, key, limit)).status).to.equal(404);
     expect(refusalOf(() => decideIssue({ ...agent, deleted: true }, key, limit)).status).to.equal(404);
   });
@@ -38,7 +38,7 @@ describe('agent key decisions', () => {
     expect(most(3, 499)()).to.have.length(1);
   });
   it('are revoked once', () => {
-    expect(decideRevoke(agent, 2, 3)[0]?.data).to.deep.equal({ keyId: 3, agentId: 2, agentName: 'scout' });
+    expect(decideRevoke(agent, 2, 3)[0]?.data).to.deep.equal({ key_id: 3, agent_id: 2, agent_name: 'scout' });
     for (const keyId of [5, 99]) expect(refusalOf(() => decideRevoke(agent, 2, keyId)).status).to.equal(404);
   });
 });
@@ -56,7 +56,7 @@ describe('a key of an agent', () => {
         credentials.store,
         {
           workspace: 1,
-          agentId: of,
+          agent_id: of,
           name: 'default',
           scopes: ['viewer'],
           expiresAt: null,
@@ -64,25 +64,25 @@ describe('a key of an agent', () => {
         { most, now: 0 },
       );
     const revoke = (keyId: number) =>
-      revokeAgentKey(agents.commands, agents.context(), { workspace: 1, agentId, keyId });
-    return { agents, credentials, agentId, issue, revoke };
+      revokeAgentKey(agents.commands, agents.context(), { workspace: 1, agent_id: agentId, keyId });
+    return { agents, credentials, agent_id: agentId, issue, revoke };
   };
 
   it('is shown once; a stored prefix identifies it', async () => {
-    const { agents, credentials, agentId, issue } = await open();
-    const { id, apiKey, prefix, createdAt } = await issue();
+    const { agents, credentials, agent_id, issue } = await open();
+    const { id, apiKey, prefix, created_at: createdAt } = await issue();
     expect(apiKey).to.match(/^mca_[0-9a-f]{48}$/);
     expect([id, prefix, createdAt]).to.deep.equal([1, apiKey.slice(0, 12), 1_700_000_000]);
     expect([...credentials.keys()]).to.deep.equal([[apiKey, { kind: 'agent', keyId: 1 }]]);
     expect(agents.events('AgentKeyIssued')[0]?.data).to.deep.equal({
-      keyId: 1,
-      agentId,
-      agentName: 'scout',
+      key_id: 1,
+      agent_id,
+      agent_name: 'scout',
       name: 'default',
       prefix,
       scopes: ['viewer'],
-      createdBy: 'tester',
-      expiresAt: null,
+      created_by: 'tester',
+      expires_at: null,
     });
   });
 
@@ -90,7 +90,7 @@ describe('a key of an agent', () => {
     const { agents, issue, revoke } = await open();
     const { id } = await issue();
     expect(await revoke(id)).to.equal(1_700_000_000);
-    expect(agents.events('AgentKeyRevoked')[0]?.data).to.include({ keyId: id });
+    expect(agents.events('AgentKeyRevoked')[0]?.data).to.include({ key_id: id });
     expect(await outcomeOf(revoke(id))).to.equal('404');
   });
 

@@ -82,7 +82,7 @@ describe('writing the working memory', () => {
     };
     const set = () =>
       agentMemoryFieldsSet.draft({
-        agentId: id,
+        agent_id: id,
         name: 'ada',
         fields: { other: changes },
         size: 0,
@@ -92,7 +92,7 @@ describe('writing the working memory', () => {
     meddle(2, set);
     await write({ append: true, fields: { plan: 1 } });
     expect(await fields()).to.deep.equal({ other: 2, plan: 1 });
-    meddle(1, () => agentMemoryCleared.draft({ agentId: id, name: 'ada' }));
+    meddle(1, () => agentMemoryCleared.draft({ agent_id: id, name: 'ada' }));
     await write({ append: true, fields: { late: 1 } });
     expect(await fields()).to.deep.equal({ late: 1 });
     meddle(1_000, set);

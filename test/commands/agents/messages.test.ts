@@ -7,7 +7,7 @@ import { agentsMemory } from '../../support/agents-memory.ts';
 import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
 describe('a message', () => {
-  const message = { from: 'ada', to: 'eve', content: 'hello', messageType: 'text' };
+  const message = { from: 'ada', to: 'eve', content: 'hello', message_type: 'text' };
   const agentIdOf = async (name: string) => (name === 'eve' ? 8 : undefined);
 
   it('has a number, and is recorded on the stream of who gets it', async () => {
@@ -16,7 +16,7 @@ describe('a message', () => {
     expect(await sendMessage(commands, context(), agentIdOf, message)).to.equal(2);
     const [first] = world.written();
     expect(first).to.deep.include({ type: 'AgentMessageSent', stream: 'agent_messages-1-8' });
-    expect(first?.data).to.deep.include({ messageId: 1, from: 'ada', secrets: { count: 0, types: [] } });
+    expect(first?.data).to.deep.include({ message_id: 1, from: 'ada', secrets: { count: 0, types: [] } });
   });
 
   it('says how many credentials are in it, and of which kinds', async () => {
@@ -68,7 +68,7 @@ describe('a message', () => {
 describe('a report of an adapter', () => {
   it('is recorded as it came, on the stream of its framework', async () => {
     const { world, commands, context } = agentsMemory();
-    const report = { framework: 'crewai', action: 'report' as const, agentId: 'a-1', payload: { progress: 5 } };
+    const report = { framework: 'crewai', action: 'report' as const, agent_id: 'a-1', payload: { progress: 5 } };
     const { events } = await recordAdapterReport(commands, context(), report);
     expect(events.map(({ data }) => data)).to.deep.equal([report]);
     expect(world.written().map(({ stream, type }) => [stream, type])).to.deep.equal([

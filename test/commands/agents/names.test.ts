@@ -17,7 +17,7 @@ import { testOrigin } from '../../support/world.ts';
 const context = (): CommandContext => ({ origin: testOrigin });
 const bot = (name: string, sessionKey: string | null = null) => ({
   ...selfRegistration({ name, framework: null, capabilities: [] }),
-  sessionKey,
+  session_key: sessionKey,
 });
 
 const register = async (commands: Commands, name: string, sessionKey?: string) =>
@@ -73,7 +73,7 @@ describe('agent names', () => {
 
   it('are free after a rename and after a deletion, session keys too', async () => {
     const id = await register(one, 'ada', 'key');
-    await update(one, id, { name: 'eve', sessionKey: 'other' });
+    await update(one, id, { name: 'eve', session_key: 'other' });
     expect(await statusOf(register(two, 'ada', 'key'))).to.equal(200);
     expect(await statusOf(register(two, 'eve'))).to.equal(409);
     expect(await statusOf(register(two, 'x', 'other'))).to.equal(409);
@@ -147,7 +147,7 @@ describe('agent names', () => {
     // Claims `eve` and waits before its append; the other one claims `eve` too, fails on the key and gives up.
     const slow = statusOf(rename(one, id, 'eve'));
     await held.reached;
-    expect(await statusOf(update(two, id, { name: 'eve', sessionKey: 'taken' }))).to.equal(409);
+    expect(await statusOf(update(two, id, { name: 'eve', session_key: 'taken' }))).to.equal(409);
     held.open();
     expect(await slow).to.equal(409);
     expect(await nameOf(world, id)).to.equal('ada');

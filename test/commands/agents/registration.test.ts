@@ -37,7 +37,7 @@ const registering = (known?: RegisteredAgent): Registering => ({
 
 describe('an operator’s new agent', () => {
   it('is offline and has nothing unless it is said', () => {
-    const none = { sessionKey: null, soulContent: null, config: {}, template: null, runtimeType: null };
+    const none = { session_key: null, soul_content: null, config: {}, template: null, runtime_type: null };
     const fixed = { source: 'manual', via: 'operator', framework: null, capabilities: [] };
     expect(operatorsRegistration({ name: 'ada', role: 'coder', session_key: '' })).to.deep.equal({
       name: 'ada',
@@ -58,10 +58,10 @@ describe('an operator’s new agent', () => {
     });
     expect(given).to.deep.include({
       status: 'busy',
-      sessionKey: 'key-1',
-      soulContent: 'calm',
+      session_key: 'key-1',
+      soul_content: 'calm',
       config: { a: 1, b: 2 },
-      runtimeType: 'codex',
+      runtime_type: 'codex',
     });
   });
 
@@ -76,7 +76,8 @@ describe('an operator’s new agent', () => {
     const agents = agentsMemory();
     if (document) await agents.store({ agents: { list: [] } });
     const input = { name: 'ada', role: 'coder', config: { model: 'm' } };
-    const created = () => createAgent(agents.commands, agents.context(), anyRoom, input, { writeToGateway });
+    const created = () =>
+      createAgent(agents.commands, agents.context(), anyRoom, input, { write_to_gateway: writeToGateway });
     return { agents, created };
   };
 
@@ -86,7 +87,10 @@ describe('an operator’s new agent', () => {
     expect(warning).to.equal(undefined);
     expect(await agents.stateOf(id)).to.include({ name: 'ada', role: 'coder' });
     expect(await agents.entries()).to.have.length(1);
-    expect(agents.events('GatewayConfigChanged').at(-1)?.data).to.include({ cause: 'agent-created', agentName: 'ada' });
+    expect(agents.events('GatewayConfigChanged').at(-1)?.data).to.include({
+      cause: 'agent-created',
+      agent_name: 'ada',
+    });
   });
 
   it('is not written otherwise', async () => {
@@ -118,7 +122,7 @@ describe('an operator’s new agent', () => {
   it('must have a name that agents may have', async () => {
     const { agents } = await create(false, false);
     const input = { name: 'a\nb', role: 'coder' };
-    const refused = createAgent(agents.commands, agents.context(), anyRoom, input, { writeToGateway: false });
+    const refused = createAgent(agents.commands, agents.context(), anyRoom, input, { write_to_gateway: false });
     expect(await refused.catch((error: Error) => error.message)).to.match(/^name: /);
     expect(agents.world.written()).to.deep.equal([]);
   });
@@ -131,11 +135,11 @@ describe('an agent that registers itself', () => {
       name: 'ada',
       role: 'agent',
       status: 'idle',
-      sessionKey: null,
-      soulContent: null,
+      session_key: null,
+      soul_content: null,
       config: {},
       template: null,
-      runtimeType: null,
+      runtime_type: null,
       source: 'manual',
       via: 'self',
       framework: null,

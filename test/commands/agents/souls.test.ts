@@ -7,9 +7,9 @@ describe('agent: soul', () => {
   it('records how long the soul was', () => {
     expect(decideSoul(given(registered).state, 'new', 'developer')[0]?.data).to.deep.equal({
       ...ada,
-      soulContent: 'new',
+      soul_content: 'new',
       template: 'developer',
-      previousLength: 4,
+      previous_length: 4,
     });
   });
 });

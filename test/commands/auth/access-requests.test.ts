@@ -33,22 +33,22 @@ describe('access request decisions', () => {
 
   it('every attempt counts, and makes it pending again', () => {
     const approved = requests(...asked(), ...decideApprove(requests(...asked()).state, 5, 9, 'viewer', null)).state;
-    expect(approved).to.deep.include({ status: 'approved', userId: 9 });
+    expect(approved).to.deep.include({ status: 'approved', user_id: 9 });
     const again = requests(
       ...asked(),
       ...decideApprove(requests(...asked()).state, 5, 9, 'viewer', null),
       ...decideRequest(approved, 5, { ...profile, name: 'Ann Lee' }),
     ).state;
-    expect(again).to.deep.include({ status: 'pending', userId: 9, displayName: 'Ann Lee' });
+    expect(again).to.deep.include({ status: 'pending', user_id: 9, display_name: 'Ann Lee' });
   });
   it('approves and rejects from any status, and nothing that never was', () => {
     const rejected = requests(...asked(), ...decideReject(requests(...asked()).state, 5, 'no'));
     expect(rejected.state.status).to.equal('rejected');
     expect(decideApprove(rejected.state, 5, 9, 'admin', 'yes')[0]?.data).to.deep.equal({
-      requestId: 5,
+      request_id: 5,
       email: 'ann@example.com',
       role: 'admin',
-      userId: 9,
+      user_id: 9,
       note: 'yes',
     });
     requests().when(decideApprove, 5, 9, 'admin', null).thenRefuses(404);
@@ -98,18 +98,22 @@ describe('an approved request', () => {
     const id = await approve({ role: 'operator', note: 'welcome' });
     expect(await auth.stateOf(id)).to.deep.include({
       username: 'ann',
-      displayName: 'ann@example.com',
+      display_name: 'ann@example.com',
       email: 'ann@example.com',
       role: 'operator',
       provider: 'google',
-      providerId: 'sub-ann',
-      isApproved: true,
+      provider_id: 'sub-ann',
+      is_approved: true,
       tenant: 1,
       workspace: 1,
-      credentialId: null,
+      credential_id: null,
     });
     expect(auth.events('UserCreated')[0]?.data).to.include({ source: 'access_request' });
-    expect(auth.events('AccessRequestApproved')[0]?.data).to.include({ userId: id, role: 'operator', note: 'welcome' });
+    expect(auth.events('AccessRequestApproved')[0]?.data).to.include({
+      user_id: id,
+      role: 'operator',
+      note: 'welcome',
+    });
     expect(await approve({ role: 'operator' }), 'approved again: nothing is to be done').to.equal(id);
     expect(auth.events('UserUpdated')).to.deep.equal([]);
   });
@@ -132,17 +136,17 @@ describe('an approved request', () => {
 
   it('of an existing user lets that user sign in with Google', async () => {
     const { auth, approve, asked } = await open();
-    const ann = await auth.make({ email: 'ann@example.com', isApproved: false, role: 'viewer', workspace: 3 });
+    const ann = await auth.make({ email: 'ann@example.com', is_approved: false, role: 'viewer', workspace: 3 });
     expect(await approve({ role: 'admin', known: ann })).to.equal(ann);
     expect(asked.at(-1), 'looked for by account and address').to.deep.equal([profile.sub, profile.email]);
     expect(await auth.stateOf(ann)).to.include({
       provider: 'google',
-      providerId: 'sub-ann',
+      provider_id: 'sub-ann',
       role: 'admin',
-      isApproved: true,
+      is_approved: true,
     });
     const [updated] = auth.events('UserUpdated');
-    expect(updated?.data).to.include({ by: 'access_request', passwordChanged: false });
+    expect(updated?.data).to.include({ by: 'access_request', password_changed: false });
     expect((updated as { meta?: { workspace: number } }).meta?.workspace, 'where the user belongs').to.equal(3);
     expect(auth.events('UserCreated')).to.have.length(1);
   });
@@ -162,7 +166,7 @@ describe('an approved request', () => {
   it('makes another user when the one it made was deleted', async () => {
     const { auth, approve } = await open();
     const first = await approve();
-    const deleted = userDeleted.draft({ userId: first, username: 'ann' });
+    const deleted = userDeleted.draft({ user_id: first, username: 'ann' });
     await auth.world.process().record(userStream(first), context(), [deleted]);
     const second = await approve();
     expect(second).to.not.equal(first);
@@ -175,16 +179,16 @@ describe('an approved request', () => {
     expect(await outcomeOf(rejectAccess(auth.commands, context(), { id: 9, note: null }))).to.equal('404');
     for (const [id, erased] of [
       [7, { email: null }],
-      [8, { providerId: null }],
+      [8, { provider_id: null }],
     ] as const) {
       await auth.commands.record(accessRequestStream(id), context(), [
         accessRequested.draft({
-          requestId: id,
+          request_id: id,
           provider: 'google',
           email: 'ann@example.com',
-          displayName: null,
-          avatarUrl: null,
-          providerId: 'sub-ann',
+          display_name: null,
+          avatar_url: null,
+          provider_id: 'sub-ann',
           ...erased,
         }),
       ]);
@@ -195,7 +199,7 @@ describe('an approved request', () => {
   it('that is rejected instead leaves the person’s user as it is', async () => {
     const { auth } = await open();
     await rejectAccess(auth.commands, context(), { id: 1, note: 'who?' });
-    expect(auth.events('AccessRequestRejected').map(({ data }) => [data.requestId, data.note])).to.deep.equal([
+    expect(auth.events('AccessRequestRejected').map(({ data }) => [data.request_id, data.note])).to.deep.equal([
       [1, 'who?'],
     ]);
     expect(auth.events('UserUpdated')).to.deep.equal([]);
@@ -208,12 +212,12 @@ describe('approvals at once', () => {
     world = memoryWorld();
     await world.process().record(accessRequestStream(5), context(), [
       accessRequested.draft({
-        requestId: 5,
+        request_id: 5,
         provider: 'google',
         email: 'ann@example.com',
-        displayName: 'Ann',
-        avatarUrl: null,
-        providerId: 'sub-ann',
+        display_name: 'Ann',
+        avatar_url: null,
+        provider_id: 'sub-ann',
       }),
     ]);
   });
@@ -238,7 +242,7 @@ describe('approvals at once', () => {
       world.beforeAppend = () => sleep(Math.random() * 3);
       const [one, two, three] = await Promise.all([1, 2, 3].map(() => approve(world.process())));
       expect([two, three], `round ${round}`).to.deep.equal([one, one]);
-      expect(types('UserCreated').map(({ data }) => data.userId)).to.deep.equal([one]);
+      expect(types('UserCreated').map(({ data }) => data.user_id)).to.deep.equal([one]);
       expect(types('NameClaimed').filter(({ data }) => data.kind === 'username')).to.have.length(1);
       world.forgetAfter(made);
     }

@@ -8,11 +8,11 @@ import { outcomeOf, refusalOf } from '../../support/kit.ts';
 
 const update = (state: UserState, request: Partial<Parameters<typeof decideUpdate>[1]>) =>
   decideUpdate(state, {
-    userId: 7,
+    user_id: 7,
     workspace: 3,
     callerId: 1,
     changes: {},
-    credentialId: null,
+    credential_id: null,
     by: 'admin',
     ...request,
   });
@@ -21,16 +21,16 @@ describe('changes of users', () => {
   describe('update by an admin', () => {
     it('records what differs, and nothing when nothing does', () => {
       given(created())
-        .when(update, { changes: { role: 'admin', displayName: 'Ann' } })
-        .then(userUpdated.draft({ userId: 7, username: 'ann', role: 'admin', passwordChanged: false, by: 'admin' }));
+        .when(update, { changes: { role: 'admin', display_name: 'Ann' } })
+        .then(userUpdated.draft({ user_id: 7, username: 'ann', role: 'admin', password_changed: false, by: 'admin' }));
       given(created())
-        .when(update, { changes: { displayName: 'Ann', email: 'ann@example.com' } })
+        .when(update, { changes: { display_name: 'Ann', email: 'ann@example.com' } })
         .then();
       given(created()).when(update, {}).then();
     });
     describe('into another workspace', () => {
       const to = { tenant: 9, workspace: 12 };
-      const moved = userTransferred.draft({ userId: 7, username: 'ann', ...to });
+      const moved = userTransferred.draft({ user_id: 7, username: 'ann', ...to });
       const transfer = (reach: Reach, place = to) => ({ transfer: { to: place, reach } });
       it('is an event of its own, after what else was set', () => {
         given(created()).when(update, transfer(3)).then(moved);
@@ -53,7 +53,7 @@ describe('changes of users', () => {
         const state = given(created());
         const away = { ...transfer('all'), workspace: 1 };
         state.when(update, { ...away, changes: { role: 'admin' } }).thenRefuses(400);
-        state.when(update, { ...away, credentialId: NEW }).thenRefuses(400);
+        state.when(update, { ...away, credential_id: NEW }).thenRefuses(400);
         state.when(update, { ...transfer(3), callerId: 7 }).thenRefuses(400);
         state.when(update, { ...transfer(3, { tenant: 1, workspace: 3 }), callerId: 7 }).then();
       });
@@ -63,14 +63,14 @@ describe('changes of users', () => {
       expect(state.email).to.equal(null);
     });
     it('a new password is one more event of the same append', () => {
-      const events = update(given(created()).state, { credentialId: NEW });
+      const events = update(given(created()).state, { credential_id: NEW });
       expect(events.map((event) => event.type)).to.deep.equal(['UserUpdated', 'UserPasswordChanged']);
-      expect(given(created(), ...events).state.credentialId).to.equal(NEW);
+      expect(given(created(), ...events).state.credential_id).to.equal(NEW);
     });
     it('finds no user of another workspace, none deleted, none that never was', () => {
       given(created()).when(update, { workspace: 4 }).thenRefuses(404);
       given().when(update, {}).thenRefuses(404);
-      const gone = given(created(), userDeleted.draft({ userId: 7, username: 'ann' }));
+      const gone = given(created(), userDeleted.draft({ user_id: 7, username: 'ann' }));
       gone.when(update, {}).thenRefuses(404);
       expect(update(given(created()).state, { workspace: 'all', changes: { role: 'admin' } })).to.have.length(1);
     });
@@ -80,19 +80,19 @@ describe('changes of users', () => {
         .when(update, { ...self, changes: { role: 'admin' } })
         .thenRefuses(400);
       expect(
-        refusalOf(() => update(given(created()).state, { ...self, changes: { isApproved: false } })).status,
+        refusalOf(() => update(given(created()).state, { ...self, changes: { is_approved: false } })).status,
       ).to.equal(400);
       given(created())
         .when(update, { ...self, changes: { role: 'operator' } })
         .then();
-      expect(update(given(created()).state, { ...self, changes: { displayName: 'A.' } })).to.have.length(1);
+      expect(update(given(created()).state, { ...self, changes: { display_name: 'A.' } })).to.have.length(1);
     });
   });
 
   it('deletes others, in the own workspace', () => {
     given(created())
       .when(decideDelete, 7, 3, 1)
-      .then(userDeleted.draft({ userId: 7, username: 'ann' }));
+      .then(userDeleted.draft({ user_id: 7, username: 'ann' }));
     given(created()).when(decideDelete, 7, 3, 7).thenRefuses(400);
     given(created()).when(decideDelete, 7, 4, 1).thenRefuses(404);
   });
@@ -115,7 +115,7 @@ describe('changes of users and their credentials', () => {
     await auth.parts.credentials.addSession('old', session);
     const change = (request: Partial<Parameters<typeof updateUser>[4]>) =>
       updateUser(auth.commands, auth.context(), auth.credentials.store, async () => [], {
-        userId,
+        user_id: userId,
         workspace: 'all',
         callerId: 0,
         changes: {},
@@ -127,23 +127,23 @@ describe('changes of users and their credentials', () => {
       [...auth.credentials.passwords().values()],
       auth.credentials.sessions().map(({ token }) => token),
     ];
-    return { auth, userId, change, kept };
+    return { auth, user_id: userId, change, kept };
   };
 
   it('a new password removes the old one and ends the sessions', async () => {
-    const { auth, userId, change, kept } = await open();
+    const { auth, user_id: userId, change, kept } = await open();
     await change({ password: NEXT });
     expect(kept()).to.deep.equal([[NEXT], []]);
-    expect([...auth.credentials.passwords().keys()]).to.deep.equal([(await auth.stateOf(userId)).credentialId]);
+    expect([...auth.credentials.passwords().keys()]).to.deep.equal([(await auth.stateOf(userId)).credential_id]);
   });
 
   it('disabling a user ends the sessions, another change does not', async () => {
-    const { auth, userId, change, kept } = await open();
-    await change({ changes: { displayName: 'A. Lee', isApproved: true } });
+    const { auth, user_id: userId, change, kept } = await open();
+    await change({ changes: { display_name: 'A. Lee', is_approved: true } });
     expect(kept()).to.deep.equal([['the first password'], ['old']]);
-    await change({ changes: { isApproved: false } });
+    await change({ changes: { is_approved: false } });
     expect(kept()).to.deep.equal([['the first password'], []]);
-    expect(await auth.stateOf(userId)).to.include({ displayName: 'A. Lee', isApproved: false });
+    expect(await auth.stateOf(userId)).to.include({ display_name: 'A. Lee', is_approved: false });
   });
 
   it('a refusal is known before the slow hash is made, and leaves nothing behind', async () => {
@@ -160,13 +160,13 @@ describe('changes of users and their credentials', () => {
   });
 
   it('a password that came too late for the user is removed', async () => {
-    const { auth, userId, change, kept } = await open();
+    const { auth, user_id, change, kept } = await open();
     const { addPassword } = auth.credentials.store;
     auth.credentials.store.addPassword = async (...args) => {
       const id = await addPassword(...args);
       await auth.world
         .process()
-        .record(`user-${userId}`, auth.context(), [userDeleted.draft({ userId, username: 'ann' })]);
+        .record(`user-${user_id}`, auth.context(), [userDeleted.draft({ user_id, username: 'ann' })]);
       return id;
     };
     expect(await outcomeOf(change({ password: NEXT }))).to.equal('404');
@@ -183,8 +183,8 @@ describe('changes of users and their credentials', () => {
   });
 
   it('a deletion ends the sessions, removes the password and gives the name free', async () => {
-    const { auth, userId, kept } = await open();
-    const request = { userId, reach: 'all' as const, callerId: 0 };
+    const { auth, user_id, kept } = await open();
+    const request = { user_id, reach: 'all' as const, callerId: 0 };
     await deleteUser(auth.commands, auth.context(), auth.credentials.store, async () => [], request);
     expect(kept()).to.deep.equal([[], []]);
     // As it is written, in its workspace, and among all users.
@@ -194,6 +194,6 @@ describe('changes of users and their credentials', () => {
       ['name', 'ann'],
     ]);
     const again = await auth.make();
-    expect(again).to.not.equal(userId);
+    expect(again).to.not.equal(user_id);
   });
 });

@@ -15,25 +15,25 @@ import { givenFor, outcomeOf } from '../../support/kit.ts';
 
 describe('global key decisions', () => {
   const keys = givenFor(globalKeyDecider);
-  const env = { keyId: 1, source: 'environment', masked: '****' } as const;
+  const env = { key_id: 1, source: 'environment', masked: '****' } as const;
 
   it('the environment is noted once, and replaces a generated key', () => {
     expect(decideConfigure(keys().state, env)).to.have.length(1);
     expect(decideConfigure(keys(...decideConfigure(keys().state, env)).state, env)).to.have.length(0);
-    const generated = keys(...decideConfigure(keys().state, { keyId: 2, source: 'database', masked: 'm' })).state;
+    const generated = keys(...decideConfigure(keys().state, { key_id: 2, source: 'database', masked: 'm' })).state;
     expect(decideConfigure(generated, env)).to.have.length(1);
   });
   it('only one generated key is made', () => {
-    const generated = keys(...decideConfigure(keys().state, { keyId: 2, source: 'database', masked: 'm' })).state;
-    expect(decideConfigure(generated, { keyId: 3, source: 'database', masked: 'n' })).to.have.length(0);
+    const generated = keys(...decideConfigure(keys().state, { key_id: 2, source: 'database', masked: 'm' })).state;
+    expect(decideConfigure(generated, { key_id: 3, source: 'database', masked: 'n' })).to.have.length(0);
   });
   it('a rotated key wins over everything but the next rotation', () => {
-    const rotation = decideRotate(keys(...decideConfigure(keys().state, env)).state, { keyId: 4, masked: 'r' }, 1);
-    expect(rotation[0]?.data).to.deep.equal({ keyId: 4, masked: 'r', oldSource: 'environment', oldMasked: '****' });
+    const rotation = decideRotate(keys(...decideConfigure(keys().state, env)).state, { key_id: 4, masked: 'r' }, 1);
+    expect(rotation[0]?.data).to.deep.equal({ key_id: 4, masked: 'r', old_source: 'environment', old_masked: '****' });
     const rotated = keys(...rotation);
-    expect(decideConfigure(rotated.state, { ...env, keyId: 5 })).to.have.length(0);
-    expect(decideRotate(rotated.state, { keyId: 6, masked: 's' }, 4)).to.have.length(1);
-    for (const replaced of [1, null]) rotated.when(decideRotate, { keyId: 6, masked: 's' }, replaced).thenRefuses(409);
+    expect(decideConfigure(rotated.state, { ...env, key_id: 5 })).to.have.length(0);
+    expect(decideRotate(rotated.state, { key_id: 6, masked: 's' }, 4)).to.have.length(1);
+    for (const replaced of [1, null]) rotated.when(decideRotate, { key_id: 6, masked: 's' }, replaced).thenRefuses(409);
   });
   it('masks', () => {
     expect(maskKey('123456789')).to.equal('****');
@@ -137,6 +137,6 @@ describe('the global key in force', () => {
   it('is rotated where there was none', async () => {
     const { key } = await rotate();
     expect(keys()).to.deep.equal([[key, 'global', 1]]);
-    expect(auth.events('GlobalKeyRotated')[0]?.data).to.include({ oldSource: 'none', oldMasked: null });
+    expect(auth.events('GlobalKeyRotated')[0]?.data).to.include({ old_source: 'none', old_masked: null });
   });
 });

@@ -10,35 +10,35 @@ describe('Google', () => {
     given(created(google)).when(decideGoogleSignIn, 7, profile).then();
     const [event] = decideGoogleSignIn(given(created(google)).state, 7, { ...profile, email: 'new@example.com' });
     expect(event?.data).to.deep.equal({
-      userId: 7,
+      user_id: 7,
       username: 'ann',
       email: 'new@example.com',
-      passwordChanged: false,
+      password_changed: false,
       by: 'google',
     });
     const [withPicture] = decideGoogleSignIn(given(created(google)).state, 7, {
       ...profile,
       picture: 'https://x/y.png',
     });
-    expect(withPicture?.data).to.include({ avatarUrl: 'https://x/y.png' });
-    const pictured = given(created({ ...google, avatarUrl: 'https://x/y.png' })).state;
+    expect(withPicture?.data).to.include({ avatar_url: 'https://x/y.png' });
+    const pictured = given(created({ ...google, avatar_url: 'https://x/y.png' })).state;
     expect(decideGoogleSignIn(pictured, 7, profile), 'an account without a picture').to.deep.equal([]);
   });
   it('refuses local users and unapproved ones', () => {
-    for (const user of [ann, { ...google, isApproved: false }]) {
+    for (const user of [ann, { ...google, is_approved: false }]) {
       const error = refusalOf(() => decideGoogleSignIn(given(created(user)).state, 7, profile));
       expect([error.status, error.extras.code]).to.deep.equal([403, 'PENDING_APPROVAL']);
     }
   });
   it('an approval turns a local user into a Google one and keeps the password for later', () => {
     const state = given(created(), ...decideApproval(given(created()).state, 7, profile, 'admin', 1)).state;
-    expect(state).to.deep.include({ provider: 'google', providerId: 'sub-1', role: 'admin', credentialId: OLD });
+    expect(state).to.deep.include({ provider: 'google', provider_id: 'sub-1', role: 'admin', credential_id: OLD });
     const back = given(
       created(),
       ...decideApproval(given(created()).state, 7, profile, 'admin', 1),
       ...decideDisconnect(state, 7),
     ).state;
-    expect(back).to.deep.include({ provider: 'local', providerId: null, credentialId: OLD });
+    expect(back).to.deep.include({ provider: 'local', provider_id: null, credential_id: OLD });
   });
   it('does not disconnect a user who could not sign in again', () => {
     given(created(google, null)).when(decideDisconnect, 7).thenRefuses(400);
@@ -49,20 +49,21 @@ describe('Google', () => {
 describe('leaving Google', () => {
   const open = async (password: string | null) => {
     const auth = authMemory();
-    const userId = await auth.make({ provider: 'google', providerId: 'sub-1' }, password);
+    const userId = await auth.make({ provider: 'google', provider_id: 'sub-1' }, password);
     const session = { userId, credential: 'x', ip: null, userAgent: null, createdAt: 1, expiresAt: 2 };
     await auth.parts.credentials.addSession('old', session);
-    const leave = (hasSession: boolean) => disconnectGoogle(auth.parts, auth.context(), { userId, hasSession });
-    return { auth, userId, leave, sessions: () => auth.credentials.sessions().map(({ token }) => token) };
+    const leave = (hasSession: boolean) =>
+      disconnectGoogle(auth.parts, auth.context(), { user_id: userId, hasSession });
+    return { auth, user_id: userId, leave, sessions: () => auth.credentials.sessions().map(({ token }) => token) };
   };
 
   it('ends all sessions, and begins one for the caller who had one', async () => {
-    const { auth, userId, leave, sessions } = await open('a long enough password');
+    const { auth, user_id, leave, sessions } = await open('a long enough password');
     const token = await leave(true);
     expect(token).to.match(/^[0-9a-f]{64}$/);
     expect(sessions()).to.deep.equal([token]);
-    expect(await auth.stateOf(userId)).to.include({ provider: 'local', providerId: null });
-    expect(auth.events('GoogleDisconnected')[0]?.data).to.deep.equal({ userId, username: 'ann' });
+    expect(await auth.stateOf(user_id)).to.include({ provider: 'local', provider_id: null });
+    expect(auth.events('GoogleDisconnected')[0]?.data).to.deep.equal({ user_id, username: 'ann' });
   });
 
   it('begins none for a caller with a key', async () => {
@@ -72,7 +73,7 @@ describe('leaving Google', () => {
   });
 
   it('is refused without a password, and changes nothing', async () => {
-    const { auth, userId, leave, sessions } = await open(null);
+    const { auth, user_id: userId, leave, sessions } = await open(null);
     expect(await outcomeOf(leave(true))).to.equal('400');
     expect(sessions()).to.deep.equal(['old']);
     expect((await auth.stateOf(userId)).provider).to.equal('google');

@@ -39,13 +39,13 @@ describe('the last admin', function () {
       credentials,
       {
         username: `user-${Math.random()}`,
-        displayName: null,
+        display_name: null,
         email: null,
-        avatarUrl: null,
+        avatar_url: null,
         role: 'admin',
         provider: 'local',
-        providerId: null,
-        isApproved: true,
+        provider_id: null,
+        is_approved: true,
         tenant: 1,
         workspace: 1,
         source: 'admin',
@@ -58,13 +58,13 @@ describe('the last admin', function () {
     world
       .written()
       .filter(({ type }) => type === userCreated.type)
-      .map(({ data }) => data.userId as number);
+      .map(({ data }) => data.user_id as number);
   const remove = (commands: Commands, userId: number) =>
-    outcomeOf(deleteUser(commands, context(), credentials, everybody, { userId, reach: 'all', callerId: 0 }));
+    outcomeOf(deleteUser(commands, context(), credentials, everybody, { user_id: userId, reach: 'all', callerId: 0 }));
   const update = (commands: Commands, userId: number, changes: UserChanges, transfer?: Transfer) =>
     outcomeOf(
       updateUser(commands, context(), credentials, everybody, {
-        userId,
+        user_id: userId,
         workspace: 'all',
         callerId: 0,
         changes,
@@ -79,21 +79,21 @@ describe('the last admin', function () {
     const states = await Promise.all(
       (await everybody()).map(async (id) => (await world.process().load(userDecider, userStream(id))).state),
     );
-    return states.filter((s) => s.exists && s.isApproved && s.role === 'admin' && s.tenant === tenant).length;
+    return states.filter((s) => s.exists && s.is_approved && s.role === 'admin' && s.tenant === tenant).length;
   }
 
   it('is not deleted, disabled, demoted or moved away, and another one may be', async () => {
     const [ann, bob] = [await make(), await make()];
     await make({ role: 'operator' });
-    await make({ isApproved: false });
+    await make({ is_approved: false });
     await make({ tenant: 2 });
     expect(await remove(one, bob)).to.equal('done');
     expect(await remove(two, ann)).to.equal('LAST_ADMIN');
     for (const role of ROLES.slice(0, 2)) expect(await update(two, ann, { role })).to.equal('LAST_ADMIN');
-    expect(await update(one, ann, { isApproved: false })).to.equal('LAST_ADMIN');
+    expect(await update(one, ann, { is_approved: false })).to.equal('LAST_ADMIN');
     expect(await move(one, ann, 2)).to.equal('LAST_ADMIN');
     // What takes the tenant no admin is as it was.
-    expect(await update(one, ann, { displayName: 'Ann' })).to.equal('done');
+    expect(await update(one, ann, { display_name: 'Ann' })).to.equal('done');
     const cid = await make();
     expect(await move(two, ann, 2)).to.equal('done');
     expect(await remove(one, cid)).to.equal('LAST_ADMIN');
@@ -103,8 +103,8 @@ describe('the last admin', function () {
   it('a user who is disabled and enabled again costs others no time', async () => {
     const [ann, bob] = [await make(), await make()];
     for (let round = 0; round < 3; round++) {
-      expect(await update(one, ann, { isApproved: false })).to.equal('done');
-      expect(await update(two, ann, { isApproved: true })).to.equal('done');
+      expect(await update(one, ann, { is_approved: false })).to.equal('done');
+      expect(await update(two, ann, { is_approved: true })).to.equal('done');
     }
     expect(await remove(two, bob)).to.equal('done');
     expect(world.written().filter(({ type }) => type === 'AdminRemovalVoided')).to.deep.equal([]);
@@ -129,7 +129,7 @@ describe('the last admin', function () {
       const acts = [
         (commands: Commands, id: number) => remove(commands, id),
         (commands: Commands, id: number) => update(commands, id, { role: 'viewer' }),
-        (commands: Commands, id: number) => update(commands, id, { isApproved: false }),
+        (commands: Commands, id: number) => update(commands, id, { is_approved: false }),
         (commands: Commands, id: number) => move(commands, id, 2),
       ];
       const act = () => acts[Math.floor(Math.random() * acts.length)] as (typeof acts)[number];

@@ -19,7 +19,7 @@ import { authMemory } from '../../support/auth-memory.ts';
 import { givenFor, outcomeOf, refusalOf } from '../../support/kit.ts';
 
 const USER = { kind: 'user', id: 7 } as const;
-const deleted = userDeleted.draft({ userId: 7, username: 'ann' });
+const deleted = userDeleted.draft({ user_id: 7, username: 'ann' });
 
 describe('erasure of people', () => {
   it('contains no name, and happens once', () => {
@@ -31,13 +31,13 @@ describe('erasure of people', () => {
 
   it('takes the personal fields from the states that are kept in memory', () => {
     const user = given(created(), deleted, personErased.draft(USER)).state;
-    expect(user).to.include({ displayName: null, email: null, avatarUrl: null, providerId: null, username: 'ann' });
+    expect(user).to.include({ display_name: null, email: null, avatar_url: null, provider_id: null, username: 'ann' });
     const asked = accessRequested.draft({
-      ...{ requestId: 4, provider: 'google', email: 'ann@example.com', displayName: 'Ann' },
-      ...{ avatarUrl: 'https://x/y.png', providerId: 'sub-1' },
+      ...{ request_id: 4, provider: 'google', email: 'ann@example.com', display_name: 'Ann' },
+      ...{ avatar_url: 'https://x/y.png', provider_id: 'sub-1' },
     });
     const request = givenFor(accessRequestDecider)(asked, personErased.draft({ kind: 'access_request', id: 4 }));
-    expect(request.state).to.include({ displayName: null, email: null, avatarUrl: null, providerId: null });
+    expect(request.state).to.include({ display_name: null, email: null, avatar_url: null, provider_id: null });
     const profile = { email: 'ann@example.com', sub: 'sub-1', name: 'Ann', picture: null };
     request.when(decideRequest, 4, profile).thenRefuses(409);
   });
@@ -65,7 +65,7 @@ describe('erasure of people', () => {
   });
 
   it('is for admins of the default tenant where the person has been in several tenants', () => {
-    const moved = given(created(), userTransferred.draft({ userId: 7, username: 'ann', tenant: 9, workspace: 12 }));
+    const moved = given(created(), userTransferred.draft({ user_id: 7, username: 'ann', tenant: 9, workspace: 12 }));
     expect(moved.state.tenants).to.deep.equal([1, 9]);
     moved.when(checkTenants, { tenant: 9 }).thenRefuses(403);
     checkTenants(moved.state, 'all');
@@ -108,13 +108,13 @@ describe('erasure of people', () => {
         callerId,
       });
     const types = () => auth.world.written().map(({ type }) => type);
-    return { auth, userId, erase, asked, types };
+    return { auth, user_id: userId, erase, asked, types };
   }
 
   it('deletes the user first, then the key, then what the audit trail shows, in the workspaces of its entries', async () => {
-    const { auth, userId, erase, asked, types } = await open();
-    expect(await erase()).to.deep.equal({ userId, accessRequestIds: [] });
-    expect(asked).to.deep.equal([`user:${userId} user-${userId}`]);
+    const { auth, user_id, erase, asked, types } = await open();
+    expect(await erase()).to.deep.equal({ userId: user_id, accessRequestIds: [] });
+    expect(asked).to.deep.equal([`user:${user_id} user-${user_id}`]);
     expect(types().filter((type) => /Deleted|Erased/.test(type))).to.deep.equal([
       ...['UserDeleted', 'AuditEntriesErased', 'AuditEntriesErased', 'PersonErased'],
     ]);
@@ -122,7 +122,7 @@ describe('erasure of people', () => {
   });
 
   it('refuses to erase the caller, and the last admin, before anything is lost', async () => {
-    const { userId, erase, asked, types } = await open();
+    const { user_id: userId, erase, asked, types } = await open();
     expect(await outcomeOf(erase({}, userId))).to.equal('400');
     expect(asked).to.deep.equal([]);
     expect(types()).not.to.include('PersonErased');

@@ -8,22 +8,24 @@ import { outcomeOf, refusalOf } from '../../support/kit.ts';
 describe('own profile', () => {
   it('changes the name, the password, or both', () => {
     const both = decideProfile(given(created()).state, {
-      userId: 7,
-      displayName: 'A. Lee',
-      password: { verified: OLD, credentialId: NEW },
+      user_id: 7,
+      display_name: 'A. Lee',
+      password: { verified: OLD, credential_id: NEW },
     });
     expect(both).to.deep.equal([
-      userPasswordChanged.draft({ userId: 7, username: 'ann', credentialId: NEW, by: 'self' }),
-      userUpdated.draft({ userId: 7, username: 'ann', displayName: 'A. Lee', passwordChanged: false, by: 'self' }),
+      userPasswordChanged.draft({ user_id: 7, username: 'ann', credential_id: NEW, by: 'self' }),
+      userUpdated.draft({ user_id: 7, username: 'ann', display_name: 'A. Lee', password_changed: false, by: 'self' }),
     ]);
-    given(created()).when(decideProfile, { userId: 7, displayName: 'Ann' }).then();
+    given(created()).when(decideProfile, { user_id: 7, display_name: 'Ann' }).then();
   });
   it('refuses when the password it was checked against is no longer the one', () => {
     const state = given(
       created(),
-      userPasswordChanged.draft({ userId: 7, username: 'ann', credentialId: NEW, by: 'admin' }),
+      userPasswordChanged.draft({ user_id: 7, username: 'ann', credential_id: NEW, by: 'admin' }),
     ).state;
-    const error = refusalOf(() => decideProfile(state, { userId: 7, password: { verified: OLD, credentialId: NEW } }));
+    const error = refusalOf(() =>
+      decideProfile(state, { user_id: 7, password: { verified: OLD, credential_id: NEW } }),
+    );
     expect(error.status).to.equal(403);
   });
 });
@@ -42,30 +44,35 @@ describe('an update of the own profile', () => {
       createdAt: 1,
       expiresAt: 2,
     });
-    const update = (request: { displayName?: string; password?: { current: string; next: string } }) =>
-      updateProfile(auth.parts, auth.context(), { userId, displayName: undefined, password: undefined, ...request });
+    const update = (request: { display_name?: string; password?: { current: string; next: string } }) =>
+      updateProfile(auth.parts, auth.context(), {
+        user_id: userId,
+        display_name: undefined,
+        password: undefined,
+        ...request,
+      });
     const sessions = () => auth.credentials.sessions().map(({ token }) => token);
     const passwords = () => [...auth.credentials.passwords().values()];
-    return { auth, userId, update, sessions, passwords };
+    return { auth, user_id: userId, update, sessions, passwords };
   };
 
   it('of the name keeps the sessions and the password', async () => {
-    const { auth, userId, update, sessions, passwords } = await open();
-    const { user, token } = await update({ displayName: 'A. Lee' });
+    const { auth, user_id: userId, update, sessions, passwords } = await open();
+    const { user, token } = await update({ display_name: 'A. Lee' });
     expect(token).to.equal(undefined);
     expect(user.record.display_name).to.equal('A. Lee');
-    expect((await auth.stateOf(userId)).displayName).to.equal('A. Lee');
+    expect((await auth.stateOf(userId)).display_name).to.equal('A. Lee');
     expect([sessions(), passwords()]).to.deep.equal([['old'], [FIRST]]);
   });
 
   it('of the password ends all sessions but the one that begins, and removes the old password', async () => {
-    const { auth, userId, update, sessions, passwords } = await open();
+    const { auth, user_id, update, sessions, passwords } = await open();
     const { user, token } = await update({ password: { current: FIRST, next: NEXT } });
     expect(token).to.match(/^[0-9a-f]{64}$/);
     expect([sessions(), passwords()]).to.deep.equal([[token], [NEXT]]);
     const [session] = auth.credentials.sessions();
-    expect(session?.session).to.include({ userId, credential: user.sessionMark });
-    expect(auth.credentials.passwords().has((await auth.stateOf(userId)).credentialId ?? '')).to.equal(true);
+    expect(session?.session).to.include({ userId: user_id, credential: user.sessionMark });
+    expect(auth.credentials.passwords().has((await auth.stateOf(user_id)).credential_id ?? '')).to.equal(true);
   });
 
   it('is refused with a wrong password, or to a user without one', async () => {
@@ -75,24 +82,24 @@ describe('an update of the own profile', () => {
     ] as const) {
       const { auth, update, sessions, passwords } = await open(password);
       const before = auth.world.written().length;
-      expect(await outcomeOf(update({ displayName: 'x', password: { current, next: NEXT } }))).to.equal('403');
+      expect(await outcomeOf(update({ display_name: 'x', password: { current, next: NEXT } }))).to.equal('403');
       expect(auth.world.written()).to.have.length(before);
       expect([sessions(), passwords()]).to.deep.equal([['old'], password === null ? [] : [FIRST]]);
     }
   });
 
   it('is refused if the password was changed in the meantime, and leaves no unused password', async () => {
-    const { auth, userId, update, passwords } = await open();
+    const { auth, user_id, update, passwords } = await open();
     const { verifyPassword } = auth.parts.credentials;
     auth.parts.credentials.verifyPassword = async (id, password) => {
       const right = await verifyPassword(id, password);
       await auth.parts.credentials
-        .addPassword(userId, 'of the admin')
+        .addPassword(user_id, 'of the admin')
         .then((credentialId) =>
           auth.world
             .process()
-            .record(`user-${userId}`, auth.context(), [
-              userPasswordChanged.draft({ userId, username: 'ann', credentialId, by: 'admin' }),
+            .record(`user-${user_id}`, auth.context(), [
+              userPasswordChanged.draft({ user_id, username: 'ann', credential_id: credentialId, by: 'admin' }),
             ]),
         );
       return right;
@@ -113,7 +120,7 @@ describe('an update of the own profile', () => {
 
   it('returns 404 for an unknown one', async () => {
     const { auth } = await open();
-    const nobody = { userId: 99, displayName: 'x', password: undefined };
+    const nobody = { user_id: 99, display_name: 'x', password: undefined };
     expect(await outcomeOf(updateProfile(auth.parts, auth.context(), nobody))).to.equal('404');
   });
 });

@@ -5,7 +5,7 @@ import { authMemory } from '../../support/auth-memory.ts';
 import { outcomeOf } from '../../support/kit.ts';
 
 describe('first-run setup', () => {
-  const admin = { username: 'root', password: 'a long enough password', displayName: undefined };
+  const admin = { username: 'root', password: 'a long enough password', display_name: undefined };
 
   it('makes an approved admin of the default workspace by their own act, and signs them in', async () => {
     const auth = authMemory();
@@ -13,10 +13,10 @@ describe('first-run setup', () => {
     expect(auth.credentials.sessions().map((one) => [one.token, one.session.userId])).to.deep.equal([[token, user.id]]);
     expect(await auth.stateOf(user.id)).to.deep.include({
       username: 'root',
-      displayName: 'Root',
+      display_name: 'Root',
       role: 'admin',
       provider: 'local',
-      isApproved: true,
+      is_approved: true,
       tenant: 1,
       workspace: 1,
     });
@@ -31,8 +31,8 @@ describe('first-run setup', () => {
 
   it('takes the name that is to be shown', async () => {
     const auth = authMemory();
-    const { user } = await setUp(auth.parts, auth.context(), { ...admin, displayName: 'The Boss' });
-    expect((await auth.stateOf(user.id)).displayName).to.equal('The Boss');
+    const { user } = await setUp(auth.parts, auth.context(), { ...admin, display_name: 'The Boss' });
+    expect((await auth.stateOf(user.id)).display_name).to.equal('The Boss');
   });
 
   it('is refused once there was a user, and to the slower of two', async () => {

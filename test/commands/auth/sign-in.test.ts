@@ -51,7 +51,7 @@ describe('sign-in with a password', () => {
     expect(event).to.deep.include({
       type: 'UserSignedIn',
       stream: `sign_ins-${id}`,
-      data: { userId: id, username: 'ann', method: 'password' },
+      data: { user_id: id, username: 'ann', method: 'password' },
     });
     expect((event as { meta?: unknown }).meta).to.deep.include({
       tenant: 2,
@@ -62,8 +62,8 @@ describe('sign-in with a password', () => {
 
   it('gives the caller the same response for every reason, and records the reason', async () => {
     const id = await auth.make({}, PASSWORD);
-    const other = await auth.make({ username: 'off', isApproved: false }, PASSWORD);
-    const google = await auth.make({ username: 'goo', provider: 'google', providerId: 'sub-9' }, PASSWORD);
+    const other = await auth.make({ username: 'off', is_approved: false }, PASSWORD);
+    const google = await auth.make({ username: 'goo', provider: 'google', provider_id: 'sub-9' }, PASSWORD);
     const attempts = [
       ['ann', 'wrong password', id, 'invalid_password'],
       ['off', PASSWORD, other, 'not_approved'],
@@ -79,14 +79,14 @@ describe('sign-in with a password', () => {
       ]);
       const [event] = auth.world.written().slice(-1);
       expect(event, reason).to.deep.include({ type: 'SignInFailed', stream: `sign_ins-${userId ?? 'unknown'}` });
-      expect(event?.data).to.include({ userId, reason, month: new Date().toISOString().slice(0, 7) });
+      expect(event?.data).to.include({ user_id: userId, reason, month: new Date().toISOString().slice(0, 7) });
       expect((event as { meta?: { workspace: number } }).meta?.workspace).to.equal(userId === null ? 1 : 3);
     }
     expect(auth.credentials.sessions()).to.deep.equal([]);
   });
 
   it('takes as long for an unknown name: a password is verified all the same', async () => {
-    await auth.make({ username: 'off', isApproved: false }, PASSWORD);
+    await auth.make({ username: 'off', is_approved: false }, PASSWORD);
     const verified: (string | null)[] = [];
     const { verifyPassword } = auth.parts.credentials;
     auth.parts.credentials.verifyPassword = (id, password) => {
@@ -131,18 +131,18 @@ describe('sign-in with Google', () => {
     signInWithGoogle(auth.parts, auth.context(), { ...profile, ...more });
 
   it('brings the user up to date, then begins a session', async () => {
-    const id = await auth.make({ provider: 'google', providerId: 'sub-1', email: 'old@example.com' });
+    const id = await auth.make({ provider: 'google', provider_id: 'sub-1', email: 'old@example.com' });
     const { user, token } = await signIn();
     expect(user.id).to.equal(id);
     expect(auth.credentials.sessions().map((one) => one.token)).to.deep.equal([token]);
     expect((await auth.stateOf(id)).email).to.equal('ann@example.com');
     const [updated, signedIn] = auth.world.written().slice(-2);
     expect(updated).to.include({ type: 'UserUpdated', stream: `user-${id}` });
-    expect(signedIn?.data).to.deep.equal({ userId: id, username: 'ann', method: 'google' });
+    expect(signedIn?.data).to.deep.equal({ user_id: id, username: 'ann', method: 'google' });
   });
 
   it('of an unknown account creates an access request, once per account', async () => {
-    await auth.make({ provider: 'google', providerId: 'sub-1', isApproved: false });
+    await auth.make({ provider: 'google', provider_id: 'sub-1', is_approved: false });
     for (const more of [{}, { sub: 'sub-2', email: 'eve@example.com' }]) {
       const { status, extras } = await refused(signIn(more));
       expect([status, extras.code]).to.deep.equal([403, 'PENDING_APPROVAL']);
@@ -186,7 +186,7 @@ describe('sign-out', () => {
     expect(auth.world.written().at(-1)).to.deep.include({
       type: 'UserSignedOut',
       stream: `sign_ins-${id}`,
-      data: { userId: id, username: 'ann' },
+      data: { user_id: id, username: 'ann' },
     });
     const before = auth.world.written().length;
     await signOut(auth.parts, auth.context(), ['t3'], undefined);

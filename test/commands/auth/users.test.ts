@@ -15,7 +15,7 @@ describe('user decisions', () => {
     });
     it('refuses a number that is in use, or was', () => {
       given(created()).when(decideCreate, 7, ann, OLD).thenRefuses(409);
-      const gone = given(created(), userDeleted.draft({ userId: 7, username: 'ann' }));
+      const gone = given(created(), userDeleted.draft({ user_id: 7, username: 'ann' }));
       gone.when(decideCreate, 7, ann, OLD).thenRefuses(409);
     });
     it('refuses once its intended name was given to another one', () => {
@@ -30,7 +30,7 @@ describe('user decisions', () => {
       expect(usernames.holds(given(created()).state, 'ann', 'all')).to.equal('yes');
       expect(usernames.holds(given(created()).state, 'bob', 'all')).to.equal('never');
       expect(
-        usernames.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })).state, 'ann', 'all'),
+        usernames.holds(given(created(), userDeleted.draft({ user_id: 7, username: 'ann' })).state, 'ann', 'all'),
       ).to.equal('never');
       expect(
         usernames.holds(given(nameClaimVoided.draft({ kind: 'username', name: 'ann' })).state, 'ann', 'all'),
@@ -43,7 +43,7 @@ describe('user decisions', () => {
       ).to.equal('never');
       expect(firstAdmin.holds(given(created()).state, 'first', 'all')).to.equal('yes');
       expect(
-        firstAdmin.holds(given(created(), userDeleted.draft({ userId: 7, username: 'ann' })).state, 'first', 'all'),
+        firstAdmin.holds(given(created(), userDeleted.draft({ user_id: 7, username: 'ann' })).state, 'first', 'all'),
       ).to.equal('yes');
     });
   });
@@ -57,8 +57,8 @@ describe('a user who is created', () => {
     const [one, two] = [await auth.make({}, PASSWORD), await auth.make({ username: 'ben' })];
     expect([one, two]).to.deep.equal([1, 2]);
     expect(await auth.stateOf(one)).to.include({ username: 'ann', workspace: 3 });
-    expect([...auth.credentials.passwords().keys()]).to.deep.equal([(await auth.stateOf(one)).credentialId]);
-    expect((await auth.stateOf(two)).credentialId).to.equal(null);
+    expect([...auth.credentials.passwords().keys()]).to.deep.equal([(await auth.stateOf(one)).credential_id]);
+    expect((await auth.stateOf(two)).credential_id).to.equal(null);
     const places = auth.world.written().map((event) => (event as { meta?: { workspace: number } }).meta?.workspace);
     expect(new Set(places), 'all is recorded where the user belongs').to.deep.equal(new Set([3]));
   });

@@ -42,11 +42,11 @@ const issue = (fields: Partial<GithubIssue> = {}, n = 1): GithubIssue => ({
   ...fields,
 });
 const labels = (...names: string[]) => names.map((name) => ({ name, color: null }));
-const TICKET = { projectId: 1, ticketNo: 3 };
+const TICKET = { project_id: 1, project_ticket_no: 3 };
 const imported = (fields: Partial<GithubIssue> = {}) =>
   decideImport(
     taskDecider.initial,
-    { ...TICKET, id: 7, repo: REPO, issue: issue(fields), assignedTo: null, createdBy: 'Ann' },
+    { ...TICKET, id: 7, repo: REPO, issue: issue(fields), assigned_to: null, created_by: 'Ann' },
     at(1) * 1_000,
   );
 const given = givenFor(taskDecider);
@@ -58,9 +58,9 @@ const pull = (state: TaskState, fields: Partial<GithubIssue>, n: number) =>
 
 describe('issues of GitHub: decisions', () => {
   it('an issue goes to whoever claims it first', () => {
-    const claim = { repo: REPO, issueNumber: 42, taskId: 7 };
+    const claim = { repo: REPO, issue_number: 42, task_id: 7 };
     expect(decideClaim(issueDecider.initial, 0, claim)).to.deep.equal([githubIssueClaimed.draft(claim)]);
-    const claimed = stateAfter(issueDecider, githubIssueClaimed.draft({ ...claim, taskId: 5 }));
+    const claimed = stateAfter(issueDecider, githubIssueClaimed.draft({ ...claim, task_id: 5 }));
     expect(decideClaim(claimed, 0, claim)).to.deep.equal([]);
     expect(decideClaim(claimed, 5, claim), 'of a task that was deleted').to.have.length(1);
     expect(issueStream(1, 'Acme/Web', 4)).to.equal(issueStream(1, 'acme/web', 4));
@@ -68,12 +68,12 @@ describe('issues of GitHub: decisions', () => {
 
   it('a task has what its issue has', () => {
     const [created, linked] = imported({ labels: labels('bug', 'Priority:High', 'mc:in-progress', '', 'bug') });
-    expect(created?.data).to.deep.include({ taskId: 7, source: 'github' });
+    expect(created?.data).to.deep.include({ task_id: 7, source: 'github' });
     expect((created as ReturnType<typeof taskCreated.draft>).data.task).to.deep.include({
       ...{ title: 'Mend the roof', description: 'In rain', status: 'in_progress', priority: 'high' },
-      ...{ tags: ['bug', 'Priority:High', 'mc:in-progress'], createdBy: 'Ann', completedAt: null },
+      ...{ tags: ['bug', 'Priority:High', 'mc:in-progress'], created_by: 'Ann', completed_at: null },
     });
-    expect(linked?.data).to.deep.include({ repo: REPO, issueNumber: 42 });
+    expect(linked?.data).to.deep.include({ repo: REPO, issue_number: 42 });
     const { source } = given(...imported()).state;
     expect(source).to.deep.include({ github_repo: REPO, github_issue_number: 42, github_synced_at: at(2) });
     expect(decideImport(given(...imported()).state, {} as never, 0), 'there is one').to.deep.equal([]);
@@ -81,8 +81,8 @@ describe('issues of GitHub: decisions', () => {
 
   it('an issue that was closed before is done; a label alone is not enough', () => {
     const of = (fields: Partial<GithubIssue>) => given(...imported(fields)).state.task;
-    expect(of({ state: 'closed' })).to.deep.include({ status: 'done', completedAt: at(1) });
-    expect(of({ labels: labels('mc:done') })).to.deep.include({ status: 'review', completedAt: null });
+    expect(of({ state: 'closed' })).to.deep.include({ status: 'done', completed_at: at(1) });
+    expect(of({ labels: labels('mc:done') })).to.deep.include({ status: 'review', completed_at: null });
     expect(of({ title: '  ', body: null })).to.deep.include({ title: 'Issue 42', description: null });
     expect(of({ body: 'x'.repeat(6_000) }).description).to.have.length(5_000);
   });
@@ -226,7 +226,7 @@ describe('issues of GitHub: several processes', () => {
   const GENERAL: FoundProject = { id: 1, name: 'General', prefix: 'TASK', slug: 'general', status: 'active' };
   const projects = { find: async () => GENERAL, general: async () => GENERAL, placeFor: async () => GENERAL };
   const context = () => ({ origin: testOrigin });
-  const one = { repo: REPO, issue: issue(), projectId: undefined, assignedTo: null, createdBy: 'Ann', again: false };
+  const one = { repo: REPO, issue: issue(), project_id: undefined, assigned_to: null, created_by: 'Ann', again: false };
 
   it('make one task of an issue', async () => {
     const world = memoryWorld();

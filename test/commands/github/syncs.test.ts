@@ -3,7 +3,7 @@ import { cursorFor, decideSynced, type Synced, syncDecider } from '../../../comm
 import { stateAfter } from '../../support/kit.ts';
 
 const SYNCED: Synced = {
-  ...{ source: 'project-3', repo: 'Acme/Web', projectId: 3, error: null, cursor: null },
+  ...{ source: 'project-3', repo: 'Acme/Web', project_id: 3, error: null, cursor: null },
   ...{ issues: 0, imported: 0, updated: 0, pushed: 0, skipped: 0, errors: 0 },
 };
 const ONE = '2026-01-01T00:00:00Z';

@@ -21,10 +21,10 @@ const pending = (id: number, more: Partial<PendingNotification> = {}): PendingNo
   type: 'mention',
   title: 'Mentioned',
   message: 'by eve',
-  sourceType: 'task',
-  sourceId: 3,
-  createdAt: 1_700_000_000,
-  agent: { id: 7, sessionKey: 'session' },
+  source_type: 'task',
+  source_id: 3,
+  created_at: 1_700_000_000,
+  agent: { id: 7, session_key: 'session' },
   isPerson: false,
   ...more,
 });
@@ -39,7 +39,7 @@ const directory = (parts: Partial<NotificationDirectory>): NotificationDirectory
   expired: nothing,
   ...parts,
 });
-const run = { recipient: undefined, limit: 50, dryRun: false };
+const run = { recipient: undefined, limit: 50, dry_run: false };
 
 describe('a delivery of notifications', () => {
   it('puts the text into the inbox of the agent, and says how it went', async () => {
@@ -55,12 +55,12 @@ describe('a delivery of notifications', () => {
     ]);
     const forwarded = world.written().filter(({ type }) => type === 'NotificationForwarded');
     expect(forwarded.map(({ stream, data }) => [stream, data.message])).to.have.deep.members([
-      ['notification-1-1', { messageId: 1, toAgentId: 7, content: renderedNotification(pending(1)) }],
+      ['notification-1-1', { message_id: 1, to_agent_id: 7, content: renderedNotification(pending(1)) }],
       ['notification-1-2', null],
     ]);
     expect(world.written().at(-1)?.data).to.deep.equal({
       ...{ processed: 2, delivered: 2, errors: 0 },
-      ...{ dryRun: false, agentFilter: null },
+      ...{ dry_run: false, agent_filter: null },
     });
   });
 
@@ -82,7 +82,7 @@ describe('a delivery of notifications', () => {
     const { world, commands, context } = agentsMemory();
     const gone = pending(2, { recipient: 'gone', agent: null });
     const found = directory({ pending: async () => [pending(1), gone] });
-    const dry = await deliverNotifications(commands, context(), found, { ...run, dryRun: true });
+    const dry = await deliverNotifications(commands, context(), found, { ...run, dry_run: true });
     expect(dry.results).to.deep.equal([
       {
         ...{ notification_id: 1, recipient: 'ada', session_key: 'session', status: 'dry_run' },
@@ -124,7 +124,7 @@ describe('the text of a notification', () => {
     expect(renderedNotification(pending(1))).to.equal(
       '🔔 **Mentioned**\nby eve\nType: mention\nAbout: task 3\n2023-11-14 22:13:20 UTC',
     );
-    expect(renderedNotification(pending(1, { type: 'comment', sourceType: null, sourceId: null }))).to.equal(
+    expect(renderedNotification(pending(1, { type: 'comment', source_type: null, source_id: null }))).to.equal(
       '🔔 **Mentioned**\nby eve\n2023-11-14 22:13:20 UTC',
     );
   });
@@ -164,12 +164,12 @@ describe('changes of notifications', () => {
     const unread = Array.from({ length: 1_500 }, (_, n) => n + 1);
     const found = directory({
       unread: async (_workspace, _of, limit) => {
-        const read = world.written().flatMap(({ data }) => data.notificationIds as number[]);
+        const read = world.written().flatMap(({ data }) => data.notification_ids as number[]);
         return unread.filter((id) => !read.includes(id)).slice(0, limit);
       },
     });
     expect(await markRead(commands, context(), found, { recipient: 'ada' })).to.equal(1_500);
-    const sizes = world.written().map(({ data }) => (data.notificationIds as number[]).length);
+    const sizes = world.written().map(({ data }) => (data.notification_ids as number[]).length);
     expect(sizes).to.deep.equal([1_000, 500]);
     expect(await markRead(commands, context(), found, { recipient: 'ada' })).to.equal(0);
     expect(world.written(), 'nothing to change is no event').to.have.length(2);
@@ -188,7 +188,7 @@ describe('changes of notifications', () => {
           .written()
           .slice(0, shown)
           .filter((event) => event.type === type)
-          .flatMap(({ data }) => data.notificationIds as number[]),
+          .flatMap(({ data }) => data.notification_ids as number[]),
       );
       return ids.filter((id) => !done.has(id)).slice(0, 1_000);
     };
@@ -217,19 +217,19 @@ describe('changes of notifications', () => {
     const { world, commands, context } = agentsMemory();
     const found = directory({ existing: async (_workspace, ids) => ids.filter((id) => id === 2) });
     expect(await deleteNotifications(commands, context(), found, { ids: [1, 2, 3] })).to.equal(1);
-    expect(world.written()[0]?.data).to.deep.equal({ notificationIds: [2], cause: 'request' });
+    expect(world.written()[0]?.data).to.deep.equal({ notification_ids: [2], cause: 'request' });
   });
 });
 
 describe('a notification that is created', () => {
   const notice = { agent: 'ada', title: 'Hello', message: 'Read this', type: 'message' };
-  const agentOf = async (name: string) => (name === 'ada' ? { id: 7, sessionKey: null } : null);
+  const agentOf = async (name: string) => (name === 'ada' ? { id: 7, session_key: null } : null);
   it('is raised and delivered', async () => {
     const { world, commands, context } = agentsMemory();
     await notifyAgent(commands, context(), agentOf, notice);
     const [raised, forwarded] = world.written();
-    expect(raised?.data).to.include({ recipient: 'ada', title: 'Hello', message: 'Read this', sourceType: null });
-    expect(forwarded?.data).to.deep.include({ recipient: 'ada', notificationType: 'message' });
+    expect(raised?.data).to.include({ recipient: 'ada', title: 'Hello', message: 'Read this', source_type: null });
+    expect(forwarded?.data).to.deep.include({ recipient: 'ada', notification_type: 'message' });
   });
   it('is refused for an attack, or for a name that no agent has', async () => {
     const { world, commands, context } = agentsMemory();

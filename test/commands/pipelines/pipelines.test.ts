@@ -8,19 +8,19 @@ import {
 import { givenFor } from '../../support/kit.ts';
 
 const given = givenFor(pipelineDecider);
-const created = pipelineCreated.draft({ pipelineId: 3, name: 'Survey', description: null, steps: [] });
+const created = pipelineCreated.draft({ pipeline_id: 3, name: 'Survey', description: null, steps: [] });
 const there = given(created);
-const gone = given(created, pipelineDeleted.draft({ pipelineId: 3 }));
+const gone = given(created, pipelineDeleted.draft({ pipeline_id: 3 }));
 
 describe('commands: pipelines', () => {
   it('a change holds what is given, also null', () => {
     there
       .when(decideChange, { name: 'New', description: null, steps: undefined })
-      .then(pipelineUpdated.draft({ pipelineId: 3, name: 'New', description: null }));
+      .then(pipelineUpdated.draft({ pipeline_id: 3, name: 'New', description: null }));
   });
 
   it('no change is a use', () => {
-    there.when(decideChange, { name: undefined }).then(pipelineUsed.draft({ pipelineId: 3 }));
+    there.when(decideChange, { name: undefined }).then(pipelineUsed.draft({ pipeline_id: 3 }));
   });
 
   it('one that is gone, or never was, is not changed, and deleted already', () => {
@@ -29,6 +29,6 @@ describe('commands: pipelines', () => {
       before.when(decideChange, {}).thenRefuses(404);
       before.when(decideDelete).then();
     }
-    there.when(decideDelete).then(pipelineDeleted.draft({ pipelineId: 3 }));
+    there.when(decideDelete).then(pipelineDeleted.draft({ pipeline_id: 3 }));
   });
 });

@@ -28,15 +28,15 @@ import type { RunnerAnswer } from '../../../shared/ports/runner.ts';
 import { eventsOf, givenFor, refusalOf } from '../../support/kit.ts';
 
 const given = givenFor(runDecider);
-const run = { runId: 9, pipelineId: 3 };
+const run = { run_id: 9, pipeline_id: 3 };
 const startedWith = (...onFailure: ('stop' | 'continue')[]) => [
   pipelineRunStarted.draft({
     ...run,
-    pipelineName: 'Survey',
-    steps: onFailure.map((one, index) => ({ templateId: index + 1, templateName: `t${index}`, onFailure: one })),
+    pipeline_name: 'Survey',
+    steps: onFailure.map((one, index) => ({ template_id: index + 1, template_name: `t${index}`, on_failure: one })),
     templates: [],
   }),
-  pipelineStepStarted.draft({ ...run, step: 0, handOver: 'runner' }),
+  pipelineStepStarted.draft({ ...run, step: 0, hand_over: 'runner' }),
 ];
 const started = startedWith('stop', 'continue', 'stop');
 const begun = given(...started);
@@ -50,9 +50,9 @@ const answer = (status: RunnerAnswer['status'], more: Partial<RunnerAnswer> = {}
   ...more,
 });
 const spawn = (state: RunState, step: number, said: RunnerAnswer) =>
-  decideSpawned(state, { step, spawnId: 's', answer: said }, 'runner');
+  decideSpawned(state, { step, spawn_id: 's', answer: said }, 'runner');
 const spawned = (step: number, attempt = 1, output: string | null = null) =>
-  pipelineStepSpawned.draft({ ...run, step, attempt, spawnId: 's', output });
+  pipelineStepSpawned.draft({ ...run, step, attempt, spawn_id: 's', output });
 
 describe('commands: pipeline runs', () => {
   it('a step that is done gives the turn to the next one, and the last one ends the run', () => {
@@ -60,14 +60,14 @@ describe('commands: pipeline runs', () => {
       .when(decideAdvance, end(0), 'no_runner')
       .then(
         pipelineStepCompleted.draft({ ...run, step: 0, error: null }),
-        pipelineStepStarted.draft({ ...run, step: 1, handOver: 'no_runner' }),
+        pipelineStepStarted.draft({ ...run, step: 1, hand_over: 'no_runner' }),
       );
     const last = then(then(begun.state, decideAdvance(begun.state, end(0), 'runner')), [
-      pipelineStepStarted.draft({ ...run, step: 2, handOver: 'runner' }),
+      pipelineStepStarted.draft({ ...run, step: 2, hand_over: 'runner' }),
     ]);
     expect(decideAdvance(last, end(2, true, 'note'), 'runner')).to.deep.equal([
       pipelineStepCompleted.draft({ ...run, step: 2, error: 'note' }),
-      pipelineRunCompleted.draft({ ...run, pipelineName: 'Survey' }),
+      pipelineRunCompleted.draft({ ...run, pipeline_name: 'Survey' }),
     ]);
   });
 
@@ -78,7 +78,7 @@ describe('commands: pipeline runs', () => {
     const second = then(begun.state, decideAdvance(begun.state, end(0), 'runner'));
     expect(decideAdvance(second, end(1, false), 'runner')).to.deep.equal([
       pipelineStepFailed.draft({ ...run, step: 1, error: null }),
-      pipelineStepStarted.draft({ ...run, step: 2, handOver: 'runner' }),
+      pipelineStepStarted.draft({ ...run, step: 2, hand_over: 'runner' }),
     ]);
     const only = given(...startedWith('continue')).state;
     expect(decideAdvance(only, end(0, false), 'runner').map(({ type }) => type)).to.deep.equal([
@@ -92,7 +92,7 @@ describe('commands: pipeline runs', () => {
     const late = refusalOf(() => decideAdvance(second, end(0), 'runner'));
     expect([late.status, late.message]).to.deep.equal([400, 'This run is at step 1 by now, not at step 0.']);
     for (const [event, status] of [
-      [pipelineRunCompleted.draft({ ...run, pipelineName: 'Survey' }), 'completed'],
+      [pipelineRunCompleted.draft({ ...run, pipeline_name: 'Survey' }), 'completed'],
       [pipelineRunFailed.draft(run), 'failed'],
       [pipelineRunCancelled.draft({ ...run, reason: 'asked' }), 'cancelled'],
     ] as const) {
@@ -117,7 +117,7 @@ describe('commands: pipeline runs', () => {
     expect(isWaiting(taken, 0)).to.equal(false);
     for (const status of ['accepted', 'completed', 'failed'] as const)
       expect(spawn(taken, 0, answer(status)), status).to.deep.equal([]);
-    expect(decideAttemptFailed(taken, 0, { reason: 'r', willRetry: true })).to.deep.equal([]);
+    expect(decideAttemptFailed(taken, 0, { reason: 'r', will_retry: true })).to.deep.equal([]);
   });
 
   it('a runner that has ended the step advances the run', () => {
@@ -131,7 +131,7 @@ describe('commands: pipeline runs', () => {
     const second = then(begun.state, decideAdvance(begun.state, end(0), 'runner'));
     expect(isWaiting(second, 0)).to.equal(false);
     expect(spawn(second, 0, answer('completed'))).to.deep.equal([]);
-    expect(decideAttemptFailed(second, 0, { reason: 'r', willRetry: true })).to.deep.equal([]);
+    expect(decideAttemptFailed(second, 0, { reason: 'r', will_retry: true })).to.deep.equal([]);
     const cancelled = then(begun.state, decideCancel(begun.state));
     expect(isWaiting(cancelled, 0)).to.equal(false);
     expect(spawn(cancelled, 0, answer('completed'))).to.deep.equal([spawned(0)]);
@@ -139,7 +139,7 @@ describe('commands: pipeline runs', () => {
   });
 
   it('attempts are counted, by step', () => {
-    const failure = { reason: 'away', willRetry: true };
+    const failure = { reason: 'away', will_retry: true };
     begun
       .when(decideAttemptFailed, 0, failure)
       .then(pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, ...failure }));
@@ -183,7 +183,7 @@ describe('commands: pipeline runs', () => {
               else if (one.kind === 'spawn')
                 events.push(...spawn(state, one.step, answer(one.status as RunnerAnswer['status'])));
               else if (one.kind === 'fail')
-                events.push(...decideAttemptFailed(state, one.step, { reason: 'r', willRetry: true }));
+                events.push(...decideAttemptFailed(state, one.step, { reason: 'r', will_retry: true }));
               else events.push(...decideCancel(state));
             } catch (error) {
               expect((error as { status?: number }).status).to.equal(400);

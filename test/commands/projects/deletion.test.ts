@@ -19,16 +19,16 @@ const context = (): CommandContext => ({ origin: testOrigin });
 const project = (name: string): NewProject => ({
   name,
   slug: name.toLowerCase(),
-  ticketPrefix: name.toUpperCase(),
+  ticket_prefix: name.toUpperCase(),
   description: null,
-  githubRepo: null,
+  github_repo: null,
   deadline: null,
   color: null,
 });
 const general: FoundProject = {
   id: 1,
   name: GENERAL.name,
-  prefix: GENERAL.ticketPrefix,
+  prefix: GENERAL.ticket_prefix,
   slug: GENERAL.slug,
   status: 'active',
 };
@@ -36,7 +36,7 @@ const general: FoundProject = {
 /** A process: what it needs for deletions, with read models that follow from the log at once. */
 function partsOf(world: MemoryWorld): DeletionParts & { readonly commands: Commands } {
   const ofType = (type: string) => world.written().filter((event) => event.type === type);
-  const ids = (type: string) => ofType(type).map(({ data }) => data.projectId as number);
+  const ids = (type: string) => ofType(type).map(({ data }) => data.project_id as number);
   const idsIn = (project: number) =>
     [...placesOf(world)].filter(([, place]) => place.project === project).map(([id]) => id);
   return {
@@ -56,16 +56,22 @@ function partsOf(world: MemoryWorld): DeletionParts & { readonly commands: Comma
 }
 
 /** Where each task is. */
-function placesOf(world: MemoryWorld): Map<number, { readonly project: number; readonly ticketNo: number }> {
-  const places = new Map<number, { project: number; ticketNo: number }>();
+function placesOf(world: MemoryWorld): Map<number, { readonly project: number; readonly project_ticket_no: number }> {
+  const places = new Map<number, { project: number; project_ticket_no: number }>();
   for (const { type, data } of world.written()) {
-    const id = data.taskId as number;
+    const id = data.task_id as number;
     if (type === taskCreated.type) {
-      const { projectId, ticketNo } = data.task as { projectId: number; ticketNo: number };
-      places.set(id, { project: projectId, ticketNo });
+      const { project_id: projectId, project_ticket_no } = data.task as {
+        project_id: number;
+        project_ticket_no: number;
+      };
+      places.set(id, { project: projectId, project_ticket_no });
     }
     if (type === taskMoved.type) {
-      places.set(id, { project: (data.after as { projectId: number }).projectId, ticketNo: data.ticketNo as number });
+      places.set(id, {
+        project: (data.after as { project_id: number }).project_id,
+        project_ticket_no: data.project_ticket_no as number,
+      });
     }
   }
   return places;
@@ -74,7 +80,11 @@ function placesOf(world: MemoryWorld): Map<number, { readonly project: number; r
 async function makeTask(commands: Commands, taskId: number, projectId: number): Promise<void> {
   const ticketNo = await takeTickets(commands, 1, projectId);
   await commands.record(taskStream(1, taskId), context(), [
-    taskCreated.draft({ taskId, task: { ...TASK, projectId, ticketNo }, source: 'api' }),
+    taskCreated.draft({
+      task_id: taskId,
+      task: { ...TASK, project_id: projectId, project_ticket_no: ticketNo },
+      source: 'api',
+    }),
   ]);
 }
 
@@ -94,8 +104,8 @@ async function expectDeleted(world: MemoryWorld, tasks: readonly number[]): Prom
   const places = placesOf(world);
   expect([...places.keys()]).to.have.members([...tasks]);
   expect([...places.values()].map((place) => place.project)).to.deep.equal(tasks.map(() => 1));
-  expect(new Set([...places.values()].map(({ ticketNo }) => ticketNo)).size).to.equal(tasks.length);
-  expect(places.get(10)?.ticketNo, 'the task that was there before').to.equal(1);
+  expect(new Set([...places.values()].map(({ project_ticket_no: ticketNo }) => ticketNo)).size).to.equal(tasks.length);
+  expect(places.get(10)?.project_ticket_no, 'the task that was there before').to.equal(1);
   expect(world.written().filter(({ type }) => type === projectDeleted.type)).to.have.length(1);
   const again = await outcomeOf(createProject(world.process(), context(), project('Site')));
   expect(again, 'a project of the same name').to.equal('done');
@@ -177,7 +187,7 @@ describe('deletion of a project', () => {
   it('leaves what its time does not suffice for to the next turn', async () => {
     const { world, parts } = await filledWorld();
     await parts.commands.record(projectStream(1, 2), context(), [
-      projectDeletionBegun.draft({ projectId: 2, name: 'Site' }),
+      projectDeletionBegun.draft({ project_id: 2, name: 'Site' }),
     ]);
     await finishDeletions(partsOf(world), Date.now() - 1);
     expect(placesOf(world).get(11)?.project).to.equal(2);
@@ -190,7 +200,7 @@ describe('deletion of a project', () => {
     await createProject(parts.commands, context(), project('Shop'));
     await makeTask(parts.commands, 16, 3);
     for (const id of [2, 3]) {
-      const begun = projectDeletionBegun.draft({ projectId: id, name: 'x' });
+      const begun = projectDeletionBegun.draft({ project_id: id, name: 'x' });
       await parts.commands.record(projectStream(1, id), context(), [begun]);
     }
     world.beforeAppend = async (stream) => {
@@ -202,11 +212,11 @@ describe('deletion of a project', () => {
   });
 
   it('passes over a task that has left the project meanwhile, or is gone', () => {
-    const given = givenFor(taskDecider, created({ projectId: 2 }));
-    const to = { projectId: 1, ticketNo: 8 };
+    const given = givenFor(taskDecider, created({ project_id: 2 }));
+    const to = { project_id: 1, project_ticket_no: 8 };
     const [moved] = decideMove(given().state, 2, to);
-    expect(moved?.data).to.deep.include({ taskId: 7, ticketNo: 8 });
-    expect(moved?.data.after).to.deep.include({ projectId: 1, status: 'inbox' });
+    expect(moved?.data).to.deep.include({ task_id: 7, project_ticket_no: 8 });
+    expect(moved?.data.after).to.deep.include({ project_id: 1, status: 'inbox' });
     given().when(decideMove, 3, to).then();
     given(deleted()).when(decideMove, 2, to).then();
   });

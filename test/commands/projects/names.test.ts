@@ -16,9 +16,9 @@ const context = (): CommandContext => ({ origin: testOrigin });
 const project = (slug: string, ticketPrefix: string): NewProject => ({
   name: slug,
   slug,
-  ticketPrefix,
+  ticket_prefix: ticketPrefix,
   description: null,
-  githubRepo: null,
+  github_repo: null,
   deadline: null,
   color: null,
 });
@@ -56,14 +56,14 @@ describe('names of projects', () => {
   it('a prefix is given once to many who change to it at once, and can be left again', async () => {
     const ids = await Promise.all(Array.from({ length: 12 }, (_, n) => create(`site-${n}`, `P${n}`)));
     const asked = await Promise.all(
-      ids.map((id, n) => outcomeOf(updateProject(n % 2 ? one : two, context(), id, { ticketPrefix: 'API' }))),
+      ids.map((id, n) => outcomeOf(updateProject(n % 2 ? one : two, context(), id, { ticket_prefix: 'API' }))),
     );
     expect(asked.filter((outcome) => outcome === 'done')).to.have.length(1);
     const prefixes = await Promise.all(ids.map(prefixOf));
     expect(prefixes.filter((prefix) => prefix === 'API')).to.have.length(1);
     expect(new Set(prefixes).size).to.equal(ids.length);
     const winner = ids[asked.indexOf('done')] as number;
-    await updateProject(one, context(), winner, { ticketPrefix: 'WEB' });
+    await updateProject(one, context(), winner, { ticket_prefix: 'WEB' });
     expect(await outcomeOf(createProject(two, context(), project('api', 'API')))).to.equal('done');
   });
 
@@ -75,7 +75,7 @@ describe('names of projects', () => {
         ids.map((id, n) =>
           outcomeOf(
             updateProject(n % 2 ? one : two, context(), id, {
-              ticketPrefix: wanted[(n + round) % wanted.length] as string,
+              ticket_prefix: wanted[(n + round) % wanted.length] as string,
             }),
           ),
         ),
@@ -102,7 +102,7 @@ describe('names of projects', () => {
       }),
     );
     expect(new Set(found.map(({ id }) => id)).size).to.equal(1);
-    expect(found[0]).to.deep.include({ slug: GENERAL.slug, prefix: GENERAL.ticketPrefix });
+    expect(found[0]).to.deep.include({ slug: GENERAL.slug, prefix: GENERAL.ticket_prefix });
     expect(world.written().filter(({ type }) => type === projectCreated.type)).to.have.length(1);
   });
 

@@ -22,21 +22,25 @@ import {
 } from '../../../shared/events/projects/projects.ts';
 import { givenFor } from '../../support/kit.ts';
 
-const about = { projectId: 7, name: 'API' };
-const fields = { description: null, githubRepo: null, deadline: null, color: null };
-const created = projectCreated.draft({ ...about, slug: 'api', ticketPrefix: 'API', ...fields });
-const general = projectCreated.draft({ projectId: 1, ...GENERAL, ...fields });
+const about = { project_id: 7, name: 'API' };
+const fields = { description: null, github_repo: null, deadline: null, color: null };
+const created = projectCreated.draft({ ...about, slug: 'api', ticket_prefix: 'API', ...fields });
+const general = projectCreated.draft({ project_id: 1, ...GENERAL, ...fields });
 const archived = projectArchived.draft(about);
 const begun = projectDeletionBegun.draft(about);
-const deleted = projectDeleted.draft({ ...about, slug: 'api', ticketPrefix: 'API' });
-const member = (agentName: string, role = 'member', assignmentId = 5) => ({ assignmentId, agentName, role });
+const deleted = projectDeleted.draft({ ...about, slug: 'api', ticket_prefix: 'API' });
+const member = (agentName: string, role = 'member', assignmentId = 5) => ({
+  assignment_id: assignmentId,
+  agent_name: agentName,
+  role,
+});
 const assigned = (...agents: ReturnType<typeof member>[]) => projectAgentsAssigned.draft({ ...about, agents });
 
 const given = givenFor(projectDecider);
 
 describe('decisions about projects', () => {
   it('a project is created once, and not on a stream whose claim was given to another', () => {
-    const { projectId, ...project } = created.data;
+    const { project_id: projectId, ...project } = created.data;
     given().when(decideCreate, projectId, project).then(created);
     given(created).when(decideCreate, projectId, project).thenRefuses(409);
     const voided = nameClaimVoided.draft({ kind: 'project_slug', name: 'api' });
@@ -44,13 +48,13 @@ describe('decisions about projects', () => {
   });
 
   it('what is set is an event; what is known to be so already is left out', () => {
-    given(created).when(decideUpdate, { name: 'API', ticketPrefix: 'API' }).then();
-    const changes = { name: 'Web', ticketPrefix: 'WEB', description: null };
+    given(created).when(decideUpdate, { name: 'API', ticket_prefix: 'API' }).then();
+    const changes = { name: 'Web', ticket_prefix: 'WEB', description: null };
     given(created)
       .when(decideUpdate, changes)
       .then(projectUpdated.draft({ ...about, changes }));
     const web = projectUpdated.draft({ ...about, changes });
-    given(created, web).when(decideUpdate, { name: 'Web', ticketPrefix: 'WEB' }).then();
+    given(created, web).when(decideUpdate, { name: 'Web', ticket_prefix: 'WEB' }).then();
   });
 
   it('one request may change fields, archive, and replace the agents, all in one append', () => {
@@ -61,12 +65,12 @@ describe('decisions about projects', () => {
       .then(
         projectUpdated.draft({ ...about, changes: { color: '#000' } }),
         archived,
-        projectAgentsUnassigned.draft({ ...about, agentNames: ['bob'] }),
+        projectAgentsUnassigned.draft({ ...about, agent_names: ['bob'] }),
         assigned(member('cyd', 'member', 11)),
       );
     before
       .when(decideUpdate, { assignedAgents: [] })
-      .then(projectAgentsUnassigned.draft({ ...about, agentNames: ['ada', 'bob'] }));
+      .then(projectAgentsUnassigned.draft({ ...about, agent_names: ['ada', 'bob'] }));
     before.when(decideUpdate, { assignedAgents: ['bob', 'ada'] }, [1, 2]).then();
   });
 
@@ -90,7 +94,7 @@ describe('decisions about projects', () => {
     given(created).when(decideBeginDeletion).then(begun);
     given(created, archived, assigned(member('ada')))
       .when(decideBeginDeletion)
-      .then(projectAgentsUnassigned.draft({ ...about, agentNames: ['ada'] }), begun);
+      .then(projectAgentsUnassigned.draft({ ...about, agent_names: ['ada'] }), begun);
     given(created, begun).when(decideBeginDeletion).then();
     given(created, begun, deleted).when(decideBeginDeletion).thenRefuses(404);
     given(created, begun).when(decideEndDeletion).then(deleted);
@@ -121,7 +125,7 @@ describe('decisions about agents of a project', () => {
     given(created).when(decideUnassign, 'ada').then();
     given(created, assigned(member('ada')))
       .when(decideUnassign, 'ada')
-      .then(projectAgentsUnassigned.draft({ ...about, agentNames: ['ada'] }));
+      .then(projectAgentsUnassigned.draft({ ...about, agent_names: ['ada'] }));
   });
   it('a project has no more than so many', () => {
     const full = assigned(...Array.from({ length: MAX_MEMBERS }, (_, n) => member(`agent ${n}`)));

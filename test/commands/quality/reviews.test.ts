@@ -11,12 +11,12 @@ const review = (drafts: readonly Draft[], status: 'approved' | 'rejected', revie
   decideReview(given(...drafts).state, 4, { reviewer, status, notes: 'so', counts }, NOW).map(({ data }) => data);
 
 describe('quality review', () => {
-  const common = { taskId: 7, title: TASK.title, reviewId: 4, notes: 'so' };
+  const common = { task_id: 7, title: TASK.title, review_id: 4, notes: 'so' };
 
   it('that approves and does not count leaves a task where it is, and the gate closed', () => {
     const before = created({ status: 'review' });
     const [data] = review([before], 'approved', 'eve', false);
-    expect(data).to.deep.include({ ...placed({ status: 'review' }, { status: 'review' }), completedAt: null });
+    expect(data).to.deep.include({ ...placed({ status: 'review' }, { status: 'review' }), completed_at: null });
     const after = given(before, taskReviewed.draft(data as never));
     after.when(requireApproval).thenRefuses(403);
   });
@@ -28,17 +28,17 @@ describe('quality review', () => {
         reviewer: 'eve',
         status: 'approved',
         ...placed({ status: 'backlog' }, { status: 'done' }),
-        completedAt: NOW,
-        errorMessage: null,
+        completed_at: NOW,
+        error_message: null,
       },
     ]);
-    expect(review([created({ status: 'done', completedAt: 3 })], 'approved')[0]).to.include({ completedAt: 3 });
+    expect(review([created({ status: 'done', completed_at: 3 })], 'approved')[0]).to.include({ completed_at: 3 });
   });
 
   it('that rejects sends it back to work and says why', () => {
-    const [data] = review([created({ status: 'done', completedAt: 3 })], 'rejected');
-    expect(data).to.deep.include({ ...placed({ status: 'done' }, { status: 'in_progress' }), completedAt: 3 });
-    expect(data?.errorMessage).to.match(/aegis.*so/);
+    const [data] = review([created({ status: 'done', completed_at: 3 })], 'rejected');
+    expect(data).to.deep.include({ ...placed({ status: 'done' }, { status: 'in_progress' }), completed_at: 3 });
+    expect(data?.error_message).to.match(/aegis.*so/);
   });
 
   it('is about a task that exists', () => {

@@ -22,7 +22,7 @@ import { at, created, placed, reviewed, statusSet } from '../../support/tasks.ts
 import { testOrigin } from '../../support/world.ts';
 
 const given = givenFor(taskDecider);
-const waiting = (fields: Partial<TaskData> = {}) => created({ status: 'review', assignedTo: 'ada', ...fields });
+const waiting = (fields: Partial<TaskData> = {}) => created({ status: 'review', assigned_to: 'ada', ...fields });
 const LATER = at(1_000);
 const requested = (fields: Partial<TaskData> = {}): Draft[] => [
   waiting(fields),
@@ -40,8 +40,8 @@ const answered = (drafts: readonly Draft[], said = answer(), run = 1) =>
 /** Somebody has worked on it, and it waits for a review again. */
 const redone = (from: string) =>
   taskStatusChanged.draft({
-    ...{ taskId: 7, title: 'Mend the roof', cause: 'bulk', completedAt: null },
-    ...placed({ status: from, assignedTo: 'ada' }, { status: 'review' }),
+    ...{ task_id: 7, title: 'Mend the roof', cause: 'bulk', completed_at: null },
+    ...placed({ status: from, assigned_to: 'ada' }, { status: 'review' }),
   });
 
 describe('automatic reviews', () => {
@@ -67,7 +67,7 @@ describe('automatic reviews', () => {
 
   it('begin with a task that waits for a review', () => {
     const [draft] = decideReviewRequest(given(waiting()).state, LATER);
-    expect(draft?.data).to.deep.include({ taskId: 7, run: 1 });
+    expect(draft?.data).to.deep.include({ task_id: 7, run: 1 });
     expect(given(...requested()).state.task.status).to.equal('quality_review');
     for (const drafts of [requested(), [], [created()], [created({ status: 'quality_review' })]])
       given(...drafts)
@@ -80,7 +80,7 @@ describe('automatic reviews', () => {
     expect(drafts.map(({ type }) => type)).to.deep.equal(['TaskVerdictGiven']);
     const state = given(...requested(), ...drafts).state;
     expect(state).to.deep.include({ approved: true, rejections: 0, asked: null });
-    expect(state.task).to.deep.include({ status: 'done', completedAt: LATER, errorMessage: null });
+    expect(state.task).to.deep.include({ status: 'done', completed_at: LATER, error_message: null });
   });
 
   it('reject: the task waits for its agent, else for any agent, and fails the third time in a row', () => {
@@ -88,14 +88,14 @@ describe('automatic reviews', () => {
     for (const [nth, status] of ['assigned', 'assigned', 'failed'].entries()) {
       drafts = [...drafts, ...answered(drafts, REJECTED, nth + 1)];
       const { task, approved } = given(...drafts).state;
-      expect(task).to.deep.include({ status, dispatchAttempts: nth + 1, completedAt: null });
-      expect(task.errorMessage).to.equal('Quality review rejected by aegis: bad');
+      expect(task).to.deep.include({ status, dispatch_attempts: nth + 1, completed_at: null });
+      expect(task.error_message).to.equal('Quality review rejected by aegis: bad');
       expect(approved).to.equal(false);
-      expect(drafts.at(-1)?.data).to.deep.include({ author: 'aegis', content: 'bad', commentId: 12 });
+      expect(drafts.at(-1)?.data).to.deep.include({ author: 'aegis', content: 'bad', comment_id: 12 });
       drafts = [...drafts, redone(status)];
       drafts = [...drafts, ...decideReviewRequest(given(...drafts).state, LATER)];
     }
-    const nobody = requested({ assignedTo: null });
+    const nobody = requested({ assigned_to: null });
     expect(given(...nobody, ...answered(nobody, REJECTED)).state.task.status).to.equal('inbox');
     const approvedBetween: Draft[] = [...requested(), ...answered(requested(), REJECTED), reviewed('approved')];
     expect(given(...approvedBetween).state.rejections).to.equal(0);
@@ -108,8 +108,8 @@ describe('automatic reviews', () => {
     for (const minutes of [1, 2, 4]) {
       drafts = [...drafts, ...decideReviewAbandoned(given(...drafts).state, given(...drafts).state.runs, 'no')];
       const state = given(...drafts).state;
-      expect(state.task).to.deep.include({ status: 'review', dispatchAttempts: 0 });
-      const since = state.updatedAt;
+      expect(state.task).to.deep.include({ status: 'review', dispatch_attempts: 0 });
+      const since = state.updated_at;
       expect(isReviewable(state, since + minutes * 60 - 1)).to.equal(false);
       expect(isReviewable(state, since + minutes * 60)).to.equal(true);
       drafts = [...drafts, ...decideReviewRequest(state, LATER)];
@@ -161,7 +161,7 @@ describe('automatic reviews', () => {
       { what: 'result of ada', by, text: 'A new roof.' },
     ]);
     expect(prompt.at(-1)).to.include('VERDICT: REJECTED');
-    expect(reviewPrompt(given(waiting({ assignedTo: null })).state, 'TASK-003')).to.include('The task has no result.');
+    expect(reviewPrompt(given(waiting({ assigned_to: null })).state, 'TASK-003')).to.include('The task has no result.');
   });
 
   it('rows: the review is in the list, the task where the verdict puts it', () => {

@@ -11,25 +11,25 @@ describe('stale connections', () => {
   const opened = connectionOpened.draft({
     ...ada,
     id: 1,
-    connectionId,
-    toolName: 'cli',
-    toolVersion: null,
+    connection_id: connectionId,
+    tool_name: 'cli',
+    tool_version: null,
     metadata: null,
     replaces: null,
   });
-  const closed = connectionClosed.draft({ ...ada, connectionId, cause: 'request' });
+  const closed = connectionClosed.draft({ ...ada, connection_id: connectionId, cause: 'request' });
   const beat = agentHeartbeatReceived.draft({
     ...ada,
-    lastActivity: 'x',
-    connectionId: null,
-    workItemsCount: 0,
-    workItemTypes: [],
+    last_activity: 'x',
+    connection_id: null,
+    work_items_count: 0,
+    work_item_types: [],
   });
 
   it('end, and their agents go offline', () => {
     const drafts = decideStale(given(registered, status('busy'), opened).state, timeOf(3) + 1);
     expect(drafts.map(({ type }) => type)).to.deep.equal(['ConnectionClosed', 'AgentStatusChanged']);
-    expect(drafts[0]?.data).to.include({ connectionId, cause: 'stale' });
+    expect(drafts[0]?.data).to.include({ connection_id: connectionId, cause: 'stale' });
     expect(drafts[1]?.data).to.include({ from: 'busy', to: 'offline', cause: 'sweep' });
   });
 

@@ -24,10 +24,10 @@ describe('making tenants', () => {
     expect(stream.map(({ type }) => type)).to.deep.equal(['TenantCreated', 'WorkspaceCreated', 'ProvisionJobQueued']);
     expect(stream[0]?.data).to.deep.include({
       slug: 'acme',
-      linuxUser: 'acme',
-      workspaceRoot: '/srv/acme/work',
-      ownerGateway: 'primary',
-      mainWorkspace: 2,
+      linux_user: 'acme',
+      workspace_root: '/srv/acme/work',
+      owner_gateway: 'primary',
+      main_workspace: 2,
     });
   });
 
@@ -45,6 +45,6 @@ describe('making tenants', () => {
 
   it('makes an account of a slug that begins with a digit', async () => {
     await create({ slug: '9-lives' });
-    expect(world.written().find(({ data }) => data.slug === '9-lives')?.data).to.include({ linuxUser: 't9-lives' });
+    expect(world.written().find(({ data }) => data.slug === '9-lives')?.data).to.include({ linux_user: 't9-lives' });
   });
 });

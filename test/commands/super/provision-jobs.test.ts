@@ -27,17 +27,17 @@ const key: Actor = { type: 'api', id: 0, name: 'api' };
 const NONE = { remove_linux_user: false, remove_state_dirs: false };
 
 const newJob: NewJob = {
-  jobType: 'bootstrap',
-  dryRun: true,
+  job_type: 'bootstrap',
+  dry_run: true,
   request: {},
-  plan: planFor('bootstrap', { slug: 'acme', linuxUser: 'acme' }, NONE),
-  requestedBy: ann,
-  idempotencyKey: null,
+  plan: planFor('bootstrap', { slug: 'acme', linux_user: 'acme' }, NONE),
+  requested_by: ann,
+  idempotency_key: null,
   reason: null,
 };
 const given = givenFor(tenantDecider, ...tenantMade);
 const queued = (job: Partial<NewJob> = {}) => decideQueue(given().state, 5, { ...newJob, ...job })[0] as Draft;
-const about = { tenantId: 4, jobId: 5, jobType: 'bootstrap', dryRun: true } as const;
+const about = { tenant_id: 4, job_id: 5, job_type: 'bootstrap', dry_run: true } as const;
 const by = (actor: Actor) => ({ ...about, by: actor, reason: null });
 const types = (drafts: readonly { readonly type: string }[]) => drafts.map(({ type }) => type);
 const statusOf = (decide: () => unknown) => refusalOf(decide).status;
@@ -45,8 +45,8 @@ const statusOf = (decide: () => unknown) => refusalOf(decide).status;
 describe('decisions about provisioning jobs', () => {
   it('a job is queued with its dry_run in the request', () => {
     expect(queued()).to.deep.include({ type: 'ProvisionJobQueued' });
-    expect(queued().data).to.deep.include({ tenantId: 4, jobId: 5, dryRun: true, request: { dry_run: true } });
-    expect(queued({ dryRun: false, request: { more: 1 } }).data).to.deep.include({
+    expect(queued().data).to.deep.include({ tenant_id: 4, job_id: 5, dry_run: true, request: { dry_run: true } });
+    expect(queued({ dry_run: false, request: { more: 1 } }).data).to.deep.include({
       request: { more: 1, dry_run: false },
     });
     expect(statusOf(() => decideQueue(stateAfter(tenantDecider), 5, newJob))).to.equal(404);
@@ -57,14 +57,14 @@ describe('decisions about provisioning jobs', () => {
   it('a tenant has a bounded number of open jobs; those that have ended do not count', () => {
     const jobs = Array.from({ length: MAX_OPEN_JOBS }, (_, at) => {
       const one = queued() as ReturnType<typeof provisionJobQueued.draft>;
-      return { ...one, data: { ...one.data, jobId: at + 1 } };
+      return { ...one, data: { ...one.data, job_id: at + 1 } };
     });
     given(...jobs)
       .when(decideQueue, 999, newJob)
       .thenRefuses(409);
     const ended = [
-      provisionJobCancelled.draft({ ...by(ann), jobId: 1 }),
-      provisionJobCompleted.draft({ ...about, jobId: 2, steps: 1, tenantStatus: null }),
+      provisionJobCancelled.draft({ ...by(ann), job_id: 1 }),
+      provisionJobCompleted.draft({ ...about, job_id: 2, steps: 1, tenant_status: null }),
     ];
     for (const one of ended) expect(decideQueue(given(...jobs, one).state, 999, newJob)).to.have.length(1);
   });
@@ -77,13 +77,13 @@ describe('decisions about provisioning jobs', () => {
       failed: [
         queued(),
         provisionJobApproved.draft(by(bob)),
-        provisionJobFailed.draft({ ...about, error: 'e', tenantStatus: 'error' }),
+        provisionJobFailed.draft({ ...about, error: 'e', tenant_status: 'error' }),
       ],
       cancelled: [queued(), provisionJobCancelled.draft(by(bob))],
       completed: [
         queued(),
         provisionJobApproved.draft(by(bob)),
-        provisionJobCompleted.draft({ ...about, steps: 1, tenantStatus: 'active' }),
+        provisionJobCompleted.draft({ ...about, steps: 1, tenant_status: 'active' }),
       ],
     };
     const allowed: Record<string, readonly string[]> = {
@@ -111,8 +111,8 @@ describe('decisions about provisioning jobs', () => {
   describe('runs', () => {
     const approved = (job: Partial<NewJob>, approver = bob) => {
       const one = queued(job);
-      const { jobType = 'bootstrap', dryRun = true } = job;
-      return given(one, provisionJobApproved.draft({ ...by(approver), jobType, dryRun })).state;
+      const { job_type = 'bootstrap', dry_run = true } = job;
+      return given(one, provisionJobApproved.draft({ ...by(approver), job_type, dry_run })).state;
     };
 
     it('a dry run skips every step; one person may request, approve and run it', () => {
@@ -124,14 +124,14 @@ describe('decisions about provisioning jobs', () => {
         'ProvisionStepEnded',
         'ProvisionJobCompleted',
       ]);
-      expect(events[0]?.data).to.deep.include({ by: ann, runnerHost: 'host', tenantStatus: null });
+      expect(events[0]?.data).to.deep.include({ by: ann, runner_host: 'host', tenant_status: null });
       for (const step of events.slice(1, 4)) expect(step.data).to.deep.include({ ok: true, skipped: true });
-      expect(events.at(-1)?.data).to.deep.include({ steps: 3, tenantStatus: 'active' });
+      expect(events.at(-1)?.data).to.deep.include({ steps: 3, tenant_status: 'active' });
     });
 
     it('a dry decommission leaves the tenant as it is', () => {
-      const events = decideRun(approved({ jobType: 'decommission' }), 5, ann, 'host');
-      expect(events.at(-1)?.data).to.deep.include({ tenantStatus: null });
+      const events = decideRun(approved({ job_type: 'decommission' }), 5, ann, 'host');
+      expect(events.at(-1)?.data).to.deep.include({ tenant_status: null });
     });
 
     it('needs a plan', () => {
@@ -141,7 +141,7 @@ describe('decisions about provisioning jobs', () => {
 
     it('a live run needs two people, by who they are and not by their names', () => {
       const run = (requestedBy: Actor, approver: Actor, runner: Actor) => () =>
-        decideRun(approved({ dryRun: false, requestedBy }, approver), 5, runner, 'host');
+        decideRun(approved({ dry_run: false, requested_by: requestedBy }, approver), 5, runner, 'host');
       for (const [requester, approver, runner] of [
         [ann, ann, bob],
         [ann, { ...ann, name: 'ann, renamed' }, bob],
@@ -163,27 +163,27 @@ describe('decisions about provisioning jobs', () => {
         [key, key, ann],
         [agent, ann, bob],
       ] as const) {
-        const live = { dryRun: false, requestedBy: requester };
+        const live = { dry_run: false, requested_by: requester };
         const { message } = refusalOf(() => decideRun(approved(live, approver), 5, runner, 'host'));
         expect(message).to.include('two people').and.include('signed in');
-        const rehearsed = decideRun(approved({ requestedBy: requester }, approver), 5, runner, 'host');
+        const rehearsed = decideRun(approved({ requested_by: requester }, approver), 5, runner, 'host');
         expect(types(rehearsed)).to.include('ProvisionJobCompleted');
       }
     });
 
     it('a live run fails without a provisioner, and the tenant with it', () => {
-      const [started, failed] = decideRun(approved({ dryRun: false }), 5, ann, 'host');
-      expect(started?.data).to.deep.include({ tenantStatus: 'provisioning' });
-      expect(failed?.data).to.deep.include({ tenantStatus: 'error' });
+      const [started, failed] = decideRun(approved({ dry_run: false }), 5, ann, 'host');
+      expect(started?.data).to.deep.include({ tenant_status: 'provisioning' });
+      expect(failed?.data).to.deep.include({ tenant_status: 'error' });
       expect(String(failed?.data.error)).to.include('no provisioner');
-      const down = decideRun(approved({ dryRun: false, jobType: 'decommission' }), 5, ann, 'host');
-      expect(down[0]?.data).to.deep.include({ tenantStatus: 'decommissioning' });
+      const down = decideRun(approved({ dry_run: false, job_type: 'decommission' }), 5, ann, 'host');
+      expect(down[0]?.data).to.deep.include({ tenant_status: 'decommissioning' });
     });
   });
 
   it('the plan of a decommission removes only what was asked for', () => {
     const plan = (removes: Partial<typeof NONE>) =>
-      planFor('decommission', { slug: 'acme', linuxUser: 'acme' }, { ...NONE, ...removes }).map((step) => step.key);
+      planFor('decommission', { slug: 'acme', linux_user: 'acme' }, { ...NONE, ...removes }).map((step) => step.key);
     expect(plan({})).to.deep.equal(['stop-services']);
     expect(plan({ remove_linux_user: true })).to.deep.equal(['stop-services', 'remove-linux-user']);
     expect(plan({ remove_state_dirs: true })).to.deep.equal(['stop-services', 'remove-state-dirs']);

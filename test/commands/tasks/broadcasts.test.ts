@@ -7,7 +7,10 @@ import { givenFor } from '../../support/kit.ts';
 import { created, TASK } from '../../support/tasks.ts';
 
 const given = givenFor(taskDecider);
-const followed = given(created(), taskSubscribed.draft({ taskId: 7, title: TASK.title, names: ['ada', 'bee', 'bob'] }));
+const followed = given(
+  created(),
+  taskSubscribed.draft({ task_id: 7, title: TASK.title, names: ['ada', 'bee', 'bob'] }),
+);
 const agents = new Map([
   ['ada', { hasSession: true }],
   ['bee', { hasSession: false }],
@@ -23,7 +26,7 @@ describe('task: broadcasts', () => {
     });
     expect(broadcast).to.deep.equal({
       type: 'TaskBroadcast',
-      data: { taskId: 7, title: TASK.title, author: 'Ann', message: 'm'.repeat(120), sent: 1, skipped: 1 },
+      data: { task_id: 7, title: TASK.title, author: 'Ann', message: 'm'.repeat(120), sent: 1, skipped: 1 },
     });
     expect(notices).to.have.length(1);
     expect(notices[0]?.data).to.deep.equal({
@@ -31,8 +34,8 @@ describe('task: broadcasts', () => {
       type: 'message',
       title: 'Task broadcast',
       message: `Ann about the task "Mend the roof" (7): ${'m'.repeat(100)}...`,
-      sourceType: 'task',
-      sourceId: 7,
+      source_type: 'task',
+      source_id: 7,
       by: 'Ann',
     });
   });

@@ -83,9 +83,9 @@ describe('commands on tasks that meet', function () {
       priority: 'low',
       tags: ['c'],
       resolution: 'd',
-      assignedTo: 'ada',
+      assigned_to: 'ada',
       status: 'assigned',
-      estimatedHours: 5,
+      estimated_hours: 5,
       metadata: { e: 1 },
     });
   });
@@ -96,7 +96,7 @@ describe('commands on tasks that meet', function () {
     const events = await view.store.readStream(taskStream(testOrigin.workspace, id));
     const moves = events.filter(({ data }) => (data.changed as string[] | undefined)?.includes('project_id'));
     expect(moves).to.have.length(1);
-    expect((await stateOf(id)).task).to.include({ projectId: 2 });
+    expect((await stateOf(id)).task).to.include({ project_id: 2 });
   });
 
   it('no task becomes done by many at once after its approval was withdrawn', async () => {

@@ -29,9 +29,9 @@ const updateOf = (drafts: readonly Draft[]) => drafts[0]?.data as EventOf<typeof
 const nextOf = (state: TaskState, fields: TaskFields, more: Partial<TaskChange> = {}): TaskData =>
   updateOf(decideUpdate(state, change(fields, more))).task;
 
-const ticket = { projectId: 1, ticketNo: 3 };
+const ticket = { project_id: 1, project_ticket_no: 3 };
 const create = (fields: object, mentioned: readonly string[] = []) =>
-  decideCreate(7, { fields: { title: TASK.title, ...fields }, createdBy: 'Ann', ticket, mentioned });
+  decideCreate(7, { fields: { title: TASK.title, ...fields }, created_by: 'Ann', ticket, mentioned });
 
 describe('task: creation', () => {
   it('of a bare title is a task in the inbox', () => {
@@ -83,11 +83,11 @@ describe('task: change', () => {
 
   it('of the assignee moves a task out of the inbox and back', () => {
     const inbox = given(created()).state;
-    const assigned = given(created({ status: 'assigned', assignedTo: 'ada' })).state;
-    expect(nextOf(inbox, { assigned_to: ' ada ' })).to.include({ status: 'assigned', assignedTo: 'ada' });
-    expect(nextOf(inbox, { assigned_to: '' })).to.include({ status: 'inbox', assignedTo: null });
-    expect(nextOf(assigned, { assigned_to: '' })).to.include({ status: 'inbox', assignedTo: null });
-    expect(nextOf(assigned, { assigned_to: 'eve' })).to.include({ status: 'assigned', assignedTo: 'eve' });
+    const assigned = given(created({ status: 'assigned', assigned_to: 'ada' })).state;
+    expect(nextOf(inbox, { assigned_to: ' ada ' })).to.include({ status: 'assigned', assigned_to: 'ada' });
+    expect(nextOf(inbox, { assigned_to: '' })).to.include({ status: 'inbox', assigned_to: null });
+    expect(nextOf(assigned, { assigned_to: '' })).to.include({ status: 'inbox', assigned_to: null });
+    expect(nextOf(assigned, { assigned_to: 'eve' })).to.include({ status: 'assigned', assigned_to: 'eve' });
     expect(nextOf(given(created({ status: 'review' })).state, { assigned_to: 'ada' })).to.include({ status: 'review' });
     expect(nextOf(assigned, { assigned_to: '', status: 'assigned' })).to.include({ status: 'assigned' });
   });
@@ -98,19 +98,19 @@ describe('task: change', () => {
     );
     const approved = given(
       created(),
-      reviewed('approved', { completedAt: 5 }),
+      reviewed('approved', { completed_at: 5 }),
       reviewed('rejected', { reviewer: 'eve' }),
     ).state;
-    expect(nextOf(given(created(), reviewed('approved')).state, { status: 'done' }).completedAt).to.equal(NOW);
-    expect(nextOf(approved, { status: 'done', completed_at: 9 }).completedAt).to.equal(9);
-    const before = given(created({ completedAt: 4 }), reviewed('approved', { completedAt: 4 })).state;
-    expect(nextOf(before, { status: 'done' }).completedAt).to.equal(4);
-    expect(nextOf(before, { status: 'review' }).completedAt).to.equal(4);
+    expect(nextOf(given(created(), reviewed('approved')).state, { status: 'done' }).completed_at).to.equal(NOW);
+    expect(nextOf(approved, { status: 'done', completed_at: 9 }).completed_at).to.equal(9);
+    const before = given(created({ completed_at: 4 }), reviewed('approved', { completed_at: 4 })).state;
+    expect(nextOf(before, { status: 'done' }).completed_at).to.equal(4);
+    expect(nextOf(before, { status: 'review' }).completed_at).to.equal(4);
   });
 
   it('notifies the previous assignee, the new one, and those newly mentioned', () => {
     const state = given(
-      created({ assignedTo: 'ada', status: 'assigned', description: 'hello @eve. @bob-brown' }),
+      created({ assigned_to: 'ada', status: 'assigned', description: 'hello @eve. @bob-brown' }),
     ).state;
     const drafts = decideUpdate(
       state,
@@ -131,7 +131,7 @@ describe('task: change', () => {
   });
 
   it('to another project takes the ticket there, and the activity names both', () => {
-    const move = { ticket: { projectId: 2, ticketNo: 1 }, from: 1, names: { from: 'General', to: 'Other' } };
+    const move = { ticket: { project_id: 2, project_ticket_no: 1 }, from: 1, names: { from: 'General', to: 'Other' } };
     const drafts = decideUpdate(given(created()).state, change({ project_id: 2 }, { move }));
     expect(updateOf(drafts)).to.deep.include({ changed: ['project_id', 'project_ticket_no'], moved: move.names });
     expect(updateOf(drafts).task).to.include(move.ticket);
@@ -142,17 +142,17 @@ describe('task: change', () => {
   });
 
   it('to the project that others have moved it to meanwhile leaves it there, under the number it has', () => {
-    const move = { ticket: { projectId: 2, ticketNo: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
-    const there = given(created({ projectId: 2 })).state;
+    const move = { ticket: { project_id: 2, project_ticket_no: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
+    const there = given(created({ project_id: 2 })).state;
     const { task, moved } = updateOf(decideUpdate(there, change({ project_id: 2 }, { move })));
-    expect([task.ticketNo, moved]).to.deep.equal([3, undefined]);
+    expect([task.project_ticket_no, moved]).to.deep.equal([3, undefined]);
   });
 
   it('to another project is refused when others move it elsewhere meanwhile', () => {
-    const move = { ticket: { projectId: 2, ticketNo: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
+    const move = { ticket: { project_id: 2, project_ticket_no: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
     for (const one of [move, undefined]) {
       const refusal = refusalOf(() =>
-        decideUpdate(given(created({ projectId: 3 })).state, change({ project_id: 2 }, { move: one })),
+        decideUpdate(given(created({ project_id: 3 })).state, change({ project_id: 2 }, { move: one })),
       );
       expect([refusal.status, refusal.extras.code]).to.deep.equal([409, 'BUSY']);
     }
@@ -171,11 +171,11 @@ describe('task: status of many', () => {
   it('is an event also when it was so before', () => {
     expect(decideStatus(given(created()).state, 'inbox', NOW)[0]?.data).to.deep.include({
       cause: 'bulk',
-      completedAt: null,
+      completed_at: null,
     });
     expect(refusalOf(() => decideStatus(given(created()).state, 'done', NOW)).message).to.match(/^Task 7 .*Aegis/);
     expect(decideStatus(given(created(), reviewed('approved')).state, 'done', NOW)[0]?.data).to.include({
-      completedAt: NOW,
+      completed_at: NOW,
     });
     given().when(decideStatus, 'inbox', NOW).thenRefuses(404);
   });
@@ -212,16 +212,16 @@ describe('task: any changes', () => {
         }
         const { task } = existing(given(...drafts).state);
         const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf(drafts));
-        expect(tasks[0]).to.deep.include({ status: task.status, assigned_to: task.assignedTo, title: task.title });
+        expect(tasks[0]).to.deep.include({ status: task.status, assigned_to: task.assigned_to, title: task.title });
         const counted = task_counts.filter(({ count }) => count !== 0);
         expect(counted).to.have.length(1);
         expect(counted[0]).to.deep.include({
           count: 1,
           status: task.status,
           priority: task.priority,
-          assigned_to: task.assignedTo ?? '',
+          assigned_to: task.assigned_to ?? '',
         });
-        if (task.status === 'done') expect(task.completedAt).to.be.a('number');
+        if (task.status === 'done') expect(task.completed_at).to.be.a('number');
       }),
       { numRuns: 60 },
     );
@@ -230,9 +230,9 @@ describe('task: any changes', () => {
 
 /** A verdict about the task as it is. */
 function reviewedFrom(state: TaskState, status: 'approved' | 'rejected') {
-  const { priority, assignedTo } = state.task;
-  const places = { priority, assignedTo };
-  const draft = reviewed(status, { completedAt: 5 });
+  const { priority, assigned_to } = state.task;
+  const places = { priority, assigned_to };
+  const draft = reviewed(status, { completed_at: 5 });
   return {
     ...draft,
     data: {

@@ -14,7 +14,7 @@ const NOBODY: Mentioned = { tokens: [], recipients: [], agents: [] };
 const agents = (...names: readonly string[]): Mentioned => ({ tokens: names, recipients: names, agents: names });
 const comment = (fields: Partial<Parameters<typeof decideComment>[1]> = {}) => ({
   id: 31,
-  parentId: null,
+  parent_id: null,
   depth: 0,
   author: 'Ann',
   content: 'Looks good',
@@ -34,10 +34,10 @@ describe('task: comments', () => {
       .when(decideComment, comment())
       .then(
         taskCommented.draft({
-          taskId: 7,
+          task_id: 7,
           title: TASK.title,
-          commentId: 31,
-          parentId: null,
+          comment_id: 31,
+          parent_id: null,
           depth: 0,
           author: 'Ann',
           content: 'Looks good',
@@ -47,19 +47,19 @@ describe('task: comments', () => {
   });
 
   it('all who follow the task are notified, except the author', () => {
-    const drafts = decideComment(given(created({ assignedTo: 'ada' })).state, comment({ author: 'eve' }));
-    expect(of(drafts, 'TaskSubscribed')).to.deep.equal([{ taskId: 7, title: TASK.title, names: ['eve'] }]);
+    const drafts = decideComment(given(created({ assigned_to: 'ada' })).state, comment({ author: 'eve' }));
+    expect(of(drafts, 'TaskSubscribed')).to.deep.equal([{ task_id: 7, title: TASK.title, names: ['eve'] }]);
     expect(told(drafts)).to.deep.equal(['Ann: comment', 'ada: comment']);
     expect(of(drafts, 'NotificationRaised')[0]).to.deep.include({
-      sourceType: 'comment',
-      sourceId: 31,
+      source_type: 'comment',
+      source_id: 31,
       message: 'eve commented on "Mend the roof": Looks good',
     });
   });
 
   it('those who are mentioned follow the task, and are notified of the mention', () => {
     const drafts = decideComment(
-      given(created({ assignedTo: 'ada' })).state,
+      given(created({ assigned_to: 'ada' })).state,
       comment({ mentioned: { tokens: ['Bob', 'ada'], recipients: ['bob', 'ada'], agents: ['ada'] } }),
     );
     expect(of(drafts, 'TaskCommented')[0]?.mentions).to.deep.equal(['Bob', 'ada']);
@@ -75,8 +75,8 @@ describe('task: comments', () => {
   it('an unassigned task is assigned to the first mentioned agent', () => {
     const drafts = decideComment(given(created()).state, comment({ mentioned: agents('ada', 'bee') }));
     expect(of(drafts, 'TaskAssigned')[0]).to.deep.include({
-      before: { status: 'inbox', priority: 'medium', assignedTo: null, projectId: 1 },
-      after: { status: 'assigned', priority: 'medium', assignedTo: 'ada', projectId: 1 },
+      before: { status: 'inbox', priority: 'medium', assigned_to: null, project_id: 1 },
+      after: { status: 'assigned', priority: 'medium', assigned_to: 'ada', project_id: 1 },
       trigger: 'mention',
       by: 'Ann',
     });
@@ -85,20 +85,20 @@ describe('task: comments', () => {
 
   it('a status other than inbox stays', () => {
     const drafts = decideComment(given(created({ status: 'review' })).state, comment({ mentioned: agents('ada') }));
-    expect(of(drafts, 'TaskAssigned')[0]?.after).to.deep.include({ status: 'review', assignedTo: 'ada' });
+    expect(of(drafts, 'TaskAssigned')[0]?.after).to.deep.include({ status: 'review', assigned_to: 'ada' });
   });
 
   it('a mentioned user, or a task with an assignee, leads to no assignment', () => {
     const user = { tokens: ['bob'], recipients: ['bob'], agents: [] };
     expect(of(decideComment(given(created()).state, comment({ mentioned: user })), 'TaskAssigned')).to.deep.equal([]);
-    const taken = decideComment(given(created({ assignedTo: 'ada' })).state, comment({ mentioned: agents('bee') }));
+    const taken = decideComment(given(created({ assigned_to: 'ada' })).state, comment({ mentioned: agents('bee') }));
     expect(of(taken, 'TaskAssigned')).to.deep.equal([]);
   });
 
   it('the state has the assignee, and knows how much has been said', () => {
     const drafts = decideComment(given(created()).state, comment({ mentioned: agents('ada') }));
     const state = given(created(), ...drafts).state;
-    expect(state.task).to.deep.include({ assignedTo: 'ada', status: 'assigned' });
+    expect(state.task).to.deep.include({ assigned_to: 'ada', status: 'assigned' });
     expect(state.comments).to.deep.equal({ count: 1, characters: 10 });
     expect(state.subscribers).to.deep.equal(['Ann', 'ada']);
   });
@@ -116,12 +116,12 @@ describe('task: comments', () => {
     const room = { count: MAX_COMMENTS.count - 1, characters: MAX_COMMENTS.characters - 10 };
     expect(decideComment({ ...state, comments: room }, comment())).to.have.length(1);
     expect(refusalOf(() => decideComment(state, comment({ depth: MAX_DEPTH + 1 }))).message).to.match(/further up/);
-    expect(decideComment(state, comment({ depth: MAX_DEPTH, parentId: 3 }))).to.have.length(1);
+    expect(decideComment(state, comment({ depth: MAX_DEPTH, parent_id: 3 }))).to.have.length(1);
   });
 
   it('when the list of followers is full, further users are mentioned but do not follow', () => {
     const names = Array.from({ length: MAX_SUBSCRIBERS }, (_, n) => `agent-${n}`);
-    const full = given(created({ assignedTo: 'ada' }), taskSubscribed.draft({ taskId: 7, title: '', names })).state;
+    const full = given(created({ assigned_to: 'ada' }), taskSubscribed.draft({ task_id: 7, title: '', names })).state;
     const drafts = decideComment(full, comment({ mentioned: agents('late') }));
     expect(of(drafts, 'TaskSubscribed')).to.deep.equal([]);
     expect(told(drafts))
@@ -137,7 +137,7 @@ describe('task: comments', () => {
   it('an activity shows how a comment begins, and what it replies to', () => {
     const [commented] = decideComment(
       given(created()).state,
-      comment({ parentId: 30, depth: 1, content: 'y'.repeat(200) }),
+      comment({ parent_id: 30, depth: 1, content: 'y'.repeat(200) }),
     );
     const event = { data: commented?.data, meta: {} } as never;
     expect(taskCommented.activity?.(event)).to.deep.equal({

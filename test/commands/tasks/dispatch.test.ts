@@ -28,12 +28,12 @@ import { created, deleted, requeued, statusSet, updated } from '../../support/ta
 import { testOrigin } from '../../support/world.ts';
 
 const given = givenFor(taskDecider);
-const waiting = (fields: Partial<TaskData> = {}) => created({ status: 'assigned', assignedTo: 'ada', ...fields });
+const waiting = (fields: Partial<TaskData> = {}) => created({ status: 'assigned', assigned_to: 'ada', ...fields });
 const dispatched = (fields: Partial<TaskData> = {}): Draft[] => [
   waiting(fields),
   ...decideDispatch(given(waiting(fields)).state, ADA),
 ];
-const ADA = { agentId: 5, agent: 'ada' };
+const ADA = { agent_id: 5, agent: 'ada' };
 const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
   ...{ status: 'completed', output: 'It is dry.', error: null, sessionId: null },
   ...fields,
@@ -43,15 +43,15 @@ describe('tasks for the agent runner: decisions', () => {
   it('a task is dispatched once, while it waits for its agent', () => {
     const [draft, ...others] = decideDispatch(given(waiting()).state, ADA);
     expect(others).to.deep.equal([]);
-    expect(draft?.data).to.deep.include({ taskId: 7, agentId: 5, agent: 'ada', run: 1 });
+    expect(draft?.data).to.deep.include({ task_id: 7, agent_id: 5, agent: 'ada', run: 1 });
     const before = given(...dispatched());
-    expect(before.state.task).to.deep.include({ status: 'in_progress', assignedTo: 'ada' });
-    expect(before.state.asked).to.deep.equal({ what: 'dispatch', run: 1, agentId: 5, accepted: false });
+    expect(before.state.task).to.deep.include({ status: 'in_progress', assigned_to: 'ada' });
+    expect(before.state.asked).to.deep.equal({ what: 'dispatch', run: 1, agent_id: 5, accepted: false });
     for (const drafts of [
       dispatched(),
       [waiting(), deleted()],
-      [created({ assignedTo: 'ada' })],
-      [waiting({ assignedTo: 'bob' })],
+      [created({ assigned_to: 'ada' })],
+      [waiting({ assigned_to: 'bob' })],
     ])
       given(...drafts)
         .when(decideDispatch, ADA)
@@ -61,8 +61,8 @@ describe('tasks for the agent runner: decisions', () => {
   it('a result goes with a comment of the agent to the review', () => {
     const drafts = decideDispatchAnswer(given(...dispatched()).state, 1, answer({ sessionId: 's1' }), 12);
     expect(drafts.map(({ type }) => type)).to.deep.equal(['TaskDispatchCompleted', 'TaskCommented']);
-    expect(drafts[0]?.data).to.deep.include({ agentId: 5, sessionId: 's1' });
-    expect(drafts[1]?.data).to.deep.include({ commentId: 12, author: 'ada', content: 'It is dry.' });
+    expect(drafts[0]?.data).to.deep.include({ agent_id: 5, session_id: 's1' });
+    expect(drafts[1]?.data).to.deep.include({ comment_id: 12, author: 'ada', content: 'It is dry.' });
     const state = given(...dispatched({ metadata: { kept: 1 } }), ...drafts).state;
     expect(state.task).to.deep.include({ status: 'review', outcome: 'success', resolution: 'It is dry.' });
     expect(state.task.metadata).to.deep.equal({ kept: 1, dispatch_session_id: 's1' });
@@ -73,19 +73,19 @@ describe('tasks for the agent runner: decisions', () => {
 
   it('a task comes back until it has failed for good', () => {
     const failed = (before: number) => {
-      const drafts = dispatched({ dispatchAttempts: before });
+      const drafts = dispatched({ dispatch_attempts: before });
       return given(...drafts, ...decideDispatchFailed(given(...drafts).state, 1, 'no paper')).state;
     };
     for (const before of [0, 3])
-      expect(failed(before).task).to.deep.include({ status: 'assigned', dispatchAttempts: before + 1 });
-    expect(failed(4).task).to.deep.include({ status: 'failed', dispatchAttempts: 5, errorMessage: 'no paper' });
+      expect(failed(before).task).to.deep.include({ status: 'assigned', dispatch_attempts: before + 1 });
+    expect(failed(4).task).to.deep.include({ status: 'failed', dispatch_attempts: 5, error_message: 'no paper' });
     const [draft] = decideDispatchAnswer(
       given(...dispatched()).state,
       1,
       answer({ status: 'failed', error: null, output: null }),
       12,
     );
-    expect(draft?.data).to.deep.include({ errorMessage: 'The agent gave no reason.' });
+    expect(draft?.data).to.deep.include({ error_message: 'The agent gave no reason.' });
   });
 
   it('a response counts once, and only while this dispatch holds the task', () => {
@@ -102,7 +102,7 @@ describe('tasks for the agent runner: decisions', () => {
       [...first, ...back, ...again],
       [...first, deleted()],
       [...first, statusSet('in_progress', 'assigned'), statusSet('assigned', 'in_progress')],
-      [...first, updated({ assignedTo: 'bob', status: 'in_progress' }, { assignedTo: 'ada', status: 'in_progress' })],
+      [...first, updated({ assigned_to: 'bob', status: 'in_progress' }, { assigned_to: 'ada', status: 'in_progress' })],
       [...first, requeued()],
     ]) {
       const before = given(...drafts);
@@ -110,7 +110,7 @@ describe('tasks for the agent runner: decisions', () => {
       before.when(decideDispatchAnswer, 1, answer(), 13).then();
       before.when(decideDispatchFailed, 1, 'no').then();
     }
-    const described = updated({ description: 'more' }, { status: 'in_progress', assignedTo: 'ada' });
+    const described = updated({ description: 'more' }, { status: 'in_progress', assigned_to: 'ada' });
     expect(isAsked(given(...first, described).state, 'dispatch', 1), 'its description says nothing of it').to.equal(
       true,
     );
@@ -149,17 +149,23 @@ describe('tasks for the agent runner: who wrote what', () => {
         (state, event) => taskDecider.evolve(state, { ...event, at: 0, by: event.meta.actor }),
         taskDecider.initial,
       ).writers;
-  const ISSUE = { title: 'Leak', bodyHash: 'b1', state: 'open', labels: [] } as const;
-  const FACE = { title: 'Leak', descriptionHash: 'd1', status: 'inbox', priority: 'medium' };
-  const link = { taskId: 7, title: 'Leak', repo: 'ann/roof', issueNumber: 5, issueUpdatedAt: '2026-01-01T00:00:00Z' };
-  const linked = taskLinked.draft({ ...link, issue: { ...ISSUE, labels: [] }, face: FACE, issueUrl: 'https://x' });
+  const ISSUE = { title: 'Leak', body_hash: 'b1', state: 'open', labels: [] } as const;
+  const FACE = { title: 'Leak', description_hash: 'd1', status: 'inbox', priority: 'medium' };
+  const link = {
+    task_id: 7,
+    title: 'Leak',
+    repo: 'ann/roof',
+    issue_number: 5,
+    issue_updated_at: '2026-01-01T00:00:00Z',
+  };
+  const linked = taskLinked.draft({ ...link, issue: { ...ISSUE, labels: [] }, face: FACE, issue_url: 'https://x' });
   const pulled = (face: object, issue: object = {}) =>
     taskSynced.draft({
       ...link,
       issue: { ...ISSUE, labels: [], ...issue },
       face: { ...FACE, ...face },
       direction: 'pull',
-      issueState: 'open',
+      issue_state: 'open',
     });
 
   it('is the creator, until another author writes a text', () => {
@@ -183,7 +189,7 @@ describe('tasks for the agent runner: who wrote what', () => {
     expect(writers(...imported, [here, bob])).to.include({ title: 'GitHub', description: 'user bob' });
     const there = [updated({ description: 'yet more' }), bob] as const;
     expect(
-      writers(...imported, [here, bob], there, [pulled({ descriptionHash: 'd2' }, { bodyHash: 'b2' })]),
+      writers(...imported, [here, bob], there, [pulled({ description_hash: 'd2' }, { body_hash: 'b2' })]),
     ).to.include({
       ...{ title: 'GitHub', description: 'GitHub' },
     });
@@ -195,7 +201,7 @@ describe('tasks for the agent runner: who wrote what', () => {
   });
 
   it('of a task that a schedule made is what it was made from', () => {
-    const made = taskCreated.draft({ ...created({}, 'recurrence').data, parentTaskId: 3 });
+    const made = taskCreated.draft({ ...created({}, 'recurrence').data, parent_task_id: 3 });
     expect(writers([made]).description).to.equal('recurring task 3');
     expect(writers([created({}, 'recurrence')]).description).to.equal('a cron job');
   });
@@ -216,8 +222,8 @@ describe('tasks for the agent runner: texts that break a rule', () => {
     ] as const) {
       const withheld = decideWithheld(given(...drafts).state, what, 1, [BREACH]);
       const state = given(...drafts, ...withheld).state;
-      expect(state.task).to.include({ status: 'awaiting_owner', dispatchAttempts: 0 });
-      expect(state.task.errorMessage).to.equal(
+      expect(state.task).to.include({ status: 'awaiting_owner', dispatch_attempts: 0 });
+      expect(state.task.error_message).to.equal(
         `Not handed to the agent runner: the description (by user ann) breaks prompt-override. Change the text, then set the status to ${again} again.`,
       );
       expect(state.asked).to.equal(null);
@@ -230,7 +236,7 @@ describe('tasks for the agent runner: texts that break a rule', () => {
       expect(security?.data).to.include({ event_type: 'injection_attempt', source: 'agent_runner' });
       expect(JSON.parse(String(security?.data.detail))).to.deep.include({ task_id: 7, kind: what, texts: [BREACH] });
       const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf([...drafts, ...withheld]));
-      expect(tasks[0]).to.include({ status: 'awaiting_owner', asked: null, error_message: state.task.errorMessage });
+      expect(tasks[0]).to.include({ status: 'awaiting_owner', asked: null, error_message: state.task.error_message });
       expect(task_counts.filter(({ count }) => count > 0).map(({ status }) => status)).to.deep.equal([
         'awaiting_owner',
       ]);
@@ -250,7 +256,7 @@ describe('tasks for the agent runner: texts that break a rule', () => {
       },
     } as unknown as Runner;
     const agent = { id: 5, name: 'ada', role: 'writer' };
-    const task = { tenant: 1, workspace: 1, id: 7, unanswered: 0, agentId: 5, agent: 'ada' };
+    const task = { tenant: 1, workspace: 1, id: 7, unanswered: 0, agent_id: 5, agent: 'ada' };
     const reads = {
       ...{ assigned: async () => [task], forgotten: async () => [], reviewable: async () => [] },
       ...{ agent: async () => agent, prefix: async () => 'TASK', rejection: async () => null },
@@ -277,7 +283,7 @@ describe('tasks for the agent runner: texts that break a rule', () => {
     };
     const state = async () => (await commands.load(taskDecider, stream)).state;
     for (const bad of [{ title: ATTACK }, { description: ATTACK }, { tags: ['a', ATTACK] }]) {
-      const fields = { status: 'assigned', assignedTo: 'ada', ...bad };
+      const fields = { status: 'assigned', assigned_to: 'ada', ...bad };
       await world.process().record(stream, context(), [created(fields)]);
       expect(await turn()).to.equal(true);
       expect(sent).to.deep.equal([]);
@@ -285,14 +291,14 @@ describe('tasks for the agent runner: texts that break a rule', () => {
       expect(await turn(), 'it is not asked for again').to.equal(false);
       await world.process().record(stream, context(), [deleted()]);
     }
-    await world.process().record(stream, context(), [created({ status: 'assigned', assignedTo: 'ada' })]);
+    await world.process().record(stream, context(), [created({ status: 'assigned', assigned_to: 'ada' })]);
     expect(await turn()).to.equal(true);
     expect(sent).to.have.length(1);
     expect(sent[0]?.prompt)
       .to.include('Mend the roof')
       .and.match(/\[begin [0-9a-f]{16}: title, by /);
     agent.role = ATTACK;
-    await world.process().record(stream, context(), [deleted(), created({ status: 'assigned', assignedTo: 'ada' })]);
+    await world.process().record(stream, context(), [deleted(), created({ status: 'assigned', assigned_to: 'ada' })]);
     await turn();
     expect(sent, 'the role of the agent').to.have.length(1);
   });
@@ -326,7 +332,7 @@ describe('tasks for the agent runner: rows', () => {
       ...{ asked: null, status: 'assigned', counted: 'assigned', dispatch_attempts: 1, error_message: 'no paper' },
     });
     expect(row(...first, statusSet('in_progress', 'assigned')).asked).to.equal(null);
-    const was = { status: 'in_progress', assignedTo: 'ada' };
+    const was = { status: 'in_progress', assigned_to: 'ada' };
     expect(row(...first, updated({ description: 'more' }, was)).asked).to.equal('dispatch');
     expect(row(...first, updated({ status: 'review' }, was)).asked).to.equal(null);
   });
@@ -341,7 +347,7 @@ describe('tasks for the agent runner: turns', () => {
       await world
         .process()
         .execute(taskDecider, taskStream(1, id), { origin: testOrigin }, () => [
-          { type: 'TaskCreated', data: { taskId: id, task, source: 'api' } },
+          { type: 'TaskCreated', data: { task_id: id, task, source: 'api' } },
         ]);
     }
     const asked = () => world.written().filter(({ type }) => type === 'TaskDispatched').length;

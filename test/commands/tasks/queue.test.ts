@@ -27,15 +27,15 @@ describe('queue: decisions', () => {
   it('a claim puts the task into the hands of the agent', () => {
     given(created()).when(decideClaim, 'ada').then(claimed());
     const state = given(created(), claimed()).state;
-    expect(state.task).to.deep.include({ status: 'in_progress', assignedTo: 'ada' });
+    expect(state.task).to.deep.include({ status: 'in_progress', assigned_to: 'ada' });
     expect(state.subscribers).to.deep.equal(['Ann', 'ada']);
-    const own = given(created({ status: 'assigned', assignedTo: 'ada' }));
+    const own = given(created({ status: 'assigned', assigned_to: 'ada' }));
     own.when(decideClaim, 'ada').then(
       taskClaimed.draft({
-        taskId: 7,
+        task_id: 7,
         title: TASK.title,
         agent: 'ada',
-        ...placed({ status: 'assigned', assignedTo: 'ada' }, { status: 'in_progress' }),
+        ...placed({ status: 'assigned', assigned_to: 'ada' }, { status: 'in_progress' }),
       }),
     );
   });
@@ -43,10 +43,10 @@ describe('queue: decisions', () => {
   it('a task is not claimed that is gone, in other hands, or in another status', () => {
     given().when(decideClaim, 'ada').then();
     given(created(), deleted()).when(decideClaim, 'ada').then();
-    given(created({ assignedTo: 'bob', status: 'assigned' }))
+    given(created({ assigned_to: 'bob', status: 'assigned' }))
       .when(decideClaim, 'ada')
       .then();
-    given(created({ assignedTo: 'Ada', status: 'assigned' }))
+    given(created({ assigned_to: 'Ada', status: 'assigned' }))
       .when(decideClaim, 'ada')
       .then();
     for (const status of ['backlog', 'awaiting_owner', 'in_progress', 'review', 'quality_review', 'done', 'failed'])
@@ -60,16 +60,16 @@ describe('queue: tasks of silent agents', () => {
       agent: 'ada',
       known: true,
       since: at(50),
-      commentId: 9,
+      comment_id: 9,
       ...stale,
     });
   /** What the scheduler writes below the task. */
   const said = (content: string) =>
     taskCommented.draft({
-      taskId: 7,
+      task_id: 7,
       title: TASK.title,
-      commentId: 9,
-      parentId: null,
+      comment_id: 9,
+      parent_id: null,
       depth: 0,
       author: 'scheduler',
       content,
@@ -85,11 +85,11 @@ describe('queue: tasks of silent agents', () => {
     ]);
     expect(given(created(), claimed(), requeued()).state.task).to.deep.include({
       status: 'assigned',
-      assignedTo: 'ada',
-      dispatchAttempts: 1,
-      errorMessage: null,
+      assigned_to: 'ada',
+      dispatch_attempts: 1,
+      error_message: null,
     });
-    expect(given(created(), claimed(), requeued(1, { known: false })).state.task.assignedTo).to.equal(null);
+    expect(given(created(), claimed(), requeued(1, { known: false })).state.task.assigned_to).to.equal(null);
   });
 
   it('fail at the fifth time', () => {
@@ -103,8 +103,8 @@ describe('queue: tasks of silent agents', () => {
     expect(decide({ known: false }, ...tries(4))[0]).to.deep.equal(requeued(5, { known: false }));
     expect(given(created(), claimed(), ...tries(4), requeued(5)).state.task).to.deep.include({
       status: 'failed',
-      assignedTo: 'ada',
-      errorMessage: 'The agent ada went offline while it worked on the task; that was attempt 5.',
+      assigned_to: 'ada',
+      error_message: 'The agent ada went offline while it worked on the task; that was attempt 5.',
     });
   });
 
@@ -112,7 +112,7 @@ describe('queue: tasks of silent agents', () => {
     expect(decide({ since: at(2) })).to.have.length(2);
     expect(decide({ since: at(1) })).to.deep.equal([]);
     expect(decide({}, statusSet('in_progress', 'review'))).to.deep.equal([]);
-    expect(decide({}, updated({ status: 'in_progress', assignedTo: 'bob' }))).to.deep.equal([]);
+    expect(decide({}, updated({ status: 'in_progress', assigned_to: 'bob' }))).to.deep.equal([]);
     expect(decide({}, deleted())).to.deep.equal([]);
   });
 
@@ -122,10 +122,10 @@ describe('queue: tasks of silent agents', () => {
     const world = memoryWorld(() => clock);
     const commands = world.process();
     for (let taskId = 1; taskId <= 250; taskId++) {
-      const task = { ...TASK, status: 'in_progress', assignedTo: 'ada' };
+      const task = { ...TASK, status: 'in_progress', assigned_to: 'ada' };
       if (taskId === 250) clock = now;
       await commands.record(taskStream(1, taskId), { origin: testOrigin }, [
-        taskCreated.draft({ taskId, task, source: 'api' }),
+        taskCreated.draft({ task_id: taskId, task, source: 'api' }),
       ]);
     }
     const all = Array.from({ length: 250 }, (_, n): StaleTask => {
@@ -161,8 +161,8 @@ function readsOf(world: MemoryWorld, shown: () => number = () => world.written()
       const all = tasks();
       return {
         inProgress: all
-          .filter(({ task }) => task.status === 'in_progress' && task.assignedTo === agent)
-          .sort((a, b) => b.updatedAt - a.updatedAt)
+          .filter(({ task }) => task.status === 'in_progress' && task.assigned_to === agent)
+          .sort((a, b) => b.updated_at - a.updated_at)
           .slice(0, inProgress)
           .map((state) => recordOf(state, workspace)),
         waiting: all
@@ -188,7 +188,7 @@ describe('queue: polls', () => {
     const commands = world.process();
     for (const [at, fields] of tasks.entries()) {
       const taskId = at + 1;
-      const draft = taskCreated.draft({ taskId, task: { ...TASK, ...fields }, source: 'api' });
+      const draft = taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' });
       await commands.record(taskStream(1, taskId), context(), [draft]);
     }
   }
@@ -197,7 +197,7 @@ describe('queue: polls', () => {
     world.written().flatMap(({ type, stream, data }) => (type === taskClaimed.type ? [[data.agent, stream]] : []));
 
   it('claims in order, and continues with what there is', async () => {
-    await fill({}, { status: 'done' }, {}, { assignedTo: 'bob', status: 'assigned' });
+    await fill({}, { status: 'done' }, {}, { assigned_to: 'bob', status: 'assigned' });
     const queue = process({ reads: readsOf(world) });
     const first = await poll(queue);
     expect(first).to.deep.include({ reason: 'assigned' });
@@ -215,7 +215,7 @@ describe('queue: polls', () => {
   });
 
   it('finds without a turn that nothing waits, or that the agent has enough', async () => {
-    await fill({}, { assignedTo: 'bob', status: 'assigned' });
+    await fill({}, { assigned_to: 'bob', status: 'assigned' });
     const noLocks = { holding: () => expect.fail('it took a turn') };
     expect((await poll(process())).task?.id).to.equal(1);
     const queue = process({ locks: noLocks });

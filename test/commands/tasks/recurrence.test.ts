@@ -16,7 +16,7 @@ import { testOrigin } from '../../support/world.ts';
 const given = givenFor(taskDecider);
 const every = (cron: string, more: object = {}) => ({ recurrence: { cron_expr: cron, enabled: true, ...more } });
 const recurred = (dueAt: number, childId = 9, spawnCount = 1) =>
-  taskRecurred.draft({ taskId: 7, title: TASK.title, childId, dueAt, spawnCount });
+  taskRecurred.draft({ task_id: 7, title: TASK.title, child_id: childId, due_at: dueAt, spawn_count: spawnCount });
 const NINE = Date.parse('2026-01-05T09:00:00Z') / 1_000;
 
 describe('recurring tasks: decisions', () => {
@@ -43,31 +43,31 @@ describe('recurring tasks: decisions', () => {
   });
 
   it('the recurring task says how often and when, and keeps the rest', () => {
-    const { task, updatedAt } = given(daily, recurred(NINE)).state;
+    const { task, updated_at } = given(daily, recurred(NINE)).state;
     expect(task.metadata).to.deep.equal(
       every('0 9 * * *', { natural_text: 'daily at nine', last_spawned_at: at(2), spawn_count: 1 }),
     );
-    expect(updatedAt).to.equal(at(2));
+    expect(updated_at).to.equal(at(2));
     const counting = given(created({ metadata: every('0 9 * * *', { spawn_count: 41 }) })).state;
-    expect(decideRecurrence(counting, '0 9 * * *', NINE, 9)[0]?.data).to.deep.include({ spawnCount: 42 });
+    expect(decideRecurrence(counting, '0 9 * * *', NINE, 9)[0]?.data).to.deep.include({ spawn_count: 42 });
   });
 
   it('the new task has what its template has, and a life of its own', () => {
     const own = { id: 9, cron: '0 9 * * *', title: 'Mend the roof - Jan 05' };
-    const ticket = { projectId: 4, ticketNo: 8 };
+    const ticket = { project_id: 4, project_ticket_no: 8 };
     const template = given(
       created({
-        ...{ description: 'All of it', priority: 'high', assignedTo: 'ada', tags: ['roof'], status: 'failed' },
-        ...{ outcome: 'failed', errorMessage: 'rain', dueDate: 5, retryCount: 3, dispatchAttempts: 2 },
+        ...{ description: 'All of it', priority: 'high', assigned_to: 'ada', tags: ['roof'], status: 'failed' },
+        ...{ outcome: 'failed', error_message: 'rain', due_date: 5, retry_count: 3, dispatch_attempts: 2 },
         metadata: every('0 9 * * *', { secret: 'x' }),
       }),
     ).state;
     const [draft] = decideSpawn(given().state, template, { ...own, ...ticket });
     expect(draft).to.deep.equal(
       taskCreated.draft({
-        taskId: 9,
+        task_id: 9,
         source: 'recurrence',
-        parentTaskId: 7,
+        parent_task_id: 7,
         cron: '0 9 * * *',
         task: {
           ...TASK,
@@ -76,9 +76,9 @@ describe('recurring tasks: decisions', () => {
           description: 'All of it',
           priority: 'high',
           status: 'assigned',
-          assignedTo: 'ada',
+          assigned_to: 'ada',
           tags: ['roof'],
-          createdBy: 'scheduler',
+          created_by: 'scheduler',
           metadata: { recurrence: { parent_task_id: 7, spawned_from_cron: '0 9 * * *' } },
         },
       }),
@@ -86,7 +86,7 @@ describe('recurring tasks: decisions', () => {
     const [free] = decideSpawn(given().state, given(daily).state, { ...own, ...ticket });
     expect((free as { data: { task: TaskData } } | undefined)?.data.task).to.deep.include({
       status: 'inbox',
-      assignedTo: null,
+      assigned_to: null,
     });
     expect(decideSpawn(given(created()).state, template, { ...own, ...ticket }), 'there is one').to.deep.equal([]);
   });
@@ -135,7 +135,7 @@ describe('recurring tasks: turns', () => {
       found.set(stream, taskDecider.evolve(found.get(stream) ?? taskDecider.initial, { type, data, at: clock }));
     return [...found.values()].filter(({ id }) => id > 0);
   };
-  const children = () => states().filter(({ task }) => task.createdBy === 'scheduler');
+  const children = () => states().filter(({ task }) => task.created_by === 'scheduler');
   const titles = () => children().map(({ task }) => task.title);
 
   /** A turn of one process. What the read model says is as of its beginning. */
@@ -145,9 +145,9 @@ describe('recurring tasks: turns', () => {
     const found = seen.flatMap((state): RecurringTask[] => {
       const cron = activeCron(state.task.metadata);
       if (cron === null) return [];
-      const childId = state.recurred?.childId ?? null;
+      const childId = state.recurred?.child_id ?? null;
       const missingChild = seen.some(({ id }) => id === childId) ? null : childId;
-      const recurredAt = state.recurred?.dueAt ?? null;
+      const recurredAt = state.recurred?.due_at ?? null;
       return [{ tenant: 1, workspace: 1, id: state.id, cron, cronSince: NINE - 3_600, recurredAt, missingChild }];
     });
     return spawnRecurring({
@@ -163,7 +163,7 @@ describe('recurring tasks: turns', () => {
   }
 
   async function recurring(cron: string, taskId = 500): Promise<void> {
-    const draft = taskCreated.draft({ taskId, task: { ...TASK, metadata: every(cron) }, source: 'api' });
+    const draft = taskCreated.draft({ task_id: taskId, task: { ...TASK, metadata: every(cron) }, source: 'api' });
     await world.process().record(taskStream(1, taskId), { origin: testOrigin }, [draft]);
   }
 
@@ -175,7 +175,7 @@ describe('recurring tasks: turns', () => {
     expect(await turn(NINE + 65)).to.deep.equal([]);
     expect(titles()).to.deep.equal(['Mend the roof - Jan 05']);
     const [child] = children();
-    expect(child?.task).to.deep.include({ projectId: GENERAL.id, ticketNo: 1, createdBy: 'scheduler' });
+    expect(child?.task).to.deep.include({ project_id: GENERAL.id, project_ticket_no: 1, created_by: 'scheduler' });
     const last = world.written().at(-1);
     expect(last?.type).to.equal('TaskCreated');
     expect(await turn(NINE + 86_400)).to.have.length(1);
@@ -217,7 +217,7 @@ describe('recurring tasks: turns', () => {
   it('one that fails does not hold up the others, and is made up for', async () => {
     await recurring('0 9 * * *');
     const other = taskCreated.draft({
-      taskId: 501,
+      task_id: 501,
       task: { ...TASK, title: 'Water the plants', metadata: every('0 9 * * *') },
       source: 'api',
     });
@@ -242,7 +242,7 @@ describe('recurring tasks: turns', () => {
     await turn(NINE);
     expect(titles(), 'of two alike').to.have.length(1);
     const [child] = children();
-    const gone = taskDeleted.draft({ taskId: child?.id as number, title: '', before: { ...TASK } });
+    const gone = taskDeleted.draft({ task_id: child?.id as number, title: '', before: { ...TASK } });
     await world.process().record(taskStream(1, child?.id as number), { origin: testOrigin }, [gone]);
     // The other one finds its title free now; its own minute was never taken.
     await turn(NINE + 60);

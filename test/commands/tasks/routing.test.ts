@@ -43,15 +43,15 @@ describe('unassigned tasks: decisions', () => {
   it('are given away once, and only from the inbox', () => {
     const fit = { agent: agent('ada', { role: 'roof' }), score: 10 };
     const [routed, told] = decideRoute(given(created()).state, fit);
-    expect(routed?.data).to.deep.include({ taskId: 7, agent: 'ada', role: 'roof', score: 10 });
+    expect(routed?.data).to.deep.include({ task_id: 7, agent: 'ada', role: 'roof', score: 10 });
     expect(told?.data).to.deep.include({ recipient: 'ada', type: 'assignment' });
     if (!routed) throw new Error('it is given away');
     const after = given(created(), routed);
-    expect(after.state.task).to.deep.include({ status: 'assigned', assignedTo: 'ada' });
+    expect(after.state.task).to.deep.include({ status: 'assigned', assigned_to: 'ada' });
     expect(after.state.subscribers).to.include('ada');
     for (const drafts of [
       [created(), routed],
-      [created({ assignedTo: 'ben' })],
+      [created({ assigned_to: 'ben' })],
       [created(), updated({ status: 'backlog' })],
       [created(), deleted()],
     ])
@@ -62,8 +62,8 @@ describe('unassigned tasks: decisions', () => {
 
   it('have another place in the read model afterwards', () => {
     const routed = taskRouted.draft({
-      ...{ taskId: 7, title: TASK.title, agent: 'ada', role: 'roof', score: 10 },
-      ...placed({}, { status: 'assigned', assignedTo: 'ada' }),
+      ...{ task_id: 7, title: TASK.title, agent: 'ada', role: 'roof', score: 10 },
+      ...placed({}, { status: 'assigned', assigned_to: 'ada' }),
     });
     const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf([created(), routed]));
     expect(tasks[0]).to.deep.include({ status: 'assigned', assigned_to: 'ada' });
@@ -81,7 +81,7 @@ describe('unassigned tasks: turns', () => {
     for (const id of ids) {
       const { task: made } = created().data;
       await commands.execute(taskDecider, taskStream(1, id), { origin: testOrigin }, () => [
-        { type: 'TaskCreated', data: { taskId: id, task: made, source: 'api' } },
+        { type: 'TaskCreated', data: { task_id: id, task: made, source: 'api' } },
       ]);
     }
     const reads = {

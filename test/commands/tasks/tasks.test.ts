@@ -16,15 +16,15 @@ import { at, created, deleted, placed, reviewed, statusSet, TASK, updated } from
 
 const given = givenFor(taskDecider);
 const followed = (names: readonly string[]) =>
-  taskSubscribed.draft({ taskId: 7, title: TASK.title, names: [...names] });
+  taskSubscribed.draft({ task_id: 7, title: TASK.title, names: [...names] });
 
 describe('task: state', () => {
   it('is what was created, and what was set afterwards', () => {
-    const state = given(created({ assignedTo: 'ada', metadata: { a: 1 } }), updated({ title: 'Mend the door' })).state;
+    const state = given(created({ assigned_to: 'ada', metadata: { a: 1 } }), updated({ title: 'Mend the door' })).state;
     expect(state).to.deep.include({
       id: 7,
-      createdAt: at(1),
-      updatedAt: at(2),
+      created_at: at(1),
+      updated_at: at(2),
       task: { ...TASK, title: 'Mend the door' },
     });
   });
@@ -32,13 +32,18 @@ describe('task: state', () => {
   it('follows statuses, verdicts and moves', () => {
     expect(given(created(), statusSet('inbox', 'done', 5)).state.task).to.deep.include({
       status: 'done',
-      completedAt: 5,
+      completed_at: 5,
     });
     const rejected = given(created(), reviewed('rejected')).state;
-    expect(rejected.task).to.deep.include({ status: 'in_progress', errorMessage: 'no' });
-    const approved = given(created({ errorMessage: 'old' }), reviewed('approved', { completedAt: 9 })).state;
-    expect(approved.task).to.deep.include({ status: 'done', completedAt: 9, errorMessage: 'old' });
-    const moved = taskMoved.draft({ taskId: 7, title: TASK.title, ...placed({}, { projectId: 2 }), ticketNo: 1 });
+    expect(rejected.task).to.deep.include({ status: 'in_progress', error_message: 'no' });
+    const approved = given(created({ error_message: 'old' }), reviewed('approved', { completed_at: 9 })).state;
+    expect(approved.task).to.deep.include({ status: 'done', completed_at: 9, error_message: 'old' });
+    const moved = taskMoved.draft({
+      task_id: 7,
+      title: TASK.title,
+      ...placed({}, { project_id: 2 }),
+      project_ticket_no: 1,
+    });
     expect(recordOf(given(created(), moved).state, 1)).to.deep.include({
       project_id: 2,
       project_ticket_no: 1,
@@ -58,9 +63,9 @@ describe('task: state', () => {
   });
 
   it('is followed by its creator, its assignees, and whoever subscribes', () => {
-    expect(given(created({ assignedTo: 'ada' })).state.subscribers).to.deep.equal(['Ann', 'ada']);
-    expect(given(created({ assignedTo: 'ada' }, 'recurrence')).state.subscribers).to.deep.equal(['ada']);
-    const later = given(created(), updated({ assignedTo: 'ada' }), followed(['eve', 'Ann', 'eve'])).state;
+    expect(given(created({ assigned_to: 'ada' })).state.subscribers).to.deep.equal(['Ann', 'ada']);
+    expect(given(created({ assigned_to: 'ada' }, 'recurrence')).state.subscribers).to.deep.equal(['ada']);
+    const later = given(created(), updated({ assigned_to: 'ada' }), followed(['eve', 'Ann', 'eve'])).state;
     expect(later.subscribers).to.deep.equal(['Ann', 'ada', 'eve']);
   });
 
@@ -88,8 +93,8 @@ describe('task: decisions', () => {
   });
 
   it('a deletion says where the task was', () => {
-    const { before } = deleted({ status: 'assigned', assignedTo: 'ada' }).data;
-    given(created({ status: 'assigned', assignedTo: 'ada' }))
+    const { before } = deleted({ status: 'assigned', assigned_to: 'ada' }).data;
+    given(created({ status: 'assigned', assigned_to: 'ada' }))
       .when(decideDelete)
       .then(deleted(before));
   });

@@ -14,12 +14,12 @@ import { givenFor, refusalOf } from '../../support/kit.ts';
 const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => ({
   id,
   model: 'm',
-  sessionId: 'ada:cli',
-  agentId: 7,
-  agentName: 'ada',
-  inputTokens: 1,
-  outputTokens: 2,
-  taskId: null,
+  session_id: 'ada:cli',
+  agent_id: 7,
+  agent_name: 'ada',
+  input_tokens: 1,
+  output_tokens: 2,
+  task_id: null,
   operation: 'chat_completion',
   duration: null,
   cost: 0.1,
@@ -37,7 +37,7 @@ describe('tokens: the ledger of reports', () => {
   });
   it('what is on the page already is not added again, whatever it would cost now', () => {
     const before = given(reported(report('a'), report('b')));
-    before.when(decideReports, 1, [report('b', { cost: 9, taskId: 3 }), report('c')]).then(reported(report('c')));
+    before.when(decideReports, 1, [report('b', { cost: 9, task_id: 3 }), report('c')]).then(reported(report('c')));
     before.when(decideReports, 1, [report('a')]).then();
   });
   it('the same report twice in a batch counts once', () => {
@@ -49,9 +49,9 @@ describe('tokens: the ledger of reports', () => {
     const before = given(reported(report('a')));
     for (const fields of [
       { model: 'n' },
-      { sessionId: 'bob:cli' },
-      { inputTokens: 2 },
-      { outputTokens: 3 },
+      { session_id: 'bob:cli' },
+      { input_tokens: 2 },
+      { output_tokens: 3 },
       { operation: 'x' },
       { duration: 1 },
     ]) {
@@ -87,8 +87,8 @@ describe('tokens: the ledger of reports', () => {
 
 describe('tokens: a request with reports that is repeated', () => {
   const one = (id: string | null, model: string): NewTokenReport => ({
-    ...{ id, model, sessionId: 'ada:cli', inputTokens: 1, outputTokens: 2 },
-    ...{ operation: 'chat_completion', duration: null, taskId: null },
+    ...{ id, model, session_id: 'ada:cli', input_tokens: 1, output_tokens: 2 },
+    ...{ operation: 'chat_completion', duration: null, task_id: null },
   });
 
   it('adds none of its reports again, with or without ids, wherever its first run died', async () => {

@@ -16,7 +16,7 @@ import {
 import { givenFor } from '../../support/kit.ts';
 
 const created = webhookCreated.draft({
-  webhookId: 1,
+  webhook_id: 1,
   name: 'ops',
   url: 'https://a',
   secret: 's',
@@ -38,11 +38,11 @@ describe('webhooks: decisions', () => {
     const before = given(created);
     before
       .when(decideChange, { ...NOTHING, enabled: false })
-      .then(webhookUpdated.draft({ webhookId: 1, enabled: false }));
-    before.when(decideChange, NOTHING).then(webhookUpdated.draft({ webhookId: 1 }));
+      .then(webhookUpdated.draft({ webhook_id: 1, enabled: false }));
+    before.when(decideChange, NOTHING).then(webhookUpdated.draft({ webhook_id: 1 }));
     const next = given(
       created,
-      webhookUpdated.draft({ webhookId: 1, name: 'b', secret: null, events: [], format: 'cloudevents' }),
+      webhookUpdated.draft({ webhook_id: 1, name: 'b', secret: null, events: [], format: 'cloudevents' }),
     ).state;
     expect(next).to.deep.equal({
       id: 1,
@@ -56,22 +56,22 @@ describe('webhooks: decisions', () => {
   });
 
   it('one that is gone, or never was, can be neither changed nor deleted', () => {
-    for (const before of [given(), given(created, webhookDeleted.draft({ webhookId: 1 }))]) {
+    for (const before of [given(), given(created, webhookDeleted.draft({ webhook_id: 1 }))]) {
       before.when(decideChange, NOTHING).thenRefuses(404);
       before.when(decideDelete).thenRefuses(404);
       before.when(decideTrip, 5).then();
     }
     given(created)
       .when(decideDelete)
-      .then(webhookDeleted.draft({ webhookId: 1 }));
+      .then(webhookDeleted.draft({ webhook_id: 1 }));
   });
 
   it('it trips once, and can be enabled again', () => {
-    const trip = webhookTripped.draft({ webhookId: 1, failures: 5 });
+    const trip = webhookTripped.draft({ webhook_id: 1, failures: 5 });
     given(created).when(decideTrip, 5).then(trip);
     given(created, trip).when(decideTrip, 6).then();
     expect(given(created, trip).state.enabled).to.equal(false);
-    expect(given(created, trip, webhookUpdated.draft({ webhookId: 1, enabled: true })).state.enabled).to.equal(true);
+    expect(given(created, trip, webhookUpdated.draft({ webhook_id: 1, enabled: true })).state.enabled).to.equal(true);
   });
 
   it('secrets are 64 hex digits, another each time', () => {

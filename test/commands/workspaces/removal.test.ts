@@ -18,10 +18,10 @@ import { memoryWorld } from '../../support/memory-world.ts';
 import { tenantMade } from '../../support/tenants.ts';
 import { testOrigin } from '../../support/world.ts';
 
-const about = { tenantId: 4, workspaceId: 10, name: 'Lab', slug: 'lab' };
+const about = { tenant_id: 4, workspace_id: 10, name: 'Lab', slug: 'lab' };
 const created = workspaceCreated.draft({ ...about, brand: null, isolation: 'shared', main: false });
-const begun = workspaceRemovalBegun.draft({ ...about, movesTo: 9, agents: 3 });
-const deleted = workspaceDeleted.draft({ ...about, movesTo: 9, agents: 3 });
+const begun = workspaceRemovalBegun.draft({ ...about, moves_to: 9, agents: 3 });
+const deleted = workspaceDeleted.draft({ ...about, moves_to: 9, agents: 3 });
 const given = givenFor(tenantDecider, ...tenantMade, created);
 
 describe('deleting workspaces', () => {
@@ -48,9 +48,9 @@ describe('deleting workspaces', () => {
       id: 7,
       name: 'scout',
       role: 'tester',
-      sessionKey: 'key-7',
+      session_key: 'key-7',
       hidden: true,
-      runtimeType: null,
+      runtime_type: null,
       source: 'manual',
       config: { colour: 'red' },
       soul: 'calm',
@@ -60,7 +60,7 @@ describe('deleting workspaces', () => {
     const start = async () => {
       const world = memoryWorld();
       const commands = world.process();
-      await commands.record(agentStream(FROM, 7), from, [registeredAgent({ agentId: 7, name: 'scout' })]);
+      await commands.record(agentStream(FROM, 7), from, [registeredAgent({ agent_id: 7, name: 'scout' })]);
       const there = async (id: number) => (await commands.load(agentDecider, agentStream(TO, id))).state;
       return { world, commands, there };
     };
@@ -71,7 +71,7 @@ describe('deleting workspaces', () => {
       expect(await there(7)).to.deep.include({
         registered: true,
         name: 'scout',
-        sessionKey: 'key-7',
+        session_key: 'key-7',
         hidden: true,
         soulLength: 4,
         memoryLength: 10,
@@ -93,17 +93,17 @@ describe('deleting workspaces', () => {
         const next = cut.process();
         await moveAgent(next, from, TO, scout);
         const { state } = await next.load(agentDecider, agentStream(TO, 7));
-        expect(state, `after ${kept} of ${written}`).to.include({ registered: true, sessionKey: 'key-7' });
+        expect(state, `after ${kept} of ${written}`).to.include({ registered: true, session_key: 'key-7' });
       }
       expect(await there(7)).to.include({ name: 'scout' });
     });
 
     it('get a number where their name is taken, and one of their id where it is not allowed', async () => {
       const { commands, there } = await start();
-      await moveAgent(commands, from, TO, { ...scout, id: 70, sessionKey: null });
-      await moveAgent(commands, from, TO, { ...scout, id: 71, sessionKey: null });
+      await moveAgent(commands, from, TO, { ...scout, id: 70, session_key: null });
+      await moveAgent(commands, from, TO, { ...scout, id: 71, session_key: null });
       expect((await there(71)).name).to.equal('scout-2');
-      await moveAgent(commands, from, TO, { ...scout, id: 72, name: 'bad\u200bname', sessionKey: null });
+      await moveAgent(commands, from, TO, { ...scout, id: 72, name: 'bad\u200bname', session_key: null });
       expect((await there(72)).name).to.equal('agent-72');
     });
   });
@@ -114,8 +114,8 @@ describe('deleting workspaces', () => {
       name: 'Site',
       slug: 'site',
       description: null,
-      ticketPrefix: 'SITE',
-      githubRepo: null,
+      ticket_prefix: 'SITE',
+      github_repo: null,
       deadline: null,
       color: null,
       archived: false,

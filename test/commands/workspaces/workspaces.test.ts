@@ -16,7 +16,7 @@ import { testOrigin } from '../../support/world.ts';
 
 const house = decideDefaultTenant(tenantDecider.initial, { type: 'system', id: 0, name: 'first start' }) as Draft[];
 const lab = { name: 'Lab', slug: 'lab', brand: null, isolation: 'shared' as const };
-const created = workspaceCreated.draft({ tenantId: 1, workspaceId: 2, ...lab, main: false });
+const created = workspaceCreated.draft({ tenant_id: 1, workspace_id: 2, ...lab, main: false });
 const given = givenFor(tenantDecider, ...house);
 
 describe('decisions about workspaces', () => {
@@ -34,7 +34,7 @@ describe('decisions about workspaces', () => {
 
   it('a tenant has a bounded number of them', () => {
     const many = Array.from({ length: MAX_WORKSPACES - 1 }, (_, at) =>
-      workspaceCreated.draft({ ...created.data, workspaceId: at + 2, slug: `lab-${at}` }),
+      workspaceCreated.draft({ ...created.data, workspace_id: at + 2, slug: `lab-${at}` }),
     );
     given(...many)
       .when(decideCreate, 999, lab)
@@ -44,7 +44,7 @@ describe('decisions about workspaces', () => {
 
   it('a change records what differs, and nothing where nothing does', () => {
     const change = (changes: object) =>
-      workspaceUpdated.draft({ tenantId: 1, workspaceId: 2, name: 'Lab', slug: 'lab', changes });
+      workspaceUpdated.draft({ tenant_id: 1, workspace_id: 2, name: 'Lab', slug: 'lab', changes });
     const before = given(created);
     before.when(decideUpdate, 2, { name: 'Lab' }).then();
     before.when(decideUpdate, 2, { name: 'Lab', brand: null, isolation: 'shared' }).then();
@@ -66,8 +66,8 @@ describe('creating workspaces', () => {
     const [tenant, workspace] = house as [Draft, Draft];
     for (const tenantId of [1, 2]) {
       await one.record(tenantStream(tenantId), origin(tenantId), [
-        { ...tenant, data: { ...tenant.data, tenantId, mainWorkspace: tenantId } },
-        { ...workspace, data: { ...workspace.data, tenantId, workspaceId: tenantId } },
+        { ...tenant, data: { ...tenant.data, tenant_id: tenantId, main_workspace: tenantId } },
+        { ...workspace, data: { ...workspace.data, tenant_id: tenantId, workspace_id: tenantId } },
       ] as never);
     }
     const outcomes = await Promise.all([
@@ -80,6 +80,6 @@ describe('creating workspaces', () => {
     const labs = world.written().filter(({ type, data }) => type === 'WorkspaceCreated' && data.slug === 'lab');
     expect(labs).to.have.length(1);
     // 1 is the default workspace, whatever the counter says.
-    expect(labs[0]?.data.workspaceId).to.be.above(1);
+    expect(labs[0]?.data.workspace_id).to.be.above(1);
   });
 });

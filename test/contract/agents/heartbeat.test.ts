@@ -56,7 +56,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       }
       const seen = await events(id, 'AgentHeartbeatReceived');
       expect(seen).to.have.length(40);
-      for (const { data } of seen) expect(data).to.include({ connectionId: 'here' });
+      for (const { data } of seen) expect(data).to.include({ connection_id: 'here' });
     });
 
     it('makes the agent idle, counts as a sign of life, and returns what is waiting', async () => {
@@ -198,12 +198,12 @@ describe('Heartbeats, memory and souls of agents', () => {
     const { id, name } = await create();
     const drafts = Array.from({ length: 51 }, (_, n) =>
       agentMessageSent.draft({
-        messageId: 1_000_000 * id + n,
+        message_id: 1_000_000 * id + n,
         from: 'boss',
         to: name,
-        toAgentId: id,
+        to_agent_id: id,
         content: `message ${n + 1}`,
-        messageType: 'text',
+        message_type: 'text',
         secrets: { count: 0, types: [] },
       }),
     );

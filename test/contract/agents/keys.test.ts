@@ -145,17 +145,17 @@ describe('contract: API keys', function () {
       const stream = `agent-1-${agent}`;
       await commands.record(stream, { origin: testOrigin }, [
         agentDetailsChanged.draft({
-          agentId: agent,
+          agent_id: agent,
           name: 'caterpillar',
           changes: { name: 'butterfly' },
           via: 'id',
-          writeToGateway: false,
+          write_to_gateway: false,
           status: null,
         }),
       ]);
       expect((await me(key)).body.user.username).to.equal('agent:butterfly');
       await commands.record(stream, { origin: testOrigin }, [
-        agentDeleted.draft({ agentId: agent, name: 'butterfly', role: 'tester', removeWorkspace: false }),
+        agentDeleted.draft({ agent_id: agent, name: 'butterfly', role: 'tester', remove_workspace: false }),
       ]);
       expect((await me(key)).status).to.equal(401);
       expect((await keys('GET', agent)).status).to.equal(404);

@@ -158,7 +158,7 @@ describe('contract: Google and access requests', function () {
       const { user } = (await decide({ id, action: 'approve' })).body;
       expect(user.username).to.equal('cid-1');
       const { commands, credentials, reads } = world.service.core;
-      const request = { userId: user.id, reach: 1, callerId: 0 };
+      const request = { user_id: user.id, reach: 1, callerId: 0 };
       await deleteUser(commands, { origin: testOrigin }, credentials, adminsIn(reads), request);
       await signIn(account('cid'));
       const anew = (await decide({ id, action: 'approve' })).body.user;

@@ -360,7 +360,7 @@ describe('contract: erasure of people', function () {
   it('erases users who were deleted before; of several of one name the one that is meant', async () => {
     const ids: number[] = [];
     for (const _ of [1, 2]) {
-      const id = await world.makeUser({ username: 'twin', displayName: `Twin ${ids.length}` });
+      const id = await world.makeUser({ username: 'twin', display_name: `Twin ${ids.length}` });
       await done('DELETE', '/api/auth/users', { id });
       ids.push(id);
     }

@@ -120,7 +120,7 @@ describe('contract: first run and trusted proxies', function () {
     });
 
     it('takes precedence over other credentials, but does not hide them if it names no valid user', async () => {
-      await world.makeUser({ username: 'disabled', isApproved: false });
+      await world.makeUser({ username: 'disabled', is_approved: false });
       expect((await named('known', '/api/auth/me', world.adminKey)).body.user.username).to.equal('known');
       expect((await named('disabled', '/api/auth/me', world.adminKey)).body.user.username).to.equal('api');
       expect((await named('disabled')).status).to.equal(401);

@@ -75,8 +75,8 @@ describe('contract: sign-in', function () {
     });
 
     it('401, the same for unknown, wrong, other provider, not approved', async () => {
-      await world.makeUser({ username: 'gina', provider: 'google', providerId: 'sub-gina' });
-      await world.makeUser({ username: 'nora', isApproved: false });
+      await world.makeUser({ username: 'gina', provider: 'google', provider_id: 'sub-gina' });
+      await world.makeUser({ username: 'nora', is_approved: false });
       await world.makeUser({ username: 'paul' }, null);
       const bodies: string[] = [];
       for (const [username, password] of [

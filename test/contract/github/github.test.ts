@@ -57,8 +57,8 @@ describe('GitHub', function () {
     const id = await world.project(`App${repos}`, `APP${repos}`, `https://github.com/${repo}.git`);
     const { commands } = world.world.service.core;
     await updateProject(commands, { origin: testOrigin }, id, {
-      githubSyncEnabled: true,
-      githubLabelsInitialized: labels,
+      github_sync_enabled: true,
+      github_labels_initialized: labels,
     });
     return { repo, id, sync: async () => (await act('sync-project', { project_id: id })).body };
   }

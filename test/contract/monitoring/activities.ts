@@ -69,7 +69,7 @@ export function describeActivities(service: () => TestService): void {
       const workspace = 77;
       const ids: number[] = [];
       for (let n = 0; n < 5; n++) {
-        const drafts = Array.from({ length: 481 }, () => agentMemoryCleared.draft({ agentId: 1, name: 'deep' }));
+        const drafts = Array.from({ length: 481 }, () => agentMemoryCleared.draft({ agent_id: 1, name: 'deep' }));
         const { events } = await commands.record(
           `agent-${workspace}-1`,
           { origin: { ...testOrigin, workspace } },

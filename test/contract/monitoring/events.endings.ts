@@ -56,7 +56,7 @@ export async function expectStreamsToEnd(here: AuthWorld, there: AuthWorld): Pro
   );
 
   const agent = await here.makeAgent(`streaming-${++names}`);
-  const request = { workspace: 1, agentId: agent, name: 'brief', scopes: ['viewer'] };
+  const request = { workspace: 1, agent_id: agent, name: 'brief', scopes: ['viewer'] };
   const limit = { most: 100, now: 0 };
   const revoked = await issueAgentKey(
     commands,

@@ -110,7 +110,7 @@ export function describeEvents(service: () => TestService): void {
       async function agentOf(days: number, name: string): Promise<void> {
         const { store, commands } = base.service.core;
         const agentId = await commands.counters.take('agent');
-        const [event] = await store.prepare([registeredAgent({ agentId, name })], testOrigin);
+        const [event] = await store.prepare([registeredAgent({ agent_id: agentId, name })], testOrigin);
         if (!event) throw new Error('nothing was prepared');
         const at = Date.now() - days * DAY;
         const { position } = await store.append(

@@ -27,7 +27,7 @@ export function describeSearch(service: () => TestService): void {
       task = await makeTask(base, {
         title: 'Feed the animals',
         description: 'First the quokka.',
-        assignedTo: 'zoe',
+        assigned_to: 'zoe',
       });
     });
 

@@ -31,17 +31,17 @@ export function describeStandups(service: () => TestService): void {
     });
 
     it('says what every agent did and has to do', async () => {
-      const task = (fields: object) => makeTask(base, { assignedTo: 'stan', ...fields });
+      const task = (fields: object) => makeTask(base, { assigned_to: 'stan', ...fields });
       const done = await task({ status: 'done', title: 'Done' });
-      const doing = await task({ status: 'in_progress', dueDate: 1_000 });
-      const late = await makeTask(base, { dueDate: 999, tags: ['roof'] });
+      const doing = await task({ status: 'in_progress', due_date: 1_000 });
+      const late = await makeTask(base, { due_date: 999, tags: ['roof'] });
       const high = await task({ status: 'assigned', priority: 'high' });
       const medium = await task({
         status: 'assigned',
         metadata: { note: 'blocked by rain', password: 'hunter2hunter2' },
       });
       const review = await task({ status: 'quality_review' });
-      await task({ status: 'done', dueDate: 998 });
+      await task({ status: 'done', due_date: 998 });
       await call(base, 'POST', `/api/agents/${agent.id}/heartbeat`, {});
       const report = await generate({ agents: ['stan'] });
       const [stan, ...others] = report.agentReports;

@@ -46,7 +46,7 @@ export function describeWorkload(service: () => TestService): void {
         ['failed', 'high'],
         ['done', 'high'],
       ] as const) {
-        await makeTask(base, { status, priority, assignedTo: status === 'inbox' ? null : 'loader' });
+        await makeTask(base, { status, priority, assigned_to: status === 'inbox' ? null : 'loader' });
       }
       const after = await workload();
       const grown = (of: (one: typeof after) => number) => of(after) - of(before);

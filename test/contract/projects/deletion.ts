@@ -25,7 +25,7 @@ export function describeDeletion(shared: () => ProjectsWorld): void {
     const [taskId, ticketNo] = [await commands.counters.take('task'), await takeTickets(commands, 1, projectId)];
     const task = { ...TASK, ...fields, projectId, ticketNo };
     await commands.record(taskStream(1, taskId), { origin: testOrigin }, [
-      taskCreated.draft({ taskId, task, source: 'api' }),
+      taskCreated.draft({ task_id: taskId, task, source: 'api' }),
     ]);
     return taskId;
   }
@@ -33,7 +33,7 @@ export function describeDeletion(shared: () => ProjectsWorld): void {
   describe('tasks', () => {
     it('are counted and listed, newest first, with their ticket numbers', async () => {
       const { id } = await shared().create({ ticket_prefix: 'MANY' });
-      const made = [await makeTask(id), await makeTask(id, { status: 'done', assignedTo: 'ada' }), await makeTask(id)];
+      const made = [await makeTask(id), await makeTask(id, { status: 'done', assigned_to: 'ada' }), await makeTask(id)];
       expect(await projectOf(id)).to.include({ task_count: 3, ticket_counter: 3 });
       const listed = await ask('GET', `/api/projects/${id}/tasks`);
       conforms(projectTasksAnswer, listed);
@@ -110,7 +110,7 @@ export function describeDeletion(shared: () => ProjectsWorld): void {
       const early = await makeTask(id);
       // A process that was killed behind its first append.
       await core.commands.record(projectStream(1, id), { origin: testOrigin }, [
-        projectDeletionBegun.draft({ projectId: id, name: 'Interrupted' }),
+        projectDeletionBegun.draft({ project_id: id, name: 'Interrupted' }),
       ]);
       await world.refused('GET', `/api/projects/${id}`, undefined, 404);
       const turn = async () => {

@@ -39,7 +39,7 @@ describe('Quality reviews', () => {
   describe('by those who are no admins', () => {
     let operator: string;
     before(async () => {
-      await world.world.makeUser({ username: 'oona', displayName: 'Oona', role: 'operator' });
+      await world.world.makeUser({ username: 'oona', display_name: 'Oona', role: 'operator' });
       operator = await world.world.signIn('oona');
     });
 

@@ -98,7 +98,7 @@ export function describeAssignments(given: () => TasksWorld): void {
         const { data } = events.filter(({ type }) => type === tokensReported.type).at(-1) as EventOf<
           typeof tokensReported
         >;
-        return data.reports[0]?.taskId;
+        return data.reports[0]?.task_id;
       };
       expect(await told(taskId)).to.equal(taskId);
       expect(await told(999_999)).to.equal(null);

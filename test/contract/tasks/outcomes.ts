@@ -17,8 +17,8 @@ export function describeOutcomes(service: () => TestService): void {
       const before = await outcomes();
       expect(before.timeframe).to.equal('all');
       const now = Math.floor(Date.now() / 1000);
-      await makeTask(service(), { status: 'done', outcome: 'success', completedAt: now, assignedTo: 'outi' });
-      await makeTask(service(), { status: 'done', completedAt: now - 8 * 86_400, assignedTo: 'outi' });
+      await makeTask(service(), { status: 'done', outcome: 'success', completed_at: now, assigned_to: 'outi' });
+      await makeTask(service(), { status: 'done', completed_at: now - 8 * 86_400, assigned_to: 'outi' });
       const after = await outcomes('?timeframe=%20ALL');
       expect(after.record_count - before.record_count).to.equal(2);
       expect(after.by_agent.outi).to.deep.include({ success: 1, unknown: 1, total: 2, success_rate: 1 });

@@ -59,7 +59,11 @@ function races(services: () => readonly TestService[], count: number): void {
     await Promise.all(
       ids.map((taskId) =>
         commands.record(taskStream(1, taskId), context(), [
-          taskCreated.draft({ taskId, task: { ...TASK, ticketNo: taskId, status, assignedTo }, source: 'api' }),
+          taskCreated.draft({
+            task_id: taskId,
+            task: { ...TASK, project_ticket_no: taskId, status, assigned_to: assignedTo },
+            source: 'api',
+          }),
         ]),
       ),
     );
@@ -68,9 +72,9 @@ function races(services: () => readonly TestService[], count: number): void {
 
   /** The agent is done with a task and hands it in, without HTTP. */
   async function handIn(n: number, taskId: number, agent: string): Promise<void> {
-    const before = { ...placeOf(TASK), status: 'in_progress', assignedTo: agent };
+    const before = { ...placeOf(TASK), status: 'in_progress', assigned_to: agent };
     const after = { ...before, status: 'review' };
-    const moved = { taskId, title: TASK.title, before, after, cause: 'bulk', completedAt: null } as const;
+    const moved = { task_id: taskId, title: TASK.title, before, after, cause: 'bulk', completed_at: null } as const;
     await processOf(n).service.core.commands.record(taskStream(1, taskId), context(), [taskStatusChanged.draft(moved)]);
   }
 

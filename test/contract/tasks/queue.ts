@@ -15,7 +15,7 @@ export function describeQueue(given: () => TasksWorld): void {
     let operator: string;
     before(async () => {
       world = given();
-      await world.world.makeUser({ username: 'polls', displayName: 'Paul Polls', role: 'operator' });
+      await world.world.makeUser({ username: 'polls', display_name: 'Paul Polls', role: 'operator' });
       operator = await world.world.signIn('polls');
       // Whatever others have left in the queue goes to nobody of these tests.
       for (const status of ['inbox', 'assigned']) {

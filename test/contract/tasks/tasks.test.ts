@@ -17,7 +17,7 @@ describe('Tasks', () => {
   let operator: string;
   before(async () => {
     world = await startTasksWorld();
-    await world.world.makeUser({ username: 'works', displayName: 'Wanda Works', role: 'operator' });
+    await world.world.makeUser({ username: 'works', display_name: 'Wanda Works', role: 'operator' });
     operator = await world.world.signIn('works');
   });
   after(() => world?.close());

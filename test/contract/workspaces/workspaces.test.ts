@@ -428,7 +428,7 @@ describe('contract: workspaces', function () {
       // Created by a request that had seen the workspace before.
       const late = await core.commands.counters.take('webhook');
       const hook = {
-        webhookId: late,
+        webhook_id: late,
         name: 'late',
         url: 'https://hooks.example.org/x',
         secret: null,
@@ -454,11 +454,11 @@ describe('contract: workspaces', function () {
     it('are finished by the schedule, and those who came at the last moment move on', async () => {
       const workspace = await newWorkspace();
       const { core } = world.service;
-      const about = { tenantId: 1, workspaceId: workspace, name: `Lab ${names}`, slug: `lab-${names}` };
+      const about = { tenant_id: 1, workspace_id: workspace, name: `Lab ${names}`, slug: `lab-${names}` };
       await world.makeUser({ username: `waiting-${workspace}`, role: 'viewer', workspace });
       // The process died right after the first event.
       await core.commands.record(tenantStream(1), { origin: testOrigin }, [
-        workspaceRemovalBegun.draft({ ...about, movesTo: 1, agents: 0 }),
+        workspaceRemovalBegun.draft({ ...about, moves_to: 1, agents: 0 }),
       ]);
       const placeOf = async (username: string) =>
         (await ask('GET', '/api/auth/users')).body.users.find((one: { username: string }) => one.username === username);

@@ -398,7 +398,7 @@ describe('command line', function () {
       const created = (out: string) => out.split('\n').find((line) => line.includes('"UserCreated"')) ?? '';
       expect(created(text.toString())).to.contain('"sealed":2');
       const revealed = await run(['export-events', '--type', 'UserCreated', '--reveal'], here());
-      expect(JSON.parse(created(revealed.out)).data.displayName).to.equal('eve');
+      expect(JSON.parse(created(revealed.out)).data.display_name).to.equal('eve');
       expect((await ask('/api/audit?action=data_export')).total).to.equal(2);
     });
   });

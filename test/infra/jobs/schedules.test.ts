@@ -71,7 +71,15 @@ describe('schedules', () => {
     const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
     await commands.record('notifications-7', { origin: { ...testOrigin, workspace: 7 } }, [
       notificationRaised.draft({
-        ...{ recipient: 'ada', type: 'mention', title: 't', message: 'm', sourceType: null, sourceId: null, by: null },
+        ...{
+          recipient: 'ada',
+          type: 'mention',
+          title: 't',
+          message: 'm',
+          source_type: null,
+          source_id: null,
+          by: null,
+        },
       }),
     ]);
     const left = async () => {

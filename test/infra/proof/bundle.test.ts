@@ -43,7 +43,7 @@ function run(args: readonly string[], env: Record<string, string> = {}): Promise
 async function fill({ eventLog, store }: Core, size: number): Promise<void> {
   const missing = size - (await eventLog.head());
   const drafts = Array.from({ length: missing }, (_, rowCount) =>
-    dataExported.draft({ what: 'agents "ä"', format: 'csv', rowCount }),
+    dataExported.draft({ what: 'agents "ä"', format: 'csv', row_count: rowCount }),
   );
   await store.append('exports', await store.prepare(drafts, testOrigin), 'any');
 }

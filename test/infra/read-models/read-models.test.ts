@@ -143,7 +143,7 @@ describe('a batch', () => {
   });
 
   it('of an agent’s change keeps both of its rows, which the answer shows, and reads them once', async () => {
-    const rows = rowsAfter(agentsProjection, eventsOf([registeredAgent({ agentId: 7, name: 'ada' })]));
+    const rows = rowsAfter(agentsProjection, eventsOf([registeredAgent({ agent_id: 7, name: 'ada' })]));
     const tables: Record<string, readonly object[]> = rows;
     const loaded: string[] = [];
     const cache = new RowCache();
@@ -153,8 +153,8 @@ describe('a batch', () => {
     };
     const change = (role: string) =>
       agentDetailsChanged.draft({
-        ...{ agentId: 7, name: 'ada', changes: { role } },
-        ...({ via: 'id', writeToGateway: false, status: null } as const),
+        ...{ agent_id: 7, name: 'ada', changes: { role } },
+        ...({ via: 'id', write_to_gateway: false, status: null } as const),
       });
     for (const [round, role] of ['tester', 'reviewer'].entries()) {
       const batch = new Batch({ projection: agentsProjection, cache, load });

@@ -89,7 +89,7 @@ describe('backups of a service that keeps writing', function () {
     expect(sealed.size).to.be.above(1);
     expect(keys.map((row: { readonly person: string }) => row.person)).to.include.members([...sealed]);
 
-    const named = events.flatMap((line) => Array.from(line.matchAll(/"userId":(\d+)/g), ([, id]) => Number(id)));
+    const named = events.flatMap((line) => Array.from(line.matchAll(/"user_id":(\d+)/g), ([, id]) => Number(id)));
     expect(named, 'written after the backup began').to.include(late[0]);
     const counter = counters.find(({ name }) => name === 'user');
     expect(counter?.value).to.be.at.least(Math.max(...named));
@@ -123,8 +123,8 @@ describe('backups of a service that keeps writing', function () {
       .split('\n')) {
       if (!line.startsWith('{"event":')) continue;
       const [, , , type, data] = JSON.parse(line).event;
-      if (type === 'UserCreated' && data.userId === userId) named.credentials.push(data.credentialId);
-      if (type === 'GlobalKeyConfigured' || type === 'GlobalKeyRotated') named.keys.push(data.keyId);
+      if (type === 'UserCreated' && data.user_id === userId) named.credentials.push(data.credential_id);
+      if (type === 'GlobalKeyConfigured' || type === 'GlobalKeyRotated') named.keys.push(data.key_id);
       expect(type).not.to.equal('UserPasswordChanged');
     }
     expect(named.credentials).to.have.length(1);

@@ -66,9 +66,9 @@ function suite(name: string, open: () => Promise<Place>): void {
       view = await openView(place.database, [...catalogue.values()], [], await place.openLog?.());
       const itself = { ...testOrigin, actor: { type: 'agent', id: 7, name: 'ada' } } as const;
       await agent(() => [agentRegisteredAs(7, 'ada')]);
-      await agent((state) => decideUpdate(state, { status: 'busy', lastActivity: 'at work' }, { via: 'id' }));
-      const work = { connectionId: null, workItemsCount: 2, workItemTypes: ['tasks'] };
-      const tokenUsage = { id: 'r-1', model: 'm', inputTokens: 1, outputTokens: 2, taskId: null, cost: 0.5 };
+      await agent((state) => decideUpdate(state, { status: 'busy', last_activity: 'at work' }, { via: 'id' }));
+      const work = { connection_id: null, work_items_count: 2, work_item_types: ['tasks'] };
+      const tokenUsage = { id: 'r-1', model: 'm', input_tokens: 1, output_tokens: 2, task_id: null, cost: 0.5 };
       await agent((state) => decideHeartbeat(state, { ...work, tokenUsage }), itself);
       await agent((state) => decideHeartbeat(state, { ...work, tokenUsage: null }), itself);
       const config = { model: 'x' };
@@ -162,7 +162,7 @@ function suite(name: string, open: () => Promise<Place>): void {
 
     it('finds events without a decision, and events that a fold does not accept', async () => {
       const other = agentStream(1, 8);
-      const hide = agentHidden.draft({ agentId: 8, name: 'bob' });
+      const hide = agentHidden.draft({ agent_id: 8, name: 'bob' });
       for (const draft of [agentRegisteredAs(8, 'bob'), hide, hide])
         await view.commands.record(other, { origin: testOrigin }, [draft]);
       const second = (await eventsOf(other))[2] as DomainEvent;

@@ -4,9 +4,9 @@ import { cronJobAdded, cronJobRemoved, cronRunEnded, cronRunStarted } from '../.
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const added = cronJobAdded.draft({ name: 'a', schedule: '* * * * *', command: 'purge_logs', enabled: true });
-const started = (run: number) => cronRunStarted.draft({ name: 'a', run, dueAt: null });
+const started = (run: number) => cronRunStarted.draft({ name: 'a', run, due_at: null });
 const ended = (run: number, ok: boolean) =>
-  cronRunEnded.draft({ name: 'a', run, ok, message: `said ${run}`, durationMs: 5 });
+  cronRunEnded.draft({ name: 'a', run, ok, message: `said ${run}`, duration_ms: 5 });
 const rows = (...drafts: Draft[]) => rowsAfter(cronProjection, eventsOf([added, ...drafts]));
 
 describe('projection: scheduled jobs', () => {

@@ -7,8 +7,8 @@ const changed = (document: Record<string, unknown> | null) =>
   gatewayConfigChanged.draft({
     document,
     cause: 'update',
-    updatedKeys: ['*'],
-    agentName: null,
+    updated_keys: ['*'],
+    agent_name: null,
     template: null,
     fields: [],
   });

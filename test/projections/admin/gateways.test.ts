@@ -7,11 +7,11 @@ import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const added = (gatewayId: number, name = `g${gatewayId}`) =>
-  gatewayAdded.draft({ gatewayId, name, url: 'http://x', token: 't', isPrimary: false });
+  gatewayAdded.draft({ gateway_id: gatewayId, name, url: 'http://x', token: 't', is_primary: false });
 const probed = (probe: number, status: 'online' | 'offline' = 'online', gatewayId = 7) =>
   gatewaysProbed.draft({
     probe,
-    results: [{ gatewayId, name: 'g7', status, latency: status === 'online' ? 3 : null, error: null }],
+    results: [{ gateway_id: gatewayId, name: 'g7', status, latency: status === 'online' ? 3 : null, error: null }],
   });
 const told = (...drafts: Draft[]) => rowsAfter(gatewaysProjection, eventsOf(drafts));
 
@@ -23,10 +23,10 @@ describe('projection: gateways', () => {
   });
 
   it('a change sets what it names; null is a value', () => {
-    const row = (changes: object) => told(added(7), gatewayChanged.draft({ gatewayId: 7, ...changes })).gateways[0];
+    const row = (changes: object) => told(added(7), gatewayChanged.draft({ gateway_id: 7, ...changes })).gateways[0];
     expect(row({ name: 'new' })).to.include({ name: 'new', token_set: true });
-    expect(row({ tokenSet: false, token: null })).to.include({ name: 'g7', token_set: false });
-    expect(row({ latency: 4, lastSeen: 5 })).to.include({ latency: 4, last_health_check: 5 });
+    expect(row({ token_set: false, token: null })).to.include({ name: 'g7', token_set: false });
+    expect(row({ latency: 4, last_seen: 5 })).to.include({ latency: 4, last_health_check: 5 });
   });
 
   it('a probe without a response keeps the time of the last successful one', () => {
@@ -42,7 +42,7 @@ describe('projection: gateways', () => {
   });
 
   it('one that is removed leaves nothing behind', () => {
-    const rows = told(added(7), added(8), probed(1), gatewayRemoved.draft({ gatewayId: 7, name: 'g7' }), probed(2));
+    const rows = told(added(7), added(8), probed(1), gatewayRemoved.draft({ gateway_id: 7, name: 'g7' }), probed(2));
     expect(rows.gateways.map(({ id }) => id)).to.deep.equal([8]);
     expect(rows.gateway_probes.map(({ slot }) => slot)).to.deep.equal([2]);
   });

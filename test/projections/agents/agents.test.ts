@@ -14,26 +14,26 @@ import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, registeredAgent, rowsAfter as rowsOf } from '../../support/kit.ts';
 
-const ada = { agentId: 7, name: 'ada' };
+const ada = { agent_id: 7, name: 'ada' };
 const registered = (more: object = {}) =>
   registeredAgent({
     ...ada,
     role: 'coder',
-    sessionKey: 'key-1',
-    soulContent: 'soul',
+    session_key: 'key-1',
+    soul_content: 'soul',
     config: { model: 'm' },
-    runtimeType: 'codex',
+    runtime_type: 'codex',
     ...more,
   });
 const details = (changes: object, more: object = {}) =>
-  agentDetailsChanged.draft({ ...ada, changes, via: 'id', writeToGateway: false, status: null, ...more });
+  agentDetailsChanged.draft({ ...ada, changes, via: 'id', write_to_gateway: false, status: null, ...more });
 const status = (to: string, more: object = {}) =>
   agentStatusChanged.draft({
     ...ada,
     from: 'offline',
     to,
     cause: 'update',
-    lastActivity: null,
+    last_activity: null,
     seen: false,
     announced: false,
     ...more,
@@ -86,7 +86,7 @@ describe('projection agents', () => {
   });
 
   it('knows no time of a soul that an agent never had', () => {
-    expect(rowsAfter(registered({ soulContent: null })).texts).to.include({
+    expect(rowsAfter(registered({ soul_content: null })).texts).to.include({
       soul_content: null,
       soul_updated_at: null,
     });
@@ -100,10 +100,10 @@ describe('projection agents', () => {
   });
 
   it('shows signs of life', () => {
-    const heartbeat = { ...ada, lastActivity: 'beat', connectionId: null, workItemsCount: 0, workItemTypes: [] };
+    const heartbeat = { ...ada, last_activity: 'beat', connection_id: null, work_items_count: 0, work_item_types: [] };
     const signs: [Draft, object][] = [
       [agentHeartbeatReceived.draft(heartbeat), { last_activity: 'beat' }],
-      [agentWoken.draft({ ...ada, reason: 'r', lastActivity: 'woken' }), { last_activity: 'woken' }],
+      [agentWoken.draft({ ...ada, reason: 'r', last_activity: 'woken' }), { last_activity: 'woken' }],
       [agentReturned.draft(ada), { last_activity: null }],
     ];
     for (const [sign, more] of signs) {
@@ -125,7 +125,7 @@ describe('projection agents', () => {
       last_seen: null,
       alive_at: at(2),
     });
-    expect(rowsAfter(registered(), status('busy', { seen: true, lastActivity: 'x' })).agent).to.include({
+    expect(rowsAfter(registered(), status('busy', { seen: true, last_activity: 'x' })).agent).to.include({
       last_seen: at(2),
       last_activity: 'x',
     });
@@ -137,12 +137,12 @@ describe('projection agents', () => {
   });
 
   it('keeps the last activity where a status comes without one', () => {
-    const { agent } = rowsAfter(registered(), status('busy', { lastActivity: 'x' }), status('idle'));
+    const { agent } = rowsAfter(registered(), status('busy', { last_activity: 'x' }), status('idle'));
     expect(agent).to.include({ status: 'idle', last_activity: 'x' });
   });
 
   it('sets the fields of an update and leaves the others', () => {
-    const changes = { name: 'eve', sessionKey: null, lastActivity: 'x', config: { a: 1 } };
+    const changes = { name: 'eve', session_key: null, last_activity: 'x', config: { a: 1 } };
     const { agent, texts } = rowsAfter(registered(), details(changes));
     expect(agent).to.include({
       name: 'eve',
@@ -152,12 +152,12 @@ describe('projection agents', () => {
       runtime_type: 'codex',
     });
     expect(texts).to.deep.include({ config: { a: 1 }, soul_content: 'soul', soul_updated_at: at(1) });
-    expect(rowsAfter(registered(), details({ soulContent: null })).texts).to.deep.include({
+    expect(rowsAfter(registered(), details({ soul_content: null })).texts).to.deep.include({
       soul_content: null,
       soul_updated_at: at(2),
       config: { model: 'm' },
     });
-    expect(rowsAfter(registered(), details({ role: 'lead', runtimeType: null })).agent).to.include({
+    expect(rowsAfter(registered(), details({ role: 'lead', runtime_type: null })).agent).to.include({
       role: 'lead',
       runtime_type: null,
       last_seen: null,
@@ -190,7 +190,7 @@ describe('projection agents', () => {
       registered(),
       write('one', false, 3),
       write(' two', true, 7),
-      agentSoulChanged.draft({ ...ada, soulContent: 'new', template: null, previousLength: 4 }),
+      agentSoulChanged.draft({ ...ada, soul_content: 'new', template: null, previous_length: 4 }),
     );
     expect(texts).to.include({ working_memory: 'one two', memory_updated_at: at(3) });
     expect(texts).to.include({ soul_content: 'new', soul_updated_at: at(4) });
@@ -219,7 +219,7 @@ describe('projection agents', () => {
   });
 
   it('has nothing of an agent that was deleted, whatever comes later', () => {
-    const deleted = agentDeleted.draft({ ...ada, role: 'coder', removeWorkspace: false });
+    const deleted = agentDeleted.draft({ ...ada, role: 'coder', remove_workspace: false });
     expect(rowsAfter(registered(), deleted, status('busy')).count).to.equal(0);
   });
 });

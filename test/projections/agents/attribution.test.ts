@@ -23,22 +23,22 @@ const rowsOf = (...told: readonly (readonly [Draft, Meta?])[]) => {
   );
 };
 
-const about = { agentId: 7, name: 'scout' };
+const about = { agent_id: 7, name: 'scout' };
 const heartbeat = agentHeartbeatReceived.draft({
   ...about,
-  lastActivity: 'Heartbeat',
-  connectionId: null,
-  workItemsCount: 0,
-  workItemTypes: [],
+  last_activity: 'Heartbeat',
+  connection_id: null,
+  work_items_count: 0,
+  work_item_types: [],
 });
 const created = (createdBy: string) =>
-  taskCreated.draft({ taskId: 3, task: { ...TASK, createdBy, description: 'for scout' }, source: 'api' });
+  taskCreated.draft({ task_id: 3, task: { ...TASK, created_by: createdBy, description: 'for scout' }, source: 'api' });
 const commented = (commentId: number) =>
   taskCommented.draft({
-    taskId: 3,
+    task_id: 3,
     title: 'Mend the roof',
-    commentId,
-    parentId: null,
+    comment_id: commentId,
+    parent_id: null,
     depth: 0,
     author: 'scout',
     content: 'scout says',
@@ -48,7 +48,7 @@ const renamed = agentDetailsChanged.draft({
   ...about,
   changes: { name: 'pathfinder' },
   via: 'id',
-  writeToGateway: false,
+  write_to_gateway: false,
   status: null,
 });
 const purged = (...ids: number[]) => recordsPurged.draft({ table: 'activities', ids, counts: [], phrases: [] });
@@ -81,7 +81,7 @@ describe('projection: attribution', () => {
         from: 'idle',
         to: 'busy',
         cause,
-        lastActivity: null,
+        last_activity: null,
         seen: true,
         announced: false,
       });

@@ -9,31 +9,31 @@ const rows = (...drafts: Draft[]) => rowsAfter(diagnosticsProjection, eventsOf(d
 const signals = (...drafts: Draft[]) =>
   rows(...drafts).signals.map(({ kind, agent, type, description }) => `${kind} ${agent} ${type}: ${description}`);
 
-const ADA = { assignedTo: 'ada' };
+const ADA = { assigned_to: 'ada' };
 const renamed = (name: string | undefined) =>
   agentDetailsChanged.draft({
-    agentId: 7,
+    agent_id: 7,
     name: 'ada',
     changes: name === undefined ? { role: 'lead' } : { name },
     via: 'id',
-    writeToGateway: false,
+    write_to_gateway: false,
     status: null,
   });
 const status = (from: string, to: string, lastActivity: string | null = null) =>
   agentStatusChanged.draft({
-    agentId: 7,
+    agent_id: 7,
     name: 'ada',
     from,
     to,
     cause: 'update',
-    lastActivity,
+    last_activity: lastActivity,
     seen: false,
     announced: false,
   });
 
 describe('projection diagnostics', () => {
   it('knows which names an agent has had since when', () => {
-    const { names } = rows(registeredAgent({ agentId: 7, name: 'ada' }), renamed(undefined), renamed('Ada'));
+    const { names } = rows(registeredAgent({ agent_id: 7, name: 'ada' }), renamed(undefined), renamed('Ada'));
     expect(names).to.deep.equal([
       { workspace_id: 1, agent_id: 7, id: 1, name: 'ada', since: seconds(timeOf(1)), position: 1 },
       { workspace_id: 1, agent_id: 7, id: 3, name: 'Ada', since: seconds(timeOf(3)), position: 3 },
@@ -53,13 +53,13 @@ describe('projection diagnostics', () => {
 
   it('a task fails by its status or its outcome, once, with the reason', () => {
     const errorMessage = 'disk full';
-    expect(signals(updated({ status: 'failed', outcome: 'failed', errorMessage }, ADA))).to.deep.equal([
+    expect(signals(updated({ status: 'failed', outcome: 'failed', error_message: errorMessage }, ADA))).to.deep.equal([
       'failed ada task_failed: disk full',
     ]);
     expect(signals(created({ ...ADA, outcome: 'failed' }))).to.deep.equal([
       'failed ada task_outcome_failed: Outcome of task "Mend the roof": failed',
     ]);
-    expect(signals(updated({ outcome: 'abandoned', errorMessage }, ADA))).to.deep.equal([
+    expect(signals(updated({ outcome: 'abandoned', error_message: errorMessage }, ADA))).to.deep.equal([
       'failed ada task_outcome_abandoned: disk full',
     ]);
     for (const outcome of ['success', 'partial', null])
@@ -92,7 +92,7 @@ describe('projection diagnostics', () => {
   });
 
   it('cuts long reasons, and keeps which task it was', () => {
-    const { signals: found } = rows(updated({ status: 'failed', errorMessage: 'x'.repeat(5_000) }, ADA));
+    const { signals: found } = rows(updated({ status: 'failed', error_message: 'x'.repeat(5_000) }, ADA));
     const error_message = 'x'.repeat(500);
     expect(found[0]?.description).to.equal(error_message);
     expect(found[0]?.data).to.deep.equal({ task_id: 7, title: 'Mend the roof', error_message });

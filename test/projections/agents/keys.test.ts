@@ -6,22 +6,22 @@ import { globalKeyConfigured, globalKeyRotated } from '../../../shared/events/au
 import { type Draft, eventsOf, registeredAgent, rowsAfter as rowsOfAll } from '../../support/kit.ts';
 
 const registered = registeredAgent({
-  agentId: 2,
+  agent_id: 2,
   name: 'scout',
   role: 'researcher',
 });
 const issued = agentKeyIssued.draft({
-  keyId: 5,
-  agentId: 2,
-  agentName: 'scout',
+  key_id: 5,
+  agent_id: 2,
+  agent_name: 'scout',
   name: 'default',
   prefix: 'mca_00000000',
   scopes: ['viewer'],
-  createdBy: 'admin',
-  expiresAt: 1_800_000_000,
+  created_by: 'admin',
+  expires_at: 1_800_000_000,
 });
 const changed = (changes: object) =>
-  agentDetailsChanged.draft({ agentId: 2, name: 'scout', changes, via: 'id', writeToGateway: false, status: null });
+  agentDetailsChanged.draft({ agent_id: 2, name: 'scout', changes, via: 'id', write_to_gateway: false, status: null });
 const renamed = changed({ name: 'ranger' });
 
 function rowsAfter(...drafts: readonly Draft[]) {
@@ -50,7 +50,7 @@ describe('projection agent_keys', () => {
     expect(agentKeysProjection.handles.has(registered.type)).to.equal(false);
   });
   it('a key that is issued after a renaming has the new name', () => {
-    const { agents } = rowsAfter(registered, renamed, { ...issued, data: { ...issued.data, agentName: 'ranger' } });
+    const { agents } = rowsAfter(registered, renamed, { ...issued, data: { ...issued.data, agent_name: 'ranger' } });
     expect(agents[0]).to.deep.include({ id: 2, name: 'ranger' });
   });
   it('takes the tenant from the tenant, and the workspace from the workspace', () => {
@@ -60,26 +60,30 @@ describe('projection agent_keys', () => {
     expect(key_agents[0]).to.include({ workspace_id: 9 });
   });
   it('keeps revoked keys', () => {
-    const { keys } = rowsAfter(registered, issued, agentKeyRevoked.draft({ keyId: 5, agentId: 2, agentName: 'scout' }));
+    const { keys } = rowsAfter(
+      registered,
+      issued,
+      agentKeyRevoked.draft({ key_id: 5, agent_id: 2, agent_name: 'scout' }),
+    );
     expect(keys[0]).to.deep.include({ revoked_at: 1_700_000_003, updated_at: 1_700_000_003 });
   });
   it('forgets deleted agents', () => {
-    const gone = agentDeleted.draft({ agentId: 2, name: 'scout', role: 'researcher', removeWorkspace: false });
+    const gone = agentDeleted.draft({ agent_id: 2, name: 'scout', role: 'researcher', remove_workspace: false });
     expect(rowsAfter(registered, issued, gone).agents).to.deep.equal([]);
   });
   it('knows the one global key in force, and when it was last rotated', () => {
-    const configured = globalKeyConfigured.draft({ keyId: 1, source: 'environment', masked: '****' });
+    const configured = globalKeyConfigured.draft({ key_id: 1, source: 'environment', masked: '****' });
     expect(rowsAfter(configured).global).to.deep.equal([
       { one: 1, key_id: 1, source: 'environment', masked: '****', rotated_at: null, rotated_by: null, position: 1 },
     ]);
-    const rotated = globalKeyRotated.draft({ keyId: 2, masked: 'm', oldSource: 'environment', oldMasked: '****' });
+    const rotated = globalKeyRotated.draft({ key_id: 2, masked: 'm', old_source: 'environment', old_masked: '****' });
     expect(rowsAfter(configured, rotated).global[0]).to.deep.include({
       key_id: 2,
       source: 'database',
       rotated_at: 1_700_000_002,
       rotated_by: 'admin',
     });
-    const restarted = globalKeyConfigured.draft({ keyId: 3, source: 'environment', masked: '*****' });
+    const restarted = globalKeyConfigured.draft({ key_id: 3, source: 'environment', masked: '*****' });
     expect(
       rowsAfter(configured, rotated, restarted).global,
       'the key of the environment after a rotation',

@@ -15,16 +15,16 @@ describe('projection users: access requests', () => {
   it('counts attempts for access and keeps the first time', () => {
     const asked = (displayName: string) =>
       accessRequested.draft({
-        requestId: 3,
+        request_id: 3,
         provider: 'google',
         email: 'a@example.com',
-        displayName,
-        avatarUrl: null,
-        providerId: 'sub',
+        display_name: displayName,
+        avatar_url: null,
+        provider_id: 'sub',
       });
     const { requests } = rows(
       asked('A'),
-      accessRequestRejected.draft({ requestId: 3, email: 'a@example.com', note: 'who?' }),
+      accessRequestRejected.draft({ request_id: 3, email: 'a@example.com', note: 'who?' }),
       asked('Ann'),
     );
     expect(requests[0]).to.deep.include({
@@ -41,17 +41,17 @@ describe('projection users: access requests', () => {
     });
     const [rejected] = rows(
       asked('A'),
-      accessRequestRejected.draft({ requestId: 3, email: null, note: null }),
+      accessRequestRejected.draft({ request_id: 3, email: null, note: null }),
     ).requests;
     expect(rejected).to.include({ status: 'rejected', pending: 0, review_note: null });
     const approved = rows(
       asked('A'),
-      accessRequestApproved.draft({ requestId: 3, email: null, role: 'viewer', userId: 9, note: null }),
+      accessRequestApproved.draft({ request_id: 3, email: null, role: 'viewer', user_id: 9, note: null }),
     );
     expect(approved.requests[0]).to.deep.include({ status: 'approved', pending: 0, approved_user_id: 9 });
     const again = rows(
       asked('A'),
-      accessRequestApproved.draft({ requestId: 3, email: null, role: 'viewer', userId: 9, note: null }),
+      accessRequestApproved.draft({ request_id: 3, email: null, role: 'viewer', user_id: 9, note: null }),
       asked('A'),
     );
     expect(again.requests[0], 'the user that it was approved for').to.include({

@@ -17,22 +17,22 @@ const SECOND = '22222222-2222-4222-8222-222222222222';
 
 const ann = (userId = 7) =>
   userCreated.draft({
-    userId,
+    user_id: userId,
     username: `ann${userId}`,
-    displayName: 'Ann',
+    display_name: 'Ann',
     email: 'Ann@Example.com',
-    avatarUrl: null,
+    avatar_url: null,
     role: 'viewer',
     provider: 'local',
-    providerId: null,
-    isApproved: true,
+    provider_id: null,
+    is_approved: true,
     tenant: 1,
     workspace: 2,
-    credentialId: FIRST,
+    credential_id: FIRST,
     source: 'admin',
   });
-const id = { userId: 7, username: 'ann7' };
-const updated = (changes: object) => userUpdated.draft({ ...id, passwordChanged: false, by: 'admin', ...changes });
+const id = { user_id: 7, username: 'ann7' };
+const updated = (changes: object) => userUpdated.draft({ ...id, password_changed: false, by: 'admin', ...changes });
 
 const rows = (...drafts: readonly Draft[]) => {
   const { users, first_user: first } = rowsAfter(usersProjection, eventsOf(drafts));
@@ -42,7 +42,7 @@ const rows = (...drafts: readonly Draft[]) => {
 describe('projection users', () => {
   it('remembers for good that there was a user', () => {
     expect(rows().first).to.deep.equal([]);
-    const { users, first } = rows(ann(), userDeleted.draft(id), ann(8), userDeleted.draft({ ...id, userId: 8 }));
+    const { users, first } = rows(ann(), userDeleted.draft(id), ann(8), userDeleted.draft({ ...id, user_id: 8 }));
     expect(users).to.deep.equal([]);
     expect(first.map(({ user_id }) => user_id)).to.deep.equal([7]);
   });
@@ -50,7 +50,7 @@ describe('projection users', () => {
   it('shows a user with what later events set', () => {
     const { users } = rows(
       ann(),
-      updated({ displayName: 'Ann Lee', email: 'lee@example.com', role: 'admin', avatarUrl: 'https://x/y.png' }),
+      updated({ display_name: 'Ann Lee', email: 'lee@example.com', role: 'admin', avatar_url: 'https://x/y.png' }),
       userSignedIn.draft({ ...id, method: 'password' }),
       userMoved.draft({ ...id, tenant: 4, workspace: 5 }),
     );
@@ -82,26 +82,26 @@ describe('projection users', () => {
   });
 
   it('leaves what an update does not name as it is', () => {
-    const [before] = rows(ann(), updated({ providerId: 'sub', avatarUrl: 'https://x/y.png' })).users;
+    const [before] = rows(ann(), updated({ provider_id: 'sub', avatar_url: 'https://x/y.png' })).users;
     expect(before).to.include({ provider_id: 'sub', avatar_url: 'https://x/y.png' });
     expect(before).to.include({ display_name: 'Ann', email: 'Ann@Example.com', role: 'viewer', is_approved: true });
-    const [after] = rows(ann(), updated({ providerId: 'sub', avatarUrl: 'https://x/y.png' }), updated({})).users;
+    const [after] = rows(ann(), updated({ provider_id: 'sub', avatar_url: 'https://x/y.png' }), updated({})).users;
     expect(after).to.deep.equal({ ...before, updated_at: 1_700_000_003, position: 3 });
   });
 
   it('has the same session mark until something ends the sessions', () => {
     const mark = (...drafts: readonly Draft[]) => rows(ann(), ...drafts).users[0]?.session_mark;
     expect(mark()).to.equal(`${FIRST}.1`);
-    expect(mark(updated({ role: 'admin', displayName: 'x', isApproved: true }))).to.equal(`${FIRST}.1`);
+    expect(mark(updated({ role: 'admin', display_name: 'x', is_approved: true }))).to.equal(`${FIRST}.1`);
     expect(mark(userSignedIn.draft({ ...id, method: 'password' }))).to.equal(`${FIRST}.1`);
-    expect(mark(userPasswordChanged.draft({ ...id, credentialId: SECOND, by: 'self' }))).to.equal(`${SECOND}.2`);
-    expect(mark(updated({ isApproved: false }))).to.equal(`${FIRST}.2`);
-    expect(mark(updated({ isApproved: false }), updated({ isApproved: true }))).to.equal(`${FIRST}.2`);
-    expect(mark(updated({ provider: 'google', providerId: 's' }))).to.equal('google.2');
+    expect(mark(userPasswordChanged.draft({ ...id, credential_id: SECOND, by: 'self' }))).to.equal(`${SECOND}.2`);
+    expect(mark(updated({ is_approved: false }))).to.equal(`${FIRST}.2`);
+    expect(mark(updated({ is_approved: false }), updated({ is_approved: true }))).to.equal(`${FIRST}.2`);
+    expect(mark(updated({ provider: 'google', provider_id: 's' }))).to.equal('google.2');
     expect(
       mark(
-        updated({ provider: 'google', providerId: 's' }),
-        userPasswordChanged.draft({ ...id, credentialId: SECOND, by: 'admin' }),
+        updated({ provider: 'google', provider_id: 's' }),
+        userPasswordChanged.draft({ ...id, credential_id: SECOND, by: 'admin' }),
         googleDisconnected.draft(id),
       ),
     ).to.equal(`${SECOND}.4`);
@@ -111,11 +111,11 @@ describe('projection users', () => {
     const viaGoogle = { ...ann(), data: { ...ann().data, provider: 'google' as const } };
     const marked = (...drafts: readonly Draft[]) => rows(...drafts).users[0]?.session_mark;
     expect(marked(viaGoogle)).to.equal('google.1');
-    expect(marked(viaGoogle, userPasswordChanged.draft({ ...id, credentialId: SECOND, by: 'admin' }))).to.equal(
+    expect(marked(viaGoogle, userPasswordChanged.draft({ ...id, credential_id: SECOND, by: 'admin' }))).to.equal(
       'google.2',
     );
-    expect(marked(viaGoogle, updated({ isApproved: false }))).to.equal('google.2');
-    expect(marked({ ...ann(), data: { ...ann().data, credentialId: null } })).to.equal('none.1');
+    expect(marked(viaGoogle, updated({ is_approved: false }))).to.equal('google.2');
+    expect(marked({ ...ann(), data: { ...ann().data, credential_id: null } })).to.equal('none.1');
     expect(rows(viaGoogle, googleDisconnected.draft(id)).users[0]).to.include({ provider: 'local', provider_id: null });
   });
 
@@ -125,7 +125,7 @@ describe('projection users', () => {
   });
 
   it('survives erased persons', () => {
-    const { users } = rows({ ...ann(), data: { ...ann().data, displayName: null, email: null } });
+    const { users } = rows({ ...ann(), data: { ...ann().data, display_name: null, email: null } });
     expect(users[0]).to.deep.include({ display_name: null, email: null, email_key: null });
   });
 });

@@ -10,18 +10,18 @@ import { at, created, deleted, TASK } from '../../support/tasks.ts';
 type Synced = Parameters<typeof githubSynced.draft>[0];
 const synced = (fields: Partial<Synced> = {}) =>
   githubSynced.draft({
-    ...{ syncId: 5, source: 'project-3', earlier: 0, repo: 'acme/web', projectId: 3, status: 'success', error: null },
+    ...{ sync_id: 5, source: 'project-3', earlier: 0, repo: 'acme/web', project_id: 3, status: 'success', error: null },
     ...{ issues: 4, imported: 2, updated: 1, pushed: 1, skipped: 1, errors: 0, cursor: null },
     ...fields,
   });
 const LINK = {
-  ...{ taskId: 7, title: TASK.title, repo: 'acme/web', issueNumber: 42, issueUpdatedAt: '2026-01-01T00:00:00Z' },
-  issue: { title: TASK.title, bodyHash: 'b', state: 'open' as const, labels: [] },
-  face: { title: TASK.title, descriptionHash: 'd', status: 'inbox', priority: 'medium' },
+  ...{ task_id: 7, title: TASK.title, repo: 'acme/web', issue_number: 42, issue_updated_at: '2026-01-01T00:00:00Z' },
+  issue: { title: TASK.title, body_hash: 'b', state: 'open' as const, labels: [] },
+  face: { title: TASK.title, description_hash: 'd', status: 'inbox', priority: 'medium' },
 };
-const linked = taskLinked.draft({ ...LINK, issueUrl: 'https://example.org/42' });
+const linked = taskLinked.draft({ ...LINK, issue_url: 'https://example.org/42' });
 const agreed = taskSynced.draft({
-  ...{ ...LINK, direction: 'pull', issueState: 'closed' },
+  ...{ ...LINK, direction: 'pull', issue_state: 'closed' },
   face: { ...LINK.face, status: 'review' },
 });
 
@@ -31,8 +31,8 @@ describe('projection github', () => {
   it('has the latest syncs of each source, and sums by project', () => {
     const { github_syncs, github_projects } = rows(
       synced(),
-      synced({ syncId: 6, earlier: 1, pushed: 0, status: 'error', error: 'away' }),
-      synced({ syncId: 7, source: 'acme/web', projectId: null }),
+      synced({ sync_id: 6, earlier: 1, pushed: 0, status: 'error', error: 'away' }),
+      synced({ sync_id: 7, source: 'acme/web', project_id: null }),
     );
     expect(
       github_syncs.map(({ id, slot, source, changes_pulled }) => [id, slot, source, changes_pulled]),
@@ -55,7 +55,7 @@ describe('projection github', () => {
   });
 
   it('keeps no more of them than it says', () => {
-    const many = Array.from({ length: KEPT_SYNCS + 3 }, (_, earlier) => synced({ syncId: earlier + 1, earlier }));
+    const many = Array.from({ length: KEPT_SYNCS + 3 }, (_, earlier) => synced({ sync_id: earlier + 1, earlier }));
     const { github_syncs } = rows(...many);
     expect(github_syncs).to.have.length(KEPT_SYNCS);
     expect(Math.min(...github_syncs.map(({ id }) => id))).to.equal(4);
@@ -70,10 +70,10 @@ describe('projection github', () => {
     expect(rows(linked, agreed).github_links).to.deep.equal([{ ...row, status: 'review', position: 2 }]);
     expect(rows(linked, deleted()).github_links).to.deep.equal([]);
     const gone = taskIssueGone.draft({
-      taskId: LINK.taskId,
+      task_id: LINK.task_id,
       title: 't',
       repo: LINK.repo,
-      issueNumber: LINK.issueNumber,
+      issue_number: LINK.issue_number,
     });
     expect(rows(linked, gone).github_links).to.deep.equal([]);
     expect(rows(linked, gone, agreed).github_links).to.deep.equal([{ ...row, status: 'review', position: 3 }]);
@@ -95,11 +95,11 @@ describe('projection tasks: fields from GitHub', () => {
   });
 
   it('the branch and the pull request', () => {
-    const branch = { taskId: 7, title: TASK.title, repo: 'acme/web', branch: 'feat/x' };
+    const branch = { task_id: 7, title: TASK.title, repo: 'acme/web', branch: 'feat/x' };
     const row = task(
       created(),
       taskBranched.draft({ ...branch, url: 'https://example.org/x' }),
-      taskPullOpened.draft({ ...branch, pullNumber: 9, pullUrl: 'https://example.org/9' }),
+      taskPullOpened.draft({ ...branch, pull_number: 9, pull_url: 'https://example.org/9' }),
     );
     const source = { github_branch: 'feat/x', github_pr_number: 9, github_pr_state: 'open' };
     expect(row?.source).to.deep.equal({

@@ -10,11 +10,11 @@ import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const soul = agentSoulChanged.draft({
-  agentId: 7,
+  agent_id: 7,
   name: 'ada',
-  soulContent: 'calm',
+  soul_content: 'calm',
   template: null,
-  previousLength: 0,
+  previous_length: 0,
 });
 const rows = (drafts: readonly Draft[], meta = {}) => rowsAfter(activitiesProjection, eventsOf(drafts, meta));
 
@@ -36,9 +36,9 @@ describe('projection activities', () => {
     ]);
   });
   it('has none for the others', () => {
-    expect(rows([agentHidden.draft({ agentId: 7, name: 'ada' })]).activities).to.deep.equal([]);
+    expect(rows([agentHidden.draft({ agent_id: 7, name: 'ada' })]).activities).to.deep.equal([]);
     const alongside = agentMemoryFieldsSet.draft({
-      agentId: 7,
+      agent_id: 7,
       name: 'ada',
       fields: {},
       size: 0,
@@ -53,12 +53,12 @@ describe('projection activities', () => {
   });
   it('counts by type, actor and kind of entity', () => {
     const message = agentMessageSent.draft({
-      messageId: 1,
+      message_id: 1,
       from: 'ada',
       to: 'bob',
-      toAgentId: 8,
+      to_agent_id: 8,
       content: 'hello',
-      messageType: 'text',
+      message_type: 'text',
       secrets: { count: 0, types: [] },
     });
     const { activities, activity_counts } = rows([soul, message, soul]);

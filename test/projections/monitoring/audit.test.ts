@@ -6,7 +6,7 @@ import { userDeleted, userUpdated } from '../../../shared/events/auth/users.ts';
 import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
-const deleted = userDeleted.draft({ userId: 7, username: 'bob' });
+const deleted = userDeleted.draft({ user_id: 7, username: 'bob' });
 const origin = { actor: { type: 'user' as const, id: 3, name: 'ada' }, ip: '192.0.2.7', userAgent: 'curl/8' };
 
 describe('projection audit', () => {
@@ -33,9 +33,9 @@ describe('projection audit', () => {
     ]);
   });
   it('takes from entries, each in its place, what a rebuild without the key never shows', () => {
-    const changes = { userId: 7, username: 'bob', passwordChanged: false, by: 'admin' } as const;
-    const renamed = userUpdated.draft({ ...changes, displayName: 'Bob Lee' });
-    const unnamed = userUpdated.draft({ ...changes, displayName: null });
+    const changes = { user_id: 7, username: 'bob', password_changed: false, by: 'admin' } as const;
+    const renamed = userUpdated.draft({ ...changes, display_name: 'Bob Lee' });
+    const unnamed = userUpdated.draft({ ...changes, display_name: null });
     const erasures = [
       auditEntriesErased.draft({ kind: 'user', id: 3, ids: [1, 2] }),
       auditEntriesErased.draft({ kind: 'user', id: 7, ids: [1, 2] }),
@@ -53,7 +53,7 @@ describe('projection audit', () => {
     expect(of3).to.deep.include({ ip_address: null, about: 'user:7' });
   });
   it('has none for what is not audited', () => {
-    const byGoogle = userUpdated.draft({ userId: 7, username: 'bob', passwordChanged: false, by: 'google' });
+    const byGoogle = userUpdated.draft({ user_id: 7, username: 'bob', password_changed: false, by: 'google' });
     expect(rowsAfter(auditProjection, eventsOf([byGoogle]))).to.deep.equal({ audit: [], audit_counts: [] });
   });
   it('counts by action, in each workspace', () => {

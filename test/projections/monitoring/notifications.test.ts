@@ -13,12 +13,12 @@ import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const offline = (cause: 'sweep' | 'update') =>
   agentStatusChanged.draft({
-    agentId: 7,
+    agent_id: 7,
     name: 'ada',
     from: 'idle',
     to: 'offline',
     cause,
-    lastActivity: null,
+    last_activity: null,
     seen: false,
     announced: false,
   });
@@ -52,17 +52,17 @@ describe('projection notifications', () => {
       type: 'mention',
       title: 't',
       message: 'm',
-      sourceType: null,
-      sourceId: null,
+      source_type: null,
+      source_id: null,
       by: null,
     });
   const forwarded = (notificationId: number) =>
     notificationForwarded.draft({
-      notificationId,
+      notification_id: notificationId,
       recipient: 'ada',
-      notificationType: 'mention',
+      notification_type: 'mention',
       title: 't',
-      sessionKey: null,
+      session_key: null,
       message: null,
     });
   it('is read and delivered once; what is deleted has no row, whatever is said of it later', () => {
@@ -70,13 +70,13 @@ describe('projection notifications', () => {
       notificationsProjection,
       eventsOf([
         ...[raised('ada'), raised('ada'), raised('eve'), raised('eve')],
-        notificationsRead.draft({ notificationIds: [1, 2, 99] }),
-        notificationsRead.draft({ notificationIds: [2, 3] }),
-        notificationsDelivered.draft({ recipient: 'ada', notificationIds: [1] }),
+        notificationsRead.draft({ notification_ids: [1, 2, 99] }),
+        notificationsRead.draft({ notification_ids: [2, 3] }),
+        notificationsDelivered.draft({ recipient: 'ada', notification_ids: [1] }),
         forwarded(1),
         forwarded(2),
-        notificationsDeleted.draft({ notificationIds: [4], cause: 'request' }),
-        notificationsRead.draft({ notificationIds: [4] }),
+        notificationsDeleted.draft({ notification_ids: [4], cause: 'request' }),
+        notificationsRead.draft({ notification_ids: [4] }),
       ]),
     );
     const at = (n: number) => seconds(timeOf(n));
@@ -90,7 +90,7 @@ describe('projection notifications', () => {
   it('of another workspace is not touched', () => {
     const events = [
       ...eventsOf([raised('ada')]),
-      ...eventsOf([raised('ada'), notificationsRead.draft({ notificationIds: [1] })], { workspace: 2 }).slice(1),
+      ...eventsOf([raised('ada'), notificationsRead.draft({ notification_ids: [1] })], { workspace: 2 }).slice(1),
     ];
     const { notifications, notification_totals } = rowsAfter(notificationsProjection, events);
     expect(notifications.map(({ read_at }) => read_at)).to.deep.equal([null]);

@@ -18,35 +18,35 @@ const texts = (type: string, ...drafts: readonly Draft[]) =>
     .documents.filter((row) => row.type === type)
     .map(({ text }) => text.replaceAll(BETWEEN, '|'));
 
-const about = { agentId: 7, name: 'Scout' };
+const about = { agent_id: 7, name: 'Scout' };
 const registered = registeredAgent({
   ...about,
   role: 'Coder',
-  soulContent: 'soul',
+  soul_content: 'soul',
   config: { api_key: 'sk-secret' },
 });
 const beat = agentHeartbeatReceived.draft({
   ...about,
-  lastActivity: 'Heartbeat received',
-  connectionId: null,
-  workItemsCount: 0,
-  workItemTypes: [],
+  last_activity: 'Heartbeat received',
+  connection_id: null,
+  work_items_count: 0,
+  work_item_types: [],
 });
 const changed = (changes: object) =>
-  agentDetailsChanged.draft({ ...about, changes, via: 'name', writeToGateway: false, status: null });
+  agentDetailsChanged.draft({ ...about, changes, via: 'name', write_to_gateway: false, status: null });
 const user = {
-  userId: 3,
+  user_id: 3,
   username: 'bob',
-  displayName: 'Bob Miller',
+  display_name: 'Bob Miller',
   email: 'bob@example.org',
-  avatarUrl: null,
+  avatar_url: null,
   role: 'viewer' as const,
   provider: 'local' as const,
-  providerId: null,
-  isApproved: true,
+  provider_id: null,
+  is_approved: true,
   tenant: 1,
   workspace: 1,
-  credentialId: null,
+  credential_id: null,
   source: 'admin' as const,
 };
 
@@ -57,10 +57,10 @@ describe('projection search', () => {
     expect(texts('agent', registered, beat, changed({ role: 'Reviewer' }))).to.deep.equal([
       'scout|reviewer|heartbeat received',
     ]);
-    expect(texts('agent', registered, changed({ name: 'Łucja', lastActivity: 'ÄÖ' }))).to.deep.equal([
+    expect(texts('agent', registered, changed({ name: 'Łucja', last_activity: 'ÄÖ' }))).to.deep.equal([
       'łucja|coder|äö',
     ]);
-    const gone = agentDeleted.draft({ ...about, role: 'Coder', removeWorkspace: false });
+    const gone = agentDeleted.draft({ ...about, role: 'Coder', remove_workspace: false });
     expect(texts('agent', registered, gone)).to.deep.equal([]);
   });
 
@@ -73,7 +73,7 @@ describe('projection search', () => {
   });
 
   it('an audit entry that was removed is not found any more', () => {
-    const sent = userDeleted.draft({ userId: 1, username: 'ada' });
+    const sent = userDeleted.draft({ user_id: 1, username: 'ada' });
     expect(texts('audit', sent)).to.have.length(1);
     const counts = [{ action: 'user_delete', count: 1 }];
     expect(texts('audit', sent, auditEntriesPurged.draft({ ids: [1], counts }))).to.deep.equal([]);
@@ -81,12 +81,12 @@ describe('projection search', () => {
 
   it('a message is found by content and sender', () => {
     const message = agentMessageSent.draft({
-      messageId: 9,
+      message_id: 9,
       from: 'Ada',
       to: 'Scout',
-      toAgentId: 7,
+      to_agent_id: 7,
       content: `100%${BETWEEN}Sure`,
-      messageType: 'text',
+      message_type: 'text',
       secrets: { count: 0, types: [] },
     });
     expect(texts('message', message)).to.deep.equal(['100% sure|ada']);
@@ -96,31 +96,31 @@ describe('projection search', () => {
   it('a task is found by title, description and assignee, as they are now', () => {
     const first = created({ description: 'Before RAIN' });
     expect(texts('task', first)).to.deep.equal(['mend the roof|before rain|']);
-    expect(texts('task', first, updated({ assignedTo: 'Ann' }, { description: 'Before RAIN' }))).to.deep.equal([
+    expect(texts('task', first, updated({ assigned_to: 'Ann' }, { description: 'Before RAIN' }))).to.deep.equal([
       'mend the roof|before rain|ann',
     ]);
     expect(texts('task', first, updated({ description: null }))).to.deep.equal(['mend the roof||']);
     expect(texts('task', first, reviewed('approved'))).to.deep.equal(['mend the roof|before rain|']);
     const passedOn = {
       ...reviewed('rejected'),
-      data: { ...reviewed('rejected').data, ...placed({}, { assignedTo: 'Eve' }) },
+      data: { ...reviewed('rejected').data, ...placed({}, { assigned_to: 'Eve' }) },
     };
     expect(texts('task', first, passedOn)).to.deep.equal(['mend the roof|before rain|eve']);
     expect(texts('task', first, deleted())).to.deep.equal([]);
-    expect(texts('activity', created({ assignedTo: 'Eve' }))).to.deep.equal([
+    expect(texts('activity', created({ assigned_to: 'Eve' }))).to.deep.equal([
       `created task "${TASK.title.toLowerCase()}" for eve|ann`,
     ]);
   });
 
   it('a pipeline is found by name and description, as they are now', () => {
-    const first = pipelineCreated.draft({ pipelineId: 5, name: 'Nightly', description: 'Every NIGHT', steps: [] });
-    const renamed = pipelineUpdated.draft({ pipelineId: 5, name: 'Weekly' });
+    const first = pipelineCreated.draft({ pipeline_id: 5, name: 'Nightly', description: 'Every NIGHT', steps: [] });
+    const renamed = pipelineUpdated.draft({ pipeline_id: 5, name: 'Weekly' });
     expect(texts('pipeline', first)).to.deep.equal(['nightly|every night']);
     expect(texts('pipeline', first, renamed)).to.deep.equal(['weekly|every night']);
-    expect(texts('pipeline', first, pipelineUpdated.draft({ pipelineId: 5, description: null }))).to.deep.equal([
+    expect(texts('pipeline', first, pipelineUpdated.draft({ pipeline_id: 5, description: null }))).to.deep.equal([
       'nightly|',
     ]);
-    expect(texts('pipeline', first, pipelineDeleted.draft({ pipelineId: 5 }))).to.deep.equal([]);
+    expect(texts('pipeline', first, pipelineDeleted.draft({ pipeline_id: 5 }))).to.deep.equal([]);
   });
 
   it('an audit entry is found by action, actor and detail', () => {
@@ -132,7 +132,7 @@ describe('projection search', () => {
   it('what is personal stays out, and so do secrets', () => {
     const failed = signInFailed.draft({
       username: 'Bob@Example.org',
-      userId: 3,
+      user_id: 3,
       reason: 'invalid_password',
       month: '2026-11',
     });
@@ -142,7 +142,7 @@ describe('projection search', () => {
   });
 
   it('has the same rows once the persons are erased', () => {
-    const erased = userCreated.draft({ ...user, displayName: null, email: null });
+    const erased = userCreated.draft({ ...user, display_name: null, email: null });
     expect(rows(userCreated.draft(user))).to.deep.equal(rows(erased));
   });
 });

@@ -17,27 +17,27 @@ import {
 import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
-const run = { runId: 9, pipelineId: 3 };
+const run = { run_id: 9, pipeline_id: 3 };
 const before: Draft[] = [
   pipelineCreated.draft({
-    pipelineId: 3,
+    pipeline_id: 3,
     name: 'Survey',
     description: null,
     steps: [
-      { templateId: 1, onFailure: 'stop' },
-      { templateId: 2, onFailure: 'continue' },
+      { template_id: 1, on_failure: 'stop' },
+      { template_id: 2, on_failure: 'continue' },
     ],
   }),
   pipelineRunStarted.draft({
     ...run,
-    pipelineName: 'Survey',
+    pipeline_name: 'Survey',
     steps: [
-      { templateId: 1, templateName: 'one', onFailure: 'stop' },
-      { templateId: 2, templateName: 'two', onFailure: 'continue' },
+      { template_id: 1, template_name: 'one', on_failure: 'stop' },
+      { template_id: 2, template_name: 'two', on_failure: 'continue' },
     ],
     templates: [],
   }),
-  pipelineStepStarted.draft({ ...run, step: 0, handOver: 'runner' }),
+  pipelineStepStarted.draft({ ...run, step: 0, hand_over: 'runner' }),
 ];
 const rows = (...drafts: Draft[]) => rowsAfter(pipelinesProjection, eventsOf([...before, ...drafts]));
 const runAfter = (...drafts: Draft[]) => rows(...drafts).pipeline_runs[0];
@@ -96,11 +96,11 @@ describe('projection: pipeline runs', () => {
   });
 
   it('a failed attempt says why, and a later one that succeeds keeps that in last_error', () => {
-    const failed = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, reason: 'away', willRetry: true });
+    const failed = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, reason: 'away', will_retry: true });
     expect(stepsAfter(failed)[0]).to.deep.include({ attempts: 1, error: 'away', last_error: 'away', retrying: true });
-    const last = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 2, reason: 'gone', willRetry: false });
+    const last = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 2, reason: 'gone', will_retry: false });
     expect(stepsAfter(failed, last)[0]).to.deep.include({ attempts: 2, error: 'gone', retrying: false });
-    const spawned = pipelineStepSpawned.draft({ ...run, step: 0, attempt: 2, spawnId: 's', output: 'on it' });
+    const spawned = pipelineStepSpawned.draft({ ...run, step: 0, attempt: 2, spawn_id: 's', output: 'on it' });
     expect(stepsAfter(failed, spawned)[0]).to.deep.include({
       attempts: 2,
       error: null,
@@ -112,14 +112,14 @@ describe('projection: pipeline runs', () => {
   });
 
   it('a step without a runner gives the reason', () => {
-    const next = pipelineStepStarted.draft({ ...run, step: 1, handOver: 'no_template' });
+    const next = pipelineStepStarted.draft({ ...run, step: 1, hand_over: 'no_template' });
     expect(runAfter(next)).to.deep.include({ current_step: 1 });
     expect(stepsAfter(next)[1]).to.deep.include({ status: 'running', started_at: at(4) });
     expect(stepsAfter(next)[1]?.error).to.include('no longer exists');
   });
 
   it('an end keeps what went wrong before, unless it brings an error of its own', () => {
-    const failed = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, reason: 'away', willRetry: true });
+    const failed = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, reason: 'away', will_retry: true });
     const done = (error: string | null) => pipelineStepCompleted.draft({ ...run, step: 0, error });
     expect(stepsAfter(failed, done(null))[0]).to.deep.include({
       status: 'completed',
@@ -132,7 +132,7 @@ describe('projection: pipeline runs', () => {
 
   it('a completed run is counted', () => {
     const done = [0, 1].map((step) => pipelineStepCompleted.draft({ ...run, step, error: null }));
-    const over = [...done, pipelineRunCompleted.draft({ ...run, pipelineName: 'Survey' })];
+    const over = [...done, pipelineRunCompleted.draft({ ...run, pipeline_name: 'Survey' })];
     expect(runAfter(...over)).to.deep.include({ status: 'completed', completed_at: at(6) });
     expect(countsAfter(...over)).to.deep.equal([1, 0, 1, 0]);
   });
@@ -157,7 +157,7 @@ describe('projection: pipeline runs', () => {
   });
 
   it('a run outlives its pipeline by a moment', () => {
-    const gone = pipelineDeleted.draft({ pipelineId: 3 });
+    const gone = pipelineDeleted.draft({ pipeline_id: 3 });
     expect(rows(gone).pipelines).to.deep.equal([]);
     expect(runAfter(gone)?.id).to.equal(9);
     const cancelled = pipelineRunCancelled.draft({ ...run, reason: 'pipeline_deleted' });

@@ -13,13 +13,13 @@ import {
 import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
-const about = { projectId: 7, name: 'API' };
+const about = { project_id: 7, name: 'API' };
 const created = projectCreated.draft({
   ...about,
   slug: 'api',
   description: null,
-  ticketPrefix: 'API',
-  githubRepo: null,
+  ticket_prefix: 'API',
+  github_repo: null,
   deadline: 1_800_000_000,
   color: '#fff',
 });
@@ -55,12 +55,12 @@ describe('projection projects', () => {
     const changes = {
       name: 'Web',
       description: 'Pages',
-      ticketPrefix: 'WEB',
-      githubRepo: 'acme/web',
+      ticket_prefix: 'WEB',
+      github_repo: 'acme/web',
       deadline: null,
-      githubSyncEnabled: true,
-      githubLabelsInitialized: true,
-      githubDefaultBranch: 'trunk',
+      github_sync_enabled: true,
+      github_labels_initialized: true,
+      github_default_branch: 'trunk',
     };
     expect(row(projectUpdated.draft({ ...about, changes }))).to.include({
       name: 'Web',
@@ -76,7 +76,7 @@ describe('projection projects', () => {
       updated_at: seconds(timeOf(2)),
     });
     expect(row(projectUpdated.draft({ ...about, changes: { color: null } }))).to.include({ name: 'API', color: null });
-    const off = { githubSyncEnabled: false, githubLabelsInitialized: false };
+    const off = { github_sync_enabled: false, github_labels_initialized: false };
     const both = [{ ...changes, ...off }].map((one) => projectUpdated.draft({ ...about, changes: one }));
     expect(row(projectUpdated.draft({ ...about, changes }), ...both)).to.include({
       github_sync_enabled: 0,
@@ -88,15 +88,19 @@ describe('projection projects', () => {
       projectArchived.draft(about),
       projectRestored.draft(about),
       projectDeletionBegun.draft(about),
-      projectDeleted.draft({ ...about, slug: 'api', ticketPrefix: 'API' }),
+      projectDeleted.draft({ ...about, slug: 'api', ticket_prefix: 'API' }),
     ];
     const statuses = life.map((_, n) => row(...life.slice(0, n + 1))?.status);
     expect(statuses).to.deep.equal(['archived', 'active', 'deleting', 'deleted']);
   });
   it('agents come and go', () => {
-    const agents = ['ada', 'bob'].map((agentName, n) => ({ assignmentId: 5 + n, agentName, role: 'member' }));
+    const agents = ['ada', 'bob'].map((agentName, n) => ({
+      assignment_id: 5 + n,
+      agent_name: agentName,
+      role: 'member',
+    }));
     const assigned = projectAgentsAssigned.draft({ ...about, agents });
-    const unassigned = projectAgentsUnassigned.draft({ ...about, agentNames: ['ada', 'nobody'] });
+    const unassigned = projectAgentsUnassigned.draft({ ...about, agent_names: ['ada', 'nobody'] });
     const key = { workspace_id: 3, project_id: 7, role: 'member', assigned_at: seconds(timeOf(2)), position: 2 };
     expect(rows(created, assigned).project_agents).to.deep.equal([
       { ...key, agent_name: 'ada', id: 5 },

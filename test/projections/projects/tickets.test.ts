@@ -14,7 +14,8 @@ describe('projection tickets', () => {
       updated_at,
     ]);
   const at = (n: number) => seconds(timeOf(n));
-  const given = (ticketNo: number, projectId = 7) => task.created({ projectId, ticketNo });
+  const given = (ticketNo: number, projectId = 7) =>
+    task.created({ project_id: projectId, project_ticket_no: ticketNo });
 
   it('are the highest numbers given to tasks, in whatever order they come', () => {
     expect(rows(given(2), given(1), given(9, 8))).to.deep.equal([
@@ -24,14 +25,16 @@ describe('projection tickets', () => {
   });
 
   it('change when a task moves to another project, and with no other change of a task', () => {
-    expect(rows(given(1, 8), task.updated({ projectId: 7, ticketNo: 5 }, { projectId: 8 }))).to.deep.equal([
+    expect(rows(given(1, 8), task.updated({ project_id: 7, project_ticket_no: 5 }, { project_id: 8 }))).to.deep.equal([
       [8, 1, at(1)],
       [7, 5, at(2)],
     ]);
-    expect(rows(given(2), task.updated({ title: 'x', ticketNo: 2 }, { projectId: 7, ticketNo: 2 }))).to.deep.equal([
-      [7, 2, at(1)],
+    expect(
+      rows(given(2), task.updated({ title: 'x', project_ticket_no: 2 }, { project_id: 7, project_ticket_no: 2 })),
+    ).to.deep.equal([[7, 2, at(1)]]);
+    const places = task.placed({ project_id: 8 }, { project_id: 7 });
+    expect(rows(taskMoved.draft({ task_id: 7, title: 't', ...places, project_ticket_no: 4 }))).to.deep.equal([
+      [7, 4, at(1)],
     ]);
-    const places = task.placed({ projectId: 8 }, { projectId: 7 });
-    expect(rows(taskMoved.draft({ taskId: 7, title: 't', ...places, ticketNo: 4 }))).to.deep.equal([[7, 4, at(1)]]);
   });
 });

@@ -15,22 +15,22 @@ import { tenantMade } from '../../support/tenants.ts';
 
 const ann = { type: 'user', id: 1, name: 'ann' } as const;
 const bob = { type: 'user', id: 2, name: 'bob' } as const;
-const about = { tenantId: 4, jobId: 5, jobType: 'bootstrap', dryRun: true } as const;
-const step = { key: 'one', title: 'Step one', command: ['run', 'it'], requiresRoot: true, timeoutMs: 50 };
+const about = { tenant_id: 4, job_id: 5, job_type: 'bootstrap', dry_run: true } as const;
+const step = { key: 'one', title: 'Step one', command: ['run', 'it'], requires_root: true, timeout_ms: 50 };
 const queued = provisionJobQueued.draft({
   ...about,
   request: { dry_run: true },
-  plan: [step, { ...step, key: 'two', timeoutMs: null }],
-  requestedBy: ann,
-  idempotencyKey: null,
+  plan: [step, { ...step, key: 'two', timeout_ms: null }],
+  requested_by: ann,
+  idempotency_key: null,
   reason: 'a new customer',
 });
 const approved = provisionJobApproved.draft({ ...about, by: bob, reason: null });
-const started = provisionJobStarted.draft({ ...about, by: ann, runnerHost: 'host', tenantStatus: 'provisioning' });
+const started = provisionJobStarted.draft({ ...about, by: ann, runner_host: 'host', tenant_status: 'provisioning' });
 const ended = (key: string, skipped: boolean, ok = true) =>
   provisionStepEnded.draft({ ...about, key, title: key, ok, skipped });
-const completed = provisionJobCompleted.draft({ ...about, steps: 2, tenantStatus: 'active' });
-const failed = provisionJobFailed.draft({ ...about, error: 'no provisioner', tenantStatus: 'error' });
+const completed = provisionJobCompleted.draft({ ...about, steps: 2, tenant_status: 'active' });
+const failed = provisionJobFailed.draft({ ...about, error: 'no provisioner', tenant_status: 'error' });
 
 const rows = (...drafts: readonly Draft[]) => {
   const found = rowsAfter(tenantsProjection, eventsOf([...tenantMade, ...drafts]));
@@ -126,7 +126,7 @@ describe('projection tenants', () => {
   });
 
   it('an older job does not hide the latest', () => {
-    const newer = { ...queued, data: { ...queued.data, jobId: 6 } };
+    const newer = { ...queued, data: { ...queued.data, job_id: 6 } };
     expect(rows(queued, newer, approved).tenant).to.include({ latest_job_id: 6, latest_job_status: 'queued' });
   });
 });

@@ -7,19 +7,19 @@ import { at, created, placed, TASK } from '../../support/tasks.ts';
 
 const said = (commentId: number, parentId: number | null = null) =>
   taskCommented.draft({
-    taskId: 7,
+    task_id: 7,
     title: TASK.title,
-    commentId,
-    parentId,
+    comment_id: commentId,
+    parent_id: parentId,
     depth: parentId === null ? 0 : 1,
     author: 'Ann',
     content: `comment ${commentId}`,
     mentions: ['ada'],
   });
 const assigned = taskAssigned.draft({
-  taskId: 7,
+  task_id: 7,
   title: TASK.title,
-  ...placed({}, { assignedTo: 'ada', status: 'assigned' }),
+  ...placed({}, { assigned_to: 'ada', status: 'assigned' }),
   trigger: 'mention',
   by: 'Ann',
 });

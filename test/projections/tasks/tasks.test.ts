@@ -31,7 +31,7 @@ describe('projection tasks', () => {
       created(),
       updated({ title: 'Mend the gate' }),
       statusSet('inbox', 'review'),
-      taskMoved.draft({ taskId: 7, title: 'Mend the gate', ...placed({}, { projectId: 2 }), ticketNo: 8 }),
+      taskMoved.draft({ task_id: 7, title: 'Mend the gate', ...placed({}, { project_id: 2 }), project_ticket_no: 8 }),
     ];
     for (const [n] of told.entries()) {
       const { tasks, task_changes } = rowsAfter(tasksProjection, eventsOf(told.slice(0, n + 1)));
@@ -42,7 +42,7 @@ describe('projection tasks', () => {
   });
 
   it('has a row per task', () => {
-    const { task, counts } = rows(created({ assignedTo: 'ada', priority: 'high', tags: ['roof'], dueDate: 9 }));
+    const { task, counts } = rows(created({ assigned_to: 'ada', priority: 'high', tags: ['roof'], due_date: 9 }));
     expect(task).to.deep.equal({
       workspace_id: 1,
       id: 7,
@@ -85,7 +85,7 @@ describe('projection tasks', () => {
 
   it('knows the agent that created it, by its key or by the name that a user gave, whatever becomes of the task', () => {
     const creatorOf = (meta: Parameters<typeof eventsOf>[1]) =>
-      rowsAfter(tasksProjection, eventsOf([created(), updated({ assignedTo: 'eve' }), claimed('bob')], meta)).tasks[0]
+      rowsAfter(tasksProjection, eventsOf([created(), updated({ assigned_to: 'eve' }), claimed('bob')], meta)).tasks[0]
         ?.creator_agent;
     expect(creatorOf({ actor: { type: 'agent', id: 5, name: 'agent:kim' } })).to.equal(5);
     expect(creatorOf({ actor: { type: 'user', id: 5, name: 'ann' }, agent: 6 })).to.equal(6);
@@ -96,7 +96,13 @@ describe('projection tasks', () => {
   it('shows the task as it is after an update', () => {
     const { task, counts } = rows(
       created(),
-      updated({ title: 'Mend the door', priority: 'critical', projectId: 2, ticketNo: 1, metadata: { a: 1 } }),
+      updated({
+        title: 'Mend the door',
+        priority: 'critical',
+        project_id: 2,
+        project_ticket_no: 1,
+        metadata: { a: 1 },
+      }),
     );
     expect(task).to.deep.include({
       title: 'Mend the door',
@@ -119,13 +125,13 @@ describe('projection tasks', () => {
   it('follows statuses, verdicts and moves to another project', () => {
     expect(rows(created(), statusSet('inbox', 'review')).counts).to.deep.equal([['review', 'medium', '', 1, 1]]);
     expect(rows(created(), statusSet('inbox', 'inbox')).counts).to.deep.equal([['inbox', 'medium', '', 1, 1]]);
-    const done = rows(created({ errorMessage: 'old' }), reviewed('approved', { completedAt: 5 }));
+    const done = rows(created({ error_message: 'old' }), reviewed('approved', { completed_at: 5 }));
     expect(done.task).to.deep.include({ status: 'done', completed_at: 5, error_message: 'old', updated_at: at(2) });
     const back = rows(created(), reviewed('rejected'));
     expect(back.task).to.deep.include({ status: 'in_progress', completed_at: null, error_message: 'no' });
     const moved = rows(
       created(),
-      taskMoved.draft({ taskId: 7, title: 'x', ...placed({}, { projectId: 2 }), ticketNo: 8 }),
+      taskMoved.draft({ task_id: 7, title: 'x', ...placed({}, { project_id: 2 }), project_ticket_no: 8 }),
     );
     expect(moved.task).to.deep.include({ project_id: 2, project_ticket_no: 8, updated_at: at(2) });
     expect(moved.counts).to.deep.equal([['inbox', 'medium', '', 2, 1]]);
@@ -135,11 +141,11 @@ describe('projection tasks', () => {
     const { task, counts } = rows(created(), claimed());
     expect(task).to.deep.include({ status: 'in_progress', assigned_to: 'ada', updated_at: at(2) });
     expect(counts).to.deep.equal([['in_progress', 'medium', 'ada', 1, 1]]);
-    const back = placed({ status: 'in_progress', assignedTo: 'ada' }, { status: 'inbox', assignedTo: null });
-    const released = rows(created(), claimed(), taskReleased.draft({ taskId: 7, title: 'x', agent: 'ada', ...back }));
+    const back = placed({ status: 'in_progress', assigned_to: 'ada' }, { status: 'inbox', assigned_to: null });
+    const released = rows(created(), claimed(), taskReleased.draft({ task_id: 7, title: 'x', agent: 'ada', ...back }));
     expect(released.task).to.deep.include({ status: 'inbox', assigned_to: null, updated_at: at(3) });
     expect(released.counts).to.deep.equal([['inbox', 'medium', '', 1, 1]]);
-    const waits = rows(created({ errorMessage: 'old' }), claimed(), requeued(2));
+    const waits = rows(created({ error_message: 'old' }), claimed(), requeued(2));
     expect(waits.task).to.deep.include({ status: 'assigned', dispatch_attempts: 2, error_message: 'old' });
     const failed = rows(created(), claimed(), requeued(5));
     expect(failed.task).to.deep.include({ status: 'failed', dispatch_attempts: 5 });
@@ -160,7 +166,7 @@ describe('projection tasks', () => {
     const other = rows(daily, change(metadata('0 9 * * *'), metadata('0 8 * * *')));
     expect(other.task).to.deep.include({ cron: '0 8 * * *', cron_since: at(2) });
     expect(rows(daily, change(metadata('0 9 * * *'), {})).task).to.deep.include({ cron: null });
-    const recurred = taskRecurred.draft({ taskId: 7, title: 'x', childId: 9, dueAt: 600, spawnCount: 4 });
+    const recurred = taskRecurred.draft({ task_id: 7, title: 'x', child_id: 9, due_at: 600, spawn_count: 4 });
     const { task } = rows(daily, recurred);
     expect(task).to.deep.include({ recurred_at: 600, recurred_child: 9, updated_at: at(2) });
     expect(task?.metadata).to.deep.equal({
@@ -170,7 +176,7 @@ describe('projection tasks', () => {
   });
 
   it('a deleted task has no row and is not counted', () => {
-    const { tasks, counts } = rows(created(), updated({ assignedTo: 'ada' }), deleted({ assignedTo: 'ada' }));
+    const { tasks, counts } = rows(created(), updated({ assigned_to: 'ada' }), deleted({ assigned_to: 'ada' }));
     expect(tasks).to.deep.equal([]);
     expect(counts).to.deep.equal([]);
   });

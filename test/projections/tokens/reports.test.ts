@@ -15,12 +15,12 @@ import { farFromUtc } from '../../support/time-zone.ts';
 const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => ({
   id,
   model: 'm',
-  sessionId: 'ada:cli',
-  agentId: 7,
-  agentName: 'ada',
-  inputTokens: 10,
-  outputTokens: 5,
-  taskId: null,
+  session_id: 'ada:cli',
+  agent_id: 7,
+  agent_name: 'ada',
+  input_tokens: 10,
+  output_tokens: 5,
+  task_id: null,
   operation: 'chat_completion',
   duration: null,
   cost: 0.000000001,
@@ -32,7 +32,7 @@ describe('projection: tokens', () => {
   farFromUtc();
 
   it('has a row for each report', () => {
-    const events = eventsOf([reported(null, report('a'), report('b', { agentId: null, taskId: 3, duration: 1.5 }))]);
+    const events = eventsOf([reported(null, report('a'), report('b', { agent_id: null, task_id: 3, duration: 1.5 }))]);
     const { reports } = rowsAfter(tokensProjection, events);
     const row = {
       workspace_id: 1,
@@ -53,7 +53,7 @@ describe('projection: tokens', () => {
   });
 
   it('adds up the reports of a batch by facet and bucket, once each', () => {
-    const batch = [report('a'), report('b', { taskId: 3 }), report('c', { model: 'n' })];
+    const batch = [report('a'), report('b', { task_id: 3 }), report('c', { model: 'n' })];
     const { usage } = rowsAfter(tokensProjection, eventsOf([reported(null, ...batch), reported(null, report('d'))]));
     const sums = usage.map(({ facet, unit, subject, model, requests, input_tokens, cost }) =>
       [facet, unit, subject, model, requests, input_tokens, cost].join(' '),
@@ -99,8 +99,8 @@ describe('projection: tokens', () => {
 
   it('groups by the agent, whatever its name; names that are no agent stand for themselves', () => {
     const events = eventsOf([
-      reported(null, report('a'), report('b', { agentName: 'ada2' })),
-      reported(null, report('c', { agentId: null }), report('d', { agentId: null, agentName: 'bob' })),
+      reported(null, report('a'), report('b', { agent_name: 'ada2' })),
+      reported(null, report('c', { agent_id: null }), report('d', { agent_id: null, agent_name: 'bob' })),
     ]);
     const { usage, agents } = rowsAfter(tokensProjection, events);
     const hours = usage.filter(({ facet, unit }) => facet === 'agent' && unit === 'hour');
@@ -123,9 +123,9 @@ describe('projection: tokens', () => {
   });
 
   it('reads what heartbeats of earlier versions reported, at the built-in prices', () => {
-    const old = { agentId: 7, agentName: 'ada', sessionId: 'ada:cli', taskId: 3 };
+    const old = { agent_id: 7, agent_name: 'ada', session_id: 'ada:cli', task_id: 3 };
     const [event] = eventsOf([
-      tokenUsageReported.draft({ ...old, model: 'claude-opus-4-6', inputTokens: 1_000_000, outputTokens: 0 }),
+      tokenUsageReported.draft({ ...old, model: 'claude-opus-4-6', input_tokens: 1_000_000, output_tokens: 0 }),
     ]);
     const { reports, usage } = rowsAfter(tokensProjection, event ? [event] : []);
     expect(reports).to.have.length(1);
@@ -137,11 +137,11 @@ describe('projection: tokens', () => {
     const HOUR = 3_600_000;
     const some = fc.record({
       model: fc.constantFrom('m', 'n'),
-      sessionId: fc.constantFrom('ada:cli', 'bob:cli'),
-      agentId: fc.constantFrom(7, 8, null),
-      agentName: fc.constantFrom('ada', 'bob'),
-      taskId: fc.constantFrom(3, null),
-      inputTokens: fc.nat(1_000),
+      session_id: fc.constantFrom('ada:cli', 'bob:cli'),
+      agent_id: fc.constantFrom(7, 8, null),
+      agent_name: fc.constantFrom('ada', 'bob'),
+      task_id: fc.constantFrom(3, null),
+      input_tokens: fc.nat(1_000),
       hours: fc.nat(40),
     });
     fc.assert(
@@ -155,13 +155,13 @@ describe('projection: tokens', () => {
           used: gone.map(({ at, one }) => ({
             at: at - (at % HOUR),
             model: one.model,
-            sessionId: one.sessionId,
-            agentId: one.agentId,
-            agentName: one.agentName,
-            taskId: one.taskId,
+            session_id: one.session_id,
+            agent_id: one.agent_id,
+            agent_name: one.agent_name,
+            task_id: one.task_id,
             requests: 1,
-            inputTokens: one.inputTokens,
-            outputTokens: one.outputTokens,
+            input_tokens: one.input_tokens,
+            output_tokens: one.output_tokens,
             cost: 1,
           })),
         });
@@ -186,13 +186,13 @@ describe('projection: tokens', () => {
 
   it('every bucket of a facet adds up to the same, which is the sum of the reports', () => {
     const some = fc.record({
-      sessionId: fc.constantFrom('ada:cli', 'bob', 'x'.repeat(512)),
+      session_id: fc.constantFrom('ada:cli', 'bob', 'x'.repeat(512)),
       model: fc.constantFrom('m', 'n', '"'),
-      agentId: fc.constantFrom(7, 8, null),
-      agentName: fc.constantFrom('ada', 'bob', '7'),
-      inputTokens: fc.nat(1_000_000),
-      outputTokens: fc.nat(1_000_000),
-      taskId: fc.constantFrom(3, 4, null),
+      agent_id: fc.constantFrom(7, 8, null),
+      agent_name: fc.constantFrom('ada', 'bob', '7'),
+      input_tokens: fc.nat(1_000_000),
+      output_tokens: fc.nat(1_000_000),
+      task_id: fc.constantFrom(3, 4, null),
       cost: fc.nat(5_000_000).map((nano) => nano / 1e9),
     });
     const batches = fc.array(fc.array(some, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 });
@@ -204,10 +204,11 @@ describe('projection: tokens', () => {
         const expected = (reports: typeof all) => {
           const flat = reports.flat();
           const sum = (of: (one: (typeof flat)[number]) => number) => flat.reduce((total, one) => total + of(one), 0);
-          return [flat.length, sum((one) => one.inputTokens), sum((one) => Math.round(one.cost * 1e9))];
+          return [flat.length, sum((one) => one.input_tokens), sum((one) => Math.round(one.cost * 1e9))];
         };
         for (const facet of ['agent', 'session', 'task', 'model'] as const) {
-          const counted = facet === 'task' ? all.map((batch) => batch.filter(({ taskId }) => taskId !== null)) : all;
+          const counted =
+            facet === 'task' ? all.map((batch) => batch.filter(({ task_id: taskId }) => taskId !== null)) : all;
           const ofAllTime = facet === 'agent' ? [] : [ALL_TIME];
           for (const unit of [...FACET_UNITS[facet], ...ofAllTime]) {
             const rows = usage.filter((row) => row.facet === facet && row.unit === unit);
@@ -218,7 +219,7 @@ describe('projection: tokens', () => {
         }
         const ofDays = days.flatMap((row) => Object.values(row.days as Readonly<Record<string, DaySums>>));
         const total = (place: 0 | 1 | 2) => ofDays.reduce((sum, one) => sum + one[place], 0);
-        const output = all.flat().reduce((sum, one) => sum + one.outputTokens, 0);
+        const output = all.flat().reduce((sum, one) => sum + one.output_tokens, 0);
         const [requests = 0, input = 0, cost = 0] = expected(all);
         expect([total(0), total(1), total(2)]).to.deep.equal([requests, input + output, cost]);
       }),

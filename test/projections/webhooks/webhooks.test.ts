@@ -10,7 +10,7 @@ import {
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const created = webhookCreated.draft({
-  webhookId: 1,
+  webhook_id: 1,
   name: 'ops',
   url: 'https://a',
   secret: `${'0'.repeat(60)}abcd`,
@@ -42,7 +42,7 @@ describe('webhooks: rows', () => {
 
   it('changes set what they name', () => {
     const changed = webhookUpdated.draft({
-      webhookId: 1,
+      webhook_id: 1,
       name: 'new',
       secret: null,
       events: ['a'],
@@ -57,14 +57,14 @@ describe('webhooks: rows', () => {
       format: 'cloudevents',
       enabled: false,
     });
-    const [touched] = rows(created, webhookUpdated.draft({ webhookId: 1 }));
+    const [touched] = rows(created, webhookUpdated.draft({ webhook_id: 1 }));
     expect(touched).to.deep.include({ name: 'ops', secret_end: 'abcd', enabled: true, updated_at: secondsOf(2) });
   });
 
   it('too many failures disable it, deleting removes it', () => {
-    const tripped = webhookTripped.draft({ webhookId: 1, failures: 5 });
+    const tripped = webhookTripped.draft({ webhook_id: 1, failures: 5 });
     expect(rows(created, tripped)[0]).to.include({ enabled: false, updated_at: secondsOf(2) });
-    expect(rows(created, tripped, webhookDeleted.draft({ webhookId: 1 }))).to.deep.equal([]);
-    expect(rows(tripped, webhookUpdated.draft({ webhookId: 1 })), 'none comes into being').to.deep.equal([]);
+    expect(rows(created, tripped, webhookDeleted.draft({ webhook_id: 1 }))).to.deep.equal([]);
+    expect(rows(tripped, webhookUpdated.draft({ webhook_id: 1 })), 'none comes into being').to.deep.equal([]);
   });
 });

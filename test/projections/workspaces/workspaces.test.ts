@@ -8,7 +8,7 @@ import {
 } from '../../../shared/events/workspaces/workspaces.ts';
 import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
 
-const about = { tenantId: 4, workspaceId: 9, name: 'Lab', slug: 'lab' };
+const about = { tenant_id: 4, workspace_id: 9, name: 'Lab', slug: 'lab' };
 const created = workspaceCreated.draft({ ...about, brand: null, isolation: 'shared', main: true });
 const updated = (changes: object) => workspaceUpdated.draft({ ...about, changes });
 const rows = (...drafts: readonly Draft[]) => rowsAfter(workspacesProjection, eventsOf(drafts)).workspaces;
@@ -46,9 +46,9 @@ describe('projection workspaces', () => {
   });
 
   it('keeps the row of one that is deleted', () => {
-    const begun = workspaceRemovalBegun.draft({ ...about, movesTo: 1, agents: 2 });
+    const begun = workspaceRemovalBegun.draft({ ...about, moves_to: 1, agents: 2 });
     expect(rows(created, begun)[0]).to.include({ life: 'removing', moves_to: 1 });
-    const deleted = workspaceDeleted.draft({ ...about, movesTo: 1, agents: 2 });
+    const deleted = workspaceDeleted.draft({ ...about, moves_to: 1, agents: 2 });
     expect(rows(created, begun, deleted)[0]).to.include({ life: 'removed', moves_to: 1 });
   });
 

@@ -16,8 +16,8 @@ const LIMIT = 100;
 
 const started = (runId: number): Told =>
   pipelineRunStarted.draft({
-    ...{ runId, pipelineId: 3, pipelineName: 'Survey' },
-    steps: [{ templateId: 1, templateName: 'one', onFailure: 'stop' }],
+    ...{ run_id: runId, pipeline_id: 3, pipeline_name: 'Survey' },
+    steps: [{ template_id: 1, template_name: 'one', on_failure: 'stop' }],
     templates: [],
   });
 const report = (id: string): Told =>
@@ -25,17 +25,26 @@ const report = (id: string): Told =>
     page: null,
     reports: [
       {
-        ...{ id, model: 'm', sessionId: 'ada:cli', agentId: null, agentName: 'ada', inputTokens: 1, outputTokens: 1 },
-        ...{ taskId: null, operation: 'chat_completion', duration: null, cost: 0 },
+        ...{
+          id,
+          model: 'm',
+          session_id: 'ada:cli',
+          agent_id: null,
+          agent_name: 'ada',
+          input_tokens: 1,
+          output_tokens: 1,
+        },
+        ...{ task_id: null, operation: 'chat_completion', duration: null, cost: 0 },
       },
     ],
   });
 
 const raised: Told = notificationRaised.draft({
   ...{ recipient: 'ada', type: 'mention', title: 't', message: 'm' },
-  ...{ sourceType: null, sourceId: null, by: null },
+  ...{ source_type: null, source_id: null, by: null },
 });
-const completed = (runId: number): Told => pipelineRunCompleted.draft({ runId, pipelineId: 3, pipelineName: 'Survey' });
+const completed = (runId: number): Told =>
+  pipelineRunCompleted.draft({ run_id: runId, pipeline_id: 3, pipeline_name: 'Survey' });
 
 describe('queries of cleanups', () => {
   let models: ReadModels;

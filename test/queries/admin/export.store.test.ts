@@ -12,12 +12,12 @@ describe('exported rows', () => {
   let models: ReadModels;
   before(async () => {
     models = await openReadModels([agentsProjection]);
-    const huge = [agentRegisteredAs(900, 'a', { soulContent: 'x'.repeat(HUGE) }), { at: 5_000 }] as const;
+    const huge = [agentRegisteredAs(900, 'a', { soul_content: 'x'.repeat(HUGE) }), { at: 5_000 }] as const;
     await models.tell(
       ...Array.from({ length: AGENTS }, (_, n) => [agentRegisteredAs(n + 1, `agent-${n}`), { at: 9_000 }] as const),
       huge,
-      [agentRegisteredAs(901, 'b', { soulContent: 'x'.repeat(2 * HUGE) }), { at: 4_000 }],
-      [agentRegisteredAs(902, 'c', { soulContent: 'x'.repeat(HUGE) }), { at: 3_000 }],
+      [agentRegisteredAs(901, 'b', { soul_content: 'x'.repeat(2 * HUGE) }), { at: 4_000 }],
+      [agentRegisteredAs(902, 'c', { soul_content: 'x'.repeat(HUGE) }), { at: 3_000 }],
       [agentRegisteredAs(903, 'foreign'), { workspace: 2 }],
     );
   });

@@ -15,8 +15,8 @@ describe('queries of the gateway configuration', () => {
       gatewayConfigChanged.draft({
         document,
         cause: 'update',
-        updatedKeys: ['*'],
-        agentName: null,
+        updated_keys: ['*'],
+        agent_name: null,
         template: null,
         fields: [],
       }),

@@ -17,12 +17,12 @@ const document = (agents: readonly object[]) =>
   gatewayConfigChanged.draft({
     document: { agents: { list: agents } },
     cause: 'update',
-    updatedKeys: ['*'],
-    agentName: null,
+    updated_keys: ['*'],
+    agent_name: null,
     template: null,
     fields: [],
   });
-const ada = { agentId: 1, name: 'ada' };
+const ada = { agent_id: 1, name: 'ada' };
 const elsewhere = { workspace: 2, tenant: 2 };
 
 describe('queries of agents', () => {
@@ -31,19 +31,19 @@ describe('queries of agents', () => {
     models = await openReadModels(projections);
     await models.tell(
       agentRegisteredAs(1, 'ada', {
-        sessionKey: 'key',
+        session_key: 'key',
         config: { model: 'm' },
-        soulContent: 'calm',
-        runtimeType: 'codex',
+        soul_content: 'calm',
+        runtime_type: 'codex',
       }),
       agentRegisteredAs(2, 'bob', { status: 'offline' }),
       agentRegisteredAs(3, 'cyn', { role: 'lead', source: 'gateway' }),
       agentRegisteredAs(4, 'dan'),
-      agentHidden.draft({ agentId: 4, name: 'dan' }),
+      agentHidden.draft({ agent_id: 4, name: 'dan' }),
       [agentRegisteredAs(5, 'ada', { role: 'spy' }), elsewhere],
       agentMemoryWritten.draft({ ...ada, text: 'note', append: false, size: 4 }),
       agentMemoryFieldsSet.draft({ ...ada, fields: { mood: 'calm' }, size: 4, append: false, announced: true }),
-      agentSoulChanged.draft({ ...ada, soulContent: 'curious', template: null, previousLength: 4 }),
+      agentSoulChanged.draft({ ...ada, soul_content: 'curious', template: null, previous_length: 4 }),
     );
   });
   after(() => models?.close());

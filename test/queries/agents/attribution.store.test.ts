@@ -71,29 +71,29 @@ const moments = [
 function caseOf(n: number): Case {
   const at = moments[n] ?? NOW - below(pick([HOUR_MS, DAY_MS, 3 * DAY_MS, 31 * DAY_MS]));
   const agent = pick<Id>([1, 2]);
-  const about = { agentId: agent, name: NAMES[agent] };
+  const about = { agent_id: agent, name: NAMES[agent] };
   switch (below(6)) {
     case 0: {
       const draft = agentDetailsChanged.draft({
         ...about,
         changes: { role: `r${n}` },
         via: 'id',
-        writeToGateway: false,
+        write_to_gateway: false,
         status: null,
       });
       return { at, agent, draft, activity: 'agent_config_updated', audit: 'agent_updated', status: true };
     }
     case 1: {
-      const task = { ...TASK, title: `t${n}`, createdBy: 'ada', assignedTo: pick(['ada', 'bob']) };
-      const draft = taskCreated.draft({ taskId: n + 1, task, source: 'api' });
+      const task = { ...TASK, title: `t${n}`, created_by: 'ada', assigned_to: pick(['ada', 'bob']) };
+      const draft = taskCreated.draft({ task_id: n + 1, task, source: 'api' });
       return { at, agent, draft, activity: 'task_created', mutation: true };
     }
     case 2: {
       const draft = taskCommented.draft({
-        taskId: 1_000,
+        task_id: 1_000,
         title: 't',
-        commentId: n + 1,
-        parentId: null,
+        comment_id: n + 1,
+        parent_id: null,
         depth: 0,
         author: 'ada',
         content: 'c'.repeat(300),
@@ -105,12 +105,12 @@ function caseOf(n: number): Case {
       const reports = Array.from({ length: 1 + below(4) }, (_, place) => ({
         id: `r${n}-${place}`,
         model: pick(['m', 'n']),
-        sessionId: 'ada:cli',
-        agentId: pick([1, 2, null]),
-        agentName: 'ada',
-        inputTokens: below(1_000),
-        outputTokens: below(1_000),
-        taskId: null,
+        session_id: 'ada:cli',
+        agent_id: pick([1, 2, null]),
+        agent_name: 'ada',
+        input_tokens: below(1_000),
+        output_tokens: below(1_000),
+        task_id: null,
         operation: 'chat',
         duration: null,
         cost: below(1_000_000) / 1_000_000_000,
@@ -120,10 +120,10 @@ function caseOf(n: number): Case {
     default: {
       const draft = agentHeartbeatReceived.draft({
         ...about,
-        lastActivity: '',
-        connectionId: null,
-        workItemsCount: 0,
-        workItemTypes: [],
+        last_activity: '',
+        connection_id: null,
+        work_items_count: 0,
+        work_item_types: [],
       });
       return { at, agent, draft, activity: 'agent_heartbeat' };
     }
@@ -162,7 +162,7 @@ describe('queries: attribution', () => {
       actor: { type: 'agent', id: agent, name: `agent:${NAMES[agent]}` },
     });
     await models.tell(
-      [agentRegisteredAs(1, 'ada', { sessionKey: 'k', soulContent: 's', config: { b: 1, a: 2 } }), { at: 1_000 }],
+      [agentRegisteredAs(1, 'ada', { session_key: 'k', soul_content: 's', config: { b: 1, a: 2 } }), { at: 1_000 }],
       [agentRegisteredAs(2, 'bob'), { at: 1_000 }],
       ...cases.map((one): Told => [one.draft, own(one)]),
     );
@@ -182,7 +182,9 @@ describe('queries: attribution', () => {
     const mine = cases.filter(({ at, agent }) => agent === id && Math.floor(at / 1_000) >= since);
     const reports = cases
       .filter(({ at }) => Math.floor(at / 1_000) >= since)
-      .flatMap((one) => (one.reports ?? []).filter(({ agentId }) => agentId === id).map((report) => ({ one, report })));
+      .flatMap((one) =>
+        (one.reports ?? []).filter(({ agent_id: agentId }) => agentId === id).map((report) => ({ one, report })),
+      );
     const sum = (of: (report: TokenReport) => number) => reports.reduce((all, { report }) => all + of(report), 0);
     return {
       activities: mine.filter(({ activity }) => activity !== undefined),
@@ -192,8 +194,8 @@ describe('queries: attribution', () => {
       statuses: mine.filter(({ status }) => status),
       reports,
       total: {
-        input_tokens: sum(({ inputTokens }) => inputTokens),
-        output_tokens: sum(({ outputTokens }) => outputTokens),
+        input_tokens: sum(({ input_tokens: inputTokens }) => inputTokens),
+        output_tokens: sum(({ output_tokens: outputTokens }) => outputTokens),
         cost: sum(({ cost }) => Math.round(cost * 1e9)) / 1e9,
         requests: reports.length,
       },

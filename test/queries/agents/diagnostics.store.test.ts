@@ -55,17 +55,17 @@ const cases: Case[] = Array.from({ length: 900 }, (_, n) => ({
 
 const ID = 1;
 const told = ({ kind, name, at, tokens }: Case): Told => {
-  const about = { agentId: 5, name };
+  const about = { agent_id: 5, name };
   const meta = { at: at * 1_000 + below(1_000) };
   switch (kind) {
     case 'beat':
       return [
         agentHeartbeatReceived.draft({
           ...about,
-          lastActivity: 'Heartbeat',
-          connectionId: null,
-          workItemsCount: 0,
-          workItemTypes: [],
+          last_activity: 'Heartbeat',
+          connection_id: null,
+          work_items_count: 0,
+          work_item_types: [],
         }),
         meta,
       ];
@@ -76,26 +76,26 @@ const told = ({ kind, name, at, tokens }: Case): Told => {
           from: 'idle',
           to: 'error',
           cause: 'update',
-          lastActivity: 'no network',
+          last_activity: 'no network',
           seen: true,
           announced: false,
         }),
         meta,
       ];
     case 'completed':
-      return [updated({ status: 'done' }, { assignedTo: name }), meta];
+      return [updated({ status: 'done' }, { assigned_to: name }), meta];
     case 'stalled':
       return [{ ...requeued(), data: { ...requeued().data, agent: name } }, meta];
     case 'tokens': {
       const report = {
         id: `r${at}-${tokens}-${name}`,
         model: pick(['m', 'n']),
-        sessionId: `${name}:cli`,
-        agentId: name === 'eve' ? 2 : ID,
-        agentName: name,
-        inputTokens: tokens,
-        outputTokens: 1,
-        taskId: null,
+        session_id: `${name}:cli`,
+        agent_id: name === 'eve' ? 2 : ID,
+        agent_name: name,
+        input_tokens: tokens,
+        output_tokens: 1,
+        task_id: null,
         operation: 'chat_completion',
         duration: null,
         cost: 0,
@@ -141,7 +141,7 @@ describe('diagnostics of an agent', () => {
       [
         REGISTERED - 5,
         [
-          agentDeleted.draft({ agentId: 9, name: 'bob', role: 'coder', removeWorkspace: false }),
+          agentDeleted.draft({ agent_id: 9, name: 'bob', role: 'coder', remove_workspace: false }),
           { at: (REGISTERED - 5) * 1_000 },
         ],
       ],
@@ -150,11 +150,11 @@ describe('diagnostics of an agent', () => {
         RENAMED,
         [
           agentDetailsChanged.draft({
-            agentId: ID,
+            agent_id: ID,
             name: 'bob',
             changes: { name: 'robert' },
             via: 'id',
-            writeToGateway: false,
+            write_to_gateway: false,
             status: null,
           }),
           { at: RENAMED * 1_000 },
@@ -271,14 +271,14 @@ describe('diagnostics of an agent', () => {
   it('tasks are those that the agent has now', async () => {
     const zoe = { ...agent, id: 4, name: 'zoe' };
     const task = (n: number, fields: object): Told => {
-      const draft = created({ assignedTo: 'zoe', ...fields });
-      return [{ ...draft, data: { ...draft.data, taskId: n } }, { at: (LAST + n) * 1_000 }];
+      const draft = created({ assigned_to: 'zoe', ...fields });
+      return [{ ...draft, data: { ...draft.data, task_id: n } }, { at: (LAST + n) * 1_000 }];
     };
     await models.tell(
       [agentRegisteredAs(4, 'zoe'), { at: LAST * 1_000 }],
       ...Array.from({ length: 12 }, (_, n) => task(100 + n, { status: 'done', priority: 'high', title: `T${n}` })),
       task(200, { status: 'in_progress' }),
-      task(201, { status: 'done', assignedTo: 'eve' }),
+      task(201, { status: 'done', assigned_to: 'eve' }),
     );
     const { tasks, summary } = await ask(1, LAST + 300, ['tasks', 'summary'], zoe);
     expect(summary).to.deep.include({ tasks_total: 13, tasks_completed: 12 });

@@ -12,23 +12,23 @@ import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '.
 
 const silent = (agentId: number) =>
   agentStatusChanged.draft({
-    agentId,
+    agent_id: agentId,
     name: `agent ${agentId}`,
     from: 'idle',
     to: 'offline',
     cause: 'sweep',
-    lastActivity: null,
+    last_activity: null,
     seen: false,
     announced: false,
   });
 const message = (messageId: number, toAgentId: number) =>
   agentMessageSent.draft({
-    messageId,
+    message_id: messageId,
     from: 'eve',
     to: 'ada',
-    toAgentId,
+    to_agent_id: toAgentId,
     content: 'hello',
-    messageType: 'text',
+    message_type: 'text',
     secrets: { count: 0, types: [] },
   });
 /** Unix seconds. */

@@ -11,14 +11,14 @@ import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '.
 const NAMES: Readonly<Record<number, string>> = { 1: 'ada', 2: 'bob', 3: 'cyn', 4: 'dan' };
 const issued = (keyId: number, agentId: number) =>
   agentKeyIssued.draft({
-    keyId,
-    agentId,
-    agentName: String(NAMES[agentId]),
+    key_id: keyId,
+    agent_id: agentId,
+    agent_name: String(NAMES[agentId]),
     name: `key ${keyId}`,
     prefix: 'mca_00000000',
     scopes: ['viewer'],
-    createdBy: 'admin',
-    expiresAt: null,
+    created_by: 'admin',
+    expires_at: null,
   });
 const elsewhere = { workspace: 2, tenant: 3 };
 
@@ -30,10 +30,10 @@ describe('queries of keys', () => {
       agentRegisteredAs(1, 'ada'),
       issued(1, 1),
       issued(2, 1),
-      agentKeyRevoked.draft({ keyId: 1, agentId: 1, agentName: 'ada' }),
+      agentKeyRevoked.draft({ key_id: 1, agent_id: 1, agent_name: 'ada' }),
       agentRegisteredAs(2, 'bob'),
       issued(3, 2),
-      agentDeleted.draft({ agentId: 2, name: 'bob', role: 'coder', removeWorkspace: false }),
+      agentDeleted.draft({ agent_id: 2, name: 'bob', role: 'coder', remove_workspace: false }),
       [agentRegisteredAs(3, 'cyn'), elsewhere],
       [issued(4, 3), elsewhere],
       agentRegisteredAs(4, 'dan'),
@@ -86,7 +86,7 @@ describe('queries of keys', () => {
 
   it('the deployment has one key in force', async () => {
     expect(await findGlobalKey(models.reads)).to.equal(undefined);
-    await models.tell(globalKeyConfigured.draft({ keyId: 9, source: 'environment', masked: '****' }));
+    await models.tell(globalKeyConfigured.draft({ key_id: 9, source: 'environment', masked: '****' }));
     expect(await findGlobalKey(models.reads)).to.include({ key_id: 9, source: 'environment', masked: '****' });
   });
 });

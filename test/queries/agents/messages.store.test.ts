@@ -9,12 +9,12 @@ import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.t
 let number = 0;
 const sent = (from: string, to: string) =>
   agentMessageSent.draft({
-    messageId: ++number,
+    message_id: ++number,
     from,
     to,
-    toAgentId: 1,
+    to_agent_id: 1,
     content: `${from} to ${to}`,
-    messageType: 'text',
+    message_type: 'text',
     secrets: { count: 0, types: [] },
   });
 

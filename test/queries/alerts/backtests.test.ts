@@ -77,40 +77,40 @@ class History {
 }
 
 function agentDraft(agentId: number, what: Step['what'], value: string, status: string): Draft {
-  const about = { agentId, name: `agent-${agentId}` };
+  const about = { agent_id: agentId, name: `agent-${agentId}` };
   switch (what) {
     case 'make':
       return registeredAgent({ ...about, status: value as 'idle', role: value });
     case 'status':
       return agentStatusChanged.draft({
         ...about,
-        ...{ from: status, to: value, cause: 'update', lastActivity: null, seen: true, announced: false },
+        ...{ from: status, to: value, cause: 'update', last_activity: null, seen: true, announced: false },
       });
     case 'touch':
       return agentHeartbeatReceived.draft({
         ...about,
-        ...{ lastActivity: value, connectionId: null, workItemsCount: 0, workItemTypes: [] },
+        ...{ last_activity: value, connection_id: null, work_items_count: 0, work_item_types: [] },
       });
     case 'rename':
       return agentDetailsChanged.draft({
         ...about,
-        ...{ changes: { role: value }, via: 'id', writeToGateway: false, status: null },
+        ...{ changes: { role: value }, via: 'id', write_to_gateway: false, status: null },
       });
     default:
-      return agentDeleted.draft({ ...about, role: 'x', removeWorkspace: false });
+      return agentDeleted.draft({ ...about, role: 'x', remove_workspace: false });
   }
 }
 
 function taskDraft(taskId: number, what: Step['what'], value: string, status: string): Draft | undefined {
-  const about = { taskId, title: TASK.title };
+  const about = { task_id: taskId, title: TASK.title };
   switch (what) {
     case 'make':
-      return taskCreated.draft({ taskId, task: { ...TASK, status: value }, source: 'api' });
+      return taskCreated.draft({ task_id: taskId, task: { ...TASK, status: value }, source: 'api' });
     case 'status':
       return taskStatusChanged.draft({
         ...about,
         ...{ before: { ...placeOf(TASK), status }, after: { ...placeOf(TASK), status: value } },
-        ...{ cause: 'bulk', completedAt: null },
+        ...{ cause: 'bulk', completed_at: null },
       });
     case 'remove':
       return taskDeleted.draft({ ...about, before: { ...placeOf(TASK), status } });
@@ -121,14 +121,15 @@ function taskDraft(taskId: number, what: Step['what'], value: string, status: st
 
 function sessionDraft(id: number, what: Step['what'], value: string): Draft {
   const sessionId = `s-${id}`;
-  if (what === 'remove') return sessionControlled.draft({ id, sessionId, action: 'delete', value: null });
-  if (what === 'rename') return sessionControlled.draft({ id, sessionId, action: 'terminate', value: null });
+  if (what === 'remove') return sessionControlled.draft({ id, session_id: sessionId, action: 'delete', value: null });
+  if (what === 'rename')
+    return sessionControlled.draft({ id, session_id: sessionId, action: 'terminate', value: null });
   return sessionReported.draft({
-    ...{ id, sessionId, agentName: null, projectSlug: null, projectPath: null, gitBranch: null },
+    ...{ id, session_id: sessionId, agent_name: null, project_slug: null, project_path: null, git_branch: null },
     // What is not reported stays as it was.
     model: what === 'touch' ? null : value,
-    ...{ userMessages: null, assistantMessages: null, toolUses: null, outputTokens: null, estimatedCost: null },
-    inputTokens: what === 'touch' ? null : value.length,
+    ...{ user_messages: null, assistant_messages: null, tool_uses: null, output_tokens: null, estimated_cost: null },
+    input_tokens: what === 'touch' ? null : value.length,
   });
 }
 
@@ -224,7 +225,7 @@ describe('queries: backtests of alert rules', function () {
 
   let workspace = 1;
   it('the triggers of a random history are those of a plain evaluation every minute', async () => {
-    history.add(1, 'agent-1-1', registeredAgent({ agentId: 1, name: 'old' }));
+    history.add(1, 'agent-1-1', registeredAgent({ agent_id: 1, name: 'old' }));
     history.clock += 20 * HOUR;
     let triggered = 0;
     let compared = 0;
@@ -268,7 +269,7 @@ describe('queries: backtests of alert rules', function () {
   });
 
   const agent = (id: number, status: string) =>
-    registeredAgent({ agentId: id, name: `agent-${id}`, status: status as 'idle' });
+    registeredAgent({ agent_id: id, name: `agent-${id}`, status: status as 'idle' });
   const isError: Condition & { readonly cooldown_minutes: number } = {
     entity_type: 'agent',
     condition_field: 'status',

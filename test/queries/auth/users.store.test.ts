@@ -26,18 +26,18 @@ import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.t
 const CREDENTIAL = '11111111-1111-4111-8111-111111111111';
 const created = (userId: number, username: string, more: object = {}) =>
   userCreated.draft({
-    userId,
+    user_id: userId,
     username,
-    displayName: null,
+    display_name: null,
     email: null,
-    avatarUrl: null,
+    avatar_url: null,
     role: 'viewer',
     provider: 'local',
-    providerId: null,
-    isApproved: true,
+    provider_id: null,
+    is_approved: true,
     tenant: 1,
     workspace: 1,
-    credentialId: null,
+    credential_id: null,
     source: 'admin',
     ...more,
   });
@@ -45,12 +45,12 @@ const google = (userId: number, username: string, more: object) =>
   created(userId, username, { provider: 'google', ...more });
 const asked = (requestId: number, more: object = {}) =>
   accessRequested.draft({
-    requestId,
+    request_id: requestId,
     provider: 'google',
     email: `r${requestId}@example.com`,
-    displayName: null,
-    avatarUrl: null,
-    providerId: `sub-r${requestId}`,
+    display_name: null,
+    avatar_url: null,
+    provider_id: `sub-r${requestId}`,
     ...more,
   });
 
@@ -67,13 +67,13 @@ describe('queries of users', () => {
     expect(await wasSetUp(models.reads)).to.equal(false);
     expect(await userDirectory(models.reads, noRecords).wasSetUp()).to.equal(false);
     await models.tell(
-      created(1, 'ann', { displayName: 'Ann', role: 'admin', email: 'Ann@Example.com', credentialId: CREDENTIAL }),
-      created(2, 'ben', { role: 'admin', isApproved: false }),
+      created(1, 'ann', { display_name: 'Ann', role: 'admin', email: 'Ann@Example.com', credential_id: CREDENTIAL }),
+      created(2, 'ben', { role: 'admin', is_approved: false }),
       created(3, 'cat', { role: 'admin', tenant: 2, workspace: 2 }),
-      google(4, 'dee', { email: 'Dee@Example.com', providerId: 'sub-dee' }),
-      google(5, 'eli', { email: 'eli@example.com', providerId: null }),
-      google(6, 'eli2', { email: 'eli@example.com', providerId: 'sub-eli2' }),
-      created(7, 'fox', { email: 'fox@example.com', providerId: 'sub-fox' }),
+      google(4, 'dee', { email: 'Dee@Example.com', provider_id: 'sub-dee' }),
+      google(5, 'eli', { email: 'eli@example.com', provider_id: null }),
+      google(6, 'eli2', { email: 'eli@example.com', provider_id: 'sub-eli2' }),
+      created(7, 'fox', { email: 'fox@example.com', provider_id: 'sub-fox' }),
       created(8, 'gia', { role: 'admin' }),
     );
     expect(await wasSetUp(models.reads)).to.equal(true);
@@ -156,8 +156,8 @@ describe('queries of users', () => {
       tenant: 1,
       workspace: 1,
       provider: 'local',
-      isApproved: true,
-      credentialId: CREDENTIAL,
+      is_approved: true,
+      credential_id: CREDENTIAL,
       sessionMark: `${CREDENTIAL}.1`,
     });
     expect(ann?.record).to.include({ id: 1, display_name: 'Ann' });
@@ -171,14 +171,14 @@ describe('queries of users', () => {
   describe('queries of access requests', () => {
     before(() =>
       models.tell(
-        asked(1, { displayName: 'Ron' }),
+        asked(1, { display_name: 'Ron' }),
         asked(2),
-        accessRequestRejected.draft({ requestId: 1, email: null, note: 'who?' }),
+        accessRequestRejected.draft({ request_id: 1, email: null, note: 'who?' }),
         asked(3),
-        accessRequestApproved.draft({ requestId: 3, email: null, role: 'viewer', userId: 4, note: null }),
-        asked(4, { email: null, displayName: null }),
-        asked(5, { email: 'r2@example.com', providerId: 'sub-r5' }),
-        asked(6, { email: 'other@example.com', providerId: 'sub-r3' }),
+        accessRequestApproved.draft({ request_id: 3, email: null, role: 'viewer', user_id: 4, note: null }),
+        asked(4, { email: null, display_name: null }),
+        asked(5, { email: 'r2@example.com', provider_id: 'sub-r5' }),
+        asked(6, { email: 'other@example.com', provider_id: 'sub-r3' }),
       ),
     );
     const list = async (status?: string, limit = 50, offset = 0) =>

@@ -26,13 +26,13 @@ describe('queries of syncs with GitHub', () => {
       const workspace = Number(name);
       const meta = { tenant, workspace };
       const isolation = workspace === 3 ? 'strict' : 'shared';
-      const place = { tenantId: tenant, workspaceId: workspace, slug: `w${name}`, name, brand: null, main: false };
+      const place = { tenant_id: tenant, workspace_id: workspace, slug: `w${name}`, name, brand: null, main: false };
       told.push([workspaceCreated.draft({ ...place, isolation }), meta]);
       for (const at of [1, 2]) {
-        const project = { projectId: workspace * 10 + at, name: `p${workspace}${at}` };
-        const details = { description: null, ticketPrefix: `P${workspace}${at}`, deadline: null, color: null };
-        told.push([projectCreated.draft({ ...project, slug: project.name, ...details, githubRepo: REPO }), meta]);
-        told.push([projectUpdated.draft({ ...project, changes: { githubSyncEnabled: at === 1 } }), meta]);
+        const project = { project_id: workspace * 10 + at, name: `p${workspace}${at}` };
+        const details = { description: null, ticket_prefix: `P${workspace}${at}`, deadline: null, color: null };
+        told.push([projectCreated.draft({ ...project, slug: project.name, ...details, github_repo: REPO }), meta]);
+        told.push([projectUpdated.draft({ ...project, changes: { github_sync_enabled: at === 1 } }), meta]);
       }
     }
     await models.tell(...told);

@@ -13,19 +13,19 @@ import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '.
 
 const registered = agentRegisteredAs(7, 'ada');
 const soul = agentSoulChanged.draft({
-  agentId: 7,
+  agent_id: 7,
   name: 'ada',
-  soulContent: 'calm',
+  soul_content: 'calm',
   template: null,
-  previousLength: 0,
+  previous_length: 0,
 });
 const message = agentMessageSent.draft({
-  messageId: 1,
+  message_id: 1,
   from: 'eve',
   to: 'bob',
-  toAgentId: 8,
+  to_agent_id: 8,
   content: 'hello',
-  messageType: 'text',
+  message_type: 'text',
   secrets: { count: 0, types: [] },
 });
 const by = (id: number, name: string) => ({ actor: { type: 'user' as const, id, name } });
@@ -164,8 +164,8 @@ describe('queries of activities', () => {
 });
 
 describe('queries of the audit trail', () => {
-  const signedIn = userSignedIn.draft({ userId: 7, username: 'bob', method: 'password' });
-  const deleted = userDeleted.draft({ userId: 7, username: 'bob' });
+  const signedIn = userSignedIn.draft({ user_id: 7, username: 'bob', method: 'password' });
+  const deleted = userDeleted.draft({ user_id: 7, username: 'bob' });
   let models: ReadModels;
   before(async () => {
     models = await openReadModels([auditProjection]);

@@ -23,8 +23,8 @@ describe('the audit trail', () => {
     await models.tell(
       ...Array.from({ length: ENTRIES }, (_, n) =>
         isDeletion(n + 1)
-          ? agentDeleted.draft({ agentId: n + 1, name: 'ada', role: 'coder', removeWorkspace: false })
-          : signInFailed.draft({ username: 'eve', userId: null, reason: 'user_not_found', month: '2026-03' }),
+          ? agentDeleted.draft({ agent_id: n + 1, name: 'ada', role: 'coder', remove_workspace: false })
+          : signInFailed.draft({ username: 'eve', user_id: null, reason: 'user_not_found', month: '2026-03' }),
       ),
     );
   });

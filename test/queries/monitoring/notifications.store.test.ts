@@ -15,13 +15,20 @@ const raised = (recipient: string, title: string) =>
     type: 'mention',
     title,
     message: 'so',
-    sourceType: null,
-    sourceId: null,
+    source_type: null,
+    source_id: null,
     by: null,
   });
 const forwarded = (notificationId: number, recipient: string, title: string) =>
   notificationForwarded.draft({
-    ...{ notificationId, recipient, notificationType: 'mention', title, sessionKey: null, message: null },
+    ...{
+      notification_id: notificationId,
+      recipient,
+      notification_type: 'mention',
+      title,
+      session_key: null,
+      message: null,
+    },
   });
 
 describe('queries of notifications', () => {
@@ -31,8 +38,8 @@ describe('queries of notifications', () => {
     models = await openReadModels([notificationsProjection, agentsProjection, usersProjection]);
     await models.tell(
       // The ids of notifications are the numbers of their events.
-      [agentRegisteredAs(1, 'ada', { sessionKey: 'of another workspace' }), other],
-      agentRegisteredAs(2, 'eve', { sessionKey: 'session-eve' }),
+      [agentRegisteredAs(1, 'ada', { session_key: 'of another workspace' }), other],
+      agentRegisteredAs(2, 'eve', { session_key: 'session-eve' }),
       raised('ada', 'first'),
       raised('eve', 'second'),
       raised('ada', 'third'),
@@ -78,7 +85,7 @@ describe('queries of notifications', () => {
     ]);
     const pending = await notificationDirectory(models.reads).pending(1, undefined, 10);
     expect(pending.map(({ recipient, agent }) => [recipient, agent])).to.deep.equal([
-      ['eve', { id: 2, sessionKey: 'session-eve' }],
+      ['eve', { id: 2, session_key: 'session-eve' }],
       ['ada', null],
     ]);
   });
@@ -98,7 +105,7 @@ describe('queries of notifications', () => {
     const here = { workspace: 3 };
     const there = { workspace: 4 };
     const user = (userId: number, username: string, workspace: number) =>
-      userCreated.draft({ ...ann, userId, username, workspace, credentialId: null });
+      userCreated.draft({ ...ann, user_id: userId, username, workspace, credential_id: null });
     await models.tell(
       [user(1, 'zoe', 4), there],
       [agentRegisteredAs(3, 'kim'), there],

@@ -20,7 +20,7 @@ describe('queries of the workload', () => {
   before(async () => {
     models = await openReadModels([tasksProjection, activitiesProjection, agentsProjection]);
     const made = (taskId: number, status: string) =>
-      taskCreated.draft({ taskId, task: { ...TASK, status }, source: 'api' });
+      taskCreated.draft({ task_id: taskId, task: { ...TASK, status }, source: 'api' });
     await models.tell(
       made(1, 'done'),
       [made(2, 'inbox'), { workspace: 2 }],

@@ -24,16 +24,16 @@ describe('queries of projects', () => {
   after(() => models?.close());
 
   const about = (projectId: number, slug: string) => ({
-    projectId,
+    project_id: projectId,
     name: slug,
     slug,
-    ticketPrefix: slug.toUpperCase(),
+    ticket_prefix: slug.toUpperCase(),
   });
   const created = (projectId: number, slug: string) =>
     projectCreated.draft({
       ...about(projectId, slug),
       description: null,
-      githubRepo: null,
+      github_repo: null,
       deadline: null,
       color: null,
     });
@@ -76,7 +76,7 @@ describe('queries of projects', () => {
       undefined,
       undefined,
     ]);
-    await models.tell(projectUpdated.draft({ ...about(11, 'old'), changes: { name: 'New', ticketPrefix: 'NEW' } }));
+    await models.tell(projectUpdated.draft({ ...about(11, 'old'), changes: { name: 'New', ticket_prefix: 'NEW' } }));
     expect(await shown(11), 'as long as the read model stands still').to.deep.equal({ name: 'old', prefix: 'OLD' });
     stamp = 'second';
     expect(await shown(11)).to.deep.equal({ name: 'New', prefix: 'NEW' });

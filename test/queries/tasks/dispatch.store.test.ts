@@ -16,7 +16,16 @@ import { reviewed, TASK } from '../../support/tasks.ts';
 let comments = 0;
 const commented = (content: string, author = 'aegis') =>
   taskCommented.draft({
-    ...{ taskId: 7, title: TASK.title, commentId: ++comments, parentId: null, depth: 0, author, content, mentions: [] },
+    ...{
+      task_id: 7,
+      title: TASK.title,
+      comment_id: ++comments,
+      parent_id: null,
+      depth: 0,
+      author,
+      content,
+      mentions: [],
+    },
   });
 
 describe('queries of dispatch', () => {
@@ -44,12 +53,12 @@ describe('queries of dispatch', () => {
   });
 
   it('the prefix of a ticket is the one that its project has now, and may be deleted', async () => {
-    const project = { projectId: 7, name: 'API', slug: 'api', ticketPrefix: 'API' };
-    const more = { description: null, githubRepo: null, deadline: null, color: null };
+    const project = { project_id: 7, name: 'API', slug: 'api', ticket_prefix: 'API' };
+    const more = { description: null, github_repo: null, deadline: null, color: null };
     const prefix = (workspace = 1) => dispatchReads(models.reads).prefix(workspace, 7);
     await models.tell(projectCreated.draft({ ...project, ...more }));
     expect([await prefix(), await prefix(2)]).to.deep.equal(['API', '']);
-    await models.tell(projectUpdated.draft({ ...project, changes: { ticketPrefix: 'WEB' } }));
+    await models.tell(projectUpdated.draft({ ...project, changes: { ticket_prefix: 'WEB' } }));
     await models.tell(projectDeletionBegun.draft(project));
     expect(await prefix()).to.equal('WEB');
   });
@@ -64,11 +73,11 @@ describe('queries of dispatch', () => {
   it('tasks that are equal otherwise are in the order of their ids, wherever a page ends', async () => {
     const second = { at: timeOf(50) };
     const made = (taskId: number, fields: Partial<TaskData>) =>
-      [taskCreated.draft({ taskId, task: { ...TASK, ...fields }, source: 'api' }), second] as const;
+      [taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' }), second] as const;
     await models.tell(
       projectCreated.draft({
-        ...{ projectId: 1, name: 'General', slug: 'general', description: null, ticketPrefix: 'GEN' },
-        ...{ githubRepo: null, deadline: null, color: null },
+        ...{ project_id: 1, name: 'General', slug: 'general', description: null, ticket_prefix: 'GEN' },
+        ...{ github_repo: null, deadline: null, color: null },
       }),
       agentRegisteredAs(1, 'ada'),
       agentRegisteredAs(2, 'bob'),
@@ -76,8 +85,8 @@ describe('queries of dispatch', () => {
     // Neither the order in which they are made nor its reverse.
     for (const id of [13, 11, 15, 12, 14])
       await models.tell(
-        made(id, { status: 'assigned', assignedTo: id % 2 ? 'ada' : 'bob' }),
-        made(id + 10, { status: 'review', assignedTo: 'ada' }),
+        made(id, { status: 'assigned', assigned_to: id % 2 ? 'ada' : 'bob' }),
+        made(id + 10, { status: 'review', assigned_to: 'ada' }),
       );
     const { assigned, reviewable } = dispatchReads(models.reads);
     for (let limit = 1; limit <= 5; limit++) {

@@ -14,26 +14,26 @@ const NOW = secondsOf(1) + 60 * DAY;
 
 let ids = 0;
 const task = (fields: Partial<TaskData>, meta: object = {}): Told => [
-  taskCreated.draft({ taskId: ++ids, task: { ...TASK, ...fields }, source: 'api' }),
+  taskCreated.draft({ task_id: ++ids, task: { ...TASK, ...fields }, source: 'api' }),
   meta,
 ];
 /** A task that was created `took` seconds before it was completed. */
 const done = (completedAt: number, took: number, fields: Partial<TaskData> = {}, meta: object = {}): Told =>
-  task({ status: 'done', completedAt, ...fields }, { at: (completedAt - took) * 1_000, ...meta });
+  task({ status: 'done', completed_at: completedAt, ...fields }, { at: (completedAt - took) * 1_000, ...meta });
 
 describe('outcomes of tasks', () => {
   let models: ReadModels;
   before(async () => {
     models = await openReadModels([tasksProjection]);
     await models.tell(
-      done(NOW - 10, 100, { outcome: 'success', assignedTo: 'ada', priority: 'high' }),
-      done(NOW - 20, 200, { outcome: 'failed', assignedTo: 'ada', errorMessage: ' no disk\n', retryCount: 3 }),
-      done(NOW - DAY, 300, { assignedTo: 'bob', errorMessage: 'no disk' }),
-      done(NOW - DAY - 1, 400, { outcome: 'partial', errorMessage: 'odd', assignedTo: '' }),
-      done(NOW - 30 * DAY, -5, { outcome: 'abandoned', errorMessage: '  ' }),
+      done(NOW - 10, 100, { outcome: 'success', assigned_to: 'ada', priority: 'high' }),
+      done(NOW - 20, 200, { outcome: 'failed', assigned_to: 'ada', error_message: ' no disk\n', retry_count: 3 }),
+      done(NOW - DAY, 300, { assigned_to: 'bob', error_message: 'no disk' }),
+      done(NOW - DAY - 1, 400, { outcome: 'partial', error_message: 'odd', assigned_to: '' }),
+      done(NOW - 30 * DAY, -5, { outcome: 'abandoned', error_message: '  ' }),
       // Not completed at any time: its last change counts.
       task({ status: 'done', outcome: 'success' }, { at: (NOW - 100) * 1_000 }),
-      task({ status: 'failed', outcome: 'failed', completedAt: NOW - 5, errorMessage: 'no disk' }),
+      task({ status: 'failed', outcome: 'failed', completed_at: NOW - 5, error_message: 'no disk' }),
       done(NOW - 10, 1, { outcome: 'success' }, { workspace: 2 }),
     );
   });
@@ -88,10 +88,10 @@ describe('tasks before and since a change', () => {
     await models.tell(
       // Twenty before: they took 1 to 20 seconds; the oldest is the first moment of a window as long as the one since.
       ...Array.from({ length: 20 }, (_, n) => done(start - 1 - n * 50, n + 1)),
-      done(start - 1_001, 500, { retryCount: 1 }),
+      done(start - 1_001, 500, { retry_count: 1 }),
       done(start - 1_002, 9_000),
       done(start, 40, { outcome: 'failed' }),
-      done(NOW, 60, { errorMessage: ' ' }),
+      done(NOW, 60, { error_message: ' ' }),
       done(NOW, -1, { outcome: 'partial' }),
       done(NOW + 1, 1),
     );

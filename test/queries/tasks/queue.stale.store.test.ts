@@ -16,11 +16,22 @@ describe('pages of tasks that stand still', () => {
   before(async () => {
     models = await openReadModels([tasksProjection, projectsProjection, agentsProjection, usersProjection]);
     const project = projectCreated.draft({
-      ...{ projectId: 1, name: 'General', slug: 'general', description: null, ticketPrefix: 'GEN', githubRepo: null },
+      ...{
+        project_id: 1,
+        name: 'General',
+        slug: 'general',
+        description: null,
+        ticket_prefix: 'GEN',
+        github_repo: null,
+      },
       ...{ deadline: null, color: null },
     });
     const working = (taskId: number) =>
-      taskCreated.draft({ taskId, task: { ...TASK, status: 'in_progress', assignedTo: 'ghost' }, source: 'api' });
+      taskCreated.draft({
+        task_id: taskId,
+        task: { ...TASK, status: 'in_progress', assigned_to: 'ghost' },
+        source: 'api',
+      });
     const at = (second: number, workspace = 1) => ({ at: timeOf(second), workspace });
     await models.tell(
       [project, { workspace: 1 }],

@@ -34,21 +34,21 @@ describe('queries of the queue', function () {
   this.timeout(120_000);
   let models: ReadModels;
   const made = (taskId: number, fields: Partial<TaskData>) =>
-    taskCreated.draft({ taskId, task: { ...TASK, ...fields }, source: 'api' });
+    taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' });
   before(async () => {
     models = await openReadModels([tasksProjection, projectsProjection, agentsProjection, usersProjection]);
     await models.tell(
       made(1, { priority: 'low' }),
-      made(2, { dueDate: 20 }),
-      made(3, { dueDate: 10, assignedTo: 'ada', status: 'assigned' }),
-      made(4, { assignedTo: 'ada', status: 'in_progress' }),
-      made(5, { assignedTo: 'bob', status: 'assigned', priority: 'critical' }),
+      made(2, { due_date: 20 }),
+      made(3, { due_date: 10, assigned_to: 'ada', status: 'assigned' }),
+      made(4, { assigned_to: 'ada', status: 'in_progress' }),
+      made(5, { assigned_to: 'bob', status: 'assigned', priority: 'critical' }),
       made(6, {}),
-      made(7, { priority: 'critical', assignedTo: 'ada', status: 'assigned' }),
+      made(7, { priority: 'critical', assigned_to: 'ada', status: 'assigned' }),
       [made(8, { priority: 'critical' }), { workspace: 2 }],
       made(9, { status: 'backlog' }),
-      made(10, { priority: 'urgent', assignedTo: 'ada', status: 'inbox' }),
-      made(11, { assignedTo: 'ada', status: 'in_progress' }),
+      made(10, { priority: 'urgent', assigned_to: 'ada', status: 'inbox' }),
+      made(11, { assigned_to: 'ada', status: 'in_progress' }),
     );
   });
   after(() => models?.close());
@@ -115,19 +115,36 @@ describe('queries of the queue', function () {
     const { stale } = staleTaskReads(models.reads);
     const registered = (agentId: number, name: string, status: string) =>
       agentRegistered.draft({
-        ...{ agentId, name, role: 'coder', status, sessionKey: null, soulContent: null, config: {}, template: null },
-        ...{ runtimeType: null, source: 'manual', via: 'operator', framework: null, capabilities: [] },
+        ...{
+          agent_id: agentId,
+          name,
+          role: 'coder',
+          status,
+          session_key: null,
+          soul_content: null,
+          config: {},
+          template: null,
+        },
+        ...{ runtime_type: null, source: 'manual', via: 'operator', framework: null, capabilities: [] },
       });
     const user = userCreated.draft({
-      ...{ userId: 1, username: 'ann', displayName: 'Ann A', email: null, avatarUrl: null, role: 'operator' },
-      ...{ provider: 'local', providerId: null, isApproved: true, tenant: 9, workspace: 5, source: 'admin' },
-      credentialId: 'c',
+      ...{ user_id: 1, username: 'ann', display_name: 'Ann A', email: null, avatar_url: null, role: 'operator' },
+      ...{ provider: 'local', provider_id: null, is_approved: true, tenant: 9, workspace: 5, source: 'admin' },
+      credential_id: 'c',
     });
     const project = projectCreated.draft({
-      ...{ projectId: 1, name: 'General', slug: 'general', description: null, ticketPrefix: 'GEN', githubRepo: null },
+      ...{
+        project_id: 1,
+        name: 'General',
+        slug: 'general',
+        description: null,
+        ticket_prefix: 'GEN',
+        github_repo: null,
+      },
       ...{ deadline: null, color: null },
     });
-    const working = (taskId: number, assignedTo: string | null) => made(taskId, { status: 'in_progress', assignedTo });
+    const working = (taskId: number, assignedTo: string | null) =>
+      made(taskId, { status: 'in_progress', assigned_to: assignedTo });
     const here = { workspace: 5, tenant: 9 };
     const first = secondsOf(12);
     await models.tell(
@@ -142,7 +159,7 @@ describe('queries of the queue', function () {
         working(53, 'ann'),
         working(54, 'Ann A'),
         working(55, null),
-        made(56, { status: 'assigned', assignedTo: 'off' }),
+        made(56, { status: 'assigned', assigned_to: 'off' }),
         working(57, 'off'),
       ].map((draft) => [draft, here] as const),
     );
@@ -162,7 +179,7 @@ describe('queries of the queue', function () {
     const { recurring, titleTaken } = recurrenceReads(models.reads);
     const metadata = { recurrence: { cron_expr: '0 9 * * *', enabled: true } };
     const recurred = (taskId: number, childId: number) =>
-      taskRecurred.draft({ taskId, title: 'x', childId, dueAt: 600, spawnCount: 1 });
+      taskRecurred.draft({ task_id: taskId, title: 'x', child_id: childId, due_at: 600, spawn_count: 1 });
     const here = { workspace: 5, tenant: 9 };
     const first = secondsOf(24);
     await models.tell(
@@ -244,7 +261,7 @@ describe('queries of the queue', function () {
     for (const id of [73, 71, 75, 72, 74])
       await models.tell(
         [made(id, { status: 'inbox' }), same],
-        [made(id + 10, { assignedTo: 'ada', status: 'in_progress' }), same],
+        [made(id + 10, { assigned_to: 'ada', status: 'in_progress' }), same],
       );
     for (let limit = 1; limit <= 5; limit++) {
       const { waiting, inProgress } = await look(6, 'ada', limit, limit);

@@ -12,10 +12,10 @@ import { agentRegisteredAs, openReadModels, type ReadModels } from '../../suppor
 import { TASK } from '../../support/tasks.ts';
 
 const project = projectCreated.draft({
-  ...{ projectId: 1, name: 'General', slug: 'general', description: null, ticketPrefix: 'GEN', githubRepo: null },
+  ...{ project_id: 1, name: 'General', slug: 'general', description: null, ticket_prefix: 'GEN', github_repo: null },
   ...{ deadline: null, color: null },
 });
-const waiting = (taskId: number) => taskCreated.draft({ taskId, task: TASK, source: 'api' });
+const waiting = (taskId: number) => taskCreated.draft({ task_id: taskId, task: TASK, source: 'api' });
 
 describe('queries of routing', () => {
   let models: ReadModels;
@@ -29,11 +29,11 @@ describe('queries of routing', () => {
       agentRegisteredAs(2, 'away', { status: 'offline' }),
       agentRegisteredAs(3, 'broken', { status: 'error' }),
       agentRegisteredAs(4, 'hidden'),
-      agentHidden.draft({ agentId: 4, name: 'hidden' }),
+      agentHidden.draft({ agent_id: 4, name: 'hidden' }),
       agentRegisteredAs(5, 'busy', { status: 'busy' }),
       waiting(1),
       [agentRegisteredAs(6, 'kim'), second],
-      [agentHidden.draft({ agentId: 6, name: 'kim' }), second],
+      [agentHidden.draft({ agent_id: 6, name: 'kim' }), second],
       [waiting(2), second],
     );
   });
@@ -49,7 +49,7 @@ describe('queries of routing', () => {
     const { unassigned, agents } = routingReads(models.reads);
     const found = async () => (await unassigned(10)).map(({ workspace, id }) => [workspace, id]);
     expect(await found()).to.deep.equal([[1, 1]]);
-    await models.tell([agentShown.draft({ agentId: 6, name: 'kim' }), { workspace: 2 }]);
+    await models.tell([agentShown.draft({ agent_id: 6, name: 'kim' }), { workspace: 2 }]);
     expect(await found()).to.deep.equal([
       [1, 1],
       [2, 2],

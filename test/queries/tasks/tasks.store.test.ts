@@ -197,7 +197,7 @@ describe('changes of tasks', () => {
       };
       await tell(created());
       await tell(updated({ title: 'Mend the gate', description: 'today' }));
-      await tell(updated({ metadata: { colour: 'red' }, tags: ['gate'], estimatedHours: 3 }));
+      await tell(updated({ metadata: { colour: 'red' }, tags: ['gate'], estimated_hours: 3 }));
       // Statistics arrive a little later.
       await until('both changes are counted', async () => (await hotUpdates()).updates === 2);
       expect((await hotUpdates()).hot).to.equal(2);

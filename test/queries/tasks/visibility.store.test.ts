@@ -41,15 +41,15 @@ const TELLING = /projections\/(tasks\/tasks|tasks\/comments|quality\/reviews|mon
 describe('which tasks a caller sees', () => {
   let models: ReadModels;
   const owners = [
-    { assignedTo: null, creatorAgent: null },
-    { assignedTo: 'ada', creatorAgent: null },
-    { assignedTo: 'ada', creatorAgent: 1 },
-    { assignedTo: 'ada', creatorAgent: 2 },
-    { assignedTo: 'bob', creatorAgent: null },
-    { assignedTo: 'bob', creatorAgent: 1 },
-    { assignedTo: null, creatorAgent: 1 },
-    { assignedTo: null, creatorAgent: 2 },
-    { assignedTo: '', creatorAgent: null },
+    { assigned_to: null, creatorAgent: null },
+    { assigned_to: 'ada', creatorAgent: null },
+    { assigned_to: 'ada', creatorAgent: 1 },
+    { assigned_to: 'ada', creatorAgent: 2 },
+    { assigned_to: 'bob', creatorAgent: null },
+    { assigned_to: 'bob', creatorAgent: 1 },
+    { assigned_to: null, creatorAgent: 1 },
+    { assigned_to: null, creatorAgent: 2 },
+    { assigned_to: '', creatorAgent: null },
   ];
   const agent = (name: string, id: number | null): TaskView => ({ workspace: 1, agent: { name, id } });
   const views = [
@@ -60,14 +60,14 @@ describe('which tasks a caller sees', () => {
   before(async () => {
     models = await openReadModels([tasksProjection, projectsProjection]);
     await models.tell(
-      ...owners.map(({ assignedTo, creatorAgent }, index) => {
-        const created = taskCreated.draft({ taskId: index + 1, task: { ...TASK, assignedTo }, source: 'api' });
+      ...owners.map(({ assigned_to, creatorAgent }, index) => {
+        const created = taskCreated.draft({ task_id: index + 1, task: { ...TASK, assigned_to }, source: 'api' });
         const actor = { type: 'agent', id: creatorAgent ?? 0, name: 'agent' } as const;
         return [created, creatorAgent === null ? {} : { actor }] as const;
       }),
       // By a user for an agent, in another workspace.
       [
-        taskCreated.draft({ taskId: 20, task: { ...TASK, assignedTo: 'ada' }, source: 'api' }),
+        taskCreated.draft({ task_id: 20, task: { ...TASK, assigned_to: 'ada' }, source: 'api' }),
         { workspace: 2, agent: 1 },
       ],
     );
@@ -78,7 +78,9 @@ describe('which tasks a caller sees', () => {
     const query = { limit: 200, offset: 0 } as Parameters<typeof listTasks>[2];
     for (const view of views) {
       const label = JSON.stringify(view);
-      const expected = owners.flatMap((one, index) => (seesTask(view, one) ? [index + 1] : []));
+      const expected = owners.flatMap((one, index) =>
+        seesTask(view, { assignedTo: one.assigned_to, creatorAgent: one.creatorAgent }) ? [index + 1] : [],
+      );
       const { tasks, total } = await listTasks(models.reads, view, query);
       expect(tasks.map(({ id }) => id).reverse(), label).to.deep.equal(expected);
       expect(total, label).to.equal(expected.length);

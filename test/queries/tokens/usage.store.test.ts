@@ -63,20 +63,20 @@ const spans = [HOUR_MS, DAY_MS, 30 * DAY_MS, 500 * DAY_MS];
 
 const cases: Case[] = Array.from({ length: REPORTS }, (_, n) => {
   const whose = pick([
-    { agentId: 1, agentName: 'ada' },
-    { agentId: 2, agentName: 'bob' },
-    { agentId: null, agentName: 'ada' },
-    { agentId: null, agentName: 'nobody' },
+    { agent_id: 1, agent_name: 'ada' },
+    { agent_id: 2, agent_name: 'bob' },
+    { agent_id: null, agent_name: 'ada' },
+    { agent_id: null, agent_name: 'nobody' },
   ]);
   return {
     id: `r${n}`,
     at: n < moments.length ? (moments[n] as number) : NOW - below(pick(spans)),
     ...whose,
     model: pick(['m', 'n']),
-    sessionId: `${whose.agentName}:${pick(['cli', 'web'])}`,
-    inputTokens: below(1_000),
-    outputTokens: below(1_000),
-    taskId: pick([null, 1, 2, 3]),
+    session_id: `${whose.agent_name}:${pick(['cli', 'web'])}`,
+    input_tokens: below(1_000),
+    output_tokens: below(1_000),
+    task_id: pick([null, 1, 2, 3]),
     operation: 'chat_completion',
     duration: null,
     cost: below(1_000_000) / 1e9,
@@ -84,7 +84,7 @@ const cases: Case[] = Array.from({ length: REPORTS }, (_, n) => {
 }).sort((a, b) => a.at - b.at);
 
 const sum = (reports: readonly Case[]) => {
-  const tokens = reports.reduce((total, one) => total + one.inputTokens + one.outputTokens, 0);
+  const tokens = reports.reduce((total, one) => total + one.input_tokens + one.output_tokens, 0);
   const totalCost = reports.reduce((total, one) => total + Math.round(one.cost * 1e9), 0) / 1e9;
   const n = reports.length;
   return {
@@ -101,7 +101,7 @@ const sumBy = (reports: readonly Case[], keyOf: (one: Case) => string) =>
   );
 
 /** Ada is called Ada now; Bob is gone. */
-const nameOf = ({ agentId, agentName }: Case) => (agentId === 1 ? 'Ada' : agentName);
+const nameOf = ({ agent_id: agentId, agent_name: agentName }: Case) => (agentId === 1 ? 'Ada' : agentName);
 const dateOf = ({ at }: Case) => new Date(at).toISOString().slice(0, 10);
 const daysOf = (reports: readonly Case[]) =>
   Object.entries(sumBy(reports, dateOf))
@@ -130,8 +130,8 @@ describe('sums of tokens', () => {
       batches.push([tokensReported.draft({ page: null, reports }), { at }]);
     }
     const task = (taskId: number) =>
-      taskCreated.draft({ taskId, task: { ...TASK, title: `T${taskId}` }, source: 'api' });
-    const about = { agentId: 1, name: 'ada' };
+      taskCreated.draft({ task_id: taskId, task: { ...TASK, title: `T${taskId}` }, source: 'api' });
+    const about = { agent_id: 1, name: 'ada' };
     await models.tell(
       agentRegisteredAs(1, 'ada'),
       agentRegisteredAs(2, 'bob'),
@@ -149,10 +149,10 @@ describe('sums of tokens', () => {
         ...about,
         changes: { name: 'Ada' },
         via: 'id',
-        writeToGateway: false,
+        write_to_gateway: false,
         status: null,
       }),
-      agentDeleted.draft({ agentId: 2, name: 'bob', role: 'coder', removeWorkspace: false }),
+      agentDeleted.draft({ agent_id: 2, name: 'bob', role: 'coder', remove_workspace: false }),
     );
   });
   after(() => models?.close());
@@ -169,7 +169,7 @@ describe('sums of tokens', () => {
       expect(stats).to.deep.equal({
         summary: sum(all),
         models: sumBy(all, ({ model }) => model),
-        sessions: sumBy(all, ({ sessionId }) => sessionId),
+        sessions: sumBy(all, ({ session_id: sessionId }) => sessionId),
         agents: sumBy(all, nameOf),
         timeframe,
         recordCount: all.length,
@@ -183,7 +183,7 @@ describe('sums of tokens', () => {
         expect(costs.agents[name], name).to.deep.equal({
           stats,
           models: sumBy(own, ({ model }) => model),
-          sessions: [...new Set(own.map(({ sessionId }) => sessionId))].sort(),
+          sessions: [...new Set(own.map(({ session_id: sessionId }) => sessionId))].sort(),
           timeline: daysOf(year.filter((one) => nameOf(one) === name)),
         });
       }
@@ -206,28 +206,30 @@ describe('sums of tokens', () => {
 
     it(`of tasks, of the timeframe ${timeframe}`, async () => {
       const all = within(timeframe);
-      const existing = all.filter(({ taskId }) => taskId === 1 || taskId === 2);
+      const existing = all.filter(({ task_id: taskId }) => taskId === 1 || taskId === 2);
       const costs = await taskCosts(models.reads, allTasks(1), timeframe, NOW);
       expect(costs.summary).to.deep.equal(sum(existing));
-      expect(costs.unattributed).to.deep.equal(sum(all.filter(({ taskId }) => taskId === null)));
+      expect(costs.unattributed).to.deep.equal(sum(all.filter(({ task_id: taskId }) => taskId === null)));
       expect(costs.recordCount).to.equal(all.length);
-      expect(costs.attributedRecordCount).to.equal(all.filter(({ taskId }) => taskId !== null).length);
-      const ids = [...new Set(existing.map(({ taskId }) => taskId as number))].sort();
+      expect(costs.attributedRecordCount).to.equal(all.filter(({ task_id: taskId }) => taskId !== null).length);
+      const ids = [...new Set(existing.map(({ task_id: taskId }) => taskId as number))].sort();
       expect(costs.tasks.map(({ taskId }) => taskId)).to.have.members(ids);
       const dearest = costs.tasks.map(({ stats }) => stats.totalCost);
       expect(dearest).to.deep.equal([...dearest].sort((a, b) => b - a));
       const year = existing.filter(({ at }) => at >= Date.UTC(2026, 2, 3) - 365 * DAY_MS);
       for (const task of costs.tasks) {
-        const own = existing.filter(({ taskId }) => taskId === task.taskId);
+        const own = existing.filter(({ task_id: taskId }) => taskId === task.taskId);
         expect(task).to.deep.include({
           title: `T${task.taskId}`,
           stats: sum(own),
           models: sumBy(own, ({ model }) => model),
-          timeline: daysOf(year.filter(({ taskId }) => taskId === task.taskId)),
+          timeline: daysOf(year.filter(({ task_id: taskId }) => taskId === task.taskId)),
         });
       }
       for (const [name, stats] of Object.entries(sumBy(existing, nameOf))) {
-        const tasks = [...new Set(existing.filter((one) => nameOf(one) === name).map(({ taskId }) => taskId))].sort();
+        const tasks = [
+          ...new Set(existing.filter((one) => nameOf(one) === name).map(({ task_id: taskId }) => taskId)),
+        ].sort();
         expect(costs.agents[name], name).to.deep.equal({ stats, taskCount: tasks.length, taskIds: tasks });
       }
       // The project of these tasks does not exist.
@@ -270,11 +272,11 @@ describe('sums of tokens', () => {
         const stats = await tokenStats(models.reads, 1, timeframe, now);
         expect(stats.summary).to.deep.equal(sum(all));
         expect(stats.models).to.deep.equal(sumBy(all, ({ model }) => model));
-        expect(stats.sessions).to.deep.equal(sumBy(all, ({ sessionId }) => sessionId));
+        expect(stats.sessions).to.deep.equal(sumBy(all, ({ session_id: sessionId }) => sessionId));
         expect(stats.agents).to.deep.equal(sumBy(all, nameOf));
         const costs = await taskCosts(models.reads, allTasks(1), timeframe, now);
-        expect(costs.summary).to.deep.equal(sum(all.filter(({ taskId }) => taskId === 1 || taskId === 2)));
-        expect(costs.unattributed).to.deep.equal(sum(all.filter(({ taskId }) => taskId === null)));
+        expect(costs.summary).to.deep.equal(sum(all.filter(({ task_id: taskId }) => taskId === 1 || taskId === 2)));
+        expect(costs.unattributed).to.deep.equal(sum(all.filter(({ task_id: taskId }) => taskId === null)));
         const { total } = await listTokens(models.reads, 1, timeframe, now);
         expect(total).to.equal(all.length);
         const { trends } = await tokenTrends(models.reads, 1, timeframe, now);
@@ -321,11 +323,11 @@ describe('sums of tokens', () => {
         const own = all.filter((each) => nameOf(each) === one.agent);
         const stats = sum(own);
         expect(one).to.deep.include({
-          agent_id: own[0]?.agentId,
+          agent_id: own[0]?.agent_id,
           total_tokens: stats.totalTokens,
           total_cost: stats.totalCost,
           request_count: own.length,
-          session_count: new Set(own.map(({ sessionId }) => sessionId)).size,
+          session_count: new Set(own.map(({ session_id: sessionId }) => sessionId)).size,
           last_active: new Date(Math.max(...own.map(({ at }) => at))).toISOString(),
         });
         const models = sumBy(own, ({ model }) => model);
@@ -411,8 +413,8 @@ describe('sums of tokens', () => {
     await models.tell(
       agentRegisteredAs(3, 'bob'),
       ...[
-        { agentId: 3, agentName: 'bob' },
-        { agentId: null, agentName: 'bob' },
+        { agent_id: 3, agent_name: 'bob' },
+        { agent_id: null, agent_name: 'bob' },
       ].map(
         (whose, n): Told => [
           tokensReported.draft({ page: null, reports: [{ ...one, id: `late-${n}`, ...whose }] }),
@@ -447,13 +449,13 @@ describe('evidence of sums of tokens', () => {
     const used = gone.map(({ at, one }) => ({
       at: at - (at % HOUR_MS),
       model: one.model,
-      sessionId: one.sessionId,
-      agentId: one.agentId,
-      agentName: one.agentName,
-      taskId: one.taskId,
+      session_id: one.session_id,
+      agent_id: one.agent_id,
+      agent_name: one.agent_name,
+      task_id: one.task_id,
       requests: 1,
-      inputTokens: one.inputTokens,
-      outputTokens: one.outputTokens,
+      input_tokens: one.input_tokens,
+      output_tokens: one.output_tokens,
       cost: Math.round(one.cost * 1e9),
     }));
     await models.tell(

@@ -56,11 +56,11 @@ export const cookieOf = (reply: Reply): string =>
 
 const ANYBODY = {
   email: null,
-  avatarUrl: null,
+  avatar_url: null,
   role: 'viewer',
   provider: 'local',
-  providerId: null,
-  isApproved: true,
+  provider_id: null,
+  is_approved: true,
   tenant: 1,
   workspace: 1,
   source: 'cli',
@@ -92,14 +92,20 @@ export async function startAuthWorld(overrides: Record<string, string> = {}, rol
         commands,
         context(user.workspace ?? 1, user.tenant),
         credentials,
-        { displayName: user.username, ...ANYBODY, ...user },
+        { display_name: user.username, ...ANYBODY, ...user },
         password,
       ),
     async makeOlderUser(username) {
       const userId = await commands.counters.take('user');
       const credentialId = await credentials.addPassword(userId, PASSWORD);
       await commands.record(userStream(userId), context(1), [
-        userCreated.draft({ displayName: username, ...ANYBODY, userId, username, credentialId }),
+        userCreated.draft({
+          display_name: username,
+          ...ANYBODY,
+          user_id: userId,
+          username,
+          credential_id: credentialId,
+        }),
       ]);
       return userId;
     },
@@ -109,14 +115,14 @@ export async function startAuthWorld(overrides: Record<string, string> = {}, rol
         await claimName(commands, context(workspace), kind, scope, key, agentStream(workspace, agentId), shown);
       await commands.record(agentStream(workspace, agentId), context(workspace), [
         registeredAgent({
-          agentId,
+          agent_id: agentId,
           name,
         }),
       ]);
       return agentId;
     },
     async makeKey(agentId, scopes, workspace = 1, tenant = 1) {
-      const request = { workspace, agentId, name: 'test', scopes, expiresAt: null };
+      const request = { workspace, agent_id: agentId, name: 'test', scopes, expiresAt: null };
       return (await issueAgentKey(commands, context(workspace, tenant), credentials, request, { most: 1_000, now: 0 }))
         .apiKey;
     },

@@ -13,7 +13,7 @@ let tasks = 900_000;
 export async function makeTask({ service }: TestService, fields: Partial<TaskData>, workspace = 1): Promise<number> {
   const taskId = ++tasks;
   await service.core.commands.record(`task-${workspace}-${taskId}`, { origin: { ...testOrigin, workspace } }, [
-    taskCreated.draft({ taskId, task: { ...TASK, ...fields }, source: 'api' }),
+    taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' }),
   ]);
   return taskId;
 }

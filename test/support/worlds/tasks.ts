@@ -39,18 +39,18 @@ export async function startTasksWorld(env: Record<string, string> = {}): Promise
     },
     taskNow: async (id) => (await world.ask('GET', `/api/tasks/${id}`)).body.task,
     async approve(id) {
-      const body = { taskId: id, status: 'approved', notes: 'as agreed' };
+      const body = { task_id: id, status: 'approved', notes: 'as agreed' };
       const reply = await world.ask('POST', '/api/quality-review', body);
       expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
     },
     async project(name, ticketPrefix, githubRepo) {
       const slug = name.toLowerCase();
-      const fields = { name, slug, ticketPrefix, githubRepo: githubRepo ?? null, description: null };
+      const fields = { name, slug, ticket_prefix: ticketPrefix, github_repo: githubRepo ?? null, description: null };
       return (await createProject(core.commands, { origin: testOrigin }, { ...fields, deadline: null, color: null }))
         .id;
     },
     async renameProject(id, name, ticketPrefix) {
-      await updateProject(core.commands, { origin: testOrigin }, id, { name, ticketPrefix });
+      await updateProject(core.commands, { origin: testOrigin }, id, { name, ticket_prefix: ticketPrefix });
     },
     eventsOf: (id) => core.store.readStream(`task-1-${id}`),
     toldTo: (recipient) =>

@@ -9,7 +9,7 @@ import { eventsOf, NAMES } from '../../../support/kit.ts';
 
 const ATTEMPTS = 5;
 const HOOK = {
-  webhookId: 1,
+  webhook_id: 1,
   name: 'hook',
   url: 'https://example.org/hook',
   secret: null,
@@ -20,7 +20,7 @@ const HOOK = {
 /** A webhook that has so many events before it, and a receiver that answers each request with the next of these. */
 function worldOf(count: number, answers: readonly number[]) {
   const woken = Array.from({ length: count }, (_, at) =>
-    agentWoken.draft({ agentId: at + 1, name: `agent ${at}`, reason: null, lastActivity: 'Woken by hand' }),
+    agentWoken.draft({ agent_id: at + 1, name: `agent ${at}`, reason: null, last_activity: 'Woken by hand' }),
   );
   const log = eventsOf([webhookCreated.draft(HOOK), ...woken]) as unknown as readonly LoggedEvent[];
   const settled: Outcome[] = [];

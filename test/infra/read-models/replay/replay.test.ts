@@ -395,14 +395,17 @@ function suite(name: string, open: () => Promise<Place>): void {
         },
       };
       const writeMore = async () => {
-        const agent = events.find(({ type }) => type === 'AgentRegistered') as DomainEvent<string, { agentId: number }>;
+        const agent = events.find(({ type }) => type === 'AgentRegistered') as DomainEvent<
+          string,
+          { agent_id: number }
+        >;
         const beat = agentHeartbeatReceived.draft({
-          agentId: agent.data.agentId,
+          agent_id: agent.data.agent_id,
           name: 'late',
-          lastActivity: 'Heartbeat',
-          connectionId: null,
-          workItemsCount: 0,
-          workItemTypes: [],
+          last_activity: 'Heartbeat',
+          connection_id: null,
+          work_items_count: 0,
+          work_item_types: [],
         });
         await view.store.append(agent.stream, await view.store.prepare([beat], testOrigin), 'any');
         await live();
