@@ -194,7 +194,7 @@ export const formerNamesOf = (
 const NONE: readonly string[] = [];
 
 /** The fields of an event that are sealed, and those with sealed secrets in them, as its version names them. */
-function sealedIn(
+export function sealedIn(
   { type, meta }: Pick<LoggedEvent, 'type' | 'meta'>,
   { personal, secrets }: Pick<EventDefinition, 'personal' | 'secrets'>,
 ): { readonly fields: readonly string[]; readonly secrets: readonly string[] } {

@@ -101,8 +101,8 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     const verified = await services.oidc?.verify(token);
     if (!verified) return undefined;
     const command = { origin: originOf({ ...exchange, identity: null }) };
-    const { record, isApproved } = await userOfAccount(oidcParts(services), command, verified.profile);
-    return knownUser({ ...record, is_approved: isApproved }, verified.expiresAt);
+    const { record, is_approved } = await userOfAccount(oidcParts(services), command, verified.profile);
+    return knownUser({ ...record, is_approved }, verified.expiresAt);
   }
 
   async function findKey(key: string, exchange: Exchange): Promise<Known | undefined> {

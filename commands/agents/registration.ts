@@ -158,9 +158,9 @@ export async function createAgent(
 }
 
 /** @throws AppError 403 when the new agent would be the coordinator */
-function refuseCoordinator({ config, sessionKey }: Registration): void {
+function refuseCoordinator({ config, session_key }: Registration): void {
   if (config.isDefault) throw notCoordinator('config.isDefault');
-  if (sessionKey?.endsWith(':main')) throw notCoordinator('session_key');
+  if (session_key?.endsWith(':main')) throw notCoordinator('session_key');
 }
 
 /** The part of an agent's record that the answer to a registration contains. */

@@ -31,9 +31,9 @@ const accountName = (account: string) => createHash('sha256').update(`oidc\n${ac
 const oidcAccounts: NameKind<UserState> = {
   kind: 'oidc_account',
   owner: userDecider,
-  holds({ exists, deleted, voided, provider, providerId }, name) {
+  holds({ exists, deleted, voided, provider, provider_id }, name) {
     if (!exists) return deleted || voided ? 'never' : 'not yet';
-    return provider === 'oidc' && providerId !== null && accountName(providerId) === name ? 'yes' : 'never';
+    return provider === 'oidc' && provider_id !== null && accountName(provider_id) === name ? 'yes' : 'never';
   },
   taken: () => 'This account is signing in for the first time right now; try again.',
 };
@@ -64,17 +64,17 @@ export function decideOidcUpdate(
   { role, place }: Placed,
 ): readonly EventDraft[] {
   mustExist(state, 'all');
-  if (!state.isApproved) throw disabled();
-  const user = { userId, username: state.username };
+  if (!state.is_approved) throw disabled();
+  const user = { user_id: userId, username: state.username };
   const changes = differing(state, {
     role,
     ...(email !== null && { email }),
-    ...(picture !== null && { avatarUrl: picture }),
+    ...(picture !== null && { avatar_url: picture }),
   });
   const isMoved = place !== null && place.workspace !== state.workspace;
   return [
     ...(Object.keys(changes).length > 0
-      ? [userUpdated.draft({ ...user, ...changes, passwordChanged: false, by: 'oidc' })]
+      ? [userUpdated.draft({ ...user, ...changes, password_changed: false, by: 'oidc' })]
       : []),
     ...(isMoved ? [userTransferred.draft({ ...user, ...place })] : []),
   ];
@@ -170,13 +170,13 @@ async function create(
     try {
       const user = {
         username,
-        displayName: displayName ?? username,
+        display_name: displayName ?? username,
         email,
-        avatarUrl: picture,
+        avatar_url: picture,
         role,
         provider: 'oidc' as const,
-        providerId: account,
-        isApproved: true,
+        provider_id: account,
+        is_approved: true,
         source: 'oidc' as const,
         ...at,
       };

@@ -9,6 +9,7 @@
  * event each of their rows has the field, so those that read such events are built anew from the log.
  */
 import { conflict, forbidden, invalid, notFound } from '../../shared/errors.ts';
+import { sealedIn } from '../../shared/event-store.ts';
 import { accessRequestStream } from '../../shared/events/auth/access-requests.ts';
 import {
   auditEntriesErased,
@@ -120,7 +121,9 @@ const OF_PEOPLE = /^(user|access_request|anonymous):/;
  */
 export function chooseField(event: LoggedEvent, named: string | undefined): string {
   const { id, type, data } = event;
-  const fields: string[] = (catalogue.get(type)?.personal?.fields ?? []).filter((name) => {
+  const definition = catalogue.get(type);
+  const personal = definition ? sealedIn(event, definition).fields : [];
+  const fields = personal.filter((name) => {
     const value = data[name];
     return isSealed(value) && OF_PEOPLE.test(value.person);
   });

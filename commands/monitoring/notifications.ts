@@ -218,7 +218,7 @@ export function decideForward(
       session_key: agent?.session_key ?? null,
       message:
         agent && messageId !== undefined
-          ? { message_id, to_agent_id: agent.id, content: renderedNotification(one, withheld) }
+          ? { message_id: messageId, to_agent_id: agent.id, content: renderedNotification(one, withheld) }
           : null,
     }),
   ];

@@ -100,10 +100,10 @@ async function writeTask(store: Opened['store'], id: number): Promise<void> {
     priority: ['low', 'medium', 'high'][id % 3] as string,
   };
   const drafts = [
-    taskCreated.draft({ task_id, task, source: 'api' }),
+    taskCreated.draft({ task_id: id, task, source: 'api' }),
     ...STATUSES.slice(1).map((status, n) =>
       taskStatusChanged.draft({
-        task_id,
+        task_id: id,
         title: task.title,
         before: { ...placeOf(task), status: STATUSES[n] as string },
         after: { ...placeOf(task), status },

@@ -90,7 +90,7 @@ export async function failForgotten(
     const context = scheduledContext(turn, tenant, workspace);
     await unlessBusy(
       commands.execute(taskDecider, taskStream(workspace, id), context, (state) =>
-        state.updatedAt > since ? [] : decide(state, state.asked?.run ?? 0, 'Nothing was heard of it in two hours.'),
+        state.updated_at > since ? [] : decide(state, state.asked?.run ?? 0, 'Nothing was heard of it in two hours.'),
       ),
     );
   }

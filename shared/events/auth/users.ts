@@ -92,7 +92,7 @@ export const userUpdated = defineEvent({
         ...(display_name !== undefined && { display_name }),
         ...(role !== undefined && { role }),
         password_changed,
-        ...(isApproved !== undefined && { is_approved: isApproved ? 1 : 0 }),
+        ...(is_approved !== undefined && { is_approved: is_approved ? 1 : 0 }),
       },
     };
   },

@@ -114,7 +114,9 @@ export const notificationForwarded = defineEvent({
     /** Of the agent, at the time. */
     session_key: z.string().nullable(),
     /** Null for users. */
-    message: z.object({ message_id: z.int().positive(), to_agent_id: z.int().positive(), content: z.string() }).nullable(),
+    message: z
+      .object({ message_id: z.int().positive(), to_agent_id: z.int().positive(), content: z.string() })
+      .nullable(),
     /** Names of the critical rules of the screening that the text breaks, so that the message does not have it. */
     withheld: z.array(z.string()).optional(),
   }),

@@ -31,8 +31,8 @@ describe('a sign-in of a user of an OpenID Connect provider', () => {
     username: 'ann',
     role: 'viewer',
     provider: 'oidc',
-    providerId: 'https://id.example#1',
-    isApproved: true,
+    provider_id: 'https://id.example#1',
+    is_approved: true,
     tenant: 1,
     workspace: 1,
     email: 'ann@example.com',
@@ -62,7 +62,7 @@ describe('a sign-in of a user of an OpenID Connect provider', () => {
   });
 
   it('is refused for a user who is disabled or deleted', () => {
-    expect(() => decided({ ...ann, isApproved: false }, {}, 'viewer'))
+    expect(() => decided({ ...ann, is_approved: false }, {}, 'viewer'))
       .to.throw(AppError)
       .that.includes({ status: 403 });
     expect(() => decided({ ...ann, exists: false }, {}, 'viewer'))

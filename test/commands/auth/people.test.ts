@@ -151,15 +151,15 @@ describe('redaction of a field', () => {
   });
 
   it('is of the only personal field, or of the one that is named', () => {
-    const one = event('UserUpdated', { userId: 7, username: 'ann', email: sealed(2) });
+    const one = event('UserUpdated', { user_id: 7, username: 'ann', email: sealed(2) });
     expect(chooseField(one, undefined)).to.equal('email');
-    const two = event('UserCreated', { email: sealed(2), displayName: sealed(2), avatarUrl: null });
-    expect(chooseField(two, 'displayName')).to.equal('displayName');
-    for (const named of [undefined, 'avatarUrl', 'username', 'nothing']) {
+    const two = event('UserCreated', { email: sealed(2), display_name: sealed(2), avatar_url: null });
+    expect(chooseField(two, 'display_name')).to.equal('display_name');
+    for (const named of [undefined, 'avatar_url', 'username', 'nothing']) {
       const refusal = refusalOf(() => chooseField(two, named));
       expect([refusal.status, refusal.message]).to.deep.equal([
         400,
-        `Name the field of the event ${two.id} (UserCreated): it has the personal fields displayName, email.`,
+        `Name the field of the event ${two.id} (UserCreated): it has the personal fields display_name, email.`,
       ]);
     }
   });
@@ -175,7 +175,7 @@ describe('redaction of a field', () => {
   it('deletes the key, records it in the stream of the event, rebuilds, and looks again at what was sent meanwhile', async () => {
     const { commands, context, world } = authMemory();
     const steps: string[] = [];
-    const one = event('UserUpdated', { userId: 7, username: 'ann', email: sealed(2) });
+    const one = event('UserUpdated', { user_id: 7, username: 'ann', email: sealed(2) });
     await redactField(
       {
         commands,

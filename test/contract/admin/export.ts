@@ -126,7 +126,7 @@ export function describeExport(service: () => TestService): void {
         await Promise.all(
           Array.from({ length: 20 }, (_, n) =>
             commands.record(agentStream(1, 700_000 + id + n), { origin: testOrigin }, [
-              agentRegisteredAs(700_000 + id + n, `bulky-${id + n}`, { soulContent: 'x'.repeat(size) }),
+              agentRegisteredAs(700_000 + id + n, `bulky-${id + n}`, { soul_content: 'x'.repeat(size) }),
             ]),
           ),
         );

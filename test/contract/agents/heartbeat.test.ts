@@ -119,14 +119,14 @@ describe('Heartbeats, memory and souls of agents', () => {
       expect(data.reports).to.deep.equal([
         {
           id: data.reports[0]?.id,
-          agentId: id,
-          agentName: name,
-          sessionId: `${name}:cli`,
+          agent_id: id,
+          agent_name: name,
+          session_id: `${name}:cli`,
           model: 'm',
-          inputTokens: 10,
-          outputTokens: 0,
+          input_tokens: 10,
+          output_tokens: 0,
           // There is no such task.
-          taskId: null,
+          task_id: null,
           operation: 'heartbeat',
           duration: null,
           cost: 0.00003,

@@ -332,7 +332,7 @@ describe('contract: erasure of people', function () {
     expect(await shownAt()).to.include({ display_name: later, email: null, role: 'operator' });
     expect(await shownAt(named)).to.include({ display_name: 'nora', email: null, role: 'operator' });
     const opened = (await eventsOf(`stream=user-${user.id}&open=1`)).map(({ data }: { data: object }) => data);
-    expect(opened[0]).to.include({ username: 'nora', displayName: null, email: null });
+    expect(opened[0]).to.include({ username: 'nora', display_name: null, email: null });
     expect(JSON.stringify(opened)).to.include(later);
     const trail = (await done('GET', `/api/audit?action=field_redact&as_of=${await core.eventLog.head()}`)).entries;
     expect(trail.map(({ detail }: { detail: object }) => detail)).to.deep.include({
