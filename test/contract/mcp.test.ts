@@ -4,6 +4,7 @@ import { toolsOf } from '../../api/mcp/tools.ts';
 import { routes } from '../../api/routes/index.ts';
 import { connectFormerMcp, connectMcp, type McpClient } from '../support/mcp.ts';
 import { call as request } from '../support/service.ts';
+import { until } from '../support/until.ts';
 import { type AuthWorld, startAuthWorld } from '../support/worlds/auth.ts';
 
 describe('contract: MCP', function () {
@@ -183,9 +184,13 @@ describe('contract: MCP', function () {
     const [byTool, byRest] = [await agentWith(), await agentWith()];
     expect((await (await connect(byTool.key)).call('list_audit_entries')).value).to.include({ status: 403 });
     await world.ask('GET', '/api/audit', { as: byRest.key });
-    const entries = await world.audit('access_denied');
-    const viaOf = ({ name }: { readonly name: string }) => entries.find(({ actor }) => actor === `agent:${name}`)?.via;
-    expect([viaOf(byTool), viaOf(byRest)]).to.deep.equal(['mcp', null]);
+    // Refusals are recorded after their responses.
+    const [tool, rest] = await until('both are recorded', async () => {
+      const entries = await world.audit('access_denied');
+      const found = [byTool, byRest].map(({ name }) => entries.find(({ actor }) => actor === `agent:${name}`));
+      return found.every((one) => one !== undefined) && found;
+    });
+    expect([tool?.via, rest?.via]).to.deep.equal(['mcp', null]);
   });
 
   it('bad arguments get the message of the interface; unknown tools are an error of the protocol', async () => {
