@@ -36,6 +36,7 @@ describe('backups of a service that keeps writing', function () {
     const { database, eventLog, config } = service.service.core;
     const seen: unknown[] = [];
     const watched = Object.create(eventLog, {
+      head: { value: () => eventLog.head() },
       readAll: {
         async *value(options: Parameters<EventLog['readAll']>[0]) {
           seen.push(backups.progress());
