@@ -30,7 +30,8 @@ const CAPACITIES = [1, 1, 2, 3, 4, 6];
 const capacityOf = (agent: number) => CAPACITIES[agent] as number;
 
 interface Poll {
-  readonly reason: PollReason;
+  /** `busy`: other polls of the agent took so long that this one is to be repeated. */
+  readonly reason: PollReason | 'busy';
   readonly task: { readonly id: number } | null;
 }
 
@@ -42,8 +43,10 @@ const poll = (url: string, agent: string, capacity: number): Promise<Poll> =>
     request(url + path, { agent: http, headers: { 'x-api-key': KEY } }, (response) => {
       text(response)
         .then((body) => {
-          if (response.statusCode !== 200) throw new Error(`${path} was answered ${response.statusCode}: ${body}`);
-          resolve(JSON.parse(body));
+          const answer = JSON.parse(body);
+          if (response.statusCode === 200) resolve(answer);
+          else if (response.statusCode === 409 && answer.code === 'BUSY') resolve({ reason: 'busy', task: null });
+          else throw new Error(`${path} was answered ${response.statusCode}: ${body}`);
         })
         .catch(reject);
     })
