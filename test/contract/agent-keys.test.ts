@@ -121,6 +121,7 @@ POST   /api/logs                        open
 POST   /api/standup                     open
 POST   /api/github                      open
 POST   /api/github/sync                 open
+POST   /mcp                             open
 `;
 
 const rows = TABLE.trim()

@@ -15,6 +15,9 @@ POST    /api/auth/login               none      login
 GET     /api/auth/google              none      -
 POST    /api/auth/google              none      login
 POST    /api/auth/google/disconnect   viewer    -
+GET     /api/auth/oidc                none      -
+POST    /api/auth/oidc                none      login
+POST    /api/auth/oidc/begin          none      login
 POST    /api/auth/logout              viewer    -
 GET     /api/auth/me                  viewer    -
 PATCH   /api/auth/me                  viewer    -

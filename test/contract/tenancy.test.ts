@@ -90,6 +90,9 @@ const REFUSED: Readonly<Record<string, number>> = {
   'POST /api/auth/login': 401, // of no password that is guessed
   'POST /api/auth/google': 400, // of no token that is guessed
   'POST /api/auth/google/disconnect': 400, // of a user with a password
+  // No provider is configured.
+  'POST /api/auth/oidc': 400,
+  'POST /api/auth/oidc/begin': 400,
   'POST /api/setup': 403, // of a deployment that has users
   // Ids of events are no names: test/contract/history has real ones.
   'GET /api/history/events/{id}': 400,
