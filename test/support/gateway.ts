@@ -32,8 +32,8 @@ function answerTo(
   const [, named] = /^\/api\/sessions\/([^/]+)(\/control)?$/.exec(path) ?? [];
   if (named === undefined) return undefined;
   const session = decodeURIComponent(named);
-  const known = (sessions as { readonly key?: unknown; readonly session_id?: unknown }[]).some(
-    ({ key, session_id: sessionId }) => key === session || sessionId === session,
+  const known = (sessions as { readonly key?: unknown; readonly sessionId?: unknown }[]).some(
+    ({ key, sessionId }) => key === session || sessionId === session,
   );
   if (!known) return { status: 404, body: { error: 'no such session' } };
   return { body: { done: `${method} ${session}`, ...(body !== '' && JSON.parse(body)) } };
@@ -59,7 +59,7 @@ export async function startFakeGateway(): Promise<FakeGateway> {
           res.statusCode = gateway.mode === 'well' ? (answer.status ?? 200) : res.statusCode;
           res.end(JSON.stringify(gateway.mode === 'well' ? answer.body : { error: 'out of order' }));
         } else if (req.url?.endsWith('/health')) res.end(JSON.stringify({ ok: true, version: '2.4.0' }));
-        else if (/\/messages$/.test(req.url ?? '')) res.end(JSON.stringify({ ok: true, run_id: 'run-1' }));
+        else if (/\/messages$/.test(req.url ?? '')) res.end(JSON.stringify({ ok: true, runId: 'run-1' }));
         else if (req.method === 'GET')
           res.end(JSON.stringify({ approvals: [{ id: 'a1', command: 'ls' }, 'no object'] }));
         else if (JSON.parse(body).id === 'unknown') {

@@ -304,7 +304,7 @@ describe('contract: erasure of people', function () {
     const [creation] = await eventsOf(`stream=user-${user.id}&type=UserCreated`);
     const [failed] = (await eventsOf('type=SignInFailed')).slice(-1);
     for (const [id, field] of [
-      [creation.id, 'displayName'],
+      [creation.id, 'display_name'],
       [creation.id, 'email'],
       [failed.id, 'username'],
     ]) {
@@ -349,7 +349,7 @@ describe('contract: erasure of people', function () {
       "SELECT person FROM credentials.person_keys WHERE person LIKE 'field:%' AND length(key) = 0",
     );
     expect(rows.map(({ person }) => person).sort()).to.deep.equal(
-      [`field:${creation.id}/displayName`, `field:${creation.id}/email`, `field:${failed.id}/username`].sort(),
+      [`field:${creation.id}/display_name`, `field:${creation.id}/email`, `field:${failed.id}/username`].sort(),
     );
 
     // The person as a whole can still be erased.

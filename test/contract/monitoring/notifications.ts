@@ -52,9 +52,9 @@ export function describeNotifications(service: () => TestService): void {
 
     it('are listed by recipient, newest first, with filters, counts and what they are about', async () => {
       const task = await makeTask(base, { title: 'Roof' });
-      const first = await raise('lisa', { sourceType: 'task', sourceId: task });
+      const first = await raise('lisa', { source_type: 'task', source_id: task });
       const second = await raise('lisa', { type: 'comment' });
-      const third = await raise('lisa', { sourceType: 'task', sourceId: 999_999_999 });
+      const third = await raise('lisa', { source_type: 'task', source_id: 999_999_999 });
       const all = await list('?recipient=lisa');
       expect(all.notifications.map(({ id }) => id)).to.deep.equal([third, second, first]);
       expect(all).to.include({ total: 3, page: 1, limit: 50, unreadCount: 3 });

@@ -23,7 +23,7 @@ export function describeDeletion(shared: () => ProjectsWorld): void {
   async function makeTask(projectId: number, fields: Partial<TaskData> = {}): Promise<number> {
     const { commands } = shared().world.world.service.core;
     const [taskId, ticketNo] = [await commands.counters.take('task'), await takeTickets(commands, 1, projectId)];
-    const task = { ...TASK, ...fields, projectId, ticketNo };
+    const task = { ...TASK, ...fields, project_id: projectId, project_ticket_no: ticketNo };
     await commands.record(taskStream(1, taskId), { origin: testOrigin }, [
       taskCreated.draft({ task_id: taskId, task, source: 'api' }),
     ]);

@@ -39,7 +39,7 @@ export async function startTasksWorld(env: Record<string, string> = {}): Promise
     },
     taskNow: async (id) => (await world.ask('GET', `/api/tasks/${id}`)).body.task,
     async approve(id) {
-      const body = { task_id: id, status: 'approved', notes: 'as agreed' };
+      const body = { taskId: id, status: 'approved', notes: 'as agreed' };
       const reply = await world.ask('POST', '/api/quality-review', body);
       expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
     },
