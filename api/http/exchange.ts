@@ -1,6 +1,4 @@
-/**
- * One HTTP request and what is known about it. Every request gets its exchange before Express sees it.
- */
+/** One HTTP request and what is known about it. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Channel, Origin } from '../../shared/events/metadata.ts';

@@ -1,8 +1,7 @@
 /**
- * Rate limits: fixed windows per class and key, using express-rate-limit. The contract sets the limits and keys.
+ * Rate limits: fixed windows per class and key, in the stores of express-rate-limit. The contract sets limits and keys.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ipKeyGenerator, type Options, rateLimit, type Store } from 'express-rate-limit';
+import { ipKeyGenerator, type Store } from 'express-rate-limit';
 import { agentSpokenFor } from '../../commands/agents/names.ts';
 import type { Commands } from '../../commands/handler.ts';
 import { AppError } from '../../shared/errors.ts';
@@ -121,38 +120,17 @@ export interface Limiter {
 
 /** @param refused called on every refusal, for the audit trail */
 export function createLimiter(parts: Parts, refused: (name: LimitClass, exchange: Exchange) => void): Limiter {
-  type Run = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => Promise<void>;
-  const limiters = new Map<LimitClass, Run>();
-  for (const [name, spec] of Object.entries(LIMITS) as [LimitClass, ClassSpec][]) {
-    const options: Partial<Options> = {
-      windowMs: WINDOW_MS,
-      limit: spec.limit,
-      store: parts.limitStore(name, WINDOW_MS),
-      // The stores fall back to memory; should one fail all the same, let the request through.
-      passOnStoreError: true,
-      legacyHeaders: false,
-      standardHeaders: false,
-      // The library's checks concern Express's client address; our keys use our own (`clientIp`).
-      validate: false,
-      keyGenerator: async (req) => `${name}:${await spec.key(held.get(req) as Exchange, parts)}`,
-      handler: (req, _res, next) => {
-        const exchange = held.get(req) as Exchange;
-        const info = (req as unknown as { rateLimit?: { resetTime?: Date } }).rateLimit;
-        refused(name, exchange);
-        next(tooMany('requests', spec.limit, info?.resetTime, parts.now()));
-      },
-    };
-    limiters.set(name, rateLimit(options) as unknown as Run);
-  }
-  const held = new WeakMap<IncomingMessage, Exchange>();
+  const stores = new Map<string, Store>(Object.keys(LIMITS).map((name) => [name, parts.limitStore(name, WINDOW_MS)]));
   return {
     async check(name, exchange) {
       if (parts.settings.disableRateLimit && !LIMITS[name].critical) return;
-      held.set(exchange.req, exchange);
-      await new Promise<void>((resolve, reject) => {
-        const run = limiters.get(name) as Run;
-        run(exchange.req, exchange.res, (error) => (error ? reject(error) : resolve())).catch(reject);
-      });
+      const { limit, key }: ClassSpec = LIMITS[name];
+      const { totalHits, resetTime } = await (stores.get(name) as Store).increment(
+        `${name}:${await key(exchange, parts)}`,
+      );
+      if (totalHits <= limit) return;
+      refused(name, exchange);
+      throw tooMany('requests', limit, resetTime, parts.now());
     },
   };
 }

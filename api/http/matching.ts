@@ -1,7 +1,6 @@
 /**
- * Finds the route of a request by the shape of its path, without trying one pattern after the other. Whatever it does not
- * find as it stands (other methods, empty segments, what is not valid percent-encoding) is left to Express, which has the
- * same routes in the same order.
+ * Finds the route of a request by the shape of its path, without trying one pattern after the other. Paths are those of
+ * Express: case matters, one slash at the end does not, and a parameter stands for one segment that is not empty.
  */
 import { parse } from 'node:querystring';
 import type { Method, Route } from './route.ts';
@@ -16,6 +15,13 @@ export interface Match extends Asked {
   readonly route: Route;
 }
 
+/** A path that has routes, but none for the method. */
+export interface OtherMethods {
+  readonly route: undefined;
+  readonly path: string;
+  readonly routes: readonly Route[];
+}
+
 /** The routes of each path. Literal segments come before parameters: /api/agents/comms is not an agent called "comms". */
 export function byPath(routes: readonly Route[]): readonly (readonly [path: string, routes: readonly Route[]])[] {
   const paths = new Map<string, Route[]>();
@@ -25,66 +31,72 @@ export function byPath(routes: readonly Route[]): readonly (readonly [path: stri
 
 /**
  * What a path shares with the routes it can match: resource and number of segments, such as `/api/agents 4` for
- * `/api/agents/7/keys`. A parameter stands for one segment.
+ * `/api/agents/7/keys`.
  */
-export function shapeOf(path: string): string {
-  return shapeOfSegments(path.split('/').filter((segment) => segment !== ''));
-}
-
-const shapeOfSegments = (segments: readonly string[]): string =>
+const shapeOf = (segments: readonly string[]): string =>
   `/${segments[0] === 'api' && segments.length > 1 ? `api/${segments[1]}` : (segments[0] ?? '')} ${segments.length}`;
 
+/** Without the slash at the end. */
+function segmentsOf(path: string): readonly string[] {
+  const segments = path.split('/');
+  segments.shift();
+  if (segments.at(-1) === '') segments.pop();
+  return segments;
+}
+
 interface Pattern {
+  readonly path: string;
   /** Undefined: a parameter. */
   readonly literals: readonly (string | undefined)[];
   readonly names: readonly (string | undefined)[];
+  readonly all: readonly Route[];
   readonly routes: ReadonlyMap<string, Route>;
 }
 
-function patternOf(path: string, routes: readonly Route[]): Pattern {
-  const segments = path.split('/').slice(1);
+function patternOf(path: string, all: readonly Route[]): Pattern {
+  const segments = segmentsOf(path);
   const names = segments.map((segment) => /^\{(\w+)\}$/.exec(segment)?.[1]);
+  const routes = new Map<string, Route>(all.map((route) => [route.method.toUpperCase() as Uppercase<Method>, route]));
+  const get = routes.get('GET');
   return {
+    path,
     literals: segments.map((segment, at) => (names[at] === undefined ? segment : undefined)),
     names,
-    routes: new Map([...routes].reverse().map((route) => [route.method.toUpperCase() as Uppercase<Method>, route])),
+    all,
+    routes: get ? new Map([['HEAD', get], ...routes]) : routes,
   };
 }
 
-/** @returns the route for a method and a request target that begins with `/`; undefined where Express has to look */
-export function createMatcher(routes: readonly Route[]): (method: string, url: string) => Match | undefined {
+/**
+ * Finds what a request target that begins with `/` leads to; undefined where there is no such path.
+ *
+ * @throws URIError for a parameter with invalid percent-encoding
+ */
+export type Matcher = (method: string, url: string) => Match | OtherMethods | undefined;
+
+export function createMatcher(routes: readonly Route[]): Matcher {
   const shapes = new Map<string, Pattern[]>();
   for (const [path, here] of byPath(routes)) {
-    const shape = shapeOf(path);
+    const shape = shapeOf(segmentsOf(path));
     shapes.set(shape, [...(shapes.get(shape) ?? []), patternOf(path, here)]);
   }
-  return (method, url) => {
-    if (url.includes('#')) return undefined;
+  return (method, target) => {
+    const url = target.includes('#') ? target.slice(0, target.indexOf('#')) : target;
     const mark = url.indexOf('?');
-    const segments = (mark < 0 ? url : url.slice(0, mark)).split('/');
-    segments.shift();
+    const segments = segmentsOf(mark < 0 ? url : url.slice(0, mark));
     if (segments.includes('')) return undefined;
     const found = shapes
-      .get(shapeOfSegments(segments))
+      .get(shapeOf(segments))
       ?.find(({ literals }) => literals.every((literal, at) => literal === undefined || literal === segments[at]));
-    const route = found?.routes.get(method);
-    if (!found || !route) return undefined;
+    if (!found) return undefined;
     const params: Record<string, string> = {};
     for (const [at, name] of found.names.entries()) {
-      if (name === undefined) continue;
-      const value = decoded(segments[at] as string);
-      if (value === undefined) return undefined;
-      params[name] = value;
+      if (name !== undefined) params[name] = decoded(segments[at] as string);
     }
+    const route = found.routes.get(method);
+    if (!route) return { route, path: found.path, routes: found.all };
     return { route, params, query: parse(mark < 0 ? '' : url.slice(mark + 1)) };
   };
 }
 
-function decoded(segment: string): string | undefined {
-  if (!segment.includes('%')) return segment;
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return undefined;
-  }
-}
+const decoded = (segment: string): string => (segment.includes('%') ? decodeURIComponent(segment) : segment);

@@ -1,12 +1,11 @@
 /**
  * The HTTP server. Every request passes the front handler (id, security headers, host and Origin checks, log, metrics).
  * A GET whose response is cached is answered there, after the same authorization as everywhere; other requests go to
- * their route, and what has none goes through Express.
+ * their route, and what has none goes to Express, on which more can be mounted.
  */
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import cookieParser from 'cookie-parser';
 import express from 'express';
-import helmet from 'helmet';
 import { Histogram } from 'prom-client';
 import { InjectionRefused } from '../../commands/agents/injection.ts';
 import { agentSpokenFor } from '../../commands/agents/names.ts';
@@ -26,34 +25,23 @@ import { readJson } from './body.ts';
 import { answerClientErrors } from './client-errors.ts';
 import { readAtOf, requirePosition, showPosition } from './consistency.ts';
 import { sendContent, sendError, sendJson } from './errors.ts';
-import { beginExchange, type Exchange, exchangeOf, originOf } from './exchange.ts';
+import { beginExchange, type Exchange, originOf } from './exchange.ts';
 import { hostAllowed, hostKnown, isCrossSite, isSafe, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { callInside } from './inside.ts';
 import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
-import { type Asked, byPath, createMatcher, shapeOf } from './matching.ts';
+import { type Asked, createMatcher, type OtherMethods } from './matching.ts';
 import { type CachedRoute, createResponseCache } from './response-cache.ts';
 import { type Answer, type InnerCall, type Route, sharedOf } from './route.ts';
+import { securityHeaders } from './security-headers.ts';
 import { asSpans } from './tracing.ts';
 
 /** A stream does not end by itself, so HEAD is answered with its headers without running the handler. */
 const STREAM = 'text/event-stream';
 
-/** Pages may only load from this server; Swagger UI's own style sheet is inline. */
-const CONTENT_SECURITY = {
-  useDefaults: false,
-  directives: {
-    defaultSrc: ["'self'"],
-    styleSrc: ["'self'", "'unsafe-inline'"],
-    imgSrc: ["'self'", 'data:'],
-    frameAncestors: ["'none'"],
-    baseUri: ["'none'"],
-    formAction: ["'self'"],
-  },
-};
-
 export interface ApiServer {
   readonly server: Server;
+  /** For middleware: it gets the requests whose path has no route, after the checks that all requests pass. */
   readonly app: express.Express;
 }
 
@@ -65,7 +53,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const writing = scopedTo(services, { displayNames: services.namesAtOnce });
   const parseCookies = cookieParser();
   const match = createMatcher(routes);
-  const headers = headersOfAll(settings);
+  const headers = securityHeaders(settings);
   // No field of these lines can hold a secret, and looking for one took longer than the rest of a line.
   const requests = log.child({}, { redact: [] });
   const durations = new Histogram({
@@ -234,54 +222,28 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.set('query parser', 'simple');
-  app.set('case sensitive routing', true);
-  // One router per path shape, because Express tries its routes one by one.
-  const routers = new Map<string, express.Router>();
-  app.use((req, res, next) => {
-    const router = routers.get(shapeOf(req.path));
-    if (router) router(req, res, next);
-    else next();
-  });
-  for (const [path, here] of byPath(routes)) {
-    const pattern = path.replace(/\{(\w+)\}/g, ':$1');
-    const router = routers.get(shapeOf(path)) ?? express.Router({ caseSensitive: true });
-    routers.set(shapeOf(path), router);
-    for (const route of here) {
-      router[route.method](pattern, (req, _res, next) => {
-        answerRoute(route, exchangeOf(req), req).catch(next);
-      });
-    }
-    router.all(pattern, (req, res, next) => {
-      const exchange = exchangeOf(req);
-      exchange.route = path;
-      const methods = here.map((route) => route.method.toUpperCase()).join(', ');
-      requireIdentity(here, exchange)
-        .then(() => {
-          res.setHeader('Allow', methods);
-          throw new AppError(405, `${req.method} is not supported here; use ${methods}.`);
-        })
-        .catch(next);
-    });
-  }
   async function requireIdentity(here: readonly Route[], exchange: Exchange): Promise<void> {
     exchange.identity ??= await identify(exchange);
     if (!exchange.identity && !here.some((route) => route.access === 'public')) {
       throw unauthenticated('Authentication required: send a session cookie or an API key.');
     }
   }
-  app.use((req, _res, next) => {
-    const exchange = exchangeOf(req);
-    const check = req.path.startsWith('/api/') ? requireIdentity([], exchange) : Promise.resolve();
-    check
-      .then(() => {
-        throw new AppError(404, `No such endpoint: ${req.method} ${req.path}. See /api/docs for a list.`);
-      })
-      .catch(next);
-  });
-  app.use((error: unknown, req: express.Request, _res: express.Response, _next: express.NextFunction) => {
-    refuse(exchangeOf(req), error);
-  });
+  const facade = app as unknown as (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+
+  async function refuseMethod(exchange: Exchange, { path, routes: here }: OtherMethods): Promise<never> {
+    exchange.route = path;
+    await requireIdentity(here, exchange);
+    const methods = here.map((route) => route.method.toUpperCase()).join(', ');
+    throw new AppError(405, `${exchange.req.method} is not supported here; use ${methods}.`, {
+      headers: { Allow: methods },
+    });
+  }
+
+  async function refusePath(exchange: Exchange): Promise<never> {
+    const path = (exchange.req.url ?? '').split(/[?#]/, 1)[0] as string;
+    if (path.startsWith('/api/')) await requireIdentity([], exchange);
+    throw new AppError(404, `No such endpoint: ${exchange.req.method} ${path}. See /api/docs for a list.`);
+  }
 
   function front(req: IncomingMessage, res: ServerResponse): void {
     clientErrors.begun(res);
@@ -305,7 +267,12 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       res.end('Forbidden');
       return;
     }
-    parseCookies(req as express.Request, res as express.Response, () => undefined);
+    parseCookies(req as express.Request, res as express.Response, () => admit(exchange));
+  }
+
+  /** Goes on with a request whose cookies are known. */
+  function admit(exchange: Exchange): void {
+    const { req, res } = exchange;
     if (!isSafe(req.method) && isForged(exchange)) {
       sendJson(res, 403, { error: CROSS_SITE });
       return;
@@ -332,9 +299,17 @@ export function createApiServer(routes: readonly Route[], services: Services): A
 
   function dispatch(exchange: Exchange): void {
     const { req, res } = exchange;
-    const found = match(req.method ?? '', req.url ?? '');
-    if (found) answerRoute(found.route, exchange, found).catch((error) => refuse(exchange, error));
-    else app(req, res);
+    const refused = (error: unknown) => refuse(exchange, error);
+    let found: ReturnType<typeof match>;
+    try {
+      found = match(req.method ?? '', req.url ?? '');
+    } catch (error) {
+      refused(error);
+      return;
+    }
+    if (found?.route) answerRoute(found.route, exchange, found).catch(refused);
+    else if (found) refuseMethod(exchange, found).catch(refused);
+    else facade(req, res, (error) => (error === undefined ? refusePath(exchange).catch(refused) : refused(error)));
   }
 
   function finished({ req, res, route, startedAt, id, ip, identity, traceparent }: Exchange): void {
@@ -376,29 +351,6 @@ const isRead = ({ method, writes }: Route): boolean => method === 'get' && !writ
 /** The services with some in the place of others. */
 const scopedTo = (services: Services, others: Partial<Services>): Services =>
   Object.assign(Object.create(services) as Services, others);
-
-/** The headers of every response; none depends on the request. */
-function headersOfAll({ enableHsts }: Services['settings']): readonly (readonly [name: string, value: string])[] {
-  const headers: [string, string][] = [
-    ['Permissions-Policy', 'camera=(), microphone=(), geolocation=()'],
-    // Responses may carry credentials; those that may be cached override this header.
-    ['Cache-Control', 'no-store'],
-  ];
-  const secure = helmet({
-    contentSecurityPolicy: CONTENT_SECURITY,
-    strictTransportSecurity: enableHsts,
-    frameguard: { action: 'deny' },
-    referrerPolicy: { policy: 'strict-origin-when-cross-origin' },
-  });
-  const noted = {
-    setHeader: (name: string, value: string) => headers.push([name, value]),
-    removeHeader: () => undefined,
-  };
-  secure({} as IncomingMessage, noted as unknown as ServerResponse, (error) => {
-    if (error) throw error;
-  });
-  return headers;
-}
 
 const CROSS_SITE =
   'CSRF check failed: the request comes from a page of another site, or its Origin header does not name the host and port of the request; a proxy must pass on the Host header as it is, with the port.';
