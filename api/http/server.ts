@@ -309,7 +309,12 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     }
     if (found?.route) answerRoute(found.route, exchange, found).catch(refused);
     else if (found) refuseMethod(exchange, found).catch(refused);
-    else facade(req, res, (error) => (error === undefined ? refusePath(exchange).catch(refused) : refused(error)));
+    else {
+      facade(req, res, (error) => {
+        if (error === undefined) refusePath(exchange).catch(refused);
+        else refused(error);
+      });
+    }
   }
 
   function finished({ req, res, route, startedAt, id, ip, identity, traceparent }: Exchange): void {

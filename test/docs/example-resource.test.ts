@@ -216,7 +216,10 @@ describe('example resource: on the embedded store', function () {
         metrics,
       }),
     } as Services;
-    const { server } = createApiServer(noteRoutes, services);
+    const { server, app } = createApiServer(noteRoutes, services);
+    app.get('/greeting', (_req, res) => {
+      res.json({ greeting: 'hello' });
+    });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     return {
@@ -247,6 +250,14 @@ describe('example resource: on the embedded store', function () {
       notes: [],
       total: 0,
     });
+  });
+
+  it('middleware on the Express app gets paths without a route, after the checks of every request', async () => {
+    const { status, headers, body } = await call(base, 'GET', '/greeting');
+    expect({ status, body }).to.deep.equal({ status: 200, body: { greeting: 'hello' } });
+    expect(headers.get('x-frame-options')).to.equal('DENY');
+    expect((await call(base, 'GET', '/farewell')).status).to.equal(404);
+    expect((await call(base, 'PATCH', '/api/notes')).headers.get('allow')).to.equal('GET, POST');
   });
 
   it('so can one sent through HTTP', async () => {
