@@ -116,8 +116,8 @@ async function measureReads(url: string): Promise<string[]> {
 
 /** What clients report: each has an id of its own. */
 const reported = (id: number) => {
-  const { model, session_id, input_tokens, output_tokens } = reportAt(id);
-  return { id: `client-${id}`, model, session_id, input_tokens, output_tokens };
+  const { model, session_id: sessionId, input_tokens: inputTokens, output_tokens: outputTokens } = reportAt(id);
+  return { id: `client-${id}`, model, sessionId, inputTokens, outputTokens };
 };
 
 const BATCHED = 19_000;

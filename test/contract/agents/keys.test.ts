@@ -331,6 +331,7 @@ describe('contract: API keys', function () {
         'GET /api/history/causes/{id}',
         'GET /api/history/proof',
         'GET /api/history/consistency',
+        'GET /api/history/timeline',
         'GET /api/github',
         'POST /api/github',
         'GET /api/github/sync',

@@ -366,7 +366,7 @@ export function startClients({ targets, random, clients }: ClientsOptions): Clie
   }
 
   async function reportTokens(): Promise<void> {
-    const body = { model: 'm', session_id: 'counter:cli', input_tokens: 1, output_tokens: 1 };
+    const body = { model: 'm', sessionId: 'counter:cli', inputTokens: 1, outputTokens: 1 };
     await send('POST', '/api/tokens', body, { kind: 'write', adds: 'token reports' }, () => ({}));
   }
 
