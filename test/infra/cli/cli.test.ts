@@ -323,7 +323,9 @@ describe('command line', function () {
       expect(added.out).to.match(/^\d+ records?\n$/m);
       const { err, code } = await run(['diff', '--from', '0'], here());
       expect([code, err]).to.deep.equal([1, err]);
-      expect(err).to.match(/^signalbox: from: must be a position from \d+ to \d+, or a time from .* to now\n$/);
+      expect(err).to.match(
+        /^signalbox: from: must be a position from \d+ to \d+, or a time in RFC 3339 from .* to now\n$/,
+      );
     });
 
     it('compares and rebuilds beside the live tables', async () => {
@@ -367,7 +369,7 @@ describe('command line', function () {
       expect((await shown()).match(/vq4w/g)).to.have.length(3);
       const { id } = (await events()).at(-1);
       const redact = (...args: string[]) => run(['erase-person', '--redact', ...args], here());
-      expect((await redact(id)).err).to.include('it has the personal fields displayName, email');
+      expect((await redact(id)).err).to.include('it has the personal fields display_name, email');
       const { code, out, err } = await redact(id, '--field', 'email');
       expect([code, err]).to.deep.equal([0, '']);
       expect(out).to.match(new RegExp(`^Erased the field email of the event ${id}. Rebuilt: .*users`));
