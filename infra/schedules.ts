@@ -50,7 +50,7 @@ type Parts = Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'eventLog
  */
 export function schedulesOf(
   parts: Parts,
-  now: () => number = Date.now,
+  now: () => number = () => Date.now(),
   retryWebhooks: () => Promise<number> = async () => 0,
 ): readonly ScheduleJob[] {
   const { database, log } = parts;
