@@ -18,6 +18,7 @@ import { lineOfText } from '../../shared/contract/common.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Exchange, originOf } from '../http/exchange.ts';
+import { isSafe } from '../http/hosts.ts';
 import { createKeyGuard } from '../http/limits.ts';
 import type { Services } from '../services.ts';
 import { type Known, knownAgentKey, knownGlobalKey, knownSession, knownUser } from './known.ts';
@@ -102,6 +103,8 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     if (!verified) return undefined;
     const command = { origin: originOf({ ...exchange, identity: null }) };
     const { record, is_approved } = await userOfAccount(oidcParts(services), command, verified.profile);
+    // The user may be new: a read of this request is to find it. A write does not look for it.
+    if (isSafe(exchange.req.method)) await credentialStamp(freshness);
     return knownUser({ ...record, is_approved }, verified.expiresAt);
   }
 

@@ -25,7 +25,10 @@ const EXCEPTIONS: readonly { readonly request: RegExp; readonly because: string 
     because: 'reports that others record at this moment are looked up again',
   },
   { request: /^POST \/api\/(cron|scheduler)$/, because: 'it runs scheduled tasks as the schedule does' },
-  { request: /^GET \/(api\/auth\/me)?$/, because: 'the proxy names a user for the first time, who is created before' },
+  {
+    request: /^GET \/(api\/auth\/me)?$/,
+    because: 'a proxy or an access token names a user for the first time, who is created before',
+  },
 ];
 
 interface Watched {
