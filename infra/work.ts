@@ -63,7 +63,7 @@ function policyJobs({ commands, store, positions, reads, config }: Core): readon
 export async function startWork(core: Core): Promise<Work> {
   const jobs = await openCoreJobs(core);
   const webhooks = createWebhooks(core, jobs);
-  const schedules = schedulesOf(core, Date.now, webhooks.retry);
+  const schedules = schedulesOf(core, () => Date.now(), webhooks.retry);
   for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);
   jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core), webhooks.handler]);
   const { database, store, following, log, process } = core;
