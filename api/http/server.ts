@@ -270,7 +270,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     parseCookies(req as express.Request, res as express.Response, () => admit(exchange));
   }
 
-  /** Goes on with a request whose cookies are known. */
+  /** Admits a request whose cookies are parsed. */
   function admit(exchange: Exchange): void {
     const { req, res } = exchange;
     if (!isSafe(req.method) && isForged(exchange)) {

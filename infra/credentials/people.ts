@@ -43,7 +43,7 @@ export function createPersonRecords(parts: {
   async function forgetKey(name: string): Promise<void> {
     await keys.erase(name);
     store.forget();
-    // They are sealed, so nobody can tell in which of them the person is. A repeated request still has no effect.
+    // They are sealed, so it is unknown which of them concern the person. A repeated request still has no effect.
     await pool.query("UPDATE service.idempotency SET box = '' WHERE state = 'done'");
   }
 

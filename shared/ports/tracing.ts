@@ -1,6 +1,6 @@
 /**
  * The port for traces (https://www.w3.org/TR/trace-context/, `infra/tracing/`). A trace context is a `traceparent`: it comes
- * with a request, is recorded in the events, and goes on with what they cause.
+ * with a request, is recorded in the events, and is continued by what they cause.
  *
  * Without a tracer, work runs as it is. A `traceparent` of a caller is passed on all the same.
  */

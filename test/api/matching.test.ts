@@ -34,13 +34,13 @@ function withExpress(): (method: string, url: string) => Reference {
   }
   return (method, url) => {
     found = undefined;
-    const nobody = (error?: unknown) => {
+    const noRoute = (error?: unknown) => {
       if (error !== undefined) found = 'refused';
     };
     (app as unknown as (req: object, res: object, next: (error?: unknown) => void) => void)(
       { method, url, headers: {} },
       {},
-      nobody,
+      noRoute,
     );
     return found;
   };

@@ -51,7 +51,7 @@ describe('MCP: the service is killed and started again', function () {
   const approve = (taskId: number) => ask('POST', '/api/quality-review', { taskId, status: 'approved', notes: 'fine' });
 
   for (const era of ['2026', '2025'] as const) {
-    it(`a client over HTTP goes on without connecting again (revision of ${era})`, async () => {
+    it(`a client over HTTP continues without connecting again (revision of ${era})`, async () => {
       if (!service) await start();
       const { key, task } = await prepare(`http-${era}`);
       const agent = await connectMcp((service as ServiceProcess).url, { 'x-api-key': key }, era);

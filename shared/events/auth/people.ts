@@ -35,7 +35,7 @@ export const auditEntriesErased = defineEvent({
 export const fieldRedacted = defineEvent({
   type: 'FieldRedacted',
   version: 1,
-  doc: 'The key of a personal field of one event was deleted: nobody can read this field any more. It is in the stream of that event. The read models that had the field are built anew afterwards.',
+  doc: 'The key of a personal field of one event was deleted: the field can no longer be read. It is in the stream of that event. The read models that had the field are built anew afterwards.',
   schema: z.object({
     /** Id of the event. */
     event: z.uuid(),

@@ -12,7 +12,7 @@ export interface WebhookMessage {
   readonly id: string;
   /** Such as `activity.task_created`. */
   readonly type: string;
-  /** When what it tells of happened, Unix ms. */
+  /** Time of the event, Unix ms. */
   readonly at: number;
   readonly data: Readonly<Record<string, unknown>>;
   /** The trace of the event, which a delivery continues. A repeated attempt does not have it. */

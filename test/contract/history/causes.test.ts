@@ -152,7 +152,7 @@ describe('/api/history/causes', function () {
     expect((await made('/api/cron', { action: 'trigger', name: 'minutely' })).ran).to.equal(true);
   }
 
-  /** Does work two minutes later, by the clock of the service. */
+  /** Does work while the clock of the service is two minutes ahead. */
   async function later(work: () => Promise<void>): Promise<void> {
     const { now } = Date;
     Date.now = () => now() + 120_000;

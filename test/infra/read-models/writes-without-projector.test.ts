@@ -100,6 +100,9 @@ async function sendEveryWrite(
   return writes.flatMap(({ name }) => (answered.has(name) ? [] : name));
 }
 
+/** Calls that are refused because no identity provider is configured here. */
+const NEEDS_A_PROVIDER = ['POST /api/auth/oidc', 'POST /api/auth/oidc/begin'];
+
 describe('writes without a projector', function () {
   this.timeout(180_000);
   let stores: ServerStores;
@@ -148,7 +151,8 @@ describe('writes without a projector', function () {
       return reply.status;
     });
     expect(behind).to.deep.equal([]);
-    expect(unanswered, unanswered.join(', ')).to.have.length.below(17);
+    const others = unanswered.filter((name) => !NEEDS_A_PROVIDER.includes(name));
+    expect(others, others.join(', ')).to.have.length.below(15);
   });
 
   it('are answered as begun where the schedule resumes them', async () => {
@@ -216,6 +220,7 @@ describe('writes whose read models cannot be read once they are stored', functio
     });
     expect([...new Set(failed)].sort()).to.deep.equal(NEEDS_READ_MODELS.toSorted());
     expect(refused).to.be.above(10);
-    expect(unanswered, unanswered.join(', ')).to.have.length.below(17);
+    const others = unanswered.filter((name) => !NEEDS_A_PROVIDER.includes(name));
+    expect(others, others.join(', ')).to.have.length.below(15);
   });
 });

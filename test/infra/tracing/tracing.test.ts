@@ -113,7 +113,7 @@ describe('traces', function () {
     service = undefined;
   };
 
-  it('off: the trace of the caller is in the event, and goes on with its webhooks', async () => {
+  it('off: the trace of the caller is in the event, and its webhooks continue it', async () => {
     const base = await start({});
     const hook = { name: 'all', url: `${webhook.url}/hook`, events: ['*'] };
     expect((await call(base, 'POST', '/api/webhooks', hook, headers)).status).to.be.below(300);
