@@ -2,7 +2,9 @@
  * Ids of new records under an `Idempotency-Key`: a request that is repeated after a crash must not take a second id,
  * because names may have been claimed for the first one.
  */
-import type { Commands } from './handler.ts';
+import type { EventDraft } from '../shared/events/define.ts';
+import type { Decider } from './decider.ts';
+import type { Commands, Executed } from './handler.ts';
 import { type CommandContext, nextStep } from './intents.ts';
 
 /**
@@ -23,6 +25,23 @@ export async function reserveId(
   const id = await commands.counters.take(counter);
   await context.intents?.record(step, { stream: streamOf(id), expected: 'none', events: [] });
   return id;
+}
+
+/**
+ * Creates a record under the next id of `counter`.
+ *
+ * @param streamOf the new record's stream, in the workspace of the caller; it must end in `-<id>`
+ */
+export async function createRecord<State>(
+  commands: Commands,
+  context: CommandContext,
+  [counter, decider, streamOf]: readonly [string, Decider<State>, (workspace: number, id: number) => string],
+  decide: (id: number) => readonly EventDraft[],
+): Promise<{ readonly id: number; readonly executed: Executed }> {
+  const { workspace } = context.origin;
+  const id = await reserveId(commands, context, counter, (one) => streamOf(workspace, one));
+  const executed = await commands.execute(decider, streamOf(workspace, id), context, () => decide(id), { fresh: true });
+  return { id, executed };
 }
 
 /** Whether an earlier run of this request reserved an id as its next step, so it was about to create a record. */

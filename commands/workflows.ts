@@ -8,10 +8,11 @@ import {
   workflowUpdated,
   workflowUsed,
 } from '../shared/events/workflows.ts';
+import { sent } from '../shared/fields.ts';
 import { refuseInjection } from './agents/injection.ts';
 import { defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
-import { reserveId } from './reserve.ts';
+import { createRecord } from './reserve.ts';
 
 /** What a template says is not in it: a command needs to know only whether there is one. */
 export interface WorkflowState {
@@ -44,9 +45,9 @@ function existing(state: WorkflowState): WorkflowState {
  */
 export function decideChange(state: WorkflowState, changes: Partial<WorkflowFields>): EventDraft[] {
   const { id } = existing(state);
-  const set = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (set.length === 0) return [workflowUsed.draft({ workflow_id: id })];
-  return [workflowUpdated.draft({ workflow_id: id, ...Object.fromEntries(set) })];
+  const set = sent(changes);
+  const isUse = Object.keys(set).length === 0;
+  return [isUse ? workflowUsed.draft({ workflow_id: id }) : workflowUpdated.draft({ workflow_id: id, ...set })];
 }
 
 /** @throws AppError 404 */
@@ -61,20 +62,11 @@ function screened<F extends Partial<WorkflowFields>>(fields: F): F {
 }
 
 /** Creates a template. @throws AppError 422 */
-export async function createWorkflow(
-  commands: Commands,
-  context: CommandContext,
-  fields: WorkflowFields,
-): Promise<{ readonly id: number; readonly executed: Executed }> {
+export async function createWorkflow(commands: Commands, context: CommandContext, fields: WorkflowFields) {
   screened(fields);
-  const { workspace } = context.origin;
-  const workflowId = await reserveId(commands, context, 'workflow', (id) => workflowStream(workspace, id));
-  const decide = () => [workflowCreated.draft({ workflow_id: workflowId, ...fields })];
-  const stream = workflowStream(workspace, workflowId);
-  return {
-    id: workflowId,
-    executed: await commands.execute(workflowDecider, stream, context, decide, { fresh: true }),
-  };
+  return createRecord(commands, context, ['workflow', workflowDecider, workflowStream], (id) => [
+    workflowCreated.draft({ workflow_id: id, ...fields }),
+  ]);
 }
 
 /** Changes a template, or counts one more use of it. @throws AppError 404, 422 */

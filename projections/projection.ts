@@ -29,7 +29,12 @@ export type ColumnType =
   | 'jsonb?'
   | 'double?';
 
-type ValueOf<T extends ColumnType> = T extends 'int' | 'bigint' | 'double'
+/** A column whose values are known more exactly than by its PostgreSQL type. `is` exists only as a type. */
+export type ColumnOf<V> = ColumnType & { readonly is: V };
+
+type ValueOf<T extends ColumnType> = T extends { readonly is: infer V } ? V : PlainValueOf<T>;
+
+type PlainValueOf<T extends ColumnType> = T extends 'int' | 'bigint' | 'double'
   ? number
   : T extends 'int?' | 'bigint?' | 'double?'
     ? number | null
@@ -145,6 +150,10 @@ export function update<C extends Columns>(
 
 /** The same, where the row keeps its position. To apply such a change again must change nothing. */
 export const updateInPlace: typeof update = (table, key, apply) => ({ ...update(table, key, apply), inPlace: true });
+
+/** Deletes the row with this key. */
+export const remove = <C extends Columns>(table: Table<C>, key: KeyOf<C>): Change =>
+  change(table, key, () => undefined);
 
 /** Adds a row whose key no earlier event can have used. */
 export function insert<C extends Columns>(table: Table<C>, row: RowOf<C>): Change {

@@ -1,24 +1,16 @@
 /** Workflow templates, as they are now. */
+import { workflowSchema } from '../shared/contract/workflows.ts';
 import { workflowCreated, workflowDeleted, workflowUpdated, workflowUsed } from '../shared/events/workflows.ts';
 import { seconds } from '../shared/time.ts';
-import { defineProjection, defineTable, insert, on, update } from './projection.ts';
+import { columnsFor } from './columns.ts';
+import { defineProjection, defineTable, insert, on, remove, update } from './projection.ts';
 
 export const workflowsTable = defineTable(
   'workflows',
   {
     workspace_id: 'int',
-    id: 'bigint',
-    name: 'text',
-    description: 'text?',
-    model: 'text',
-    task_prompt: 'text',
+    ...columnsFor(workflowSchema.omit({ workspace_id: true })),
     timeout_seconds: 'int',
-    agent_role: 'text?',
-    tags: 'jsonb',
-    created_by: 'text',
-    created_at: 'bigint',
-    updated_at: 'bigint',
-    last_used_at: 'bigint?',
     use_count: 'int',
   },
   { key: ['workspace_id', 'id'], indexes: ['workspace_id, use_count DESC, updated_at DESC, id DESC'] },
@@ -57,7 +49,7 @@ export const workflowsProjection = defineProjection({
       })),
     ]),
     on(workflowDeleted, ({ data, meta }) => [
-      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflow_id }, () => undefined),
+      remove(workflowsTable, { workspace_id: meta.workspace, id: data.workflow_id }),
     ]),
   ],
 });

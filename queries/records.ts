@@ -71,6 +71,23 @@ export async function rowAfter<P extends AnyTable, T extends P>(
 export const columnsOf = <R extends object, const C extends keyof R>(row: R, columns: readonly C[]): Pick<R, C> =>
   Object.fromEntries(columns.map((column) => [column, row[column]])) as Pick<R, C>;
 
+/**
+ * Gives the function that reads a record of a workspace after a command.
+ *
+ * @param kind as in the message
+ * @param columns what the record has of its row
+ */
+export const recordAfter =
+  <P extends AnyTable, T extends P, const C extends keyof Row<T>>(
+    kind: string,
+    source: readonly [Projection<P>, T],
+    columns: readonly C[],
+    options?: Options,
+  ) =>
+  /** @throws AppError 404 when it was deleted by then */
+  async (records: Records, workspace: number, id: number, executed: Executed): Promise<Pick<Row<T>, C>> =>
+    columnsOf(await rowAfter(records, kind, source, { workspace_id: workspace, id }, executed, options), columns);
+
 interface Kept {
   readonly rows: MemoryTables;
   /** Of the stream: the last event that the rows show. */

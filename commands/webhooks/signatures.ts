@@ -1,7 +1,7 @@
 /** The request that a webhook gets: its body, and the headers by which the receiver knows that it is genuine. Pure. */
 import { createHmac } from 'node:crypto';
-import type { WebhookFormat } from '../../shared/contract/webhooks/webhooks.ts';
 import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
+import type { WebhookFormat } from '../../shared/events/webhooks/webhooks.ts';
 import { seconds } from '../../shared/time.ts';
 
 /** Bytes of a body. Data that makes it longer is left out. */

@@ -1,29 +1,27 @@
 /** Webhooks: created, changed, deleted, and disabled when deliveries fail too often. */
 import { randomBytes } from 'node:crypto';
-import type { WebhookFormat } from '../../shared/contract/webhooks/webhooks.ts';
 import { notFound } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import {
+  type WebhookChanges,
+  type WebhookFields,
   webhookCreated,
   webhookDeleted,
   webhookTripped,
   webhookUpdated,
 } from '../../shared/events/webhooks/webhooks.ts';
+import { sent } from '../../shared/fields.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
-import { reserveId } from '../reserve.ts';
+import { createRecord } from '../reserve.ts';
 
 /** Everything that deliveries need. Saved nowhere but in the log, where address and secret are sealed. */
-export interface WebhookState {
+export interface WebhookState extends Readonly<WebhookFields> {
   /** 0 until created, and again once deleted. */
   readonly id: number;
-  readonly name: string;
   readonly url: string;
-  readonly secret: string | null;
-  readonly events: readonly string[];
-  readonly format: WebhookFormat;
   readonly enabled: boolean;
 }
 
@@ -35,23 +33,16 @@ export const webhookDecider = defineDecider<WebhookState>({
   kind: 'webhook',
   initial: NONE,
   folds: [
-    on(webhookCreated, (_state, { data: { webhook_id: webhookId, name, url, secret, events, format } }) => ({
-      id: webhookId,
-      name,
-      url: url ?? '',
-      secret,
-      events,
-      format,
+    on(webhookCreated, (_state, { data: { webhook_id: id, ...fields } }) => ({
+      id,
+      ...fields,
+      url: fields.url ?? '',
       enabled: true,
     })),
-    on(webhookUpdated, (state, { data: { name, url, secret, events, format, enabled } }) => ({
+    on(webhookUpdated, (state, { data: { webhook_id: _, ...changes } }) => ({
       ...state,
-      name: name ?? state.name,
-      url: url ?? state.url,
-      secret: secret === undefined ? state.secret : secret,
-      events: events ?? state.events,
-      format: format ?? state.format,
-      enabled: enabled ?? state.enabled,
+      ...changes,
+      url: changes.url ?? state.url,
     })),
     on(webhookTripped, (state) => ({ ...state, enabled: false })),
     on(webhookDeleted, () => NONE),
@@ -61,20 +52,10 @@ export const webhookDecider = defineDecider<WebhookState>({
 /** 64 lower-case hex digits. */
 export const newSecret = (): string => randomBytes(32).toString('hex');
 
-export interface WebhookChanges {
-  readonly name: string | undefined;
-  readonly url: string | undefined;
-  readonly events: readonly string[] | undefined;
-  readonly format: WebhookFormat | undefined;
-  readonly enabled: boolean | undefined;
-  readonly secret: string | undefined;
-}
-
 /** Without any change, the time of the last one is new. @throws AppError 404 */
 export function decideChange(state: WebhookState, changes: WebhookChanges): EventDraft[] {
   if (state.id === 0) throw notFound('Webhook');
-  const set = Object.entries(changes).filter(([, value]) => value !== undefined);
-  return [webhookUpdated.draft({ webhook_id: state.id, ...Object.fromEntries(set) })];
+  return [webhookUpdated.draft({ webhook_id: state.id, ...sent(changes) })];
 }
 
 /** @throws AppError 404 */
@@ -91,14 +72,6 @@ export const decideDisable = (state: WebhookState): EventDraft[] =>
 export const decideTrip = (state: WebhookState, failures: number): EventDraft[] =>
   state.enabled ? [webhookTripped.draft({ webhook_id: state.id, failures })] : [];
 
-export interface NewWebhook {
-  readonly name: string;
-  readonly url: string;
-  readonly events: string[];
-  readonly format: WebhookFormat;
-  readonly secret: string | null;
-}
-
 /** Each event is looked at for each of them. */
 const LIMIT: Limit = { kind: 'webhooks', most: 100, added: webhookCreated };
 
@@ -114,16 +87,15 @@ export const createWebhook = (
   commands: Commands,
   context: CommandContext,
   limits: LimitParts,
-  fields: NewWebhook,
+  fields: WebhookFields,
 ): Promise<CreatedWebhook> => withinLimit(limits, LIMIT, context, () => create(commands, context, fields));
 
-async function create(commands: Commands, context: CommandContext, fields: NewWebhook): Promise<CreatedWebhook> {
-  const { workspace } = context.origin;
-  const id = await reserveId(commands, context, 'webhook', (one) => webhookStream(workspace, one));
-  const stream = webhookStream(workspace, id);
-  const { position } = await commands.execute(webhookDecider, stream, context, () => [
-    webhookCreated.draft({ webhook_id: id, ...fields }),
+async function create(commands: Commands, context: CommandContext, fields: WebhookFields): Promise<CreatedWebhook> {
+  const source = ['webhook', webhookDecider, webhookStream] as const;
+  const { id, executed } = await createRecord(commands, context, source, (one) => [
+    webhookCreated.draft({ webhook_id: one, ...fields }),
   ]);
+  const { stream, position } = executed;
   // A request that is repeated after a crash has stored the secret of its first run.
   const { state } = await commands.load(webhookDecider, stream);
   return { id, position, secret: state.id === id ? state.secret : fields.secret };

@@ -2,11 +2,13 @@
 import {
   webhookCreated,
   webhookDeleted,
+  webhookFields,
   webhookTripped,
   webhookUpdated,
 } from '../../shared/events/webhooks/webhooks.ts';
 import { seconds } from '../../shared/time.ts';
-import { defineProjection, defineTable, insert, on, update } from '../projection.ts';
+import { columnsFor } from '../columns.ts';
+import { defineProjection, defineTable, insert, on, remove, update } from '../projection.ts';
 
 export const webhooksTable = defineTable(
   'webhooks',
@@ -17,8 +19,7 @@ export const webhooksTable = defineTable(
     url: 'text',
     /** Its last four characters. */
     secret_end: 'text?',
-    events: 'jsonb',
-    format: 'text',
+    ...columnsFor(webhookFields.pick({ events: true, format: true })),
     enabled: 'boolean',
     created_by: 'text',
     created_at: 'bigint',
@@ -34,30 +35,25 @@ export const webhooksProjection = defineProjection({
   version: 2,
   tables: [webhooksTable],
   handlers: [
-    on(webhookCreated, ({ data, meta }) => [
+    on(webhookCreated, ({ data: { webhook_id: id, secret, ...fields }, meta }) => [
       insert(webhooksTable, {
         workspace_id: meta.workspace,
-        id: data.webhook_id,
-        name: data.name,
-        url: data.url ?? '',
-        secret_end: endOf(data.secret),
-        events: data.events,
-        format: data.format,
+        id,
+        ...fields,
+        url: fields.url ?? '',
+        secret_end: endOf(secret),
         enabled: true,
         created_by: meta.actor.name,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
       }),
     ]),
-    on(webhookUpdated, ({ data, meta }) => [
-      update(webhooksTable, { workspace_id: meta.workspace, id: data.webhook_id }, (row) => ({
+    on(webhookUpdated, ({ data: { webhook_id: id, secret, ...changes }, meta }) => [
+      update(webhooksTable, { workspace_id: meta.workspace, id }, (row) => ({
         ...row,
-        name: data.name ?? row.name,
-        url: data.url ?? row.url,
-        secret_end: data.secret === undefined ? row.secret_end : endOf(data.secret),
-        events: data.events ?? row.events,
-        format: data.format ?? row.format,
-        enabled: data.enabled ?? row.enabled,
+        ...changes,
+        url: changes.url ?? row.url,
+        secret_end: secret === undefined ? row.secret_end : endOf(secret),
         updated_at: seconds(meta.at),
       })),
     ]),
@@ -69,7 +65,7 @@ export const webhooksProjection = defineProjection({
       })),
     ]),
     on(webhookDeleted, ({ data, meta }) => [
-      update(webhooksTable, { workspace_id: meta.workspace, id: data.webhook_id }, () => undefined),
+      remove(webhooksTable, { workspace_id: meta.workspace, id: data.webhook_id }),
     ]),
   ],
 });

@@ -8,7 +8,7 @@ import { chatProjection, messagesTable } from '../../projections/chat.ts';
 import { notificationsProjection, notificationsTable } from '../../projections/monitoring/notifications.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { pipelinesTable } from '../../projections/pipelines/runs.ts';
-import type { Columns, Projection, Table } from '../../projections/projection.ts';
+import type { ColumnOf, Columns, Projection, Table } from '../../projections/projection.ts';
 import { projectsProjection, projectsTable } from '../../projections/projects/projects.ts';
 import { taskCommentsProjection, taskCommentsTable } from '../../projections/tasks/comments.ts';
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
@@ -35,7 +35,7 @@ type Seen = (reads: Reads, view: TaskView) => RawBuilder<boolean>;
  * The table has the columns `workspace_id` and `id`; `shows` are those that the answer has besides `type` and `id`, under
  * their own names, so a column `type` cannot be among them.
  */
-const subject = <C extends Columns & { readonly workspace_id: 'int'; readonly id: 'bigint' }>(
+const subject = <C extends Columns & { readonly workspace_id: 'int'; readonly id: 'bigint' | ColumnOf<number> }>(
   projection: Subject['projection'],
   table: Table<C>,
   shows: readonly Exclude<keyof C & string, 'type' | 'id'>[],

@@ -1,7 +1,7 @@
 /** Webhooks: the list, with what their deliveries say of them. */
 import { sql } from 'kysely';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
-import type { WebhookFormat, WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
+import type { WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
 import type { WebhookState } from '../../shared/ports/webhooks/deliveries.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Reads, tables } from '../reads.ts';
@@ -26,17 +26,12 @@ export async function listWebhooks(
   attempts: number,
 ): Promise<WebhookRecord[]> {
   const rows = await own(reads, workspace).selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').execute();
-  return rows.map((row) => {
+  return rows.map(({ position: _, secret_end: end, ...row }) => {
     const state = states && (states.get(row.id) ?? UNUSED);
     const firedAt = state && (state.lastFiredAt === null ? null : seconds(state.lastFiredAt));
     return {
-      id: row.id,
-      name: row.name,
-      url: row.url,
-      secret: row.secret_end === null ? null : HIDDEN + row.secret_end,
-      events: row.events as string[],
-      format: row.format as WebhookFormat,
-      enabled: row.enabled,
+      ...row,
+      secret: end === null ? null : HIDDEN + end,
       ...(state && {
         last_fired_at: firedAt,
         last_status: state.lastStatus,
@@ -46,10 +41,7 @@ export async function listWebhooks(
         successful_deliveries: state.successful,
         failed_deliveries: state.failed,
       }),
-      created_by: row.created_by,
-      created_at: row.created_at,
       updated_at: Math.max(row.updated_at, firedAt ?? 0),
-      workspace_id: workspace,
     };
   });
 }
@@ -76,12 +68,11 @@ export async function webhookNames(
 }
 
 /** Every webhook of the deployment. */
-export async function allWebhooks(
+export function allWebhooks(
   reads: Reads,
 ): Promise<{ readonly workspace: number; readonly id: number; readonly events: readonly string[] }[]> {
-  const rows = await tables(reads, webhooksProjection)
+  return tables(reads, webhooksProjection)
     .selectFrom('webhooks')
     .select(['workspace_id as workspace', 'id', 'events'])
     .execute();
-  return rows.map(({ workspace, id, events }) => ({ workspace, id, events: events as string[] }));
 }

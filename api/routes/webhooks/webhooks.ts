@@ -47,17 +47,19 @@ const create = defineRoute({
   body: newWebhookBody,
   responses: { 200: { description: 'The webhook, with its secret', schema: newWebhookAnswer } },
   async handle({ body, identity: { workspace }, services, command }) {
-    const { name, url, events, format, generate_secret } = body;
-    checkUrl(services.settings, url);
-    const fields = { name, url, events, format, secret: generate_secret ? newSecret() : null };
+    const { generate_secret, ...fields } = body;
+    checkUrl(services.settings, fields.url);
     const limits = limitsOf(services, countWebhooks);
-    const { id, position, secret } = await createWebhook(services.commands, command, limits, fields);
+    const { id, position, secret } = await createWebhook(services.commands, command, limits, {
+      ...fields,
+      secret: generate_secret ? newSecret() : null,
+    });
     await services.webhooks.begin(workspace, id, position);
     const message =
       secret === null
         ? 'The webhook was created. Its deliveries are not signed.'
         : 'The webhook was created. Store the secret now: it is not shown again.';
-    return { body: { id, name, url, secret, events, format, enabled: true as const, message } };
+    return { body: { id, ...fields, secret, enabled: true as const, message } };
   },
 });
 
@@ -74,17 +76,14 @@ const change = defineRoute({
   refuses: [404],
   responses: { 200: { description: 'Changed', schema: webhookChangedAnswer } },
   async handle({ body, identity: { workspace }, services, command }) {
-    const { id, name, url, events, format, enabled, regenerate_secret, reset_circuit } = body;
-    if (url !== undefined) checkUrl(services.settings, url);
+    const { id, regenerate_secret, reset_circuit, ...changes } = body;
+    if (changes.url !== undefined) checkUrl(services.settings, changes.url);
     // First: once it is enabled a worker may have it, and a failure on top of the old ones could disable it again.
     if (reset_circuit) await services.webhooks.reset(workspace, id);
     const { secret } = await changeWebhook(services.commands, command, id, {
-      name,
-      url,
-      events,
-      format,
-      enabled: reset_circuit ? true : enabled,
-      secret: regenerate_secret ? newSecret() : undefined,
+      ...changes,
+      ...(reset_circuit && { enabled: true }),
+      ...(regenerate_secret && { secret: newSecret() }),
     });
     if (!regenerate_secret || secret === null) return { body: { success: true as const } };
     const message = 'The secret was replaced. Store the new one now: it is not shown again.';

@@ -1,20 +1,16 @@
 /** Webhooks: requests and answers. */
 import { z } from 'zod';
+import { WEBHOOK_FORMATS, webhookFields } from '../../events/webhooks/webhooks.ts';
+import { changesOf } from '../../fields.ts';
 import { idValue, notInThePast, unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';
-
-/** Formats of bodies: `{event, timestamp, data}`, or an event of CloudEvents 1.0 in structured mode. */
-export const WEBHOOK_FORMATS = ['json', 'cloudevents'] as const;
-export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
 
 export const webhookSchema = z
   .object({
     id: z.int(),
-    name: z.string(),
+    ...webhookFields.shape,
     url: z.string(),
     secret: z.string().nullable().describe('masked but for its last four characters; null: deliveries are not signed'),
-    events: z.array(z.string()),
-    format: z.enum(WEBHOOK_FORMATS),
     enabled: z.boolean(),
     last_fired_at: notInThePast(unixSeconds.nullable()),
     last_status: notInThePast(z.int().nullable().describe('HTTP status of the last delivery; -1: no response')),
@@ -54,23 +50,22 @@ const fields = {
   events: z
     .array(text(200).min(1, 'must not be empty'))
     .max(50)
-    .describe(`types of webhook events, by their full names, such as ${SUGGESTED_TYPES.join(', ')}; or \`*\` for all`),
+    .describe(`types of webhook events, by their full names, such as ${SUGGESTED_TYPES.join(', ')}; or \`*\` for all`)
+    .default(['*']),
   format: z
     .enum(WEBHOOK_FORMATS)
-    .describe('`json`: the body is `{event, timestamp, data}`; `cloudevents`: CloudEvents 1.0, structured mode'),
+    .describe('`json`: the body is `{event, timestamp, data}`; `cloudevents`: CloudEvents 1.0, structured mode')
+    .default('json'),
 };
 
 export const newWebhookBody = z.object({
-  name: fields.name,
-  url: fields.url,
-  events: fields.events.default(['*']),
-  format: fields.format.default('json'),
+  ...fields,
   generate_secret: z.boolean().default(true).describe('false: deliveries are not signed'),
 });
 
 export const webhookChangesBody = z.object({
   id: idValue,
-  ...z.object({ ...fields, enabled: z.boolean() }).partial().shape,
+  ...changesOf({ ...fields, enabled: z.boolean() }),
   regenerate_secret: z.boolean().default(false),
   reset_circuit: z.boolean().default(false).describe('resets the failures and enables the webhook'),
 });
@@ -79,11 +74,9 @@ export const webhooksAnswer = z.object({ webhooks: z.array(webhookSchema) });
 
 export const newWebhookAnswer = z.object({
   id: z.int(),
-  name: z.string(),
+  ...webhookFields.shape,
   url: z.string(),
   secret: z.string().nullable().describe('shown only now'),
-  events: z.array(z.string()),
-  format: z.enum(WEBHOOK_FORMATS),
   enabled: z.literal(true),
   message: z.string(),
 });

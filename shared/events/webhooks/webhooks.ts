@@ -4,12 +4,30 @@
  * What was delivered, and how that went, is not in the log but in records that are kept for a while (`shared/ports/webhooks/deliveries.ts`).
  */
 import { z } from 'zod';
-import { WEBHOOK_FORMATS } from '../../contract/webhooks/webhooks.ts';
 import { defineEvent } from '../define.ts';
+
+/** Formats of bodies: `{event, timestamp, data}`, or an event of CloudEvents 1.0 in structured mode. */
+export const WEBHOOK_FORMATS = ['json', 'cloudevents'] as const;
 
 const webhook_id = z.int().positive();
 /** Sealed with a key of the webhook's own; null once that key is gone. */
 const sealedText = z.string().nullable();
+
+/** What a webhook says. */
+export const webhookFields = z.object({
+  name: z.string(),
+  /** Often holds a token. */
+  url: sealedText,
+  /** With which deliveries are signed; null: they are not. */
+  secret: sealedText,
+  /** Types of webhook events; `*`: all. */
+  events: z.array(z.string()),
+  format: z.enum(WEBHOOK_FORMATS),
+});
+const changes = webhookFields.extend({ enabled: z.boolean() }).partial();
+export type WebhookFields = z.infer<typeof webhookFields>;
+export type WebhookChanges = z.infer<typeof changes>;
+export type WebhookFormat = WebhookFields['format'];
 
 const person = (data: { readonly webhook_id: number }): string => `webhook:${data.webhook_id}`;
 
@@ -17,17 +35,7 @@ export const webhookCreated = defineEvent({
   type: 'WebhookCreated',
   version: 3,
   doc: 'A webhook exists from now on, and is told of the events after this one.',
-  schema: z.object({
-    webhook_id,
-    name: z.string(),
-    /** Often holds a token. */
-    url: sealedText,
-    /** With which deliveries are signed; null: they are not. */
-    secret: sealedText,
-    /** Types of webhook events; `*`: all. */
-    events: z.array(z.string()),
-    format: z.enum(WEBHOOK_FORMATS),
-  }),
+  schema: webhookFields.extend({ webhook_id }),
   personal: { fields: ['url', 'secret'], person },
 });
 
@@ -35,15 +43,7 @@ export const webhookUpdated = defineEvent({
   type: 'WebhookUpdated',
   version: 3,
   doc: 'Fields of a webhook were set. Those that are missing stayed as they were; with none at all, only the time of the last change is new.',
-  schema: z.object({
-    webhook_id,
-    name: z.string().optional(),
-    url: sealedText.optional(),
-    secret: sealedText.optional(),
-    events: z.array(z.string()).optional(),
-    format: z.enum(WEBHOOK_FORMATS).optional(),
-    enabled: z.boolean().optional(),
-  }),
+  schema: changes.extend({ webhook_id }),
   personal: { fields: ['url', 'secret'], person },
 });
 
