@@ -14,6 +14,7 @@ import {
   ruleStream,
 } from '../../shared/events/alerts/rules.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
+import { sent } from '../../shared/fields.ts';
 import { MASK } from '../../shared/secret-texts.ts';
 import { masked, restored } from '../../shared/secrets.ts';
 import { isStorableText } from '../../shared/storable.ts';
@@ -21,7 +22,7 @@ import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
-import { reserveId } from '../reserve.ts';
+import { createRecord } from '../reserve.ts';
 
 export { ruleStream };
 
@@ -41,8 +42,15 @@ export const ruleDecider = defineDecider<RuleState>({
   initial: NONE,
   sizeOf: ({ rule }) => JSON.stringify(rule.action_config).length + 2_000,
   folds: [
-    on(alertRuleCreated, (_state, { data }) => ({ ...NONE, id: data.rule_id, rule: ruleAfter(NO_RULE, data) })),
-    on(alertRuleUpdated, (state, { data }) => ({ ...state, rule: ruleAfter(state.rule, data) })),
+    on(alertRuleCreated, (_state, { data: { rule_id: id, ...fields } }) => ({
+      ...NONE,
+      id,
+      rule: ruleAfter(NO_RULE, fields),
+    })),
+    on(alertRuleUpdated, (state, { data: { rule_id: _, ...changes } }) => ({
+      ...state,
+      rule: ruleAfter(state.rule, changes),
+    })),
     on(alertRuleTriggered, (state, { data, at }) => ({
       ...state,
       lastTriggeredAt: seconds(at),
@@ -115,7 +123,7 @@ export type RuleChanges = Omit<RuleChangesBody, 'id'>;
 export function decideChange(state: RuleState, changes: RuleChanges, faultOf: UrlFault): EventDraft[] {
   if (state.id === 0) throw notFound('Alert rule');
   const { rule } = state;
-  const set = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+  const set = sent(changes);
   const next: RuleFields = {
     ...rule,
     ...set,
@@ -150,15 +158,9 @@ export async function createRule(
   rule: RuleFields,
   faultOf: UrlFault,
 ): Promise<{ readonly id: number; readonly executed: Executed }> {
-  const { workspace } = context.origin;
   // Refused before it takes a number.
   decideCreate(0, rule, faultOf);
-  return withinLimit(limits, LIMIT, context, async () => {
-    const id = await reserveId(commands, context, 'alert_rule', (one) => ruleStream(workspace, one));
-    const decide = () => decideCreate(id, rule, faultOf);
-    return {
-      id,
-      executed: await commands.execute(ruleDecider, ruleStream(workspace, id), context, decide, { fresh: true }),
-    };
-  });
+  return withinLimit(limits, LIMIT, context, () =>
+    createRecord(commands, context, ['alert_rule', ruleDecider, ruleStream], (id) => decideCreate(id, rule, faultOf)),
+  );
 }

@@ -8,9 +8,10 @@ import {
   pipelineUpdated,
   pipelineUsed,
 } from '../../shared/events/pipelines/pipelines.ts';
+import { sent } from '../../shared/fields.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { reserveId } from '../reserve.ts';
+import { createRecord } from '../reserve.ts';
 
 export interface PipelineState {
   /** 0 until created, and again once deleted. */
@@ -37,28 +38,20 @@ export const pipelineDecider = defineDecider<PipelineState>({
 export function decideChange(state: PipelineState, changes: Partial<PipelineFields>): EventDraft[] {
   const { id } = state;
   if (id === 0) throw notFound('Pipeline');
-  const set = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (set.length === 0) return [pipelineUsed.draft({ pipeline_id: id })];
-  return [pipelineUpdated.draft({ pipeline_id: id, ...Object.fromEntries(set) })];
+  const set = sent(changes);
+  const isUse = Object.keys(set).length === 0;
+  return [isUse ? pipelineUsed.draft({ pipeline_id: id }) : pipelineUpdated.draft({ pipeline_id: id, ...set })];
 }
 
 /** One that is gone, or never was, is deleted already. */
 export const decideDelete = ({ id }: PipelineState): EventDraft[] =>
   id === 0 ? [] : [pipelineDeleted.draft({ pipeline_id: id })];
 
-/** Creates a pipeline of templates that exist. Gives its id. */
-export async function createPipeline(
-  commands: Commands,
-  context: CommandContext,
-  fields: PipelineFields,
-): Promise<{ readonly id: number; readonly executed: Executed }> {
-  const { workspace } = context.origin;
-  const id = await reserveId(commands, context, 'pipeline', (one) => pipelineStream(workspace, one));
-  const executed = await commands.execute(pipelineDecider, pipelineStream(workspace, id), context, () => [
+/** Creates a pipeline of templates that exist. */
+export const createPipeline = (commands: Commands, context: CommandContext, fields: PipelineFields) =>
+  createRecord(commands, context, ['pipeline', pipelineDecider, pipelineStream], (id) => [
     pipelineCreated.draft({ pipeline_id: id, ...fields }),
   ]);
-  return { id, executed };
-}
 
 /** Changes a pipeline, or counts one more use of it. @throws AppError 404 */
 export async function changePipeline(

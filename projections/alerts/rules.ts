@@ -1,8 +1,6 @@
 /** Alert rules, as they are now, and when they triggered last. */
-import type { EntityType, Operator } from '../../shared/contract/alerts/conditions.ts';
-import type { ActionType } from '../../shared/contract/alerts/rules.ts';
+import { alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
 import {
-  type ActionConfig,
   alertRuleCreated,
   alertRuleDeleted,
   alertRuleTriggered,
@@ -11,7 +9,8 @@ import {
   ruleAfter,
 } from '../../shared/events/alerts/rules.ts';
 import { seconds } from '../../shared/time.ts';
-import { defineProjection, defineTable, insert, on, update } from '../projection.ts';
+import { columnsFor } from '../columns.ts';
+import { defineProjection, defineTable, insert, on, remove, update } from '../projection.ts';
 
 export const alertRulesTable = defineTable(
   'alert_rules',
@@ -19,21 +18,8 @@ export const alertRulesTable = defineTable(
     workspace_id: 'int',
     id: 'bigint',
     tenant_id: 'int',
-    name: 'text',
-    description: 'text?',
-    enabled: 'boolean',
-    entity_type: 'text',
-    condition_field: 'text',
-    condition_operator: 'text',
-    condition_value: 'text',
-    action_type: 'text',
-    action_config: 'jsonb',
+    ...columnsFor(alertRuleSchema.omit({ workspace_id: true, id: true })),
     cooldown_minutes: 'int',
-    last_triggered_at: 'bigint?',
-    trigger_count: 'bigint',
-    created_by: 'text',
-    created_at: 'bigint',
-    updated_at: 'bigint',
   },
   {
     key: ['workspace_id', 'id'],
@@ -46,12 +32,12 @@ export const alertRulesProjection = defineProjection({
   version: 1,
   tables: [alertRulesTable],
   handlers: [
-    on(alertRuleCreated, ({ data, meta }) => [
+    on(alertRuleCreated, ({ data: { rule_id: id, ...fields }, meta }) => [
       insert(alertRulesTable, {
         workspace_id: meta.workspace,
-        id: data.rule_id,
+        id,
         tenant_id: meta.tenant,
-        ...ruleAfter(NO_RULE, data),
+        ...ruleAfter(NO_RULE, fields),
         last_triggered_at: null,
         trigger_count: 0,
         created_by: meta.actor.name,
@@ -59,19 +45,9 @@ export const alertRulesProjection = defineProjection({
         updated_at: seconds(meta.at),
       }),
     ]),
-    on(alertRuleUpdated, ({ data, meta }) => [
-      update(alertRulesTable, { workspace_id: meta.workspace, id: data.rule_id }, (row) => ({
-        ...row,
-        ...ruleAfter(
-          {
-            ...row,
-            entity_type: row.entity_type as EntityType,
-            condition_operator: row.condition_operator as Operator,
-            action_type: row.action_type as ActionType,
-            action_config: row.action_config as ActionConfig,
-          },
-          data,
-        ),
+    on(alertRuleUpdated, ({ data: { rule_id: id, ...changes }, meta }) => [
+      update(alertRulesTable, { workspace_id: meta.workspace, id }, (row) => ({
+        ...ruleAfter(row, changes),
         updated_at: seconds(meta.at),
       })),
     ]),
@@ -83,7 +59,7 @@ export const alertRulesProjection = defineProjection({
       })),
     ]),
     on(alertRuleDeleted, ({ data, meta }) => [
-      update(alertRulesTable, { workspace_id: meta.workspace, id: data.rule_id }, () => undefined),
+      remove(alertRulesTable, { workspace_id: meta.workspace, id: data.rule_id }),
     ]),
   ],
 });

@@ -6,24 +6,19 @@ import {
   pipelineUsed,
 } from '../../shared/events/pipelines/pipelines.ts';
 import { seconds } from '../../shared/time.ts';
-import { defineProjection, insert, on, update } from '../projection.ts';
+import { defineProjection, insert, on, remove, update } from '../projection.ts';
 import { pipelineRunsTable, pipelinesTable, runHandlers } from './runs.ts';
-
-const toSteps = (steps: readonly { readonly template_id: number; readonly on_failure: string }[]) =>
-  steps.map(({ template_id, on_failure }) => ({ template_id, on_failure }));
 
 export const pipelinesProjection = defineProjection({
   name: 'pipelines',
   version: 1,
   tables: [pipelinesTable, pipelineRunsTable],
   handlers: [
-    on(pipelineCreated, ({ data, meta }) => [
+    on(pipelineCreated, ({ data: { pipeline_id: id, ...fields }, meta }) => [
       insert(pipelinesTable, {
         workspace_id: meta.workspace,
-        id: data.pipeline_id,
-        name: data.name,
-        description: data.description,
-        steps: toSteps(data.steps),
+        id,
+        ...fields,
         created_by: meta.actor.name,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
@@ -35,12 +30,10 @@ export const pipelinesProjection = defineProjection({
         runs_running: 0,
       }),
     ]),
-    on(pipelineUpdated, ({ data, meta }) => [
-      update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipeline_id }, (row) => ({
+    on(pipelineUpdated, ({ data: { pipeline_id: id, ...changes }, meta }) => [
+      update(pipelinesTable, { workspace_id: meta.workspace, id }, (row) => ({
         ...row,
-        name: data.name ?? row.name,
-        description: data.description === undefined ? row.description : data.description,
-        steps: data.steps ? toSteps(data.steps) : row.steps,
+        ...changes,
         updated_at: seconds(meta.at),
       })),
     ]),
@@ -53,7 +46,7 @@ export const pipelinesProjection = defineProjection({
       })),
     ]),
     on(pipelineDeleted, ({ data, meta }) => [
-      update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipeline_id }, () => undefined),
+      remove(pipelinesTable, { workspace_id: meta.workspace, id: data.pipeline_id }),
     ]),
     ...runHandlers,
   ],

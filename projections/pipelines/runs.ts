@@ -1,4 +1,5 @@
 /** Runs of pipelines with the state of each step. Their table is one of the projection `pipelines`. */
+import { pipelineSchema } from '../../shared/contract/pipelines/pipelines.ts';
 import type { StepState } from '../../shared/contract/pipelines/runs.ts';
 import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import {
@@ -15,21 +16,15 @@ import {
   pipelineStepStarted,
 } from '../../shared/events/pipelines/runs.ts';
 import { seconds } from '../../shared/time.ts';
+import { columnsFor } from '../columns.ts';
 import { type Change, defineTable, type Handler, insert, on, type Row, update } from '../projection.ts';
 
 export const pipelinesTable = defineTable(
   'pipelines',
   {
     workspace_id: 'int',
-    id: 'bigint',
-    name: 'text',
-    description: 'text?',
-    steps: 'jsonb',
-    created_by: 'text',
-    created_at: 'bigint',
-    updated_at: 'bigint',
+    ...columnsFor(pipelineSchema.omit({ workspace_id: true })),
     use_count: 'int',
-    last_used_at: 'bigint?',
     runs_total: 'int',
     runs_completed: 'int',
     runs_failed: 'int',

@@ -1,40 +1,17 @@
 /** Alert rules: the list, one, and those that are to be evaluated. */
 import { alertRulesProjection, alertRulesTable } from '../../projections/alerts/rules.ts';
-import type { EntityType, Operator } from '../../shared/contract/alerts/conditions.ts';
-import type { AlertRuleRecord } from '../../shared/contract/alerts/rules.ts';
+import { type AlertRuleRecord, alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
+import { fieldNames } from '../../shared/fields.ts';
 import type { AlertReads } from '../../shared/ports/alerts/rules.ts';
 import { type Reads, tables } from '../reads.ts';
-import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
+import { recordAfter } from '../records.ts';
 import { conditionMet } from './conditions.ts';
 
 const own = (reads: Reads) => tables(reads, alertRulesProjection);
 const ofWorkspace = (reads: Reads, workspace: number) =>
   own(reads).selectFrom('alert_rules').where('workspace_id', '=', workspace);
 
-const COLUMNS = [
-  'id',
-  'name',
-  'description',
-  'enabled',
-  'entity_type',
-  'condition_field',
-  'condition_operator',
-  'condition_value',
-  'action_type',
-  'action_config',
-  'cooldown_minutes',
-  'last_triggered_at',
-  'trigger_count',
-  'created_by',
-  'created_at',
-  'updated_at',
-  'workspace_id',
-] as const;
-
-interface Typed {
-  readonly entity_type: EntityType;
-  readonly condition_operator: Operator;
-}
+const COLUMNS = fieldNames(alertRuleSchema);
 
 /** Newest first; there are never many. Each with the position of the event that changed it last. */
 export async function listRules(
@@ -46,26 +23,15 @@ export async function listRules(
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .execute();
-  return rows.map(({ position, ...rule }) => ({ rule: rule as AlertRuleRecord, position }));
+  return rows.map(({ position, ...rule }) => ({ rule, position }));
 }
 
 /** Undefined when the workspace has no such rule. */
-export async function findRule(reads: Reads, workspace: number, id: number): Promise<AlertRuleRecord | undefined> {
-  const row = await ofWorkspace(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
-  return row as AlertRuleRecord | undefined;
-}
+export const findRule = (reads: Reads, workspace: number, id: number): Promise<AlertRuleRecord | undefined> =>
+  ofWorkspace(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
 
-/** A rule as it is after a command. @throws AppError 404 when it was deleted by then */
-export async function ruleAfter(
-  records: Records,
-  workspace: number,
-  id: number,
-  executed: Executed,
-): Promise<AlertRuleRecord> {
-  const key = { workspace_id: workspace, id };
-  const row = await rowAfter(records, 'Alert rule', [alertRulesProjection, alertRulesTable], key, executed);
-  return columnsOf(row, COLUMNS) as AlertRuleRecord;
-}
+/** A rule as it is after a command. */
+export const ruleAfter = recordAfter('Alert rule', [alertRulesProjection, alertRulesTable], COLUMNS);
 
 export async function countRules(reads: Reads, workspace: number): Promise<number> {
   const counted = await ofWorkspace(reads, workspace)
@@ -75,13 +41,13 @@ export async function countRules(reads: Reads, workspace: number): Promise<numbe
 }
 
 export const alertReads = (reads: Reads): AlertReads => ({
-  async watched(after, limit, workspace) {
+  watched(after, limit, workspace) {
     let matching = own(reads)
       .selectFrom('alert_rules')
       .where('enabled', '=', true)
       .where(({ eb, refTuple, tuple }) => eb(refTuple('workspace_id', 'id'), '>', tuple(after.workspace, after.id)));
     if (workspace !== undefined) matching = matching.where('workspace_id', '=', workspace);
-    const rows = await matching
+    return matching
       .select([
         'tenant_id as tenant',
         'workspace_id as workspace',
@@ -99,7 +65,6 @@ export const alertReads = (reads: Reads): AlertReads => ({
       .orderBy('id')
       .limit(limit)
       .execute();
-    return rows as (Omit<(typeof rows)[number], keyof Typed> & Typed)[];
   },
   isMet: (rule, now) => conditionMet(reads, rule.workspace, rule, now, rule.last_triggered_at),
 });

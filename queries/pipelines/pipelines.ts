@@ -1,24 +1,19 @@
 /** Pipelines: the list, single ones, and what a run begins with. */
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { pipelinesTable } from '../../projections/pipelines/runs.ts';
-import type { ListedPipeline, PipelineRecord, PipelinesQuery } from '../../shared/contract/pipelines/pipelines.ts';
+import {
+  type ListedPipeline,
+  type PipelineRecord,
+  type PipelinesQuery,
+  pipelineSchema,
+} from '../../shared/contract/pipelines/pipelines.ts';
 import { UNKNOWN_TEMPLATE } from '../../shared/events/pipelines/runs.ts';
+import { fieldNames } from '../../shared/fields.ts';
 import { type Reads, tables } from '../reads.ts';
-import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
+import { recordAfter } from '../records.ts';
 import { workflowRows } from '../workflows.ts';
 
-const COLUMNS = [
-  'id',
-  'name',
-  'description',
-  'steps',
-  'created_by',
-  'created_at',
-  'updated_at',
-  'use_count',
-  'last_used_at',
-  'workspace_id',
-] as const;
+const COLUMNS = fieldNames(pipelineSchema);
 
 const own = (reads: Reads, workspace: number) =>
   tables(reads, pipelinesProjection).selectFrom('pipelines').where('workspace_id', '=', workspace);
@@ -41,11 +36,9 @@ export async function listPipelines(
     .limit(limit)
     .offset(offset)
     .execute();
-  const records = rows as unknown as (PipelineRecord &
-    Pick<(typeof rows)[number], `runs_${string}` & keyof (typeof rows)[number]>)[];
-  const templates = await workflowRows(reads, workspace, distinct(records), ['id', 'name']);
+  const templates = await workflowRows(reads, workspace, distinct(rows), ['id', 'name']);
   const names = new Map(templates.map(({ id, name }) => [id, name]));
-  return records.map(
+  return rows.map(
     ({ runs_total: total, runs_completed: completed, runs_failed: failed, runs_running: running, ...record }) => ({
       ...record,
       steps: record.steps.map((step) => ({ ...step, template_name: names.get(step.template_id) ?? UNKNOWN_TEMPLATE })),
@@ -54,23 +47,8 @@ export async function listPipelines(
   );
 }
 
-/** A pipeline as it is after a command. @throws AppError 404 when it was deleted by then */
-export async function pipelineAfter(
-  records: Records,
-  workspace: number,
-  id: number,
-  executed: Executed,
-): Promise<PipelineRecord> {
-  const key = { workspace_id: workspace, id };
-  const table = [pipelinesProjection, pipelinesTable] as const;
-  const row = await rowAfter(records, 'Pipeline', table, key, executed, { mixed: true });
-  return columnsOf(row, COLUMNS) as unknown as PipelineRecord;
-}
-
-async function pipelineRecord(reads: Reads, workspace: number, id: number): Promise<PipelineRecord | undefined> {
-  const row = await own(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
-  return row as unknown as PipelineRecord | undefined;
-}
+/** A pipeline as it is after a command. */
+export const pipelineAfter = recordAfter('Pipeline', [pipelinesProjection, pipelinesTable], COLUMNS, { mixed: true });
 
 /** The templates among these that the workspace does not have. */
 export async function missingTemplates(reads: Reads, workspace: number, ids: readonly number[]): Promise<number[]> {
@@ -80,7 +58,7 @@ export async function missingTemplates(reads: Reads, workspace: number, ids: rea
 
 /** A pipeline with its templates, as a run of it keeps them. */
 export async function pipelineToRun(reads: Reads, workspace: number, id: number) {
-  const pipeline = await pipelineRecord(reads, workspace, id);
+  const pipeline = await own(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
   if (!pipeline) return undefined;
   const columns = ['id', 'name', 'task_prompt', 'model', 'timeout_seconds'] as const;
   const rows = await workflowRows(reads, workspace, distinct([pipeline]), columns);

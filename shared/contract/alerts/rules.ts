@@ -1,12 +1,10 @@
 /** Alert rules: requests and answers. */
 import { z } from 'zod';
+import { ACTION_TYPES, ruleFields } from '../../events/alerts/rules.ts';
 import { idText, idValue, unixSeconds } from '../common.ts';
 import { derivationsSchema, evidenceParams } from '../evidence.ts';
 import { filledText, storableObject, text } from '../storable.ts';
 import { type Condition, ENTITY_TYPES, OPERATORS, problemOf } from './conditions.ts';
-
-export const ACTION_TYPES = ['notification', 'webhook'] as const;
-export type ActionType = (typeof ACTION_TYPES)[number];
 
 export const DEFAULT_COOLDOWN = 60;
 /** A week, minutes. */
@@ -17,18 +15,10 @@ export const MAX_RULES = 500;
 export const alertRuleSchema = z
   .object({
     id: z.int(),
-    name: z.string(),
-    description: z.string().nullable(),
-    enabled: z.boolean(),
-    entity_type: z.enum(ENTITY_TYPES),
-    condition_field: z.string(),
-    condition_operator: z.enum(OPERATORS),
-    condition_value: z.string(),
-    action_type: z.enum(ACTION_TYPES),
-    action_config: z
-      .record(z.string(), z.unknown())
-      .describe('secrets in it, and the path of a URL, are shown as 8 dashes, except to admins'),
-    cooldown_minutes: z.int(),
+    ...ruleFields.shape,
+    action_config: ruleFields.shape.action_config.describe(
+      'secrets in it, and the path of a URL, are shown as 8 dashes, except to admins',
+    ),
     last_triggered_at: unixSeconds.nullable(),
     trigger_count: z.int(),
     created_by: z.string(),

@@ -1,6 +1,7 @@
 /** Pipelines: requests and answers. */
 import { z } from 'zod';
-import { ON_FAILURE } from '../../events/pipelines/pipelines.ts';
+import { ON_FAILURE, pipelineFields } from '../../events/pipelines/pipelines.ts';
+import { changesOf } from '../../fields.ts';
 import { idNumber, idValue, limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
 
@@ -9,9 +10,7 @@ const onFailure = z.enum(ON_FAILURE);
 export const pipelineSchema = z
   .object({
     id: z.int(),
-    name: z.string(),
-    description: z.string().nullable(),
-    steps: z.array(z.object({ template_id: z.int(), on_failure: onFailure })),
+    ...pipelineFields.shape,
     created_by: z.string(),
     created_at: unixSeconds,
     updated_at: unixSeconds,
@@ -45,18 +44,17 @@ export type ListedPipeline = z.infer<typeof listedPipelineSchema>;
 /** Most steps of a pipeline. */
 export const MAX_STEPS = 50;
 
-const name = text(200).min(1);
-const description = text(5_000);
-const steps = z
-  .array(z.object({ template_id: idNumber, on_failure: onFailure.default('stop') }))
-  .min(2)
-  .max(MAX_STEPS);
+const fields = {
+  name: text(200).min(1),
+  steps: z
+    .array(z.object({ template_id: idNumber, on_failure: onFailure.default('stop') }))
+    .min(2)
+    .max(MAX_STEPS),
+  description: text(5_000).nullable().default(null),
+};
 
-export const newPipelineBody = z.object({ name, steps, description: description.nullable().default(null) });
-export const pipelineChangesBody = z
-  .object({ name, steps, description: description.nullable() })
-  .partial()
-  .extend({ id: idValue });
+export const newPipelineBody = z.object(fields);
+export const pipelineChangesBody = z.object({ id: idValue, ...changesOf(fields) });
 
 export const pipelinesQuery = z.object({ limit: limitParam(1_000, 1_000), offset: offsetParam });
 export type PipelinesQuery = z.infer<typeof pipelinesQuery>;

@@ -5,7 +5,6 @@
  */
 import { z } from 'zod';
 import { ENTITY_TYPES, OPERATORS } from '../../contract/alerts/conditions.ts';
-import { ACTION_TYPES } from '../../contract/alerts/rules.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
 
@@ -14,12 +13,10 @@ export const ruleStream = (workspace: number, id: number): string => `alert-${wo
 const rule_id = z.int().positive();
 
 /** What is done when a rule triggers. */
-const action_type = z.enum(ACTION_TYPES);
+export const ACTION_TYPES = ['notification', 'webhook'] as const;
 
-/** Sealed with a key of the rule's own; null once that key is gone. */
-const action_config = z.record(z.string(), z.unknown()).nullable();
-
-const fields = {
+/** What a rule says. */
+export const ruleFields = z.object({
   name: z.string(),
   description: z.string().nullable(),
   enabled: z.boolean(),
@@ -27,17 +24,15 @@ const fields = {
   condition_field: z.string(),
   condition_operator: z.enum(OPERATORS),
   condition_value: z.string(),
-  action_type,
-  action_config,
+  action_type: z.enum(ACTION_TYPES),
+  action_config: z.record(z.string(), z.unknown()),
   cooldown_minutes: z.int().positive(),
-};
+});
+export type RuleFields = Readonly<z.infer<typeof ruleFields>>;
+export type ActionConfig = RuleFields['action_config'];
 
-type RuleData = z.infer<z.ZodObject<typeof fields>>;
-
-export type ActionConfig = Readonly<Record<string, unknown>>;
-
-/** What a rule says. */
-export type RuleFields = Readonly<Omit<RuleData, 'action_config'>> & { readonly action_config: ActionConfig };
+/** Sealed with a key of the rule's own; null once that key is gone. */
+const sealed = ruleFields.extend({ action_config: ruleFields.shape.action_config.nullable() });
 
 /** A rule before its first event. */
 export const NO_RULE: RuleFields = {
@@ -53,16 +48,14 @@ export const NO_RULE: RuleFields = {
   cooldown_minutes: 1,
 };
 
-const FIELDS = Object.keys(NO_RULE) as (keyof RuleFields)[];
-
 /**
- * The fields of a rule after an event that sets some of them. A config is null once its key is gone: a rule without one
- * notifies `system`, and calls no webhook.
+ * A rule after an event that sets some of its fields. The config is null once its key is gone: a rule without one notifies
+ * `system`, and calls no webhook.
  */
-export const ruleAfter = (rule: RuleFields, set: Partial<RuleData>): RuleFields =>
-  Object.fromEntries(
-    FIELDS.map((field) => [field, set[field] === undefined ? rule[field] : (set[field] ?? NO_RULE[field])]),
-  ) as unknown as RuleFields;
+export const ruleAfter = <R extends RuleFields>(
+  rule: R,
+  { action_config: config, ...set }: Partial<z.infer<typeof sealed>>,
+): R => ({ ...rule, ...set, action_config: config === undefined ? rule.action_config : (config ?? {}) });
 
 const person = (data: { readonly rule_id: number }): string => `alert_rule:${data.rule_id}`;
 const aboutRule = (id: number) => ({ target_type: 'alert_rule', target_id: id });
@@ -71,7 +64,7 @@ export const alertRuleCreated = defineEvent({
   type: 'AlertRuleCreated',
   version: 2,
   doc: 'A rule exists from now on.',
-  schema: z.object({ rule_id, ...fields }),
+  schema: sealed.extend({ rule_id }),
   personal: { fields: ['action_config'], person },
   audit: ({ data: { rule_id: id, name } }) => ({ action: 'alert_rule_created', ...aboutRule(id), detail: { name } }),
 });
@@ -80,7 +73,7 @@ export const alertRuleUpdated = defineEvent({
   type: 'AlertRuleUpdated',
   version: 2,
   doc: 'Fields of a rule were set. Those that are missing stayed as they were.',
-  schema: z.object({ rule_id, ...z.object(fields).partial().shape }),
+  schema: sealed.partial().extend({ rule_id }),
   personal: { fields: ['action_config'], person },
 });
 
@@ -92,15 +85,8 @@ export const alertRuleDeleted = defineEvent({
   audit: ({ data: { rule_id: id, name } }) => ({ action: 'alert_rule_deleted', ...aboutRule(id), detail: { name } }),
 });
 
-const triggeredSchema = z.object({
+const triggeredSchema = ruleFields.omit({ enabled: true, action_config: true, cooldown_minutes: true }).extend({
   rule_id,
-  name: z.string(),
-  description: z.string().nullable(),
-  entity_type: z.enum(ENTITY_TYPES),
-  condition_field: z.string(),
-  condition_operator: z.enum(OPERATORS),
-  condition_value: z.string(),
-  action_type,
   /** Who is notified; null: a webhook is called instead. */
   recipient: z.string().nullable(),
   /** How often the rule has triggered, this time included. */

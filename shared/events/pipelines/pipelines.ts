@@ -7,7 +7,8 @@ export const pipelineId = z.int().positive();
 /** What becomes of a run when one of its steps fails. */
 export const ON_FAILURE = ['stop', 'continue'] as const;
 
-const pipelineFields = z.object({
+/** What a pipeline says. */
+export const pipelineFields = z.object({
   name: z.string(),
   description: z.string().nullable(),
   steps: z.array(z.object({ template_id: z.int().positive(), on_failure: z.enum(ON_FAILURE) })),
