@@ -22,7 +22,6 @@ import type { OidcProvider } from '../shared/ports/auth/oidc.ts';
 import type { PeopleDirectory, PersonRecords } from '../shared/ports/auth/people.ts';
 import type { DisplayNames } from '../shared/ports/auth/users.ts';
 import type { Credentials } from '../shared/ports/credentials.ts';
-import type { Freshness } from '../shared/ports/freshness.ts';
 import type { Github } from '../shared/ports/github/client.ts';
 import type { LogIndex, Moment } from '../shared/ports/history/events.ts';
 import type { Proofs } from '../shared/ports/history/proofs.ts';
@@ -34,7 +33,7 @@ import type { NotificationDirectory } from '../shared/ports/monitoring/notificat
 import type { ReadHost } from '../shared/ports/monitoring/status.ts';
 import type { Outgoing } from '../shared/ports/outgoing.ts';
 import type { ProjectDirectory, ProjectTasks, TaskProjects } from '../shared/ports/projects/projects.ts';
-import type { ReadModels } from '../shared/ports/read-models.ts';
+import type { Freshness, ReadModels } from '../shared/ports/read-models.ts';
 import type { Releases } from '../shared/ports/releases.ts';
 import type { CommentDirectory } from '../shared/ports/tasks/comments.ts';
 import type { TokenDirectory } from '../shared/ports/tokens/reports.ts';

@@ -40,6 +40,7 @@ import { Following } from './following/following.ts';
 import type { Logger } from './logging.ts';
 import { openPostgresLog } from './postgres/event-log.ts';
 import type { RowWrites } from './read-models/batch-writer.ts';
+import { type ChangeTracker, createChangeTracker } from './read-models/change-tracker.ts';
 import { Positions } from './read-models/positions.ts';
 import { readMark, settlePrepared } from './read-models/prepared.ts';
 import { ensureTables } from './read-models/projector.ts';
@@ -63,6 +64,8 @@ export interface Core {
   readonly personRecords: PersonRecords;
   readonly snapshots: Pick<Snapshots, 'find'>;
   readonly positions: Positions;
+  /** Changes that this process makes to read models. */
+  readonly changes: ChangeTracker;
   /** Rows of the read models that this process leads. */
   readonly rows: RowCaches;
   /** Rows that this process is writing to them. */
@@ -124,7 +127,9 @@ export async function openCore(
     const locks = createLocks(database);
     const { visibleTimeoutMs } = config;
     const head = headOf(eventLog, { database, config });
-    const positions = new Positions({ database, projections, log, visibleTimeoutMs, head });
+    const changes = createChangeTracker();
+    const own = isAlone(database) ? { changed: changes.last, credentials: () => credentials.changes() } : undefined;
+    const positions = new Positions({ database, projections, log, visibleTimeoutMs, head, own });
     // Processes that share a database ask it what credentials stand for, not the log.
     const beforeAcknowledged = ({ events, position }: Executed) =>
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
@@ -162,6 +167,7 @@ export async function openCore(
       personRecords: createPersonRecords({ database, store, keys: personKeys }),
       snapshots,
       positions,
+      changes,
       following,
       locks,
       commands,
@@ -201,7 +207,7 @@ const ERASURES: ReadonlySet<string> = new Set([personErased.type, auditEntriesEr
 const changesCredentials = (event: DomainEvent): boolean =>
   CREDENTIAL_PROJECTIONS.some(({ handles, wants }) => handles.has(event.type) && wants?.(event) !== false);
 
-/** Where the head of the log comes from; undefined: from the database that is asked anyway (`Positions.ask`). */
+/** Where the head of the log comes from; undefined: from the database that is asked anyway (`positions.ts`). */
 function headOf(eventLog: EventLog, { database, config }: Pick<Core, 'database' | 'config'>) {
   if (config.eventStoreUrl) return askedSince(() => eventLog.head(), { failsAll: true });
   // This process alone appends.

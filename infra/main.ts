@@ -29,7 +29,7 @@ import { type Core, isAlone, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
 import type { Database } from './database/database.ts';
 import { waitForStore } from './database/wait.ts';
-import { Gathering } from './following/gathering.ts';
+import { createGathering } from './following/gathering.ts';
 import { followLive } from './following/live.ts';
 import { readHostOf } from './host.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
@@ -47,8 +47,6 @@ import { type Keeper, keeperOptionsOf, startKeeper } from './proof/keeper.ts';
 import { openSigner } from './proof/keys.ts';
 import { createProofs } from './proof/proofs.ts';
 import { addTreeMetrics } from './proof/state.ts';
-import { createChangeTracker } from './read-models/change-tracker.ts';
-import { createFreshness } from './read-models/freshness.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
 import { sharedQueries } from './read-models/shared-queries.ts';
 import { createReadiness } from './readiness.ts';
@@ -107,7 +105,6 @@ export async function startService(
     const logs = createLogEntries(database.pool);
     if (taken) undo.push(keepLines(logs, taken, core.process));
     const startBy = Date.now() + config.startTimeoutMs;
-    const changes = createChangeTracker();
     const runs = { api: role === 'all' || role === 'api', projector: role === 'all' || role === 'projector' };
     const runsWorker = role === 'all' || role === 'worker';
     undo.push(await registerProcess(core, role, VERSION));
@@ -116,11 +113,11 @@ export async function startService(
     let projector: Projector | undefined;
     let keeper: Keeper | undefined;
     if (runs.projector) {
-      const { rows, rowWrites } = core;
+      const { rows, rowWrites, changes } = core;
       // Without another process, every read passes through this one, and can wait.
       const alone = isAlone(database) && runs.api;
-      const gathering = alone ? new Gathering(() => positions.isAwaited()) : undefined;
-      if (gathering) positions.onWait(() => gathering.end());
+      const gathering = alone ? createGathering(() => positions.isAwaited()) : undefined;
+      if (gathering) positions.onWait(gathering.end);
       const writing = { rows, rowWrites, gathering };
       const options = { database, store, following, positions, changes, ...writing, log, process: core.process };
       projector = startProjector(projections, options);
@@ -148,8 +145,7 @@ export async function startService(
       await prepareFirstStart({ ...first, reads: reads.at({}), show: showCredentials });
       const limits = await createLimitStores(config.redisUrl, log);
       undo.push(() => limits.close());
-      const credentialChanges = () => credentials.changes();
-      const freshness = createFreshness({ database, projections, changes, credentialChanges, positions });
+      const freshness = positions;
       const queries = sharedQueries(reads, freshness, Date.now);
       const { displayNames, taskProjects } = queries;
       const namesAtOnce = createDisplayNames({ reads, freshness, waits: false });

@@ -12,8 +12,7 @@ import type {
 } from '../shared/contract/chat.ts';
 import { messageFields } from '../shared/events/chat.ts';
 import type { TaskView } from '../shared/identity.ts';
-import type { Freshness } from '../shared/ports/freshness.ts';
-import type { ReadAt } from '../shared/ports/read-models.ts';
+import type { Freshness, ReadAt } from '../shared/ports/read-models.ts';
 import { settingValues } from './admin/settings.ts';
 import { createKept, createLookUps } from './kept.ts';
 import { type Reads, type Row, tableOf, tables } from './reads.ts';

@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../shared/bounded.ts';
 import type { TaskView } from '../shared/identity.ts';
-import type { Freshness } from '../shared/ports/freshness.ts';
+import type { Freshness } from '../shared/ports/read-models.ts';
 import { atHead, type ReadAt } from '../shared/ports/read-models.ts';
 import type { Reads } from './reads.ts';
 

@@ -3,8 +3,8 @@ import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
 import type { DisplayNames } from '../shared/ports/auth/users.ts';
-import type { Freshness } from '../shared/ports/freshness.ts';
 import type { NameDirectory } from '../shared/ports/names.ts';
+import type { Freshness } from '../shared/ports/read-models.ts';
 import { createKept, createLookUps } from './kept.ts';
 import { type Reads, tableOf, tables } from './reads.ts';
 
@@ -58,7 +58,7 @@ export function createDisplayNames({
   waits = true,
 }: {
   readonly reads: Reads;
-  readonly freshness?: Pick<Freshness, 'stamp' | 'stampNow' | 'recent'>;
+  readonly freshness?: Pick<Freshness, 'stamp'>;
   readonly waits?: boolean;
 }): DisplayNames {
   const shownFrom = waits ? reads : reads.at({});
@@ -70,18 +70,12 @@ export function createDisplayNames({
     scope: 'all',
   });
 
-  async function current(since: number): Promise<string | undefined> {
-    if (!waits) return freshness?.recent(PEOPLE_MODELS, 'all', since);
-    const now =
-      freshness?.stampNow(PEOPLE_MODELS, 'all', { since }) ?? freshness?.stamp(PEOPLE_MODELS, 'all', { since });
-    return (await now)?.value;
-  }
-
   async function refresh(): Promise<void> {
-    const now = await current(performance.now() - RECENT_MS);
-    if (now !== undefined && now === stamp) return;
+    const at = waits ? { since: performance.now() - RECENT_MS } : {};
+    const now = await freshness?.stamp(PEOPLE_MODELS, 'all', at);
+    if (now !== undefined && now.value === stamp) return;
     kept.clear();
-    stamp = now;
+    stamp = now?.value;
   }
 
   const lookedUp: DisplayNames['of'] = async (workspace, names) => {

@@ -22,7 +22,7 @@ import { isSafe } from '../http/hosts.ts';
 import { createKeyGuard } from '../http/limits.ts';
 import type { Services } from '../services.ts';
 import { type Known, knownAgentKey, knownGlobalKey, knownSession, knownUser } from './known.ts';
-import { credentialStamp, credentialStampNow } from './recheck.ts';
+import { credentialStamp } from './recheck.ts';
 import { oidcParts, tokensOf } from './sessions.ts';
 
 type Parts = Pick<
@@ -148,8 +148,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     const key = keyOf(exchange);
     if (proxied === undefined && key === undefined && tokens.length === 0) return null;
 
-    const stamp =
-      credentialStampNow(freshness, exchange.startedAt) ?? (await credentialStamp(freshness, exchange.startedAt));
+    const stamp = await credentialStamp(freshness, exchange.startedAt);
     const now = seconds(services.now());
 
     if (proxied !== undefined) {

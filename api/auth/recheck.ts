@@ -8,7 +8,7 @@ import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUsers, findUsersByName, type UserRow } from '../../queries/auth/users.ts';
 import type { Reads } from '../../queries/reads.ts';
 import type { Credentials, KeyRecord } from '../../shared/ports/credentials.ts';
-import type { Freshness } from '../../shared/ports/freshness.ts';
+import type { Freshness } from '../../shared/ports/read-models.ts';
 import { type HeldCredential, type Known, knownAgentKey, knownGlobalKey, knownSession, knownUser } from './known.ts';
 
 /** Read models that decide what a credential stands for (`CREDENTIAL_PROJECTIONS` in `infra/core.ts`). */
@@ -22,10 +22,6 @@ const MODELS = ['users', 'agent_keys'];
  */
 export const credentialStamp = (freshness: Freshness, since = performance.now()): Promise<string> =>
   freshness.credentials(MODELS, since);
-
-/** The same without waiting; undefined when there is something to wait for. */
-export const credentialStampNow = (freshness: Freshness, since: number): string | undefined =>
-  freshness.credentialsNow(MODELS, since);
 
 export interface CredentialCheck {
   /** See `credentialStamp`. */

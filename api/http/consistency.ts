@@ -9,29 +9,22 @@ import type { Position } from '../../shared/ports/event-log.ts';
 import type { ReadAt, ReadModels } from '../../shared/ports/read-models.ts';
 import type { Exchange } from './exchange.ts';
 
-/** @throws AppError 400 unless the log has the position that a read asks for */
-export async function requirePosition({ position }: ReadAt, readModels: ReadModels): Promise<void> {
-  if (position === undefined || (await readModels.has(position))) return;
+/** @throws AppError 400 for other values than these headers have, and for a position that the log does not have */
+export async function readAtOf(
+  { req, startedAt }: Pick<Exchange, 'req' | 'startedAt'>,
+  readModels: Pick<ReadModels, 'has'>,
+): Promise<ReadAt> {
+  const { 'x-signalbox-consistency': consistency, 'x-signalbox-min-position': text } = req.headers;
+  if (consistency !== undefined && consistency !== 'eventual')
+    throw invalid('X-Signalbox-Consistency must be "eventual", or left out for a response as of the end of the log.');
+  if (text === undefined) return consistency === 'eventual' ? {} : { since: startedAt };
+  const position = /^\d{1,16}$/.test(String(text)) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(position))
+    throw invalid('X-Signalbox-Min-Position must be a position from the header X-Signalbox-Position of a response.');
+  if (await readModels.has(position)) return { position };
   throw invalid(
     `There is no position ${position} in the log yet. Send a position from the header X-Signalbox-Position of a response.`,
   );
-}
-
-/** @throws AppError 400 */
-export function readAtOf({ req, startedAt }: Pick<Exchange, 'req' | 'startedAt'>): ReadAt {
-  const consistency = req.headers['x-signalbox-consistency'];
-  const position = req.headers['x-signalbox-min-position'];
-  if (consistency !== undefined && consistency !== 'eventual')
-    throw invalid('X-Signalbox-Consistency must be "eventual", or left out for a response as of the end of the log.');
-  if (position !== undefined) return { position: positionFrom(String(position)) };
-  return consistency === 'eventual' ? {} : { since: startedAt };
-}
-
-function positionFrom(text: string): Position {
-  const position = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(position))
-    throw invalid('X-Signalbox-Min-Position must be a position from the header X-Signalbox-Position of a response.');
-  return position;
 }
 
 /** Names the position that a response shows: of a read, where it was made; of a write, its last event. */

@@ -6,9 +6,9 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';
 import { type Identity, taskViewOf } from '../../shared/identity.ts';
-import type { Freshness, Stamp } from '../../shared/ports/freshness.ts';
+import type { Freshness, ReadAt } from '../../shared/ports/read-models.ts';
 import { seconds } from '../../shared/time.ts';
-import { readAtOf, showPosition } from './consistency.ts';
+import { showPosition } from './consistency.ts';
 import type { Exchange } from './exchange.ts';
 import { fieldsOf, type Route } from './route.ts';
 
@@ -36,10 +36,10 @@ type Make = (caller: Identity) => Promise<unknown>;
 export interface ResponseCache {
   /** The route of a URL that was answered from the cache before. */
   routeOf(url: string): CachedRoute | undefined;
-  /** Responds from memory, or with what `make` gives (called once for concurrent requests for the same response). */
-  answer(route: CachedRoute, exchange: Exchange, identity: Identity, make: Make): Promise<void>;
-  /** Responds at once if the cached body is known to be current; false otherwise. */
-  answerNow(route: CachedRoute, exchange: Exchange, identity: Identity): boolean;
+  /** Responds from memory if a body is there, and is the one at `at`; false otherwise. */
+  answerKept(route: CachedRoute, exchange: Exchange, identity: Identity, at: ReadAt): Promise<boolean>;
+  /** The same, else with what `make` gives (called once for concurrent requests for the same response). */
+  answer(route: CachedRoute, exchange: Exchange, identity: Identity, at: ReadAt, make: Make): Promise<void>;
 }
 
 /** @param now Unix ms */
@@ -53,29 +53,31 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
 
   const keyOf = ({ req }: Exchange, caller: object) => `${req.url} ${JSON.stringify(caller)}`;
   const callerOf = ({ cache }: CachedRoute, identity: Identity) => fieldsOf(identity, cache.caller);
-  const scopeOf = ({ cache: { models, scope, caller } }: CachedRoute, identity: Identity) => {
+  /** What a body is current for, and the position that it shows. */
+  async function currentAt({ cache }: CachedRoute, identity: Identity, at: ReadAt) {
+    const { models, scope, caller, clock } = cache;
     const isBound = caller.includes('agentName') && taskViewOf(identity).agent !== null;
-    return [isBound ? withTasks(models) : models, scope === 'all' ? 'all' : identity.workspace] as const;
-  };
-  /** What a body is current for, from the stamp of its read models. */
-  const currentFor = ({ cache }: CachedRoute, { value }: Stamp) => (cache.clock ? `${value} ${seconds(now())}` : value);
+    const workspace = scope === 'all' ? 'all' : identity.workspace;
+    const { value, position } = await freshness.stamp(isBound ? withTasks(models) : models, workspace, at);
+    return { stamp: clock ? `${value} ${seconds(now())}` : value, position };
+  }
 
   return {
     routeOf: (url) => routes.get(url),
-    answerNow(route, exchange, identity) {
-      const cached = responses.get(keyOf(exchange, callerOf(route, identity)));
-      if (!cached) return false;
-      const stamp = freshness.stampNow(...scopeOf(route, identity), readAtOf(exchange));
-      if (stamp === undefined || currentFor(route, stamp) !== cached.stamp) return false;
-      showPosition(exchange, stamp.position);
-      send(exchange, cached);
+    async answerKept(route, exchange, identity, at) {
+      const key = keyOf(exchange, callerOf(route, identity));
+      if (!responses.has(key)) return false;
+      const { stamp, position } = await currentAt(route, identity, at);
+      const kept = responses.get(key);
+      if (kept?.stamp !== stamp) return false;
+      showPosition(exchange, position);
+      send(exchange, kept);
       return true;
     },
-    async answer(route, exchange, identity, make) {
+    async answer(route, exchange, identity, at, make) {
       const caller = callerOf(route, identity);
       const key = keyOf(exchange, caller);
-      const shown = await freshness.stamp(...scopeOf(route, identity), readAtOf(exchange));
-      const stamp = currentFor(route, shown);
+      const { stamp, position } = await currentAt(route, identity, at);
       let response = responses.get(key);
       if (response?.stamp !== stamp) {
         const running = `${stamp} ${key}`;
@@ -97,7 +99,7 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
         responses.set(key, response);
         routes.set(exchange.req.url ?? '', route);
       }
-      showPosition(exchange, shown.position);
+      showPosition(exchange, position);
       send(exchange, response);
     },
   };

@@ -23,7 +23,7 @@ import type { Services } from '../services.ts';
 import { momentOf, pastFault, sendPast, servicesAt, showMoment } from './as-of.ts';
 import { readJson } from './body.ts';
 import { answerClientErrors } from './client-errors.ts';
-import { readAtOf, requirePosition, showPosition } from './consistency.ts';
+import { readAtOf, showPosition } from './consistency.ts';
 import { sendContent, sendError, sendJson } from './errors.ts';
 import { beginExchange, type Exchange, originOf } from './exchange.ts';
 import { hostAllowed, hostKnown, isCrossSite, isSafe, readTarget } from './hosts.ts';
@@ -122,8 +122,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     const identity = await authorize(route, exchange);
     const body = await readBody(route, exchange, query);
     // What a write reads may be what it has just appended itself: at the head as of then.
-    const at = isRead(route) ? readAtOf(exchange) : undefined;
-    if (at) await requirePosition(at, services.readModels);
+    const at = isRead(route) ? await readAtOf(exchange, services.readModels) : undefined;
     const isAsOf = query.as_of !== undefined;
     const fault = isAsOf ? pastFault(route, route.query ? route.query.parse(query) : {}) : undefined;
     if (fault !== undefined) throw invalid(`as_of: ${fault}. Leave as_of out.`);
@@ -173,9 +172,9 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       if (!('handled' in answer)) sendPast(exchange, answer);
       return;
     }
-    if (isCached(route) && identity && !route.cache.unless?.(call.query)) {
+    if (at && isCached(route) && identity && !route.cache.unless?.(call.query)) {
       const { params, query, services } = call;
-      await cache.answer(route, exchange, identity, async (caller) => {
+      await cache.answer(route, exchange, identity, at, async (caller) => {
         try {
           return (await route.cache.respond({ params, query, identity: caller, services })).body;
         } finally {
@@ -282,12 +281,18 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       dispatch(exchange);
       return;
     }
-    authorize(route, exchange).then(
-      (identity) => {
-        if (!identity || !cache.answerNow(route, exchange, identity)) dispatch(exchange);
+    answerKept(route, exchange).then(
+      (isAnswered) => {
+        if (!isAnswered) dispatch(exchange);
       },
       (error) => refuse(exchange, error),
     );
+  }
+
+  async function answerKept(route: CachedRoute, exchange: Exchange): Promise<boolean> {
+    const identity = await authorize(route, exchange);
+    if (!identity) return false;
+    return cache.answerKept(route, exchange, identity, await readAtOf(exchange, services.readModels));
   }
 
   function refuse(exchange: Exchange, error: unknown): void {

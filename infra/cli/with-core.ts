@@ -9,7 +9,6 @@ import { type Config, readConfig } from '../config.ts';
 import { type Core, openCore } from '../core.ts';
 import { holdsDatabase } from '../embedded/embedded.ts';
 import { createLogger } from '../logging.ts';
-import { createChangeTracker } from '../read-models/change-tracker.ts';
 import { startProjector } from '../read-models/projector.ts';
 
 /**
@@ -43,7 +42,7 @@ export async function withCore<T>(
           store,
           following,
           positions,
-          changes: createChangeTracker(),
+          changes: core.changes,
           rows: core.rows,
           log,
           process: core.process,

@@ -37,8 +37,10 @@ export interface Database {
   together(statements: readonly Pick<CompiledQuery, 'sql' | 'parameters'>[]): Promise<readonly unknown[][]>;
   /** To be called when the migrations have run: losses are noticed from then on. */
   watchLosses(): Promise<void>;
-  /** @param listener is called when the database may have lost rows that did not wait for the disk (`mark.ts`) */
-  onLoss(listener: () => void): void;
+  /** How often it may have lost rows that did not wait for the disk (`mark.ts`): what was known of them before is void. */
+  readonly losses: number;
+  /** @param listener is called whenever `losses` grows @returns a function that ends this */
+  onLoss(listener: () => void): () => void;
   /** Opens a dedicated connection, outside the pool, for LISTEN and session locks. Only on `server`. */
   connect(name: string): Promise<pg.Client>;
   /** Notifications of the server; the embedded database has none. */
@@ -194,6 +196,9 @@ function openServer(url: string, options: DatabaseOptions): Database {
         client.release();
       }
     },
+    get losses() {
+      return marks.losses;
+    },
     onLoss: marks.onLoss,
     connect,
     listener,
@@ -222,7 +227,8 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
     together: togetherOn(connections, nameOn),
     // It ends with its process, and so does what that process knows.
     watchLosses: async () => undefined,
-    onLoss: () => undefined,
+    losses: 0,
+    onLoss: () => () => undefined,
     connect: () =>
       Promise.reject(new Error('the embedded database has a single session, so there are no dedicated connections')),
     listener: undefined,

@@ -10,12 +10,15 @@ const MAKE = 'INSERT INTO service.mark (mark) VALUES (gen_random_uuid()) ON CONF
 export interface MarkWatch {
   /** To be called with each new connection, before it is used. @throws what the connection throws */
   check(client: pg.ClientBase): Promise<void>;
-  /** @param listener is called when rows may have been lost */
-  onLoss(listener: () => void): void;
+  /** How often rows may have been lost. */
+  readonly losses: number;
+  /** @param listener is called when rows may have been lost @returns a function that ends this */
+  onLoss(listener: () => void): () => void;
 }
 
 export function createMarkWatch(): MarkWatch {
-  const listeners: (() => void)[] = [];
+  const listeners = new Set<() => void>();
+  let losses = 0;
   let known: string | undefined;
   return {
     async check(client) {
@@ -23,10 +26,16 @@ export function createMarkWatch(): MarkWatch {
       if (mark === undefined || mark === known) return;
       const lost = known !== undefined;
       known = mark;
-      if (lost) for (const listener of listeners) listener();
+      if (!lost) return;
+      losses++;
+      for (const listener of listeners) listener();
     },
-    onLoss: (listener) => {
-      listeners.push(listener);
+    get losses() {
+      return losses;
+    },
+    onLoss(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
   };
 }

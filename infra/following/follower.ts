@@ -239,8 +239,7 @@ export class Follower implements FollowerStatus, Member, Resting {
 
   /** Resolves when what is in the inbox is to be applied. */
   async #gathered(): Promise<void> {
-    const { gathering, name } = this.#subject;
-    if (gathering && !this.#inbox.isEmpty && !this.#isPressed()) await gathering.wait(name);
+    if (!this.#inbox.isEmpty && !this.#isPressed()) await this.#subject.gathering?.wait();
   }
 
   /** Whether waiting for more events is out of the question. */
@@ -251,7 +250,7 @@ export class Follower implements FollowerStatus, Member, Resting {
   /** Makes it look at what has happened. */
   #stir(): void {
     this.#wake();
-    this.#subject.gathering?.hurry(this.#subject.name);
+    this.#subject.gathering?.end();
   }
 
   /** Resolves when events arrive, when something fails, or when the signal aborts. */

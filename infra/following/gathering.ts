@@ -7,36 +7,28 @@
 /** Longest time that events wait to be applied while nobody waits for their rows, milliseconds. */
 const GATHER_MS = 50;
 
-export class Gathering {
-  readonly #isAwaited: () => boolean;
-  readonly #gatherMs: number;
-  readonly #waiting = new Map<string, () => void>();
-  #timer: NodeJS.Timeout | undefined;
+export interface Gathering {
+  /** Resolves when a follower is to apply what it has received. All that wait begin at the same time. */
+  wait(): Promise<void>;
+  /** Lets all begin: one statement for all costs less than one for those that a read waits for, and another later. */
+  end(): void;
+}
 
-  /** @param isAwaited whether anybody waits for rows */
-  constructor(isAwaited: () => boolean, gatherMs = GATHER_MS) {
-    this.#isAwaited = isAwaited;
-    this.#gatherMs = gatherMs;
-  }
-
-  /** Resolves when the follower of this name is to apply what it has received. All that wait begin at the same time. */
-  async wait(name: string): Promise<void> {
-    if (this.#isAwaited()) return;
-    this.#timer ??= setTimeout(() => this.end(), this.#gatherMs);
-    await new Promise<void>((resolve) => this.#waiting.set(name, resolve));
-  }
-
-  /** Lets one follower begin. */
-  hurry(name: string): void {
-    this.#waiting.get(name)?.();
-    this.#waiting.delete(name);
-  }
-
-  /** Lets all begin: one statement for all costs less than one for those that somebody waits for, and another later. */
-  end(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    for (const resolve of this.#waiting.values()) resolve();
-    this.#waiting.clear();
-  }
+/** @param isAwaited whether a read waits for rows */
+export function createGathering(isAwaited: () => boolean, gatherMs = GATHER_MS): Gathering {
+  let timer: NodeJS.Timeout | undefined;
+  const waiting: (() => void)[] = [];
+  const end = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    for (const begin of waiting.splice(0)) begin();
+  };
+  return {
+    async wait() {
+      if (isAwaited()) return;
+      timer ??= setTimeout(end, gatherMs);
+      await new Promise<void>((begin) => waiting.push(begin));
+    },
+    end,
+  };
 }

@@ -11,7 +11,7 @@ import { isConnectionFailure } from '../database/failures.ts';
 import { storeStuck, takeUpOrBegin } from '../following/checkpoints.ts';
 import type { FollowerStatus, Subject } from '../following/follower.ts';
 import type { Following } from '../following/following.ts';
-import { Gathering } from '../following/gathering.ts';
+import { createGathering } from '../following/gathering.ts';
 import type { Logger } from '../logging.ts';
 import { AlteredLogError, signTree } from './checkpoints.ts';
 import { type KeySettings, openSigner } from './keys.ts';
@@ -60,12 +60,12 @@ export interface Keeper {
 export function startKeeper(options: KeeperOptions): Keeper {
   const log = options.log.child({ follower: TREE });
   const signing = options.signs ? startSigning({ ...options, log }) : NO_SIGNING;
-  const gathering = new Gathering(() => false, GATHER_MS);
+  const gathering = createGathering(() => false, GATHER_MS);
   const subject = { ...growing({ ...options, log }, signing), gathering };
   const { status, close } = options.following.follow(subject, { by: 'one process', log });
   return {
     status,
-    hurry: () => gathering.hurry(TREE),
+    hurry: () => gathering.end(),
     async close() {
       await close();
       await signing.close();

@@ -2,40 +2,42 @@
  * Who waits for what (docs/adr/0025-reads-wait.md): a write for its append alone, a read until the read models that it
  * uses have reached the head of the log.
  *
- * What this process knows of read models: which position each has reached (its own followers report that at once, those
- * of other processes by notification and polling), and the last event that concerns each. A read model that has reached
- * that event shows everything that the reader of this process has seen, however old its checkpoint is.
+ * A process knows how far each read model has come: its own followers report that at once, those of other processes by
+ * notification and polling. It also knows the last event that concerns each. A read model that has reached that event
+ * shows everything that the reader of this process has handed out, however old its checkpoint is.
  */
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { READ_MODEL_BEHIND, unavailable } from '../../shared/errors.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import type { ReadAt, ReadModels } from '../../shared/ports/read-models.ts';
-import { askedSince, createOutage, pause } from '../../shared/waiting.ts';
+import type { Freshness, ReadAt, ReadModels, Stamp } from '../../shared/ports/read-models.ts';
+import { askedSince, createOutage, pause, settledWithin } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
 
 export interface PositionsOptions {
-  readonly database: Pick<Database, 'pool' | 'listener' | 'onLoss'>;
+  readonly database: Pick<Database, 'pool' | 'listener' | 'losses' | 'onLoss'>;
   readonly projections: readonly Projection[];
   readonly log: Logger;
   /** How long a read waits for its read models, milliseconds. */
   readonly visibleTimeoutMs: number;
   /** The head of the log as of `since` (`performance.now()`) or later; by default, the database is asked. */
   readonly head?: ((since: number) => Position | Promise<Position>) | undefined;
+  /** Changes of rows and credentials, in a process that makes them all; by default, the database is asked. */
+  readonly own?: (Pick<Said, 'changed'> & { credentials(): number }) | undefined;
 }
 
-/** What the database says of read models and credentials, in one statement. */
-export interface Asked {
-  /** By schema: the position that it has reached, and a value that changes whenever its rows do. */
-  readonly checkpoints: ReadonlyMap<string, { readonly reached: Position; readonly changed: string }>;
+/** What the database says of read models and credentials. */
+interface Said {
+  /** The position that the rows of a read model showed then, at least. */
+  shown(schema: string): Position;
+  /** Changes whenever rows of a read model do. */
+  changed(schema: string, workspace: number | 'all'): string;
   /** Changes whenever a credential does. */
   readonly credentials: string;
   /** Position of the last acknowledged event that changes what one stands for. */
   readonly credentialsAt: Position;
   /** Of the log, if it is in this database. */
   readonly head: Position;
-  /** `Positions.losses` when it was said. */
-  readonly losses: number;
 }
 
 /**
@@ -49,96 +51,98 @@ const ASK = {
       version::text AS credentials, position AS "credentialsAt", (SELECT position FROM log.head) AS head
     FROM credentials.version`,
 };
+const UNKNOWN = Number.POSITIVE_INFINITY;
 
-interface Waiter {
-  readonly target: Position;
-  arrived(): void;
+/** What this process knows of a read model. */
+interface Model {
+  readonly schema: string;
+  readonly projection: Projection;
+  reached: Position;
+  /** The last event that concerns it, or where the reader began. */
+  concerned: Position;
 }
 
-export class Positions implements ReadModels {
+export class Positions implements ReadModels, Freshness {
   readonly #options: PositionsOptions;
-  readonly #closing = new AbortController();
-  readonly #reached = new Map<string, Position>();
-  /** Position of the last event that concerns a read model, among those that the reader of this process has handed out. */
-  readonly #concerned = new Map<string, Position>();
-  /** Where that reader began: read models that no later event concerns have to have reached this. */
-  #base: Position = 0;
-  /** How far that reader is; undefined: this process has none. */
+  /** By schema. */
+  readonly #models: ReadonlyMap<string, Model>;
+  readonly #listening = new Map<string, readonly Model[]>();
+  /** How far the reader of this process is; undefined: it has none. */
   #level: Position | undefined;
-  readonly #waiters = new Map<string, Set<Waiter>>();
-  readonly #listening = new Map<string, readonly Projection[]>();
-  readonly #lossListeners = new Set<() => void>();
-  /** How often the database has lost rows. */
-  #losses = 0;
+  /** What each wait is for, and what ends it. */
+  readonly #waits = new Map<() => boolean, () => void>();
   /** Writes the rows that gather. */
   #hurry = () => {};
+  readonly #head: (since: number) => Position | Promise<Position>;
+  #ask: (since?: number) => Promise<Said> | Said;
+  readonly #closing = new AbortController();
   #watching: Promise<void> | undefined;
-  readonly #ask: (since?: number) => Promise<Asked> | Asked;
 
   constructor(options: PositionsOptions) {
     this.#options = options;
-    this.#ask = askedSince(() => this.#askDatabase());
-    options.database.onLoss(() => this.#lost());
+    const models = options.projections.map(
+      (projection): Model => ({ schema: schemaOf(projection), projection, reached: 0, concerned: UNKNOWN }),
+    );
+    this.#models = new Map(models.map((model) => [model.schema, model]));
+    for (const model of models)
+      for (const type of model.projection.handles)
+        this.#listening.set(type, [...(this.#listening.get(type) ?? []), model]);
+    this.#head = options.head ?? (async (since) => (await this.#ask(since)).head);
+    const asking = () => askedSince(() => this.#askDatabase());
+    this.#ask = asking();
+    options.database.onLoss(() => {
+      this.#ask = asking();
+      this.#forget();
+    });
   }
 
   /** Position that a read model shows, as far as this process knows. @param reached what it is known to have reached */
-  shown(schema: string, reached = this.#reached.get(schema) ?? 0): Position {
-    const concerned = this.#concerned.get(schema) ?? this.#base;
-    return this.#level !== undefined && reached >= concerned ? Math.max(reached, this.#level) : reached;
+  shown(schema: string, reached = this.#models.get(schema)?.reached ?? 0): Position {
+    const { concerned = UNKNOWN } = this.#models.get(schema) ?? {};
+    return reached >= concerned ? Math.max(reached, this.#level ?? 0) : reached;
   }
 
   /** Records what a read model has reached. Lower positions are old news. */
   advance(schema: string, position: Position): void {
-    if (position <= (this.#reached.get(schema) ?? 0)) return;
-    this.#reached.set(schema, position);
-    this.#notify(schema);
+    const model = this.#models.get(schema);
+    if (!model || position <= model.reached) return;
+    model.reached = position;
+    this.#release();
   }
 
   /** Records what the reader of this process has handed out, and up to where that is. */
   saw(position: Position, events: readonly LoggedEvent[]): void {
-    if (this.#level === undefined) this.#base = position;
-    else if (position < this.#level) {
-      // Another log, such as one restored from a backup.
-      this.#reached.clear();
-      this.#concerned.clear();
-      this.#base = position;
-    }
+    const isOther = this.#level !== undefined && position < this.#level;
+    // Another log, such as one restored from a backup.
+    if (isOther) this.#forget();
+    if (isOther || this.#level === undefined) for (const model of this.#models.values()) model.concerned = position;
     for (const event of events) {
-      for (const projection of this.#listenersTo(event.type)) {
-        if (projection.wants?.(event) === false) continue;
-        const schema = schemaOf(projection);
-        this.advance(schema, this.shown(schema));
-        this.#concerned.set(schema, event.position);
+      for (const model of this.#listening.get(event.type) ?? []) {
+        if (model.projection.wants?.(event) === false) continue;
+        model.reached = this.shown(model.schema);
+        model.concerned = event.position;
       }
     }
     this.#level = position;
-    for (const schema of this.#waiters.keys()) this.#notify(schema);
+    this.#release();
   }
 
-  #listenersTo(type: string): readonly Projection[] {
-    let projections = this.#listening.get(type);
-    if (!projections) {
-      projections = this.#options.projections.filter(({ handles }) => handles.has(type));
-      this.#listening.set(type, projections);
-    }
-    return projections;
+  #forget(): void {
+    for (const model of this.#models.values()) model.reached = 0;
   }
 
-  #notify(schema: string): void {
-    const waiters = this.#waiters.get(schema);
-    if (!waiters) return;
-    const shown = this.shown(schema);
-    for (const waiter of waiters) {
-      if (waiter.target > shown) continue;
-      waiters.delete(waiter);
-      waiter.arrived();
+  /** Ends the waits that are over. */
+  #release(): void {
+    for (const [isOver, end] of this.#waits) {
+      if (!isOver()) continue;
+      this.#waits.delete(isOver);
+      end();
     }
-    if (waiters.size === 0) this.#waiters.delete(schema);
   }
 
   /** Whether a read waits. */
   isAwaited(): boolean {
-    return this.#waiters.size > 0;
+    return this.#waits.size > 0;
   }
 
   /** @param hurry is called when a read begins to wait */
@@ -146,133 +150,83 @@ export class Positions implements ReadModels {
     this.#hurry = hurry;
   }
 
+  async reach(eventTypes: readonly string[], at: ReadAt): Promise<void> {
+    const listeners = eventTypes.flatMap((type) => this.#listening.get(type) ?? []);
+    await this.reachSchemas([...new Set(listeners.map(({ schema }) => schema))], at);
+  }
+
   /**
-   * Resolves when these read models show `at`, without a promise when they do. @returns the position that they show
+   * Resolves when these read models show `at`. @returns the position that they show
    *
    * @throws AppError 503 `READ_MODEL_BEHIND`
    */
-  reachSchemas(schemas: readonly string[], at: ReadAt): Position | Promise<Position> {
-    const target = this.#targetOf(at);
-    if (target === undefined) return Math.min(...schemas.map((schema) => this.shown(schema)));
-    return typeof target === 'number' ? this.#reach(schemas, target) : target.then((one) => this.#reach(schemas, one));
-  }
-
-  /** The same without waiting; undefined when there is something to wait for. */
-  showNow(schemas: readonly string[], at: ReadAt): Position | undefined {
-    const shown = Math.min(...schemas.map((schema) => this.shown(schema)));
-    const target = this.#targetOf(at) ?? shown;
-    return typeof target === 'number' && shown >= target ? target : undefined;
-  }
-
-  async reach(eventTypes: readonly string[], at: ReadAt): Promise<void> {
-    await this.reachSchemas([...new Set(eventTypes.flatMap((type) => this.#listenersTo(type)).map(schemaOf))], at);
-  }
-
-  /** The position that a read has to show; undefined: any. */
-  #targetOf({ since, position = 0 }: ReadAt): Position | Promise<Position> | undefined {
-    if (since === undefined) return position > 0 ? position : undefined;
-    const head = this.#head(since);
-    return typeof head === 'number' ? Math.max(head, position) : head.then((one) => Math.max(one, position));
+  async reachSchemas(schemas: readonly string[], { since, position = 0 }: ReadAt): Promise<Position> {
+    const target = since === undefined ? position : Math.max(position, await this.#head(since));
+    const shown = () => Math.min(...schemas.map((schema) => this.shown(schema)));
+    if (shown() < target) await this.#wait(schemas, shown, target);
+    return target > 0 ? target : shown();
   }
 
   async has(position: Position): Promise<boolean> {
     return position <= (this.#level ?? 0) || position <= (await this.#head(performance.now()));
   }
 
-  #head(since: number): Position | Promise<Position> {
-    if (this.#options.head) return this.#options.head(since);
-    const asked = this.#ask(since);
-    return asked instanceof Promise ? asked.then(({ head }) => head) : asked.head;
-  }
-
-  #reach(schemas: readonly string[], target: Position): Position | Promise<Position> {
-    const behind = [...new Set(schemas)].filter((schema) => this.shown(schema) < target);
-    return behind.length === 0 ? target : this.#wait(behind, target);
-  }
-
-  /** One promise for all read models, because this is where requests wait. */
-  #wait(schemas: readonly string[], target: Position): Promise<Position> {
-    return new Promise((resolve, reject) => {
-      let left = schemas.length;
-      const arrived = () => {
-        left--;
-        if (left > 0) return;
-        clearTimeout(timer);
-        resolve(target);
-      };
-      const giveUp = () => {
-        clearTimeout(timer);
-        for (const schema of schemas) {
-          const waiters = this.#waiters.get(schema);
-          if (waiters?.delete(waiter) && waiters.size === 0) this.#waiters.delete(schema);
-        }
-        reject(this.#late(schemas, target));
-      };
-      const waiter: Waiter = { target, arrived };
-      const timer = setTimeout(giveUp, this.#options.visibleTimeoutMs);
-      for (const schema of schemas) {
-        const waiters = this.#waiters.get(schema);
-        if (waiters) waiters.add(waiter);
-        else this.#waiters.set(schema, new Set([waiter]));
-      }
-      this.#hurry();
-    });
-  }
-
-  #late(schemas: readonly string[], target: Position): Error {
-    const late = schemas.map((schema) => [schema, this.shown(schema)] as const).filter(([, shown]) => shown < target);
-    const all = late.map(([schema, shown]) => `${schema} (position ${shown})`).join(', ');
-    return unavailable(
+  async #wait(schemas: readonly string[], shown: () => Position, target: Position): Promise<void> {
+    const isOver = () => shown() >= target;
+    const waiting = new Promise<void>((end) => this.#waits.set(isOver, end));
+    this.#hurry();
+    if (await settledWithin(this.#options.visibleTimeoutMs, waiting)) return;
+    this.#waits.delete(isOver);
+    const late = schemas.filter((schema) => this.shown(schema) < target);
+    const all = late.map((schema) => `${schema} (position ${this.shown(schema)})`).join(', ');
+    throw unavailable(
       `The read would show position ${target} of the log, which these read models have not reached in time: ${all}. Try again later, or send X-Signalbox-Consistency: eventual to get what is there; \`signalbox status\` shows what holds them up.`,
-      {
-        code: READ_MODEL_BEHIND,
-        headers: { 'Retry-After': '1' },
-        body: { position: target, reached: Math.min(...late.map(([, shown]) => shown)) },
-      },
+      { code: READ_MODEL_BEHIND, headers: { 'Retry-After': '1' }, body: { position: target, reached: shown() } },
     );
   }
 
-  /** What the database says, when asked after `since` (`performance.now()`; by default: now). */
-  async ask(since?: number): Promise<Asked> {
-    const asked = await this.#ask(since);
-    return asked.losses === this.losses ? asked : this.ask();
+  async stamp(names: readonly string[], workspace: number | 'all', at: ReadAt): Promise<Stamp> {
+    const { own, database } = this.#options;
+    // What is kept of a database that has lost rows since is never current again.
+    const { losses } = database;
+    const schemas = names.map((name) => this.#schemaOf(name));
+    const said = own ?? this.#ask(at.since ?? Number.NEGATIVE_INFINITY);
+    const [position, early] = await Promise.all([this.reachSchemas(schemas, at), said]);
+    // The database may have said this before its rows showed the position.
+    const isOld = 'shown' in early && schemas.some((schema) => early.shown(schema) < position);
+    const { changed } = isOld ? await this.#ask() : early;
+    return { value: [losses, ...schemas.map((schema) => changed(schema, workspace))].join(','), position };
   }
 
-  async #askDatabase(): Promise<Asked> {
-    for (;;) {
-      const { losses } = this;
-      const { rows } = await this.#options.database.pool.query(ASK);
-      if (losses !== this.losses) continue;
-      const { checkpoints: said, ...row } = rows[0] as Omit<Asked, 'checkpoints' | 'losses'> & {
-        /** Null when there are none. */
-        readonly checkpoints: Readonly<Record<string, string>> | null;
-      };
-      const checkpoints = new Map<string, { reached: Position; changed: string }>();
-      for (const [schema, text] of Object.entries(said ?? {})) {
-        const space = text.indexOf(' ');
-        const reached = Number(text.slice(0, space));
-        checkpoints.set(schema, { reached, changed: text.slice(space + 1) });
-        this.advance(schema, reached);
-      }
-      return { ...row, checkpoints, losses };
-    }
+  #schemaOf(name: string): string {
+    for (const { schema, projection } of this.#models.values()) if (projection.name === name) return schema;
+    throw new Error(`there is no projection ${name}`);
   }
 
-  /** How often the database has lost rows: what was known before the last time is void. */
-  get losses(): number {
-    return this.#losses;
+  async credentials(names: readonly string[], since: number): Promise<string> {
+    const { own } = this.#options;
+    if (own) return `${(await this.stamp(names, 'all', { since })).value} ${own.credentials()}`;
+    const { credentials, credentialsAt } = await this.#ask(since);
+    return `${(await this.stamp(names, 'all', { position: credentialsAt })).value} ${credentials}`;
   }
 
-  /** @param listener is called when the database has lost rows, with their checkpoints: followers have to begin again */
-  onLoss(listener: () => void): () => void {
-    this.#lossListeners.add(listener);
-    return () => this.#lossListeners.delete(listener);
-  }
-
-  #lost(): void {
-    this.#losses++;
-    this.#reached.clear();
-    for (const listener of this.#lossListeners) listener();
+  async #askDatabase(): Promise<Said> {
+    const { database } = this.#options;
+    const { losses } = database;
+    const { rows } = await database.pool.query(ASK);
+    if (losses !== database.losses) return this.#askDatabase();
+    const { checkpoints, ...row } = rows[0] as Pick<Said, 'credentials' | 'credentialsAt' | 'head'> & {
+      /** By schema: the position that it has reached, and what changes with its rows. Null when there are none. */
+      readonly checkpoints: Readonly<Record<string, string>> | null;
+    };
+    const said = new Map(Object.entries(checkpoints ?? {}).map(([schema, text]) => [schema, text.split(' ')]));
+    const reached = (schema: string) => Number(said.get(schema)?.[0] ?? 0);
+    for (const schema of this.#models.keys()) this.advance(schema, reached(schema));
+    return {
+      ...row,
+      shown: (schema) => this.shown(schema, reached(schema)),
+      changed: (schema) => said.get(schema)?.[1] ?? '',
+    };
   }
 
   /** Starts tracking the positions of other processes. */
@@ -295,7 +249,7 @@ export class Positions implements ReadModels {
       },
     });
     while (!signal.aborted) {
-      await this.ask().then(reading.worked, reading.failed);
+      await Promise.resolve(this.#ask()).then(reading.worked, reading.failed);
       await pause(this.isAwaited() ? 25 : 250, signal);
     }
     stopListening?.();

@@ -85,7 +85,7 @@ export interface Projector {
 
 /** Runs the projections wherever this process becomes their leader. Returns at once. */
 export function startProjector(projections: readonly Projection[], options: ProjectorOptions): Projector {
-  const { database, following, positions, changes, rows } = options;
+  const { database, following, changes, rows } = options;
   const writer = new BatchWriter(database.db, options.rowWrites);
   const takeUp = createTakeUp(database, options.process);
   const followed = projections.map((projection) => ({
@@ -95,7 +95,7 @@ export function startProjector(projections: readonly Projection[], options: Proj
       log: options.log.child({ projection: projection.name }),
     }),
   }));
-  const unwatch = positions.onLoss(() => {
+  const unwatch = database.onLoss(() => {
     for (const one of followed) one.restart(new Error('the database has lost rows that it had written'));
   });
   // Nothing that was kept of the old tables is used any more.
@@ -143,7 +143,7 @@ function projecting(
   const schema = schemaOf(projection);
   const cache = rows.of(schema);
   const notify = database.kind === 'server';
-  /** `Positions.losses` when it began: what it has reached since is void after the next one. */
+  /** `Database.losses` when it began: what it has reached since is void after the next one. */
   let losses = 0;
   return {
     name: schema,
@@ -153,7 +153,7 @@ function projecting(
     gathering,
     async begin() {
       cache.clear();
-      losses = positions.losses;
+      losses = database.losses;
       const checkpoint = await takeUp(schema);
       changes.reset(schema);
       return checkpoint;
@@ -173,7 +173,7 @@ function projecting(
     isTransient: (error) => isConnectionFailure(error as Error),
     stuck: (stuck, generation) => storeStuck(database, schema, generation, stuck),
     reached(position) {
-      if (losses === positions.losses) positions.advance(schema, position);
+      if (losses === database.losses) positions.advance(schema, position);
     },
   };
 }

@@ -12,9 +12,9 @@ import type { Reads } from '../../queries/reads.ts';
 import { createTaskStats } from '../../queries/tasks/assignments.ts';
 import { commentDirectory } from '../../queries/tasks/comments.ts';
 import { tokenDirectory } from '../../queries/tokens/reports.ts';
-import type { Freshness, Stamp } from '../../shared/ports/freshness.ts';
+import type { Freshness } from '../../shared/ports/read-models.ts';
 
-type Stamps = Pick<Freshness, 'stamp' | 'stampNow' | 'recent'>;
+type Stamps = Pick<Freshness, 'stamp'>;
 
 /** @param now Unix milliseconds */
 export const sharedQueries = (
@@ -25,12 +25,8 @@ export const sharedQueries = (
   ...queriesOn(reads, stamps, now),
   queriesAt({ position, at }) {
     // The past does not change.
-    const stamp: Stamp = { value: '', position };
-    return queriesOn(
-      reads.asOf(position),
-      { stamp: async () => stamp, stampNow: () => stamp, recent: () => stamp.value },
-      () => at,
-    );
+    const stamp = async () => ({ value: '', position });
+    return queriesOn(reads.asOf(position), { stamp }, () => at);
   },
 });
 

@@ -9,7 +9,7 @@ import { notificationsProjection } from '../../projections/monitoring/notificati
 import type { AgentMessageRecord } from '../../shared/contract/agents/messages.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import type { Freshness } from '../../shared/ports/freshness.ts';
+import type { Freshness } from '../../shared/ports/read-models.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { createKept } from '../kept.ts';
 import { type Reads, tableOf } from '../reads.ts';

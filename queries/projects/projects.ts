@@ -5,8 +5,8 @@ import { projectsProjection, projectsTable } from '../../projections/projects/pr
 import { ticketsProjection } from '../../projections/projects/tickets.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ListedProject, ProjectRecord, ProjectsQuery } from '../../shared/contract/projects/projects.ts';
-import type { Freshness } from '../../shared/ports/freshness.ts';
 import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects/projects.ts';
+import type { Freshness } from '../../shared/ports/read-models.ts';
 import { createLookUps } from '../kept.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';

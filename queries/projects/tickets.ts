@@ -1,7 +1,7 @@
 /** Names and prefixes of projects for their tasks, kept in memory while the read model stands still. */
 import { projectsProjection } from '../../projections/projects/projects.ts';
-import type { Freshness } from '../../shared/ports/freshness.ts';
 import type { TaskProject, TaskProjects } from '../../shared/ports/projects/projects.ts';
+import type { Freshness } from '../../shared/ports/read-models.ts';
 import { createLookUps } from '../kept.ts';
 import { type Reads, tables } from '../reads.ts';
 

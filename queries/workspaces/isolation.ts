@@ -1,6 +1,6 @@
 /** Isolation of workspaces, kept in memory while the read model stands still. */
 import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
-import type { Freshness } from '../../shared/ports/freshness.ts';
+import type { Freshness } from '../../shared/ports/read-models.ts';
 import type { Isolations } from '../../shared/ports/workspaces/isolation.ts';
 import { createLookUps } from '../kept.ts';
 import type { Reads } from '../reads.ts';

@@ -1,4 +1,4 @@
-/** Where reads happen: which part of the log read models have to show. */
+/** Where reads happen, and whether what was read is still current. */
 import type { Position } from './event-log.ts';
 
 /**
@@ -31,4 +31,25 @@ export interface ReadModels {
   reach(eventTypes: readonly string[], at: ReadAt): Promise<void>;
   /** Whether the log has this position. */
   has(position: Position): Promise<boolean>;
+}
+
+/** Whether something read earlier is still current, without reading it again. @throws AppError 503 `READ_MODEL_BEHIND` */
+export interface Freshness {
+  /**
+   * The state of these read models (names of projections), once they show `at`. Get it before reading: what was read is
+   * current for as long as the value stays the same. `workspace` narrows it down where the store supports that.
+   */
+  stamp(projections: readonly string[], workspace: number | 'all', at: ReadAt): Promise<Stamp>;
+  /**
+   * A value that changes whenever a credential (session, key, password) is added or removed, or rows of these read models
+   * change, which show everything acknowledged before `since` (`performance.now()`) that changes what one stands for.
+   */
+  credentials(projections: readonly string[], since: number): Promise<string>;
+}
+
+export interface Stamp {
+  /** Changes whenever rows of the read models change. */
+  readonly value: string;
+  /** The position that the rows show; they may show later ones. */
+  readonly position: Position;
 }

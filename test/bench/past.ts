@@ -202,7 +202,7 @@ async function measurePast(place: Place, events: number, name: string): Promise<
     console.log(
       `Read models with their past were built in ${(built / 1_000).toFixed(1)} s, ${Math.round(kept.rows / (built / 1_000))} versions/s. Read models ${mb(live.bytes)} MB; ${Math.round(kept.rows).toLocaleString('en')} versions ${mb(kept.bytes)} MB.\n`,
     );
-    const positions = { reachSchemas: () => head, losses: 0 };
+    const positions = { reachSchemas: async () => head };
     const reads = createReads({ database: opened.database, projections, positions });
     const rows: string[][] = [];
     for (const [query, ask] of Object.entries(QUERIES)) {

@@ -34,8 +34,7 @@ import { outgoingOf } from '../../infra/outgoing/post.ts';
 import { createReleases } from '../../infra/outgoing/releases.ts';
 import { createLogIndex } from '../../infra/proof/index.ts';
 import { createProofs } from '../../infra/proof/proofs.ts';
-import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
-import { createFreshness } from '../../infra/read-models/freshness.ts';
+import { type ChangeTracker, createChangeTracker } from '../../infra/read-models/change-tracker.ts';
 import { startProjector } from '../../infra/read-models/projector.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { sharedQueries } from '../../infra/read-models/shared-queries.ts';
@@ -125,14 +124,18 @@ describe('example resource: on the embedded store', function () {
   const close: (() => Promise<unknown>)[] = [];
   let base: { url: string };
   const models = [...projections, notesProjection];
+  const log = createLogger('silent');
 
   before(async () => {
     place = await embeddedDatabase();
     close.push(place.close);
     await ensureTables(place.database, models);
-    view = await openView(place.database, [...catalogue.values(), ...noteEvents], models);
+    const changes = createChangeTracker();
+    const credentials = createCredentials(place.database, log);
+    const own = { changed: changes.last, credentials: credentials.changes };
+    view = await openView(place.database, [...catalogue.values(), ...noteEvents], models, undefined, own);
     close.push(view.close);
-    const { server, end } = await serve();
+    const { server, end } = await serve(changes, credentials);
     close.push(end);
     base = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
   });
@@ -141,26 +144,20 @@ describe('example resource: on the embedded store', function () {
   });
 
   /** The example's routes behind the real front, put together as infra/main.ts does it. */
-  async function serve(): Promise<{ server: Server; end(): Promise<void> }> {
+  async function serve(
+    changes: ChangeTracker,
+    credentials: ReturnType<typeof createCredentials>,
+  ): Promise<{ server: Server; end(): Promise<void> }> {
     const { database, store, commands, following, positions } = view;
     const config = testConfig('');
-    const log = createLogger(config.logLevel);
-    const changes = createChangeTracker();
     const options = { database, store, following, positions, changes, rows: new RowCaches(), log, process: 'example' };
     const projector = startProjector(models, options);
-    const credentials = createCredentials(database, log);
     const { reads } = view;
     await prepareFirstStart({ config, commands, credentials, reads, log });
     const limits = await createLimitStores(undefined, log);
     const metrics = new Registry();
     const locks = createLocks(database);
-    const freshness = createFreshness({
-      database,
-      projections: models,
-      changes,
-      credentialChanges: () => credentials.changes(),
-      positions,
-    });
+    const freshness = positions;
     const services = {
       settings: config,
       version: '0.0.0',

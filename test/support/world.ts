@@ -8,7 +8,7 @@ import { Following } from '../../infra/following/following.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import { createChangeTracker } from '../../infra/read-models/change-tracker.ts';
-import { Positions } from '../../infra/read-models/positions.ts';
+import { Positions, type PositionsOptions } from '../../infra/read-models/positions.ts';
 import { ensureTables, startProjector } from '../../infra/read-models/projector.ts';
 import { createReads } from '../../infra/read-models/reads.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
@@ -41,6 +41,7 @@ export async function openView(
   definitions: readonly unknown[],
   projections: readonly Projection[],
   eventLog: EventLog = openPostgresLog({ database, log }),
+  own?: PositionsOptions['own'],
 ) {
   const events = definitions as readonly EventDefinition[];
   const counters = createCounters(database.pool);
@@ -57,6 +58,7 @@ export async function openView(
     log,
     visibleTimeoutMs: 10_000,
     head: () => eventLog.head(),
+    own,
   });
   following.reader.watch((position, events) => positions.saw(position, events));
   const changes = createChangeTracker();

@@ -75,14 +75,10 @@ Appender.prototype.append = function (...of) {
   return appending;
 };
 
-const { reachSchemas, showNow } = Positions.prototype;
+const { reachSchemas } = Positions.prototype;
 Positions.prototype.reachSchemas = function (...of) {
   check(...of);
   return reachSchemas.apply(this, of);
-};
-Positions.prototype.showNow = function (...of) {
-  check(...of);
-  return showNow.apply(this, of);
 };
 
 export const mochaHooks = {

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { type Database, openDatabase } from '../../../infra/database/database.ts';
-import { Gathering } from '../../../infra/following/gathering.ts';
+import { createGathering, type Gathering } from '../../../infra/following/gathering.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { createChangeTracker } from '../../../infra/read-models/change-tracker.ts';
 import { ensureTables, startProjector } from '../../../infra/read-models/projector.ts';
@@ -17,27 +17,26 @@ import { openView, testOrigin } from '../../support/world.ts';
 const log = createLogger('silent');
 
 describe('gathering', () => {
-  const open = (awaited = false) => new Gathering(() => awaited);
+  const open = (awaited = false) => createGathering(() => awaited);
   const begun = (gathering: Gathering, ...names: string[]) => {
     const seen: string[] = [];
     for (const name of names)
-      gathering.wait(name).then(
+      gathering.wait().then(
         () => seen.push(name),
         () => undefined,
       );
     return seen;
   };
 
-  it('lets one begin, or all', async () => {
+  it('lets all begin at the same time', async () => {
     const gathering = open();
-    const seen = begun(gathering, 'a', 'b', 'c');
-    gathering.hurry('b');
-    gathering.hurry('nobody');
-    await new Promise(setImmediate);
-    expect(seen).to.deep.equal(['b']);
     gathering.end();
-    await until('all have begun', () => seen.length === 3);
-    expect(seen).to.deep.equal(['b', 'a', 'c']);
+    const seen = begun(gathering, 'a', 'b', 'c');
+    await new Promise(setImmediate);
+    expect(seen).to.deep.equal([]);
+    gathering.end();
+    await new Promise(setImmediate);
+    expect(seen).to.deep.equal(['a', 'b', 'c']);
   });
 
   it('makes no append wait while a read waits for rows', async () => {
@@ -86,8 +85,8 @@ describe('rows that gather', () => {
     await ensureTables(database, [projection]);
     view = await openView(database, [added], [projection]);
     const { store, following, positions } = view;
-    const gathering = new Gathering(() => positions.isAwaited());
-    positions.onWait(() => gathering.end());
+    const gathering = createGathering(() => positions.isAwaited());
+    positions.onWait(gathering.end);
     const parts = { changes: createChangeTracker(), rows: new RowCaches(), gathering, log, process: 'one' };
     projector = startProjector([projection], { database, store, following, positions, ...parts });
     await until('it keeps up', () => projector.statuses[0]?.caughtUp);
@@ -101,7 +100,7 @@ describe('rows that gather', () => {
 
   const add = (to: number, amount: number) =>
     view.commands.record(`sum-${to}`, { origin: testOrigin }, [added.draft({ to, amount })]);
-  const isBehind = () => view.positions.showNow(['sums_v1'], { position: view.eventLog.headKnown?.() }) === undefined;
+  const isBehind = () => view.positions.shown('sums_v1') < (view.eventLog.headKnown?.() ?? Number.POSITIVE_INFINITY);
   const sumOf = async (id: number) => {
     const row = await tables(view.reads, projection)
       .selectFrom('sums')

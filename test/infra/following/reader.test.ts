@@ -202,7 +202,7 @@ describe('the reader of the log', () => {
       new Promise<void>((resolve) => {
         begin = resolve;
       });
-    return { wait, hurry: release, end: release } as unknown as Gathering;
+    return { wait, end: release };
   }
 
   it('a follower that gathers gets all that came meanwhile in one batch, and loses nothing when its inbox overflows', async () => {

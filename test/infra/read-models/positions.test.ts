@@ -1,4 +1,4 @@
-/** How far read models are, and what a process knows of it: changes, positions, checkpoints, freshness. Pure. */
+/** How far read models are, and what a process knows of it: changes, positions, checkpoints, stamps. Pure. */
 import { expect } from 'chai';
 import type pg from 'pg';
 import type { Database } from '../../../infra/database/database.ts';
@@ -6,8 +6,7 @@ import { createMarkWatch } from '../../../infra/database/mark.ts';
 import { createTakeUp } from '../../../infra/following/checkpoints.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { createChangeTracker } from '../../../infra/read-models/change-tracker.ts';
-import { createFreshness } from '../../../infra/read-models/freshness.ts';
-import { Positions } from '../../../infra/read-models/positions.ts';
+import { Positions, type PositionsOptions } from '../../../infra/read-models/positions.ts';
 import { AppError } from '../../../shared/errors.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { atHead } from '../../../shared/ports/read-models.ts';
@@ -63,14 +62,15 @@ describe('the tracker of changes', () => {
 function databaseThat(answer: () => Promise<object[]> | object[], more: object = {}) {
   const listeners: (() => void)[] = [];
   const database = {
-    kind: 'server',
     pool: { query: async () => ({ rows: await answer() }) },
+    losses: 0,
     onLoss: (listener: () => void) => listeners.push(listener),
     ...more,
-  } as unknown as Database;
+  };
   return {
-    database,
+    database: database as unknown as Database,
     lose: () => {
+      database.losses++;
       for (const listener of listeners) listener();
     },
   };
@@ -164,8 +164,9 @@ describe('positions of read models', () => {
     positions.onWait(() => hurried++);
     positions.saw(6, []);
     positions.advance('boxes_v1', 6);
-    const read = Promise.resolve(positions.reachSchemas([...BOXES, ...BOXES], atHead()));
+    const read = positions.reachSchemas([...BOXES, ...BOXES], atHead());
     const state = stateOf(read);
+    await until('it waits', () => positions.isAwaited());
     expect([positions.isAwaited(), hurried]).to.deep.equal([true, 1]);
     positions.saw(7, [eventOf(put.type, 7)]);
     await new Promise(setImmediate);
@@ -173,25 +174,24 @@ describe('positions of read models', () => {
     positions.advance('boxes_v1', 7);
     expect(await read).to.equal(7);
     expect(positions.isAwaited()).to.equal(false);
-    // Without a promise when there is nothing to wait for.
-    expect(positions.reachSchemas(BOXES, atHead())).to.equal(7);
-    expect([positions.showNow(BOXES, atHead()), hurried]).to.deep.equal([7, 1]);
+    expect([await positions.reachSchemas(BOXES, atHead()), hurried], 'without waiting').to.deep.equal([7, 1]);
   });
 
   it('a read at a position waits for that one, and one at none for nothing', async () => {
     const positions = open({ head: 9 });
     positions.saw(8, []);
     positions.advance('boxes_v1', 5);
-    expect(positions.reachSchemas(BOXES, { position: 5 })).to.equal(5);
-    expect(positions.reachSchemas(BOXES, {})).to.equal(5);
-    expect(positions.showNow(BOXES, {})).to.equal(5);
-    expect(positions.showNow(BOXES, { position: 6 })).to.equal(undefined);
-    const read = Promise.resolve(positions.reachSchemas(BOXES, { position: 6 }));
+    expect(await positions.reachSchemas(BOXES, { position: 4 })).to.equal(4);
+    expect(await positions.reachSchemas(BOXES, {})).to.equal(5);
+    const read = positions.reachSchemas(BOXES, { position: 6 });
+    expect(positions.isAwaited()).to.equal(true);
     positions.advance('boxes_v1', 6);
     expect(await read).to.equal(6);
-    const own = Promise.resolve(positions.reachSchemas(BOXES, { since: performance.now(), position: 10 }));
+    const own = positions.reachSchemas(BOXES, { since: performance.now(), position: 10 });
+    const state = stateOf(own);
     positions.advance('boxes_v1', 9);
     await new Promise(setImmediate);
+    expect(state.done).to.equal(false);
     positions.advance('boxes_v1', 10);
     expect(await own, 'at the head, and at what the caller has appended').to.equal(10);
   });
@@ -213,7 +213,7 @@ describe('positions of read models', () => {
   it('a read of what is not reached in time is refused, with how far it is', async () => {
     const positions = open({ timeoutMs: 20, head: 7 });
     positions.advance('boxes_v1', 3);
-    const error = await Promise.resolve(positions.reachSchemas(BOXES, atHead())).catch((reason: unknown) => reason);
+    const error = await positions.reachSchemas(BOXES, atHead()).catch((reason: unknown) => reason);
     if (!(error instanceof AppError)) throw error;
     const { code, body, headers } = error.extras;
     expect([error.status, code, body, headers]).to.deep.equal([
@@ -230,11 +230,10 @@ describe('positions of read models', () => {
     let position = 4;
     const { database } = databaseThat(() => [said(position, 0, 7, 8)]);
     const positions = open({ database });
-    await positions.ask();
-    expect(positions.shown('boxes_v1')).to.equal(4);
     positions.watch();
     positions.watch();
-    const seen = Promise.resolve(positions.reachSchemas(BOXES, atHead()));
+    await until('it has asked', () => positions.shown('boxes_v1') === 4);
+    const seen = positions.reachSchemas(BOXES, atHead());
     const state = stateOf(seen);
     await until('it waits', () => positions.isAwaited());
     expect(state.done).to.equal(false);
@@ -268,23 +267,22 @@ describe('positions of read models', () => {
     const answers: ((rows: object[]) => void)[] = [];
     const { database, lose } = databaseThat(() => new Promise((resolve) => answers.push(resolve)));
     const positions = open({ database });
-    let began = 0;
-    const stop = positions.onLoss(() => began++);
     positions.saw(6, []);
     positions.advance('boxes_v1', 6);
-    const asked = positions.ask();
+    const stamp = positions.stamp(['boxes'], 1, {});
     await until('the database is asked', () => answers.length === 1);
     lose();
-    expect([positions.shown('boxes_v1'), positions.losses, began]).to.deep.equal([0, 1, 1]);
+    expect(positions.shown('boxes_v1')).to.equal(0);
     answers[0]?.([said(6)]);
     await until('it is asked again', () => answers.length === 2);
     expect(positions.shown('boxes_v1'), 'from before the loss').to.equal(0);
-    answers[1]?.([said(5)]);
-    expect((await asked).checkpoints.get('boxes_v1')?.reached).to.equal(5);
-    expect(positions.shown('boxes_v1')).to.equal(5);
-    stop();
-    lose();
-    expect(began).to.equal(1);
+    answers[1]?.([said(6)]);
+    const { value } = await stamp;
+    expect(positions.shown('boxes_v1')).to.equal(6);
+    const later = positions.stamp(['boxes'], 1, atHead());
+    await until('it is asked for the head', () => answers.length === 3);
+    answers[2]?.([said(6)]);
+    expect((await later).value, 'what was kept under the first was read without waiting').to.not.equal(value);
   });
 });
 
@@ -292,7 +290,7 @@ describe('the mark of a server', () => {
   it('shows that rows may be lost when it is another than before', async () => {
     const watch = createMarkWatch();
     let losses = 0;
-    watch.onLoss(() => losses++);
+    const stop = watch.onLoss(() => losses++);
     const checked = async (...answers: (object[] | Error)[]) => {
       const query = async () => {
         const rows = answers.shift();
@@ -306,10 +304,13 @@ describe('the mark of a server', () => {
     expect(await checked([{ mark: 'a' }])).to.equal(0);
     expect(await checked([{ mark: 'a' }])).to.equal(0);
     expect(await checked([], [], [{ mark: 'b' }]), 'after a crash there is none').to.equal(1);
+    expect(watch.losses).to.equal(1);
     expect(await checked([{ mark: 'b' }])).to.equal(1);
     expect(await checked(new Error('the connection broke')).catch((error: Error) => error.message)).to.equal(
       'the connection broke',
     );
+    stop();
+    expect([await checked([{ mark: 'c' }]), watch.losses]).to.deep.equal([1, 2]);
   });
 });
 
@@ -344,122 +345,122 @@ describe('taking over checkpoints', () => {
   });
 });
 
-describe('freshness', () => {
-  const parts = (database: Database, head?: () => number) => {
-    const changes = createChangeTracker();
-    const positions = new Positions({
-      ...{ database, projections: [projection], log: createLogger('silent'), visibleTimeoutMs: 5_000, head },
+describe('stamps', () => {
+  const parts = (database: Database, options: Pick<PositionsOptions, 'head' | 'own'> = {}) =>
+    new Positions({
+      ...{ database, projections: [projection], log: createLogger('silent'), visibleTimeoutMs: 5_000, ...options },
     });
-    let credentials = 0;
-    const credentialChanges = () => credentials;
-    const freshness = createFreshness({ database, projections: [projection], changes, credentialChanges, positions });
-    return {
-      freshness,
-      changes,
-      positions,
-      changeCredentials: () => {
-        credentials++;
-      },
+  const alone = (head: number) => {
+    const changes = createChangeTracker();
+    const state = { credentials: 0 };
+    const own = { changed: changes.last, credentials: () => state.credentials };
+    const neverAsked = () => {
+      throw new Error('the database was asked');
     };
+    return { changes, state, positions: parts(databaseThat(neverAsked).database, { head: () => head, own }) };
   };
   const now = () => performance.now();
 
-  it('of the one process of an embedded database is known without asking', async () => {
-    const { freshness, changes, changeCredentials } = parts(
-      databaseThat(() => [], { kind: 'embedded' }).database,
-      () => 0,
-    );
-    const before = freshness.stampNow(['boxes'], 1, atHead());
-    expect(await freshness.stamp(['boxes'], 1, atHead())).to.deep.equal(before);
+  it('of a process that makes all changes are known without asking', async () => {
+    const { positions, changes, state } = alone(0);
+    changes.record('boxes_v1', 1, 4);
+    const before = await positions.stamp(['boxes'], 1, atHead());
+    expect(await positions.stamp(['boxes'], 1, atHead())).to.deep.equal(before);
+    changes.record('boxes_v1', 2, 5);
+    expect(await positions.stamp(['boxes'], 1, atHead()), 'another workspace').to.deep.equal(before);
     changes.record('boxes_v1', 1, 5);
-    expect(freshness.stampNow(['boxes'], 1, atHead())).to.not.deep.equal(before);
-    const credentials = freshness.credentialsNow(['boxes'], now());
-    changeCredentials();
-    expect(freshness.credentialsNow(['boxes'], now())).to.not.equal(credentials);
-    expect(await freshness.credentials(['boxes'], now())).to.equal(freshness.credentialsNow(['boxes'], now()));
-    expect(() => freshness.stampNow(['nothing'], 1, atHead())).to.throw('there is no projection nothing');
+    expect(await positions.stamp(['boxes'], 1, atHead())).to.not.deep.equal(before);
+    const credentials = await positions.credentials(['boxes'], now());
+    state.credentials++;
+    const changed = await positions.credentials(['boxes'], now());
+    expect(changed).to.not.equal(credentials);
+    changes.record('boxes_v1', 1, 6);
+    expect(await positions.credentials(['boxes'], now())).to.not.equal(changed);
+    const unknown = await positions.stamp(['nothing'], 1, atHead()).catch((error: Error) => error.message);
+    expect(unknown).to.equal('there is no projection nothing');
   });
 
-  it('of one process waits for the head, unless the caller does not', async () => {
-    const { freshness, changes, positions } = parts(databaseThat(() => [], { kind: 'embedded' }).database, () => 5);
-    const before = changes.last('boxes_v1', 1);
-    expect(freshness.stampNow(['boxes'], 1, atHead()), 'cannot be told without waiting').to.equal(undefined);
-    expect(freshness.stampNow(['boxes'], 1, {})).to.deep.equal({ value: before, position: 0 });
-    const waiting = freshness.stamp(['boxes'], 1, atHead());
+  it('of such a process wait for the head, unless the caller does not', async () => {
+    const { positions, changes } = alone(5);
+    expect(await positions.stamp(['boxes'], 1, {})).to.deep.equal({
+      value: `0,${changes.last('boxes_v1', 1)}`,
+      position: 0,
+    });
+    const waiting = positions.stamp(['boxes'], 1, atHead());
+    await until('it waits', () => positions.isAwaited());
     changes.record('boxes_v1', 1, 5);
     positions.advance('boxes_v1', 5);
-    expect(await waiting).to.deep.equal({ value: changes.last('boxes_v1', 1), position: 5 });
-    expect(freshness.stampNow(['boxes'], 1, atHead())).to.deep.equal(await waiting);
+    expect(await waiting).to.deep.equal({ value: `0,${changes.last('boxes_v1', 1)}`, position: 5 });
+    expect(await positions.stamp(['boxes'], 1, atHead())).to.deep.equal(await waiting);
   });
 
-  it('on a server is asked of the database: once for those of a moment, and never by a query that began before', async () => {
+  it('on a server are asked of the database: once for those of a moment, and never by a query that began before', async () => {
     const answers: ((rows: object[]) => void)[] = [];
-    const { freshness } = parts(databaseThat(() => new Promise((resolve) => answers.push(resolve))).database);
-    expect([freshness.stampNow(['boxes'], 1, atHead()), freshness.credentialsNow(['boxes'], now())]).to.deep.equal([
-      undefined,
-      undefined,
-    ]);
-    const [one, two] = [freshness.stamp(['boxes'], 1, atHead()), freshness.credentials(['boxes'], now())];
+    const positions = parts(databaseThat(() => new Promise((resolve) => answers.push(resolve))).database);
+    const [one, two] = [positions.stamp(['boxes'], 1, atHead()), positions.credentials(['boxes'], now())];
     await until('the first query has begun', () => answers.length === 1);
-    const later = [freshness.stamp(['boxes'], 1, atHead()), freshness.stamp(['boxes'], 2, atHead())];
+    const later = [positions.stamp(['boxes'], 1, atHead()), positions.stamp(['boxes'], 2, atHead())];
     answers[0]?.([said(1)]);
-    expect([await one, await two]).to.deep.equal([{ value: '1.1', position: 1 }, '7 1.1']);
+    expect([await one, await two]).to.deep.equal([{ value: '0,1.1', position: 1 }, '0,1.1 7']);
     await until('the second query has begun', () => answers.length === 2);
     answers[1]?.([said(2)]);
-    for (const stamp of await Promise.all(later)) expect(stamp).to.deep.equal({ value: '1.2', position: 2 });
+    for (const stamp of await Promise.all(later)) expect(stamp).to.deep.equal({ value: '0,1.2', position: 2 });
     expect(answers).to.have.length(2);
-    const unknown = await freshness.stamp(['nothing'], 1, atHead()).catch((error: Error) => error.message);
-    expect(unknown).to.match(/there is no projection nothing/);
   });
 
-  it('on a server is asked once for a request, and again for one that arrived after that', async () => {
+  it('on a server are asked once for a request, and again for one that arrived after that', async () => {
     let version = 0;
-    const { freshness } = parts(databaseThat(() => [said(++version, version, version)]).database);
+    const positions = parts(databaseThat(() => [said(++version, version, version)]).database);
     const arrival = now();
     await until('the clock goes on', () => now() > arrival);
-    expect(await freshness.credentials(['boxes'], arrival)).to.equal('1 1.1');
+    expect(await positions.credentials(['boxes'], arrival)).to.equal('0,1.1 1');
     const at = { since: arrival };
     for (const workspace of [1, 'all'] as const)
-      expect(await freshness.stamp(['boxes'], workspace, at)).to.deep.equal({ value: '1.1', position: 1 });
+      expect(await positions.stamp(['boxes'], workspace, at)).to.deep.equal({ value: '0,1.1', position: 1 });
     const later = now();
-    expect((await freshness.stamp(['boxes'], 1, { since: later })).value, 'of one that arrived later').to.equal('1.2');
-    expect((await freshness.stamp(['boxes'], 1, at)).value, 'the newest will do').to.equal('1.2');
-    expect((await freshness.stamp(['boxes'], 1, {})).value, 'asked anew').to.equal('1.3');
+    const second = await positions.stamp(['boxes'], 1, { since: later });
+    expect(second.value, 'of one that arrived later').to.equal('0,1.2');
+    expect((await positions.stamp(['boxes'], 1, at)).value, 'the newest will do').to.equal('0,1.2');
+    expect((await positions.stamp(['boxes'], 1, {})).value, 'whatever is there').to.equal('0,1.2');
+    expect(await positions.stamp(['boxes'], 1, { position: 2 })).to.deep.equal(second);
+    const third = positions.stamp(['boxes'], 1, { position: 3 });
+    positions.advance('boxes_v1', 3);
+    expect(await third, 'what is from before the position will not').to.deep.equal({ value: '0,1.3', position: 3 });
   });
 
-  it('on a server is asked again after waiting, because what was said first may be from before the head', async () => {
+  it('on a server are asked for again after waiting, because what was said first may be from before the head', async () => {
     const rows = [said(3, 3, 7, 5), said(6, 6, 7, 6)];
     let asked = 0;
-    const { freshness, positions } = parts(databaseThat(() => [rows[Math.min(asked++, 1)] as object]).database);
-    const stamp = freshness.stamp(['boxes'], 1, atHead());
+    const positions = parts(databaseThat(() => [rows[Math.min(asked++, 1)] as object]).database);
+    const stamp = positions.stamp(['boxes'], 1, atHead());
     await until('it waits', () => positions.isAwaited());
     positions.advance('boxes_v1', 5);
-    expect(await stamp).to.deep.equal({ value: '1.6', position: 5 });
+    expect(await stamp).to.deep.equal({ value: '0,1.6', position: 5 });
     expect(asked).to.equal(2);
   });
 
   it('on a server what credentials stand for is current when its last acknowledged change shows, whatever the head', async () => {
     const rows = [said(3, 3, 7, 9, 5), said(6, 6, 8, 9, 5)];
     let asked = 0;
-    const { freshness, positions } = parts(databaseThat(() => [rows[Math.min(asked++, 1)] as object]).database);
-    const stamp = freshness.credentials(['boxes'], now());
+    const positions = parts(databaseThat(() => [rows[Math.min(asked++, 1)] as object]).database);
+    const stamp = positions.credentials(['boxes'], now());
     await until('it waits', () => positions.isAwaited());
     positions.advance('boxes_v1', 5);
-    expect(await stamp).to.equal('7 1.6');
-    expect(await freshness.credentials(['boxes'], now()), 'without waiting').to.equal('8 1.6');
+    expect(await stamp).to.equal('0,1.6 7');
+    expect(await positions.credentials(['boxes'], now()), 'without waiting').to.equal('0,1.6 8');
   });
 
   it('on a server a query that fails fails those who asked, and no later ones', async () => {
     let queries = 0;
-    const { freshness } = parts(
+    const positions = parts(
       databaseThat(() => {
         if (++queries === 1) throw new Error('the server is away');
         return [said(1)];
       }).database,
     );
-    const first = freshness.stamp(['boxes'], 1, atHead()).catch((error: Error) => error.message);
+    const first = positions.stamp(['boxes'], 1, atHead()).catch((error: Error) => error.message);
     while (queries === 0) await Promise.resolve();
-    const second = freshness.stamp(['boxes'], 1, atHead());
-    expect([await first, (await second).value]).to.deep.equal(['the server is away', '1.1']);
+    const second = positions.stamp(['boxes'], 1, atHead());
+    expect([await first, (await second).value]).to.deep.equal(['the server is away', '0,1.1']);
   });
 });

@@ -278,7 +278,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
       );
       await client.end();
       await until('it has read them anew', () => other.positions.shown(schema) === before - 1);
-      expect(other.positions.losses).to.equal(1);
+      expect(place.database.losses).to.equal(1);
       await other.close();
     });
 

@@ -22,9 +22,6 @@ function open() {
       waits.push({ schemas, at });
       return state.later.then(() => state.position);
     },
-    get losses() {
-      return state.losses;
-    },
   };
   const db = {
     async executeQuery({ sql: text }: CompiledQuery) {
@@ -35,9 +32,15 @@ function open() {
   } as unknown as AnyDatabase;
   /** What is missing before a statement about the past, and after it. */
   const missing: [object[], object[]] = [[], []];
-  const together = async () => [[], missing[0], [{ id: 1 }], missing[1]];
+  const database = {
+    db,
+    together: async () => [[], missing[0], [{ id: 1 }], missing[1]],
+    get losses() {
+      return state.losses;
+    },
+  };
   return {
-    reads: createReads({ database: { db, together }, projections, positions }),
+    reads: createReads({ database, projections, positions }),
     waits,
     statements,
     state,
@@ -101,6 +104,17 @@ describe('reads of read models', () => {
     };
     await tables(reads, agentsProjection).selectFrom('agents').select('id').execute();
     expect([waits.length, statements.length]).to.deep.equal([3, 3]);
+  });
+
+  it('have no transactions: a statement of one would wait with a connection', async () => {
+    const { reads, statements } = open();
+    const transaction = reads.db
+      .transaction()
+      .execute((trx) => trx.selectFrom(`${AGENTS}.agents`).selectAll().execute());
+    expect(await transaction.catch((error: Error) => error.message)).to.equal(
+      'reads of read models have no transactions',
+    );
+    expect(statements).to.deep.equal([]);
   });
 });
 
