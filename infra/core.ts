@@ -33,7 +33,8 @@ import { createPersonRecords } from './credentials/people.ts';
 import { createPersonKeys } from './credentials/person-keys.ts';
 import { type Database, openConfigured } from './database/database.ts';
 import { createLocks, type OpenLocks } from './database/locks.ts';
-import { migrate, requireMigrated } from './database/migrations.ts';
+import { makingTables } from './database/making.ts';
+import { isUpToDate, migrate, requireMigrated } from './database/migrations.ts';
 import { olderNamesUpTo } from './database/older-names.ts';
 import { waitForStore } from './database/wait.ts';
 import { Following } from './following/following.ts';
@@ -43,7 +44,7 @@ import type { RowWrites } from './read-models/batch-writer.ts';
 import { type ChangeTracker, createChangeTracker } from './read-models/change-tracker.ts';
 import { Positions } from './read-models/positions.ts';
 import { readMark, settlePrepared } from './read-models/prepared.ts';
-import { ensureTables } from './read-models/projector.ts';
+import { ensureTables, lackingTables } from './read-models/projector.ts';
 import { createReads } from './read-models/reads.ts';
 import { RowCaches } from './read-models/row-cache.ts';
 import { unindexedTexts } from './read-models/tables.ts';
@@ -106,12 +107,9 @@ export async function openCore(
         log.info('the database of the build has the tables of another version; new ones are made');
     }
     if (options.asIs) await requireMigrated(database.db);
-    else await migrate(database.db);
+    else await ensureMade(database, deadline, log);
     await database.watchLosses();
-    if (!options.asIs) {
-      await ensureTables(database, projections);
-      await warnOfSlowSearch(database, log);
-    }
+    if (!options.asIs) await warnOfSlowSearch(database, log);
     const rowWrites: RowWrites = { inFlight: undefined };
     const eventLog = await openLog(config, { database, rowWrites, log }, deadline);
     const counters = createCounters(database.pool, {
@@ -189,6 +187,16 @@ export async function openCore(
     await database.close();
     throw error;
   }
+}
+
+/** Brings the tables of the service and of its read models up to this program. */
+async function ensureMade(database: Database, deadline: number, log: Logger): Promise<void> {
+  const { db } = database;
+  if ((await isUpToDate(db)) && (await lackingTables(db, projections)).size === 0) return;
+  await makingTables(database, { deadline, log }, async (alone) => {
+    await migrate(alone);
+    await ensureTables({ db: alone }, projections);
+  });
 }
 
 /** No other process writes rows. */

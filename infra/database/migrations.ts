@@ -2,7 +2,7 @@
  * The tables that are not read models: the log, positions, counters, credentials, idempotency. Read models are created
  * from their projections (`infra/read-models/`), each in a schema of its own.
  *
- * Kysely's migrator runs them in order, under its lock, once per database.
+ * Kysely's migrator runs them in order, once per database, in one process at a time (`making.ts`).
  */
 import { type Migration, Migrator, sql } from 'kysely';
 import type { AnyDatabase } from './database.ts';
@@ -269,9 +269,7 @@ export async function runMigrations(db: AnyDatabase): Promise<void> {
   for (const migration of Object.values(migrations)) await migration.up(db);
 }
 
-/**
- * Brings the database up to date. Several processes may call it at once. @throws the error of the migration that failed
- */
+/** Brings the database up to date. @throws the error of the migration that failed */
 export async function migrate(db: AnyDatabase): Promise<void> {
   if (await isUpToDate(db)) return;
   const migrator = new Migrator({
@@ -292,10 +290,10 @@ export async function requireMigrated(db: AnyDatabase): Promise<void> {
 }
 
 /**
- * Kysely's migrator first inspects every table of the database, which was the slowest step of a start without
+ * Whether every migration has run. Kysely's migrator first inspects every table of the database, which was the slowest step of a start without
  * migrations.
  */
-async function isUpToDate(db: AnyDatabase): Promise<boolean> {
+export async function isUpToDate(db: AnyDatabase): Promise<boolean> {
   try {
     const { rows } = await sql<{ name: string }>`SELECT name FROM ${sql.table(MIGRATION_TABLE)}`.execute(db);
     const done = new Set(rows.map(({ name }) => name));

@@ -3,17 +3,16 @@
  * reports the status of each.
  */
 import { sql } from 'kysely';
-import { historyOf, type Projection, schemaOf } from '../../projections/projection.ts';
+import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { activeTracer, type SpanOptions, traced } from '../../shared/ports/tracing.ts';
-import type { Database } from '../database/database.ts';
+import type { AnyDatabase, Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { createTakeUp, storeStuck, type TakeUp } from '../following/checkpoints.ts';
 import type { FollowerStatus, Subject } from '../following/follower.ts';
 import type { Following } from '../following/following.ts';
 import type { Gathering } from '../following/gathering.ts';
-import { LOCK_CLASS } from '../following/leadership.ts';
 import type { Logger } from '../logging.ts';
 import { applyBatch } from './batch.ts';
 import { BatchWriter, type RowWrites } from './batch-writer.ts';
@@ -23,27 +22,29 @@ import type { Positions } from './positions.ts';
 import type { RowCaches } from './row-cache.ts';
 import { createTables } from './tables.ts';
 
-/** Creates the tables of every projection version that has none. Several processes may call it at once. */
-export async function ensureTables(database: Database, projections: readonly Projection[]): Promise<void> {
-  const { rows: known } = await database.pool.query(
-    `SELECT schema_name AS schema, to_regnamespace(quote_ident(schema_name || '_history')) IS NOT NULL AS history
-     FROM service.checkpoints`,
+/** What projections lack: their tables, or only the past, because an older program has made them. */
+export async function lackingTables(
+  db: AnyDatabase,
+  projections: readonly Projection[],
+): Promise<ReadonlyMap<Projection, 'tables' | 'history'>> {
+  const { rows } = await sql<{ schema: string; history: boolean }>`
+    SELECT schema_name AS schema, to_regnamespace(quote_ident(schema_name || '_history')) IS NOT NULL AS history
+    FROM service.checkpoints`.execute(db);
+  const there = new Map(rows.map(({ schema, history }) => [schema, history]));
+  return new Map(
+    projections.flatMap((projection) => {
+      const hasHistory = there.get(schemaOf(projection));
+      return hasHistory ? [] : [[projection, hasHistory === undefined ? 'tables' : 'history'] as const];
+    }),
   );
-  const there = new Map(
-    (known as { schema: string; history: boolean }[]).map(({ schema, history }) => [schema, history]),
-  );
-  for (const projection of projections) {
+}
+
+/** Creates the tables of every projection version that has none. One process at a time (`makingTables`). */
+export async function ensureTables({ db }: Pick<Database, 'db'>, projections: readonly Projection[]): Promise<void> {
+  for (const [projection, lacks] of await lackingTables(db, projections)) {
     const schema = schemaOf(projection);
-    if (there.get(schema)) continue;
-    await database.db.transaction().execute(async (trx) => {
-      // Not the leader's key, which is held for as long as the process leads.
-      await sql`SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext(${`tables of ${schema}`}))`.execute(trx);
-      const { rows } = await sql<{ history: boolean }>`
-        SELECT to_regnamespace(quote_ident(${historyOf(schema)})) IS NOT NULL AS history
-        FROM service.checkpoints WHERE schema_name = ${schema}`.execute(trx);
-      if (rows[0]) {
-        if (rows[0].history) return;
-        // An older program has made the tables, without a past.
+    await db.transaction().execute(async (trx) => {
+      if (lacks === 'history') {
         await createHistory(trx, projection, schema);
         await indexHistory(trx, projection, schema);
         await createPast(trx, projection, schema);

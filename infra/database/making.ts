@@ -1,0 +1,81 @@
+/**
+ * Making and migrating tables: one process at a time, while the others wait. Both may take longer than the time-out for
+ * statements allows, so they have a connection of their own without it.
+ */
+import { Kysely, PostgresDialect } from 'kysely';
+import type pg from 'pg';
+import { createBackOff, pause } from '../../shared/waiting.ts';
+import type { Logger } from '../logging.ts';
+import type { AnyDatabase, Database } from './database.ts';
+import { endInTime, inTime } from './session.ts';
+import { waitForStore } from './wait.ts';
+
+/** The key of Kysely's migrator, which takes the lock again: programs that know of this one only wait for each other, too. */
+export const TABLES_LOCK = '3853314791062309107';
+const BACK_OFF = { firstMs: 20, lastMs: 500, spread: true };
+
+/** The connection that has the lock. A bigint is two numbers in `pg_locks`. */
+const HOLDER = `SELECT pid, application_name AS name, host(client_addr) AS address
+  FROM pg_locks JOIN pg_stat_activity USING (pid)
+  WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (classid::bigint << 32) + objid::bigint = ${TABLES_LOCK} AND objsubid = 1`;
+
+/**
+ * Runs `make` when no other process makes tables. It finds out itself what there is left to do.
+ *
+ * @param options.deadline until when another process is waited for, Unix ms
+ * @throws Error that names the connection of the other process when the deadline passes
+ */
+export async function makingTables(
+  database: Pick<Database, 'kind' | 'connect' | 'db'>,
+  { deadline, log }: { readonly deadline: number; readonly log: Logger },
+  make: (db: AnyDatabase) => Promise<void>,
+): Promise<void> {
+  // The only process.
+  if (database.kind === 'embedded') return make(database.db);
+  let client: pg.Client | undefined;
+  const connect = async () => {
+    client = await database.connect('tables');
+  };
+  await waitForStore('the database', connect, deadline, log);
+  const own = client as unknown as pg.Client;
+  try {
+    await own.query(inTime('SET statement_timeout = 0'));
+    await takeLock(own, deadline, log);
+    await make(kyselyOn(own));
+  } finally {
+    // With the connection, the lock ends.
+    await endInTime(own);
+  }
+}
+
+async function takeLock(client: pg.Client, deadline: number, log: Logger): Promise<void> {
+  const backOff = createBackOff(BACK_OFF);
+  const begun = Date.now();
+  for (let isFirst = true; ; isFirst = false) {
+    const { rows } = await client.query(inTime(`SELECT pg_try_advisory_lock(${TABLES_LOCK}) AS taken`));
+    if (rows[0].taken) return;
+    if (isFirst) log.info('waiting for another process, which makes or migrates the tables');
+    const waitMs = backOff.next();
+    if (Date.now() + waitMs > deadline) throw await tooLate(client, Date.now() - begun);
+    await pause(waitMs, undefined, { ref: true });
+  }
+}
+
+async function tooLate(client: pg.Client, waitedMs: number): Promise<Error> {
+  const { rows } = await client.query(inTime(HOLDER));
+  const holder = rows[0] as { pid: number; name: string | null; address: string | null } | undefined;
+  const who = holder
+    ? `It has the connection with the process id ${holder.pid} ("${holder.name ?? ''}", from ${holder.address ?? 'the same machine'}). Start again when it has ended. If it hangs, end it with SELECT pg_terminate_backend(${holder.pid}).`
+    : 'It has ended meanwhile: start again.';
+  return new Error(
+    `another process makes or migrates the tables of the database, and did not finish within ${Math.round(waitedMs / 1_000)} s (START_TIMEOUT_MS). ${who}`,
+  );
+}
+
+/** Statements on one connection. */
+function kyselyOn(client: pg.Client): AnyDatabase {
+  const connection = Object.assign(client, { release: () => undefined });
+  const pool = { connect: async () => connection, end: async () => undefined };
+  return new Kysely({ dialect: new PostgresDialect({ pool: pool as unknown as pg.Pool }) });
+}

@@ -1,0 +1,83 @@
+/** First starts at the same time on one server: one makes the tables, the others wait for it, and not for longer than they may. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { expect } from 'chai';
+import pg from 'pg';
+import { TABLES_LOCK } from '../../../infra/database/making.ts';
+import { freshDatabase } from '../../support/databases.ts';
+import { needsServer } from '../../support/needs.ts';
+import { commandLine, KEY, startProcesses, temporaryDirectory } from '../../support/service-process.ts';
+import { until } from '../../support/until.ts';
+
+describe('making tables', function () {
+  this.timeout(120_000);
+  const TIMEOUT_MS = 1_000;
+  let database: Awaited<ReturnType<typeof freshDatabase>>;
+  let other: pg.Client;
+  let env: Record<string, string>;
+
+  beforeEach(async function () {
+    needsServer('TEST_DATABASE_URL', this);
+    database = await freshDatabase();
+    env = { DATABASE_URL: database.url, DATABASE_TIMEOUT_MS: `${TIMEOUT_MS}` };
+    // Another program that migrates: Kysely's migrator has this lock.
+    other = new pg.Client({ connectionString: database.url, application_name: 'another program' });
+    await other.connect();
+    await other.query(`SELECT pg_advisory_lock(${TABLES_LOCK})`);
+  });
+  afterEach(async () => {
+    await other?.end();
+    await database?.drop();
+  });
+
+  /** Processes that have been waiting for longer than a statement may take. */
+  async function waiting(): Promise<number> {
+    const { rows } = await other.query(
+      `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'signalbox tables'
+        AND now() - backend_start > $1 * interval '1 millisecond'`,
+      [2 * TIMEOUT_MS],
+    );
+    return Number(rows[0].count);
+  }
+
+  it('two starts wait for another program longer than a statement may take, and then for each other', async () => {
+    const starting = startProcesses(env, ['all', 'all']);
+    starting.catch(() => undefined);
+    await until('both wait', async () => (await waiting()) === 2, 60_000);
+    await other.query(`SELECT pg_advisory_unlock(${TABLES_LOCK})`);
+    const { services, stop } = await starting;
+    try {
+      for (const { url } of services) expect((await fetch(`${url}/health/ready`)).status).to.equal(200);
+    } finally {
+      await stop();
+    }
+  });
+
+  it('a start that has waited for as long as it may says who makes the tables', async () => {
+    const directory = await temporaryDirectory();
+    const child = spawn(process.execPath, commandLine('start'), {
+      env: {
+        ...env,
+        PATH: process.env.PATH,
+        DATA_DIR: directory.path,
+        PORT: '0',
+        API_KEY: KEY,
+        START_TIMEOUT_MS: '3000',
+      },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let said = '';
+    child.stderr.on('data', (data) => {
+      said += data;
+    });
+    const [code] = await once(child, 'exit');
+    await directory.remove();
+    const { rows } = await other.query('SELECT pg_backend_pid() AS pid');
+    expect(code).to.equal(1);
+    expect(said).to.match(
+      /another process makes or migrates the tables of the database, and did not finish within [123] s \(START_TIMEOUT_MS\)/,
+    );
+    expect(said).to.include(`the process id ${rows[0].pid} ("another program", from `);
+    expect(said).to.include(`SELECT pg_terminate_backend(${rows[0].pid})`);
+  });
+});
