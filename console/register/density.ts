@@ -88,6 +88,9 @@ export interface AlertMark {
   readonly open: string;
 }
 
+/** Data of AlertRuleTriggered in the log. */
+const nameOf = ({ name }: Readonly<Record<string, unknown>>): string => (typeof name === 'string' ? name : 'a rule');
+
 /** When alert rules triggered: every time for those who see the log, the last time of each rule for others. */
 export function useAlertMarks(range: Range): readonly AlertMark[] {
   const { ofDeployment } = useRights();
@@ -102,7 +105,7 @@ export function useAlertMarks(range: Range): readonly AlertMark[] {
   if (events.data)
     return events.data.events.map(({ id, at, data }) => ({
       id,
-      name: String(data.name),
+      name: nameOf(data),
       at: at * 1000,
       open: `event:${id}`,
     }));

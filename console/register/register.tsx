@@ -2,7 +2,7 @@
  * The register: a strip over the log along the bottom. A drag, or the arrow keys, choose the moment that every view shows.
  * Two marks give what differs between them; a button verifies the log.
  */
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { setParams, urlOf, useAddress } from '../client/address.ts';
 import { timeOfMoment, useAsOf } from '../client/moment.ts';
 import { useRead } from '../client/reads.ts';
@@ -12,6 +12,9 @@ import { count, fullTime, utc } from '../parts/format.ts';
 import { Verdict } from '../parts/verdict.tsx';
 import { RANGES, rangeOf, useAlertMarks, useStrip } from './density.ts';
 import { StripView } from './strip.tsx';
+
+/** While the hand is dragged, views follow when it has rested for so long, milliseconds. */
+const REST_MS = 150;
 
 /** `7d` is what an address without a range shows. */
 const paramOf = (range: string) => (range === '7d' ? undefined : range);
@@ -30,24 +33,32 @@ export function Register() {
   const [dragged, setDragged] = useState<number>();
   const { start, end } = strip;
   const shown = dragged ?? chosen ?? end;
+  const isNow = (at: number) => at >= end - (end - start) / 400;
+  const choose = (at: number) => setParams({ at: isNow(at) ? undefined : utc(at) }, { replace: true });
+  const rest = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(rest.current), []);
   const show = (at: number, isDragging: boolean) => {
+    clearTimeout(rest.current);
     setDragged(isDragging ? at : undefined);
-    const isNow = at >= end - (end - start) / 400;
-    setParams({ at: isNow ? undefined : utc(at) }, { replace: true });
+    // Each moment on the way would be read by every panel, and delay the one that is wanted.
+    if (isDragging) rest.current = setTimeout(() => choose(at), REST_MS);
+    else choose(at);
   };
   const markOf = (name: string) => timeOfMoment(query.get(name) ?? undefined);
   const marks = { from: markOf('from'), to: markOf('to') };
   const here = () => utc(Math.min(shown, Date.now()));
-  const said = moment === undefined ? 'Now' : `As of ${chosen === undefined ? `position ${moment}` : fullTime(chosen)}`;
+  const at = dragged ?? chosen;
+  const isPast = dragged === undefined ? moment !== undefined : !isNow(dragged);
+  const said = isPast ? `As of ${at === undefined ? `position ${moment}` : fullTime(at)}` : 'Now';
   return (
     <section class="register" aria-label="Register">
       <div class="said">
         <strong>{said}</strong>
-        {moment !== undefined && there.position !== undefined && (
+        {moment !== undefined && dragged === undefined && there.position !== undefined && (
           <span class="dim">position {count(there.position)}</span>
         )}
         {moment !== undefined && there.error && <span class="bad">{there.error.message}</span>}
-        {moment === undefined && (
+        {!isPast && (
           <span class="dim hint">
             {strip.isWhole ? 'Drag to see the past' : 'Your activities; drag to see the past'}
           </span>

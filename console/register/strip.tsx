@@ -4,9 +4,6 @@ import { openUrl } from '../parts/drawer.tsx';
 import { time } from '../parts/format.ts';
 import type { AlertMark, Strip } from './density.ts';
 
-/** While dragging, views follow at most this often, milliseconds. */
-const DRAG_PAUSE_MS = 60;
-
 interface StripProps {
   readonly strip: Strip;
   readonly alerts: readonly AlertMark[];
@@ -53,16 +50,11 @@ function Density({ bins }: { readonly bins: readonly number[] }) {
 export function StripView({ strip, alerts, marks, shown, said, show }: StripProps) {
   const { start, end, bins } = strip;
   const box = useRef<HTMLDivElement>(null);
-  const last = useRef(0);
   const timeAt = (x: number) => {
     const { left = 0, width = 1 } = box.current?.getBoundingClientRect() ?? {};
     return start + Math.min(1, Math.max(0, (x - left) / width)) * (end - start);
   };
-  const drag = (event: PointerEvent) => {
-    if (performance.now() - last.current < DRAG_PAUSE_MS) return;
-    last.current = performance.now();
-    show(timeAt(event.clientX), true);
-  };
+  const drag = (event: PointerEvent) => show(timeAt(event.clientX), true);
   const onKeyDown = (event: KeyboardEvent) => {
     const step = ((end - start) / bins.length) * (event.shiftKey ? 10 : 1);
     const to = {
@@ -116,6 +108,7 @@ export function StripView({ strip, alerts, marks, shown, said, show }: StripProp
           event.currentTarget.releasePointerCapture(event.pointerId);
           show(timeAt(event.clientX), false);
         }}
+        onPointerCancel={() => show(shown, false)}
       >
         <Density bins={bins} />
         {marks.map(([name, at]) => {

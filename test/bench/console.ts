@@ -56,7 +56,11 @@ const HELPERS = `
     window.framed = performance.now();
     me.disconnect();
   }).observe(document, { childList: true, subtree: true });
-  addEventListener('pointerup', () => { window.dragged = window.settled(() => new URLSearchParams(location.search).has('at')); }, true);
+  const moment = () => new URLSearchParams(location.search).get('at');
+  addEventListener('pointerup', () => {
+    const before = moment();
+    window.dragged = window.settled(() => moment() !== before);
+  }, true);
 `;
 
 async function cookieOf(url: string): Promise<readonly [name: string, value: string]> {

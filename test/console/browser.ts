@@ -28,17 +28,29 @@ export interface Look {
   readonly dark?: boolean;
 }
 
+/** In every page: its clock is so far behind that of the machine. */
+const clockBehind = (ms: number): string => `{
+  const Real = Date;
+  const now = () => Real.now() - ${ms};
+  globalThis.Date = class Date extends Real {
+    constructor(...parts) { super(...(parts.length === 0 ? [now()] : parts)); }
+    static now() { return now(); }
+  };
+}`;
+
 export class Browser {
   readonly #process: ChildProcess;
   readonly #home: string;
   readonly #waiting = new Map<number, (message: Message) => void>();
   readonly #listeners = new Map<string, (method: string, params: Fields) => void>();
   readonly #contexts = new Set<string>();
+  readonly #behindMs: number;
   #last = 0;
 
-  private constructor(process: ChildProcess, home: string) {
+  private constructor(process: ChildProcess, home: string, behindMs: number) {
     this.#process = process;
     this.#home = home;
+    this.#behindMs = behindMs;
     let held = Buffer.alloc(0);
     (process.stdio[4] as Readable).on('data', (chunk: Buffer) => {
       held = Buffer.concat([held, chunk]);
@@ -51,7 +63,8 @@ export class Browser {
     (process.stdio[3] as Writable).on('error', () => undefined);
   }
 
-  static async open(): Promise<Browser> {
+  /** @param behindMs how far the clock of its pages is behind that of the machine, milliseconds */
+  static async open({ behindMs = 0 } = {}): Promise<Browser> {
     const home = await mkdtemp(join(tmpdir(), 'sbx-chromium-'));
     const process = spawn(
       CHROMIUM as string,
@@ -63,7 +76,7 @@ export class Browser {
       { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] },
     );
     await once(process, 'spawn');
-    return new Browser(process, home);
+    return new Browser(process, home, behindMs);
   }
 
   #take({ id, sessionId, method, params = {}, ...rest }: Message): void {
@@ -95,6 +108,8 @@ export class Browser {
     const page = new Page(this, sessionId as string);
     this.#listeners.set(sessionId as string, (method, params) => page.noticed(method, params));
     for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await page.send(`${domain}.enable`);
+    if (this.#behindMs > 0)
+      await page.send('Page.addScriptToEvaluateOnNewDocument', { source: clockBehind(this.#behindMs) });
     await page.look(look);
     return page;
   }

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { expect } from 'chai';
 import { startTestService, type TestService } from '../support/service.ts';
 import { Browser, CHROMIUM, type Page } from './browser.ts';
-import { seed, sender, turnBack } from './seed.ts';
+import { type Clock, lastNoon, seed, sender, turnBack } from './seed.ts';
 import { LOADED, signedIn, signIn, VIEWS } from './signed-in.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -28,22 +28,20 @@ describe('the console in Chromium', function () {
   this.timeout(600_000);
   let world: TestService;
   let browser: Browser;
+  let clock: Clock | undefined;
 
   before(async function () {
     if (!CHROMIUM) return this.skip();
-    const clock = turnBack();
-    try {
-      world = await startTestService();
-      await seed(world.url, world.adminKey, clock);
-    } finally {
-      clock.restore();
-    }
-    browser = await Browser.open();
+    clock = turnBack({ end: lastNoon() });
+    world = await startTestService();
+    await seed(world.url, world.adminKey, clock);
+    browser = await Browser.open({ behindMs: clock.behindMs() });
   });
   afterEach(() => browser?.closePages());
   after(async () => {
     await browser?.close();
     await world?.close();
+    clock?.restore();
   });
 
   it('shows every view to an admin, without faults, at 1280 and 360 px, and without barriers in light and dark', async () => {
@@ -74,6 +72,27 @@ describe('the console in Chromium', function () {
     await page.click('.because a', 'Rewrite the settlement engine');
     await page.until("document.querySelector('h1')?.innerText === 'Rewrite the settlement engine'");
     expect(page.faults).to.deep.equal([]);
+  });
+
+  it('shows the status of an agent over time, from the activities that changed it', async () => {
+    const page = await signedIn(browser, world.url, 'viktor');
+    await page.goto(`${world.url}/agents/ann?hours=720`);
+    await page.until("document.querySelector('.spans li')");
+    await page.until(LOADED);
+    const spans = await page.ask<string[]>("[...document.querySelectorAll('.spans li')].map((one) => one.title)");
+    const recorded = (await sender(world.url, world.adminKey)(
+      'GET',
+      '/api/activities?type=agent_status_change&actor=ann&limit=200',
+    )) as {
+      activities: { metadata: { oldStatus: string; newStatus: string } }[];
+    };
+    expect(recorded.activities.length).to.be.greaterThan(3);
+    // The check of silent agents may have changed it as well.
+    expect(spans.length).to.be.greaterThan(recorded.activities.length);
+    const shown = spans.map((title) => title.split(' from ')[0]);
+    const { oldStatus } = recorded.activities.at(-1)?.metadata ?? {};
+    expect(shown[0]).to.equal(oldStatus);
+    expect(shown).to.include.members(recorded.activities.map(({ metadata }) => metadata.newStatus));
   });
 
   it('offers a viewer nothing that the role may not do', async () => {
@@ -145,6 +164,10 @@ describe('the console in Chromium', function () {
     const page = await signedIn(browser, world.url, 'admin');
     await page.goto(`${world.url}/?range=all`);
     await page.until("document.querySelector('.register .alerts a')");
+    const titles = await page.ask<string[]>(
+      "[...document.querySelectorAll('.register .alerts a')].map((one) => one.title)",
+    );
+    for (const title of titles) expect(title).to.match(/^Alert: (An agent is in error|Many tasks wait for review), /);
     await page.click('.register .alerts a');
     await page.has('Alert rule triggered');
     await page.has('What followed');

@@ -64,30 +64,49 @@ export function sender(url: string, key: string): Send {
   };
 }
 
-/** A clock of this process that can be set back; it never stands still, and ends up at the real time. */
+/** A clock of this process that is set back; it never stands still. */
 export interface Clock {
+  /** When the seeded time ends, Unix milliseconds. */
+  readonly end: number;
   set(ms: number): void;
+  /** From now on it runs from `end` like any clock. */
+  run(): void;
+  /** How far it is behind the real time once it runs, milliseconds. */
+  behindMs(): number;
   restore(): void;
 }
 
-/** Set back to midnight in UTC some days ago. Call it before the service starts: a log does not go back in time. */
-export function turnBack(days = 14): Clock {
+/**
+ * Set back to midnight in UTC some days before `end`. Call it before the service starts: a log does not go back in time.
+ *
+ * @param end Unix milliseconds; default: now
+ */
+export function turnBack({ end = Date.now(), days = 14 } = {}): Clock {
   const realNow = Date.now;
-  let shown = Math.floor(realNow() / DAY) * DAY - days * DAY;
-  Date.now = () => Math.min(shown++, realNow());
+  let shown = Math.floor(end / DAY) * DAY - days * DAY;
+  let behind: number | undefined;
+  // A service that took the function while the clock was set back keeps it.
+  Date.now = () => (behind === undefined ? Math.min(shown++, realNow()) : realNow() - behind);
   return {
+    end,
     set(ms) {
       shown = Math.max(shown, ms);
     },
+    run() {
+      behind ??= realNow() - Math.max(shown, end);
+    },
+    behindMs: () => behind ?? realNow() - shown,
     restore() {
-      // A service that took the function while the clock was set back keeps it.
-      shown = Number.POSITIVE_INFINITY;
+      behind = 0;
       Date.now = realNow;
     },
   };
 }
 
-/** Users for each role, agents, projects, and what they do from `days` ago until now. */
+/** The last noon in UTC. What ends there has the same days, whatever the time of the run. */
+export const lastNoon = (): number => Math.floor((Date.now() - DAY / 2) / DAY) * DAY + DAY / 2;
+
+/** Users for each role, agents, projects, and what they do from `days` before the end of the clock until then. */
 export async function seed(
   url: string,
   key: string,
@@ -97,7 +116,7 @@ export async function seed(
   const send = sender(url, key);
   const next = numbers();
   const pick = <T>(items: readonly T[]): T => items[Math.floor(next() * items.length)] as T;
-  const end = performance.timeOrigin + performance.now();
+  const { end } = clock;
   // Midnight in UTC, because days of costs are those of UTC.
   const today = Math.floor(end / DAY) * DAY;
   try {
@@ -230,7 +249,7 @@ export async function seed(
         }
       }
     }
-    clock.restore();
+    clock.run();
     for (const [agent] of AGENTS.slice(0, 6)) await send('POST', `/api/agents/${agent}/heartbeat`, {});
     await send('PUT', '/api/agents', {
       name: 'fritz',
@@ -239,6 +258,6 @@ export async function seed(
     });
     await send('POST', '/api/alerts', { action: 'evaluate' });
   } finally {
-    clock.restore();
+    clock.run();
   }
 }

@@ -22,6 +22,7 @@ const config = readConfig({
 const clock = turnBack();
 const service = await startService(config, createLogger(config.logLevel), 'all', { showCredentials: () => undefined });
 await seed(service.url as string, KEY, clock);
+clock.restore();
 console.log(`${service.url} as admin, mara or viktor, with the password "${PASSWORD}"`);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
