@@ -44,7 +44,8 @@ const HELPERS = `
       else if (performance.now() - begun > 60000) done(NaN);
       else requestAnimationFrame(look);
     };
-    look();
+    // What a click or a drag changed is drawn by the next frame.
+    requestAnimationFrame(look);
   });
   window.clicked = (path) => {
     const link = [...document.querySelectorAll('.rail a')].find((one) => new URL(one.href).pathname === path);
