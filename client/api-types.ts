@@ -2784,14 +2784,17 @@ export interface Api {
     readonly response: { readonly status: string; readonly db: string; readonly ts: string };
   };
   readonly 'GET /api/status': {
-    readonly query: { readonly action?: 'overview' | 'dashboard' | 'health' | 'models' | 'gateway' | 'capabilities' };
+    readonly query: {
+      readonly action?: 'overview' | 'dashboard' | 'health' | 'models' | 'gateway' | 'capabilities';
+      readonly as_of?: string;
+    };
     readonly body: undefined;
     readonly response:
       | {
           readonly timestamp: number;
-          readonly uptime: number;
-          readonly memory: { readonly total: number; readonly used: number; readonly available: number };
-          readonly disk: {
+          readonly uptime?: number;
+          readonly memory?: { readonly total: number; readonly used: number; readonly available: number };
+          readonly disk?: {
             readonly total: string;
             readonly used: string;
             readonly available: string;
@@ -2806,16 +2809,16 @@ export interface Api {
             readonly activities: { readonly day: number };
             readonly notifications: { readonly unread: number };
             readonly pipelines: { readonly active: number; readonly recentDay: number };
-            readonly backup: { readonly name: string; readonly size: number; readonly age_hours: number } | null;
-            readonly dbSizeBytes: number;
+            readonly backup?: { readonly name: string; readonly size: number; readonly age_hours: number } | null;
+            readonly dbSizeBytes?: number;
             readonly webhookCount: number;
           };
         }
       | {
           readonly timestamp: number;
-          readonly uptime: number;
-          readonly memory: { readonly total: number; readonly used: number; readonly available: number };
-          readonly disk: {
+          readonly uptime?: number;
+          readonly memory?: { readonly total: number; readonly used: number; readonly available: number };
+          readonly disk?: {
             readonly total: string;
             readonly used: string;
             readonly available: string;
@@ -2858,7 +2861,7 @@ export interface Api {
           readonly gateway: boolean;
           readonly subscription: null;
           readonly subscriptions: Readonly<Record<string, string>>;
-          readonly processUser: string;
+          readonly processUser?: string;
           readonly interfaceMode: string;
           readonly claudeSessions: number;
         };
@@ -3154,6 +3157,7 @@ export const WITH_PAST: ReadonlySet<string> = new Set([
   '/api/search',
   '/api/standup',
   '/api/workload',
+  '/api/status',
   '/api/github/sync',
 ]);
 

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { RFC_3339 } from '../../shared/contract/history/events.ts';
 import { invalid } from '../../shared/errors.ts';
+import { BEGINNING, type Position } from '../../shared/ports/event-log.ts';
 import type { Moment } from '../../shared/ports/history/events.ts';
 import type { Services } from '../services.ts';
 import { sendContent } from './errors.ts';
@@ -37,6 +38,7 @@ export async function momentOf(
   { logIndex, readModels, now }: Pick<Services, 'logIndex' | 'readModels' | 'now'>,
   text: unknown,
   name = 'as_of',
+  range = 'a position',
 ): Promise<Moment> {
   const asOf = readAsOf(text);
   const isPast = asOf && ('time' in asOf ? asOf.time <= now() : await readModels.has(asOf.position));
@@ -46,8 +48,18 @@ export async function momentOf(
   if (!ends) throw invalid(`${name}: the log has no events yet`);
   const time = (at: number) => new Date(at).toISOString();
   throw invalid(
-    `${name}: must be a position from ${ends.first.position} to ${ends.last.position}, or a time in RFC 3339 from ${time(ends.first.at)} to now`,
+    `${name}: must be ${range} from ${ends.first.position} to ${ends.last.position}, or a time in RFC 3339 from ${time(ends.first.at)} to now`,
   );
+}
+
+/**
+ * The position from which a difference is shown: that of a moment, or 0, which is before the first event.
+ *
+ * @throws AppError 400, as `momentOf`
+ */
+export async function startOf(parts: Parameters<typeof momentOf>[0], text: unknown): Promise<Position> {
+  if (typeof text === 'string' && /^0+$/.test(text)) return BEGINNING;
+  return (await momentOf(parts, text, 'from', '0 (before the first event), a position')).position;
 }
 
 /** The services of a request about the past: the same queries at that moment, whose time is the time. */

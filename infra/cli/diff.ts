@@ -1,6 +1,6 @@
 /** `signalbox diff`: what differs between two moments of the log, as a table. */
 import type { Command } from 'commander';
-import { momentOf } from '../../api/http/as-of.ts';
+import { momentOf, startOf } from '../../api/http/as-of.ts';
 import { diffBetween } from '../../queries/history/diff.ts';
 import { DIFF_RESOURCES, type DiffAnswer, diffQuery } from '../../shared/contract/history/diff.ts';
 import { DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
@@ -22,8 +22,8 @@ export function addDiff(program: Command): void {
   program
     .command('diff')
     .description('show which records differ between two moments of the log')
-    .requiredOption('--from <moment>', 'a position of the log, or a time in RFC 3339')
-    .option('--to <moment>', 'the later moment; by default, now')
+    .requiredOption('--from <moment>', 'a position of the log, a time in RFC 3339, or 0: before the first event')
+    .option('--to <moment>', 'a position or a time; by default, now')
     .option('--resource <kind>', `one kind of records: ${DIFF_RESOURCES.join(', ')}`)
     .option('--id <number>', 'one record')
     .option('--workspace <number>', 'id of the workspace', String(DEFAULT_WORKSPACE))
@@ -38,10 +38,10 @@ export function addDiff(program: Command): void {
           const { positions, reads } = core;
           const logIndex = await currentIndex(core);
           const parts = { logIndex, readModels: positions, now: Date.now };
-          const from = await momentOf(parts, options.from, 'from');
-          const until = await momentOf(parts, to, 'to');
-          if (from.position > until.position) throw new Error('--from must not be after --to');
-          const range = { reads, workspace: Number(workspace), from: from.position, to: until.position };
+          const from = await startOf(parts, options.from);
+          const { position: until } = await momentOf(parts, to, 'to');
+          if (from > until) throw new Error('--from must not be after --to');
+          const range = { reads, workspace: Number(workspace), from, to: until };
           const found: DiffAnswer['changes'] = [];
           for (let query = parsed.data; ; ) {
             const page = await diffBetween(logIndex, range, query);

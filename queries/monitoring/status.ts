@@ -47,6 +47,11 @@ export const claudeSessions = async (reads: Reads, workspace: number) =>
 
 /** @param now Unix seconds */
 export async function dashboardOf(reads: Reads, workspace: number, now: number) {
+  // Of the past, no event is later than its "now". Without the bound, everything since then would be read.
+  const last = (time: number) =>
+    reads.past === undefined
+      ? sql<boolean>`created_at > ${now - time}`
+      : sql<boolean>`created_at > ${now - time} AND created_at <= ${now}`;
   const [agents, tasks, audit, activities, notifications, pipelines, webhooks] = await Promise.all([
     agentNumbers(reads, workspace),
     tables(reads, tasksProjection)
@@ -65,13 +70,13 @@ export async function dashboardOf(reads: Reads, workspace: number, now: number) 
         sql<number>`count(*) FILTER (WHERE created_at > ${now - DAY} AND action = 'login_failed')`.as('loginFailures'),
       ])
       .where('workspace_id', '=', workspace)
-      .where('created_at', '>', now - WEEK)
+      .where(last(WEEK))
       .executeTakeFirst(),
     tables(reads, activitiesProjection)
       .selectFrom('activities')
       .select(({ fn }) => fn.countAll<number>().as('day'))
       .where('workspace_id', '=', workspace)
-      .where('created_at', '>', now - DAY)
+      .where(last(DAY))
       .executeTakeFirst(),
     tables(reads, notificationsProjection)
       .selectFrom('notification_totals')

@@ -86,13 +86,17 @@ const ASKED: Readonly<Record<string, readonly string[]>> = {
   '/api/search': ['?q=report', '?q=task&limit=3'],
   '/api/standup': [''],
   '/api/workload': [''],
+  '/api/status': ['?action=gateway'],
 };
 
-/** Routes with fields that are not in the log, which responses about the past lack: paths of these fields. */
+/** Calls with fields that are not in the log, which responses about the past lack: names of these fields. */
 const PARTLY: Readonly<Record<string, RegExp>> = {
   '/api/agents/{id}/keys': /^last_used_at$/,
   '/api/webhooks': /^(last_fired_at|last_status|consecutive_failures|circuit_open|\w+_deliveries)$/,
   '/api/github/sync': /^poller$/,
+  '/api/status': /^(uptime|memory|disk)$/,
+  '/api/status?action=dashboard': /^(uptime|memory|disk|backup|dbSizeBytes)$/,
+  '/api/status?action=capabilities': /^processUser$/,
 };
 
 /** Those that any agent may ask. */
@@ -280,9 +284,8 @@ describe('reads as of a position', function () {
   it('asks every route that has a past', () => {
     const all = routes.filter(hasPast).map(({ path }) => path);
     // An export is recorded: see below.
-    expect(all.filter((path) => path !== '/api/export').toSorted()).to.deep.equal(
-      [...Object.keys(ASKED), ...Object.keys(PARTLY)].toSorted(),
-    );
+    const asked = [...Object.keys(ASKED), ...Object.keys(PARTLY)].map((path) => path.replace(/\?.*/, ''));
+    expect(all.filter((path) => path !== '/api/export').toSorted()).to.deep.equal([...new Set(asked)].toSorted());
   });
 
   it('lack only what is not in the log, where records have both', async () => {
@@ -298,13 +301,16 @@ describe('reads as of a position', function () {
     const cookie = cookieOf(await ask('POST', '/api/auth/login', TEST_ADMIN));
     const urls = Object.entries(PARTLY).map(([path, lacks]) => [path.replace('{id}', String(id)), lacks] as const);
     expect((await get('/api/agents', { 'x-api-key': key.api_key })).status).to.equal(200);
-    const { position } = await settled();
+    const { position, at } = await settled();
+    clock = at;
     const present = new Map<string, string>();
     for (const [url] of urls) present.set(url, (await get(url, { cookie })).body);
 
     await ask('DELETE', `/api/agents/${id}/keys`, { key_id: key.key.id });
     await ask('POST', '/api/webhooks', { name: 'later', url: 'https://example.org/later', events: ['agent.error'] });
     await syncedProject('later');
+    const session = { session_key: 'later', runtime_type: 'claude' };
+    expect((await ask('PUT', `/api/agents/${id}`, session)).status).to.equal(200);
     for (const [url, lacks] of urls) {
       const missing: string[] = [];
       // A use of a key is a change of its record, too.
@@ -314,7 +320,7 @@ describe('reads as of a position', function () {
         missing.push(name);
         return undefined;
       });
-      const past = await get(`${url}?as_of=${position}`, { cookie });
+      const past = await get(`${url}${url.includes('?') ? '&' : '?'}as_of=${position}`, { cookie });
       expect([past.status, JSON.parse(past.body, unused)], url).to.deep.equal([200, logged]);
       expect(missing.length, `fields that ${url} lacks`).to.be.above(0);
       expect((await get(url, { cookie })).body, `${url} has changed since`).not.to.equal(present.get(url));
@@ -371,6 +377,10 @@ describe('reads as of a position', function () {
     expect(await refusal('/api/scheduler?as_of=1')).to.equal(
       '400 as_of: this is the state of the processes. Leave as_of out.',
     );
+    expect(await refusal('/api/status?action=health&as_of=1')).to.match(
+      /^400 as_of: this is the state of the processes/,
+    );
+    expect(await refusal('/api/status?action=models&as_of=1')).to.match(/^400 as_of: the catalogue is part/);
     expect(await refusal('/api/exec-approvals?as_of=1')).to.match(/^400 as_of: what waits is asked for/);
     const { status, body } = await ask('POST', '/api/agents?as_of=1', { name: 'never', role: 'coder' });
     expect([status, body.error]).to.deep.equal([400, 'as_of: a write has no past. Leave as_of out.']);
@@ -447,6 +457,19 @@ describe('reads as of a position', function () {
     expect(pages).to.deep.equal(whole.changes);
     expect((await diff(`from=${to}&to=${to}`)).changes).to.deep.equal([]);
 
+    const since = await diff(`from=0&to=${to}&resource=tasks&limit=200`);
+    expect(since.from).to.equal(0);
+    expect(since.changes.map(({ change }: RecordChange) => change))
+      .to.include('added')
+      .and.not.to.include('changed');
+    expect(since.changes.map(({ id }: RecordChange) => id))
+      .to.include.members([kept, added])
+      .and.not.to.include(gone);
+    const users = await diff(`from=0&to=${to}&resource=users&id=1`);
+    const [born] = users.changes;
+    const first = (await ask('GET', `/api/history/events/${born.events[0]}`)).body;
+    expect([born.change, first.type, first.revision]).to.deep.equal(['added', 'UserCreated', 0]);
+
     const { database, eventLog, reads } = world.service.core;
     const index = createLogIndex({ database, eventLog, timeoutMs: 10_000 });
     const elsewhere = await diffBetween(
@@ -458,7 +481,8 @@ describe('reads as of a position', function () {
 
     for (const [query, reason] of [
       [`from=${to}&to=${from}`, /^from: must not be after to/],
-      [`from=x&to=${to}`, /^from: must be a position from/],
+      [`from=x&to=${to}`, /^from: must be 0 \(before the first event\), a position from/],
+      ['from=0&to=0', /^to: must be a position from/],
       [`from=${from}&to=999999999999`, /^to: must be a position from/],
       [`from=${from}`, /^to: /],
       [`from=${from}&to=${to}&resource=x`, /^resource: /],

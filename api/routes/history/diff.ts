@@ -2,7 +2,7 @@
 import { diffBetween } from '../../../queries/history/diff.ts';
 import { diffAnswer, diffQuery } from '../../../shared/contract/history/diff.ts';
 import { invalid } from '../../../shared/errors.ts';
-import { momentOf } from '../../http/as-of.ts';
+import { momentOf, startOf } from '../../http/as-of.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 export const historyDiffRoutes: readonly Route[] = [
@@ -20,10 +20,10 @@ export const historyDiffRoutes: readonly Route[] = [
     refuses: [409],
     responses: { 200: { description: 'What differs', schema: diffAnswer } },
     async handle({ query, identity, services }) {
-      const from = await momentOf(services, query.from, 'from');
-      const to = await momentOf(services, query.to, 'to');
-      if (from.position > to.position) throw invalid('from: must not be after to');
-      const range = { reads: services.reads, workspace: identity.workspace, from: from.position, to: to.position };
+      const from = await startOf(services, query.from);
+      const { position: to } = await momentOf(services, query.to, 'to');
+      if (from > to) throw invalid('from: must not be after to');
+      const range = { reads: services.reads, workspace: identity.workspace, from, to };
       return { body: await diffBetween(services.logIndex, range, query) };
     },
   }),

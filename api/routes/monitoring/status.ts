@@ -10,7 +10,13 @@ import {
   databaseSize,
   sessionNumbers,
 } from '../../../queries/monitoring/status.ts';
-import { type HealthCheck, MODELS, statusAnswer, statusQuery } from '../../../shared/contract/monitoring/status.ts';
+import {
+  type HealthCheck,
+  MODELS,
+  type STATUS_ACTIONS,
+  statusAnswer,
+  statusQuery,
+} from '../../../shared/contract/monitoring/status.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import type { HostFacts } from '../../../shared/ports/monitoring/status.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
@@ -113,10 +119,18 @@ async function newestBackup({ backups, now }: Services) {
   return { name, size, age_hours: Math.max(0, Math.floor((seconds(now()) - createdAt) / HOUR)) };
 }
 
+const isPast = ({ reads }: Services): boolean => reads.past !== undefined;
+
 async function overviewOf(services: Services, isHouse: boolean) {
-  const machine = isHouse ? machineOf(await services.host()) : NO_MACHINE;
-  return { timestamp: services.now(), ...machine, processes: [] };
+  const now = async () => (isHouse ? machineOf(await services.host()) : NO_MACHINE);
+  return { timestamp: services.now(), ...(!isPast(services) && (await now())), processes: [] };
 }
+
+/** What is known of the database now, and is not in the log. */
+const databaseOf = async (services: Services, isHouse: boolean) => ({
+  backup: isHouse ? await newestBackup(services) : null,
+  dbSizeBytes: isHouse ? await databaseSize(services.reads) : 0,
+});
 
 async function gatewayOf({ reads, settings }: Services) {
   const { 'gateway.port': port } = await settingValues(reads, settings, ['gateway.port']);
@@ -127,25 +141,32 @@ async function gatewayOf({ reads, settings }: Services) {
 async function capabilitiesOf(services: Services, identity: Identity, isHouse: boolean) {
   const { reads, settings } = services;
   const { 'general.interface_mode': interfaceMode } = await settingValues(reads, settings, ['general.interface_mode']);
+  const userOf = async () => (isHouse ? (await services.host()).process.user : '');
   return {
     gateway: false,
     subscription: null,
     subscriptions: {},
-    processUser: isHouse ? (await services.host()).process.user : '',
+    ...(!isPast(services) && { processUser: await userOf() }),
     interfaceMode,
     claudeSessions: await claudeSessions(reads, identity.workspace),
   };
 }
 
+/** Why some actions have no past. */
+const NO_PAST: Readonly<Partial<Record<(typeof STATUS_ACTIONS)[number], string>>> = {
+  health: 'this is the state of the processes and of the machine',
+  models: 'the catalogue is part of the program',
+};
+
 export const statusRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/status',
-    noPast: 'this is the state of the processes and of the machine',
+    noPast: ({ action }) => NO_PAST[action ?? 'overview'],
     tag: 'Monitoring',
     summary: 'The state of the service in numbers',
     description:
-      'overview: machine and sessions. dashboard: the same with counts of the workspace. health: checks with a verdict. models: a catalogue with prices. gateway: none is ever connected. capabilities: what clients may offer.',
+      'overview: machine and sessions. dashboard: the same with counts of the workspace. health: checks with a verdict. models: a catalogue with prices. gateway: none is ever connected. capabilities: what clients may offer. The past has overview and dashboard without the machine, gateway, and capabilities.',
     access: 'viewer',
     query: statusQuery,
     responses: { 200: { description: 'What was asked for', schema: statusAnswer } },
@@ -159,9 +180,8 @@ export const statusRoutes: readonly Route[] = [
         }
         case 'dashboard': {
           const { sessions, db } = await dashboardOf(reads, identity.workspace, seconds(services.now()));
-          const dbSizeBytes = isHouse ? await databaseSize(reads) : 0;
-          const backup = isHouse ? await newestBackup(services) : null;
-          return { body: { ...(await overviewOf(services, isHouse)), sessions, db: { ...db, backup, dbSizeBytes } } };
+          const live = !isPast(services) && (await databaseOf(services, isHouse));
+          return { body: { ...(await overviewOf(services, isHouse)), sessions, db: { ...db, ...live } } };
         }
         case 'health':
           return { body: await healthOf(services, isHouse) };

@@ -23,7 +23,7 @@ const CURSOR = /^([a-z_]+)-(\d{1,15})$/;
 const isResource = (name: string | undefined): name is DiffResource => DIFF_RESOURCES.some((one) => one === name);
 
 export const diffQuery = z.object({
-  from: moment,
+  from: moment.describe('a position of the log, or a time in RFC 3339; 0: before the first event'),
   to: moment,
   resource: z.enum(DIFF_RESOURCES).optional().describe('one kind of records; all if omitted'),
   id: filterParam

@@ -1,5 +1,6 @@
 /** The state of the service in numbers. */
 import { z } from 'zod';
+import { notInThePast } from '../common.ts';
 
 export const STATUS_ACTIONS = ['overview', 'dashboard', 'health', 'models', 'gateway', 'capabilities'] as const;
 export const statusQuery = z.object({ action: z.enum(STATUS_ACTIONS).optional().describe('default overview') });
@@ -9,9 +10,11 @@ const byStatus = z.object({ total: z.int(), byStatus: z.record(z.string(), z.int
 
 const overview = z.object({
   timestamp: milliseconds,
-  uptime: z.int().describe('of the machine, milliseconds; 0 for callers of other tenants, as are memory and disk'),
-  memory: z.object({ total: z.int(), used: z.int(), available: z.int() }).describe('MB'),
-  disk: z.object({ total: z.string(), used: z.string(), available: z.string(), usage: z.string() }),
+  uptime: notInThePast(
+    z.int().describe('of the machine, milliseconds; 0 for callers of other tenants, as are memory and disk'),
+  ),
+  memory: notInThePast(z.object({ total: z.int(), used: z.int(), available: z.int() }).describe('MB')),
+  disk: notInThePast(z.object({ total: z.string(), used: z.string(), available: z.string(), usage: z.string() })),
   sessions: z.object({ total: z.int(), active: z.int() }).describe('agents that have a session key; those not offline'),
   processes: z.array(z.string()).max(0).describe('always empty: the service does not inspect other processes'),
 });
@@ -24,11 +27,13 @@ const dashboard = overview.extend({
     activities: z.object({ day: z.int() }),
     notifications: z.object({ unread: z.int() }),
     pipelines: z.object({ active: z.int(), recentDay: z.int() }),
-    backup: z
-      .object({ name: z.string(), size: z.int(), age_hours: z.int() })
-      .nullable()
-      .describe('the newest; null if there is none, and for callers of other tenants'),
-    dbSizeBytes: z.int().describe('0 for callers of other tenants'),
+    backup: notInThePast(
+      z
+        .object({ name: z.string(), size: z.int(), age_hours: z.int() })
+        .nullable()
+        .describe('the newest; null if there is none, and for callers of other tenants'),
+    ),
+    dbSizeBytes: notInThePast(z.int().describe('0 for callers of other tenants')),
     webhookCount: z.int(),
   }),
 });
@@ -76,7 +81,7 @@ const capabilities = z.object({
   gateway: z.boolean(),
   subscription: z.null(),
   subscriptions: z.record(z.string(), z.string()),
-  processUser: z.string().describe('empty for callers of other tenants'),
+  processUser: notInThePast(z.string().describe('empty for callers of other tenants')),
   interfaceMode: z.string(),
   claudeSessions: z.int(),
 });
