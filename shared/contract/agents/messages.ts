@@ -45,14 +45,26 @@ export const commsQuery = z.object({
 });
 export type CommsQuery = z.infer<typeof commsQuery>;
 
+/** Most pairs of agents, and most agents, of the graph. There can be as many pairs as agents times agents. */
+export const MAX_GRAPH = 1_000;
+
 export const commsAnswer = z.object({
   messages: z.array(messageSchema).describe('the latest messages, oldest first'),
   total: z.int(),
   graph: z.object({
-    edges: z.array(
-      z.object({ from_agent: z.string(), to_agent: z.string(), message_count: z.int(), last_message_at: unixSeconds }),
-    ),
-    agentStats: z.array(z.object({ agent: z.string(), sent: z.int(), received: z.int() })),
+    edges: z
+      .array(
+        z.object({
+          from_agent: z.string(),
+          to_agent: z.string(),
+          message_count: z.int(),
+          last_message_at: unixSeconds,
+        }),
+      )
+      .describe(`those with the most messages first, at most ${MAX_GRAPH}`),
+    agentStats: z
+      .array(z.object({ agent: z.string(), sent: z.int(), received: z.int() }))
+      .describe(`of all messages, those with the most first, at most ${MAX_GRAPH}`),
   }),
   source: z.object({ mode: z.enum(['empty', 'live']), seededCount: z.int(), liveCount: z.int() }),
 });

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { chatProjection } from '../../../projections/chat.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
+import { MAX_GRAPH } from '../../../shared/contract/agents/messages.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
@@ -83,6 +84,18 @@ describe('queries of messages', () => {
     const ofKim = (await list({ agent: 'kim' })).graph;
     expect(ofKim.edges.map(({ from_agent, to_agent }) => [from_agent, to_agent])).to.deep.equal([['eve', 'kim']]);
     expect(ofKim.agentStats, 'of all, whatever is asked for').to.deep.equal(graph.agentStats);
+  });
+
+  it('the graph has the pairs and the agents with the most messages, at most 1,000 each; the total counts all', async () => {
+    const names = Array.from({ length: 33 }, (_, n) => `agent-${n}`);
+    const pairs = names.flatMap((from) => names.filter((to) => to !== from).map((to) => [from, to] as const));
+    const all = [...pairs, ...pairs.slice(-3)];
+    await models.tell(...all.map(([from, to]) => [sent(from, to), { workspace: 9 }] as const));
+    const { graph, total } = await list({}, 9);
+    expect([pairs.length, graph.edges.length, total]).to.deep.equal([1_056, MAX_GRAPH, 1_059]);
+    expect(graph.edges.slice(0, 4).map(({ message_count }) => message_count)).to.deep.equal([2, 2, 2, 1]);
+    const { length } = graph.agentStats;
+    expect([length, graph.agentStats[0]]).to.deep.equal([33, { agent: 'agent-32', sent: 35, received: 32 }]);
   });
 
   it('since a moment: only messages after it, and edges counted from them', async () => {
