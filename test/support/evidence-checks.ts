@@ -3,10 +3,17 @@ import { expect } from 'chai';
 import type { AttributionAnswer } from '../../shared/contract/agents/attribution.ts';
 import type { Derivation, Derivations } from '../../shared/contract/evidence.ts';
 import type { EvidenceReader, Sums } from './evidence.ts';
+import { evidenceNames } from './evidence-numbers.ts';
 
-/** Evidence by the names of numbers, each of which must be asked for before the end. */
-function evidenceIn(evidence: Derivations | undefined) {
+/** Evidence by the names of numbers: each number of the response has some, and each name must be asked for before the end. */
+function evidenceIn(body: object) {
+  const { evidence } = body as { readonly evidence?: Derivations };
   const left = new Set(Object.keys(evidence ?? {}));
+  const named = evidenceNames(body as Readonly<Record<string, unknown>>);
+  expect(
+    [...named].filter((name) => !left.has(name)),
+    'numbers without evidence',
+  ).to.deep.equal([]);
   return {
     of(name: string): Derivation {
       left.delete(name);
@@ -28,7 +35,7 @@ export function checkDiagnostics(
   body: any,
   reader: EvidenceReader,
 ): void {
-  const { of, finish } = evidenceIn(body.evidence);
+  const { of, finish } = evidenceIn(body);
   const counted = (name: string, number: number) => {
     expect(of(name).total, name).to.equal(number);
     expect(reader.count(of(name)), name).to.equal(number);
@@ -96,7 +103,7 @@ export function checkTokens(
   body: any,
   reader: EvidenceReader,
 ): void {
-  const evidence = evidenceIn(body.evidence);
+  const evidence = evidenceIn(body);
   const of = (name: string): Derivation => {
     const found = evidence.of(name);
     expect(reader.reports(found).length, name).to.equal(found.total);
@@ -202,7 +209,7 @@ export function checkAlerts(
   body: any,
   reader: EvidenceReader,
 ): void {
-  const { of, finish } = evidenceIn(body.evidence);
+  const { of, finish } = evidenceIn(body);
   const counted = (name: string, number: number) => {
     expect(of(name).total, name).to.equal(number);
     expect(reader.count(of(name)), name).to.equal(number);
@@ -226,7 +233,7 @@ export function checkAlerts(
 
 /** Checks that each number of an attribution has evidence, and follows from the log. */
 export function checkAttribution(body: AttributionAnswer, reader: EvidenceReader): void {
-  const { of, finish } = evidenceIn(body.evidence as Derivations);
+  const { of, finish } = evidenceIn(body);
   const counted = (path: string, numbers: object) => {
     for (const [name, number] of Object.entries(numbers)) {
       if (typeof number !== 'number') continue;
