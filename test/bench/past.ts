@@ -2,8 +2,9 @@
  * The past: the same queries live and as of moments all over the log, and what versions cost to build and to keep.
  *
  * `BENCH_PAST_EVENTS` sets the sizes (default `12000,100000`), `BENCH_PAST_STORES` the stores (default `pglite,postgres`, as
- * far as there is a server), `BENCH_PAST_CALLS` the calls of each query (default 20). Queries run in this process against the
- * tables, without HTTP and without the cache of responses. Each call as of a moment has one of its own.
+ * far as there is a server), `BENCH_PAST_CALLS` the calls of each query (default 20). `BENCH_PAST_DATABASE` is a PostgreSQL
+ * database that is filled and has its read models with their past: only queries are measured, there. Queries run in this
+ * process against the tables, without HTTP and without the cache of responses. Each call as of a moment has one of its own.
  */
 import { createReads } from '../../infra/read-models/reads.ts';
 import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
@@ -185,12 +186,23 @@ async function sizeOf({ database }: Opened, schemas: readonly string[]): Promise
   return rows[0] as { bytes: number; rows: number };
 }
 
-async function measurePast(place: Place, events: number, name: string): Promise<void> {
+async function measureQueries(opened: Opened): Promise<void> {
   const calls = Number(process.env.BENCH_PAST_CALLS ?? 20);
+  const head = await opened.store.log.head();
+  const positions = { reachSchemas: async () => head };
+  const reads = createReads({ database: opened.database, projections, positions });
+  const rows: string[][] = [];
+  for (const [query, ask] of Object.entries(QUERIES)) {
+    const [one, other] = await measureQuery(reads, head, calls, ask);
+    rows.push([query, one.toFixed(1), other.toFixed(1), (other / one).toFixed(1)]);
+  }
+  console.log(table(['query, median of calls', 'live, ms', 'as of, ms', 'times'], rows));
+}
+
+async function measurePast(place: Place, events: number, name: string): Promise<void> {
   await fill(place, events);
   const opened = await openPlace(place);
   try {
-    const head = await opened.store.log.head();
     const built = await timed(() => rebuildProjections(opened, projections, { farBehind: 0, history: true }));
     const live = await sizeOf(opened, projections.map(schemaOf));
     const kept = await sizeOf(
@@ -202,21 +214,24 @@ async function measurePast(place: Place, events: number, name: string): Promise<
     console.log(
       `Read models with their past were built in ${(built / 1_000).toFixed(1)} s, ${Math.round(kept.rows / (built / 1_000))} versions/s. Read models ${mb(live.bytes)} MB; ${Math.round(kept.rows).toLocaleString('en')} versions ${mb(kept.bytes)} MB.\n`,
     );
-    const positions = { reachSchemas: async () => head };
-    const reads = createReads({ database: opened.database, projections, positions });
-    const rows: string[][] = [];
-    for (const [query, ask] of Object.entries(QUERIES)) {
-      const [one, other] = await measureQuery(reads, head, calls, ask);
-      rows.push([query, one.toFixed(1), other.toFixed(1), (other / one).toFixed(1)]);
-    }
-    console.log(table(['query, median of calls', 'live, ms', 'as of, ms', 'times'], rows));
+    await measureQueries(opened);
   } finally {
     await opened.close();
   }
 }
 
 export async function benchPast(): Promise<void> {
-  const { BENCH_DATABASE_URL } = process.env;
+  const { BENCH_DATABASE_URL, BENCH_PAST_DATABASE } = process.env;
+  if (BENCH_PAST_DATABASE) {
+    const opened = await openPlace({ url: BENCH_PAST_DATABASE, dataDir: '' });
+    try {
+      console.log(`\n### The past of ${(await opened.store.log.head()).toLocaleString('en')} events, PostgreSQL\n`);
+      await measureQueries(opened);
+    } finally {
+      await opened.close();
+    }
+    return;
+  }
   const sizes = (process.env.BENCH_PAST_EVENTS ?? '12000,100000').split(',').map(Number);
   const stores = (process.env.BENCH_PAST_STORES ?? 'pglite,postgres').split(',');
   for (const size of sizes) {
