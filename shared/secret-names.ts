@@ -3,6 +3,9 @@
  * screening all use this list.
  */
 
+/** Shown in place of a secret. */
+export const MASK = '--------';
+
 /**
  * How certain a name is. `strong`: any value is a secret, even a number. `token`: texts are secrets; numbers are
  * amounts, as in maxTokens. `weak`: texts are secrets, but an object may also contain harmless values, as in `auth:
@@ -93,13 +96,38 @@ export function secretNamesIn(
 export const optionOf = (word: unknown): string | undefined =>
   typeof word === 'string' ? /^--?([A-Za-z][\w.-]*)$/.exec(word)?.[1] : undefined;
 
-/** What is known about an entry of a list with the name `outer`: that of the list, or of the option before it. */
+/** A name of several words, as of a variable or a header: `DB_PASSWORD`, `X-Api-Key`, `authToken`. */
+const COMPOUND = /[A-Za-z]+[_-][A-Za-z]|[a-z][A-Z]/;
+/** Such a name and nothing else. */
+const NAME = /^(?:[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+(?:[A-Z][a-z]+)+)$/;
+/** What a single word, as in `['auth', 'billing']`, has behind it when that is a secret: a scheme, an assignment, digits. */
+const CREDENTIAL =
+  /^(?:bearer|basic|digest|token|apikey|negotiate)\s+\S|^[\w.-]+=\S|^(?![/~.])(?=.*\d)(?=.*[A-Za-z])\S{7,}$/i;
+
+/**
+ * What `['X-Api-Key', …]` calls its second entry; undefined: it is no pair of a name and a secret, but for example a list
+ * of names.
+ */
+export function pairLabel(list: readonly unknown[]): string | undefined {
+  const [label, value] = list;
+  if (list.length !== 2 || typeof label !== 'string' || label.length > MAX_LABEL) return undefined;
+  const name = secretName(label);
+  if (name === undefined || optionOf(label) !== undefined || isAmount(label, value)) return undefined;
+  if (typeof value === 'number') return name === 'strong' ? label : undefined;
+  if (typeof value !== 'string') return undefined;
+  if (NAME.test(value) && secretName(value) !== undefined) return undefined;
+  return name === 'strong' || COMPOUND.test(label) || value === MASK || CREDENTIAL.test(value) ? label : undefined;
+}
+
+/** What is known about an entry of a list with the name `outer`: that of the list, of the option or the label before it. */
 export function secretNameAt(
   outer: SecretName | undefined,
   list: readonly unknown[],
   index: number,
 ): SecretName | undefined {
   if (outer !== undefined) return outer;
+  const label = index === 1 ? pairLabel(list) : undefined;
+  if (label !== undefined) return secretName(label);
   const option = optionOf(list[index - 1]);
   if (option === undefined || optionOf(list[index]) !== undefined || isAmount(option, list[index])) return undefined;
   return secretName(option);

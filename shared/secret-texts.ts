@@ -5,10 +5,7 @@
  * The text may be hostile, so every pattern takes linear time: it begins with a literal, and a match attempt can only
  * start where a token starts.
  */
-import { isAmount, STRONG_PARTS, secretName } from './secret-names.ts';
-
-/** Shown in place of a secret. */
-export const MASK = '--------';
+import { isAmount, MASK, STRONG_PARTS, secretName } from './secret-names.ts';
 
 interface Detector {
   readonly type: string;

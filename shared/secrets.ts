@@ -4,10 +4,10 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { invalid } from './errors.ts';
-import { labelsOf, optionOf, type SecretName, secretNameAt, secretNamesIn } from './secret-names.ts';
-import { holdsMask, MASK, maskedText } from './secret-texts.ts';
+import { labelsOf, MASK, optionOf, pairLabel, type SecretName, secretNameAt, secretNamesIn } from './secret-names.ts';
+import { holdsMask, maskedText } from './secret-texts.ts';
 
-export { MASK } from './secret-texts.ts';
+export { MASK } from './secret-names.ts';
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -110,7 +110,10 @@ function restoredText(
 }
 
 /** What tells an entry of a list from the others, wherever it stands. */
-const markOf = (one: unknown): unknown => (isObject(one) ? (one.id ?? one.name ?? labelsOf(one)[0]) : undefined);
+const markOf = (one: unknown): unknown => {
+  if (Array.isArray(one)) return pairLabel(one);
+  return isObject(one) ? (one.id ?? one.name ?? labelsOf(one)[0]) : undefined;
+};
 
 /**
  * Index of the entry of a stored list that corresponds to an entry of the new one: by id or name if it has one, or behind

@@ -15,8 +15,7 @@ import {
 } from '../../shared/events/alerts/rules.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { sent } from '../../shared/fields.ts';
-import { MASK } from '../../shared/secret-texts.ts';
-import { masked, restored } from '../../shared/secrets.ts';
+import { MASK, masked, restored } from '../../shared/secrets.ts';
 import { isStorableText } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';

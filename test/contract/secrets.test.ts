@@ -48,6 +48,10 @@ describe('Secrets of agents', () => {
       env: { DB_PASS: secret() },
       variables: [{ name: 'API_KEY', value: secret() }],
       args: ['--token', secret(), '--verbose'],
+      headers: [
+        ['X-Api-Key', secret()],
+        ['Authorization', `Bearer ${secret()}`],
+      ],
       login: { user: 'ada', pw: secret(), otp: secret(), cookieJar: secret() },
       blob: `https://x.example.org/c?sig=${secret()}`,
       slack: `https://hooks.slack.com/services/T0AAAAAAA/${secret()}`,
@@ -60,6 +64,10 @@ describe('Secrets of agents', () => {
       env: { DB_PASS: MASK },
       variables: [{ name: 'API_KEY', value: MASK }],
       args: ['--token', MASK, '--verbose'],
+      headers: [
+        ['X-Api-Key', MASK],
+        ['Authorization', MASK],
+      ],
       login: { user: 'ada', pw: MASK, otp: MASK, cookieJar: MASK },
       blob: `https://x.example.org/c?sig=${MASK}`,
       slack: `https://hooks.slack.com/services/${MASK}`,

@@ -190,6 +190,41 @@ describe('secrets: masks', () => {
     });
   });
 
+  it('hide the second of two entries whose first names it, but no lists of names', () => {
+    const pairs = [
+      ['X-Api-Key', 'a'],
+      ['Authorization', 'Bearer abcdef'],
+      ['authorization', 'Basic dXNlcjpwYXNz'],
+      ['Cookie', 'sid=a'],
+      ['GITHUB_TOKEN', 'b'],
+      ['authToken', 'c'],
+      ['password', 'd'],
+      ['token', 'a1b2c3d4'],
+      ['pin', 1234],
+    ];
+    expect(masked({ headers: pairs, one: pairs[0] })).to.deep.equal({
+      headers: pairs.map(([name]) => [name, MASK]),
+      one: ['X-Api-Key', MASK],
+    });
+    const plain = {
+      needs: ['OPENAI_API_KEY', 'GITHUB_TOKEN'],
+      skills: ['auth', 'billing'],
+      scopes: ['token', 'profile'],
+      vote: ['pass', 'fail'],
+      limit: ['max_tokens', 4096],
+      also: ['max-tokens', '4096'],
+      headers: [
+        ['Accept', 'text/html'],
+        ['X-Api-Key', ''],
+      ],
+      three: ['password', 'reset', 'mail'],
+      prose: ['password '.repeat(20), 'plain'],
+      nested: ['auth', { mode: 'basic' }],
+    };
+    expect(masked(plain)).to.deep.equal(plain);
+    expect(masked(masked({ headers: pairs }))).to.deep.equal(masked({ headers: pairs }));
+  });
+
   it('hide what follows an option in a list, and what is assigned in one', () => {
     const args = ['run', '--token', 'a', '-pw', 'b', '--pin', 1234, '--token', '--verbose', '--max-tokens', '4096'];
     expect(masked({ args })).to.deep.equal({
@@ -297,6 +332,11 @@ describe('secrets: sent back', () => {
         { name: 'PIN', value: 1234 },
       ],
       args: ['--token', 'c', '--password', 'd', '--verbose'],
+      headers: [
+        ['X-Api-Key', 'e'],
+        ['token', 'f1f2f3f4'],
+        ['Accept', 'text/html'],
+      ],
       url: 'https://x.example.org/?sig=abc',
     };
     const shown = masked(stored) as typeof stored;
@@ -310,8 +350,14 @@ describe('secrets: sent back', () => {
       args: ['--quiet', '--password', 'd', '--token', 'c', '-v'],
     });
     expect(restored({ args: ['--password', MASK] }, stored, 'config')).to.deep.equal({ args: ['--password', 'd'] });
+    const [key, token, accept] = shown.headers;
+    expect(restored({ headers: [accept, token, key] }, stored, 'config')).to.deep.equal({
+      headers: stored.headers.toReversed(),
+    });
+    expect(restored({ headers: [token] }, stored, 'config')).to.deep.equal({ headers: [stored.headers[1]] });
     for (const [next, says] of [
       [{ args: ['--secret', MASK] }, /^config\.args\.1: /],
+      [{ headers: [['X-Auth-Token', MASK]] }, /^config\.headers\.0\.1: /],
       [{ env: [{ key: 'OTHER_KEY', value: MASK }] }, /^config\.env\.0\.value: /],
       [{ more: { name: 'API_KEY', value: MASK } }, /^config\.more\.value: /],
       [{ url: `https://elsewhere.example/?sig=${MASK}` }, /^config\.url: /],
