@@ -47,7 +47,7 @@ export function asAppError(error: unknown): AppError {
   }
   if (error instanceof URIError) return new AppError(400, 'The path contains invalid percent-encoding.');
   if (error instanceof Error && isStoreAway(error)) {
-    return new AppError(503, 'A store behind this service cannot be reached; try again in a moment.', {
+    return new AppError(503, `${storeFault(error)}; try again in a moment.`, {
       code: 'STORE_UNAVAILABLE',
       cause: error,
     });
@@ -87,6 +87,16 @@ function isStoreAway(error: Error): boolean {
     code === undefined &&
     /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable/.test(error.message)
   );
+}
+
+/** A database that has too much to do is no database that is away. */
+function storeFault(error: Error): string {
+  const { code, message } = error as { readonly code?: unknown } & Error;
+  // A statement's limit, of the server and of the client, and the wait for a connection of the pool.
+  if (code === '57014' || message.includes('Query read timeout')) return 'The database did not answer in time';
+  if (message.includes('timeout exceeded when trying to connect'))
+    return 'All connections to the database are in use';
+  return 'A store behind this service cannot be reached';
 }
 
 export function sendError(exchange: Exchange, error: unknown, log: Logger): void {
