@@ -302,6 +302,7 @@ function operationIdOf({ method, path }: Route): string {
 /** What a call says of keys of agents. */
 function agentsText({ closedToAgents, agents }: Pick<Route, 'closedToAgents' | 'agents'>): string {
   if (closedToAgents === true) return ' Not with the key of an agent, whatever its scopes.';
+  if (closedToAgents === 'bound') return ' With the key of an agent only if it has the scope `admin`.';
   return agents ? ' The key of an agent may be used for that agent only, unless it has the scope `admin`.' : '';
 }
 

@@ -21,8 +21,11 @@ const notForAgents = ({ agentName }: Identity, what: string): string =>
 
 /** Why a caller may not make any request to this route; undefined: it may make some. */
 export function routeFault({ closedToAgents, method, path }: Route, identity: Identity): string | undefined {
-  if (identity.kind !== 'agent-key' || closedToAgents !== true) return undefined;
-  return notForAgents(identity, `${method.toUpperCase()} ${path}`);
+  if (identity.kind !== 'agent-key') return undefined;
+  const call = `${method.toUpperCase()} ${path}`;
+  if (closedToAgents === true) return notForAgents(identity, call);
+  if (closedToAgents !== 'bound' || !isBoundKey(identity)) return undefined;
+  return `This key belongs to the agent ${identity.agentName}, and ${call} changes more than that agent: use a key with the scope admin, the API key of the deployment, or sign in.`;
 }
 
 /** Why a caller with an agent's key may not make this request; undefined: it may. */

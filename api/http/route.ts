@@ -201,10 +201,10 @@ interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
    */
   readonly agents?: (call: Omit<Call<P, Q, B, A>, 'command'>) => Agents | Promise<Agents>;
   /**
-   * `true`: no agent's key may make the call, whatever its scopes. A function: it gives what of the call is not for
-   * agents; undefined: nothing.
+   * `true`: no agent's key may make the call, whatever its scopes. `bound`: only one with the scope `admin` may. A
+   * function: it gives what of the call is not for agents; undefined: nothing.
    */
-  readonly closedToAgents?: true | ((call: Pick<Call<P, Q, B, A>, 'body'>) => string | undefined);
+  readonly closedToAgents?: true | 'bound' | ((call: Pick<Call<P, Q, B, A>, 'body'>) => string | undefined);
   readonly limit?: LimitClass;
   /** Set for a call that trusts the first caller: it answers only under a loopback name or a host in MC_ALLOWED_HOSTS. */
   readonly knownHost?: true;

@@ -38,7 +38,7 @@ import { invalid } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { isBoundKey } from '../auth/agent-keys.ts';
-import { type Agents, defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
+import { type Agents, type Call, defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 const listCli = defineRoute({
@@ -61,13 +61,36 @@ async function agentOfRegistered({ reads, agents, now }: Services, { workspace }
   return session && agents.named(workspace, session.agent_name === null ? [] : [session.agent_name]);
 }
 
-/** The agent of any session. One at the gateway belongs to the agent that its key names, or that has it as session key. */
-async function agentOfSession(services: Services, identity: Identity, session: string): Promise<Agents> {
-  const registered = await agentOfRegistered(services, identity, session);
+type Whose = Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'identity' | 'isOfDeployment'>;
+
+/** The name that the primary gateway has for the agent of a session; undefined: none. */
+async function agentAtGateway({ services, isOfDeployment }: Whose, session: string): Promise<string | undefined> {
+  const version = (await isOfDeployment()) ? await primaryVersion(services.reads) : undefined;
+  const live = version === undefined ? [] : await services.gatewaySessions.list(version);
+  const agent = live.find(({ id, key }) => id === session || key === session)?.agent;
+  return agent === 'unknown' ? undefined : agent;
+}
+
+/**
+ * The agents to which a session belongs: those for which a tool has registered it, or the one that its key or the gateway
+ * names. Undefined: none is known.
+ *
+ * @param names of agents that gateways may know under a simplified name
+ */
+export async function ownersOfSession(whose: Whose, session: string, names: readonly (string | null)[]) {
+  const registered = await agentOfRegistered(whose.services, whose.identity, session);
   if (registered) return registered;
+  const named = /^agent:([^:]+)/.exec(session)?.[1] ?? (await agentAtGateway(whose, session));
+  if (named === undefined) return undefined;
+  return [{ name: names.find((name) => name !== null && slug(name) === named) ?? named }];
+}
+
+/** The agents of any session. One of which no owner is known belongs to the caller's agent if that has it as session key. */
+async function agentsOfSession(whose: Whose, session: string): Promise<Agents> {
+  const { services, identity } = whose;
+  const owners = await ownersOfSession(whose, session, [identity.agentName]);
+  if (owners) return owners;
   const name = identity.agentName ?? '';
-  const named = /^agent:([^:]+)/.exec(session)?.[1];
-  if (named !== undefined) return { name: named === slug(name) ? name : named };
   const own = await findAgent(services.reads, identity.workspace, { name });
   return own?.session_key === session ? { name } : 'unknown';
 }
@@ -166,7 +189,7 @@ const set = defineRoute({
   limit: 'mutation',
   query: sessionActionQuery,
   body: sessionActionBody,
-  agents: ({ body, identity, services }) => agentOfSession(services, identity, body.sessionKey),
+  agents: (call) => agentsOfSession(call, call.body.sessionKey),
   refuses: [404, 500],
   responses: { 200: { description: 'Set', schema: sessionActionAnswer } },
   async handle({ query, body, services, command }) {
@@ -194,7 +217,7 @@ const remove = defineRoute({
   shared: 'sessions',
   limit: 'mutation',
   body: sessionKeyBody,
-  agents: ({ body, identity, services }) => agentOfSession(services, identity, body.sessionKey),
+  agents: (call) => agentsOfSession(call, call.body.sessionKey),
   refuses: [404, 500],
   responses: { 200: { description: 'Deleted', schema: sessionDeletedAnswer } },
   async handle({ body: { sessionKey }, services, command }) {
@@ -215,7 +238,7 @@ const control = defineRoute({
   shared: 'sessions',
   limit: 'mutation',
   params: controlParams,
-  agents: ({ params, identity, services }) => agentOfSession(services, identity, params.id),
+  agents: (call) => agentsOfSession(call, call.params.id),
   body: controlBody,
   refuses: [404, 500],
   responses: { 200: { description: 'Asked for', schema: controlAnswer } },

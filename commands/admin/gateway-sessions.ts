@@ -24,8 +24,8 @@ import { gatewayAgreed, gatewayRefusal, type KnownGateway, primaryGateway, sessi
 const LISTED_WITHIN_MS = 2_000;
 /** How long what the gateway said is used again, milliseconds; the same for its silence. */
 const KEPT_MS = 5_000;
-/** Sessions of a gateway that are listed. */
-const MAX_LISTED = 100;
+/** Sessions of a gateway that are looked at. Lists show fewer, but whose a session is concerns the old ones, too. */
+const MAX_SESSIONS = 2_000;
 /** Characters of a text in a listed session. */
 const MAX_TEXT = 200;
 const USUAL_CONTEXT = 35_000;
@@ -76,7 +76,7 @@ export function sessionsIn({ status, body }: GatewayAnswer): readonly GatewaySes
   if (status !== 200 || !Array.isArray(sessions)) return [];
   const found = new Map<string, GatewaySession>();
   for (const one of sessions.flatMap((each) => sessionOf(each) ?? []).sort((a, b) => b.updatedAt - a.updatedAt)) {
-    if (found.size < MAX_LISTED && !found.has(one.id)) found.set(one.id, one);
+    if (found.size < MAX_SESSIONS && !found.has(one.id)) found.set(one.id, one);
   }
   return [...found.values()];
 }

@@ -13,7 +13,7 @@ import type { Reply } from '../support/service.ts';
 import { type AuthWorld, startAuthWorld } from '../support/worlds/auth.ts';
 
 /**
- * `own`: about an agent, for which a key must be the agent's own. `closed`: for no agent's key. `self`: the call itself says
+ * `own`: about an agent, for which a key must be the agent's own. `closed`: for no agent's key. `bound`: for those with the scope `admin` only. `self`: the call itself says
  * who may. `tasks`: bound to the tasks of the agent. `admin`: needs the role admin, and is about no agent. `open`: about no
  * agent.
  */
@@ -85,8 +85,8 @@ PUT    /api/alerts                      open
 DELETE /api/alerts                      admin
 POST   /api/tokens                      own
 POST   /api/tokens/batch                own
-PUT    /api/tokens/prices               open
-DELETE /api/tokens/prices               open
+PUT    /api/tokens/prices               bound
+DELETE /api/tokens/prices               bound
 PUT    /api/gateway-config              admin
 POST   /api/gateways                    admin
 PUT    /api/gateways                    admin
@@ -149,10 +149,11 @@ describe('contract: keys of agents', function () {
   let gateway: FakeGateway;
   let world: AuthWorld;
   let names = 0;
+  let gatewayId = 0;
   before(async () => {
     gateway = await startFakeGateway();
     world = await startAuthWorld({ MC_AGENT_TIMEOUT_MINUTES: '0', MC_CONNECTION_TIMEOUT_MINUTES: '0' });
-    await done('POST', '/api/gateways', { name: 'main', url: gateway.url, is_primary: true });
+    gatewayId = (await done('POST', '/api/gateways', { name: 'main', url: gateway.url, is_primary: true })).gateway.id;
     const list = [{ id: 'known', name: 'known', tools: { allow: ['read'] } }];
     await done('PUT', '/api/gateway-config', { agents: { list } });
   });
@@ -286,13 +287,14 @@ describe('contract: keys of agents', function () {
       .map(({ method, path, access, agents, closedToAgents }) => {
         const name = `${method.toUpperCase()} ${path}`;
         const said = rows.find((row) => row.name === name)?.rule ?? 'missing';
-        const rule = agents ? 'own' : closedToAgents === true ? 'closed' : access === 'admin' ? 'admin' : said;
+        const closed = { true: 'closed', bound: 'bound' }[String(closedToAgents)];
+        const rule = agents ? 'own' : (closed ?? (access === 'admin' ? 'admin' : said));
         return `${name} ${rule}`;
       });
     const table = rows.map(({ name, rule }) => `${name} ${rule}`);
     expect(found.sort()).to.deep.equal(table.sort());
     expect(
-      rows.filter(({ rule }) => !['own', 'closed', 'self', 'tasks', 'admin', 'open'].includes(rule)),
+      rows.filter(({ rule }) => !['own', 'closed', 'bound', 'self', 'tasks', 'admin', 'open'].includes(rule)),
     ).to.deep.equal([]);
     // A response from the cache does not ask again.
     expect(routes.filter(({ agents, cache }) => agents && cache)).to.deep.equal([]);
@@ -338,6 +340,23 @@ describe('contract: keys of agents', function () {
       }
     }
     expect(gateway.seen.filter(({ line }) => line.includes('exec-approvals'))).to.deep.equal([]);
+  });
+
+  it('calls that concern every agent of the workspace need the scope admin', async () => {
+    const self = await subject();
+    const price = { model: `priced-${++names}`, input: 0, output: 0 };
+    await done('PUT', '/api/tokens/prices', { ...price, input: 1 });
+    for (const { name, method } of rows.filter(({ rule }) => rule === 'bound')) {
+      const path = name.slice(method.length + 1);
+      for (const scopes of [bare, ['operator'], ['operator', ...bare]]) {
+        const as = await keyOf(self, ...scopes);
+        const { reply, types } = await written(() => world.ask(method, path, { as, body: price }));
+        expect([reply.status, types], `${name} with ${scopes}`).to.deep.equal([403, []]);
+        if (scopes.includes('operator')) expect(reply.body.error).to.include('scope admin');
+      }
+      const as = await keyOf(self, 'admin');
+      expect((await world.ask(method, path, { as, body: price })).status, name).to.equal(200);
+    }
   });
 
   it('what an agent was refused is in the audit trail', async () => {
@@ -431,13 +450,35 @@ describe('contract: keys of agents', function () {
     expect(sessions.find((one: { session_id: string }) => one.session_id === session_id).agent_name).to.equal(
       other.name,
     );
-    gateway.sessions = [...gateway.sessions, { key: 'agent:victim:other' }, { key: 'own-session' }];
+    gateway.sessions = [
+      ...gateway.sessions,
+      ...[{ key: 'agent:victim:other' }, { key: 'own-session' }],
+      { key: 'telegram-77', sessionId: 'victims', agent: 'victim' },
+    ];
+    // What was heard from a gateway before it was changed is not used.
+    await done('PUT', '/api/gateways', { id: gatewayId, name: `main-${++names}` });
     const put = (session_key: string) =>
       world.ask('PUT', '/api/agents', { as, body: { name: self.name, session_key } });
+    const putById = (session_key: string) =>
+      world.ask('PUT', `/api/agents/${self.id}`, { as, body: { session_key, status: 'idle' } });
+    const post = (session_key: string) =>
+      world.ask('POST', '/api/agents', { as, body: { name: `agent-${++names}`, role: 'coder', session_key } });
     const label = async (sessionKey: string) =>
       (await world.ask('POST', '/api/sessions?action=set-label', { as, body: { sessionKey, label: 'mine' } })).status;
+    for (const foreign of ['agent:victim:other', session_id, 'telegram-77', 'victims']) {
+      for (const give of [put, putById, post]) {
+        const { reply, types } = await written(() => give(foreign));
+        expect([reply.status, types], `${foreign}: ${JSON.stringify(reply.body)}`).to.deep.equal([403, []]);
+        expect(reply.body.error).to.match(/^session_key: .*(victim|agent-\d+)/);
+      }
+      expect(await label(foreign)).to.equal(403);
+    }
+    // An operator decides otherwise; then its agent sends back what it has.
+    await done('PUT', `/api/agents/${self.id}`, { session_key: 'agent:victim:other' });
     expect((await put('agent:victim:other')).status).to.equal(200);
     expect(await label('agent:victim:other')).to.equal(403);
+    expect((await post(`agent:agent-${names + 1}:other`)).status).to.equal(201);
+    expect((await put(`agent:${self.name}:other`)).status).to.equal(200);
     expect(await label('own-session')).to.equal(403);
     expect((await put('own-session')).status).to.equal(200);
     expect(await label('own-session')).to.equal(200);
@@ -469,8 +510,10 @@ describe('contract: keys of agents', function () {
     }
     // Nor a new agent, which would take over what is said to the coordinator.
     const role = 'coder';
-    for (const fields of [{ session_key: 'agent:new:main' }, isDefault, { gateway_config: { isDefault: true } }]) {
-      const body = { name: `agent-${++names}`, role, ...fields };
+    const name = `agent-${++names}`;
+    const own = { session_key: `agent:${name}:main` };
+    for (const fields of [own, isDefault, { gateway_config: { isDefault: true } }]) {
+      const body = { name, role, ...fields };
       const { reply, types } = await written(() => world.ask('POST', '/api/agents', { as, body }));
       expect([reply.status, types], JSON.stringify(reply.body)).to.deep.equal([403, []]);
       expect(reply.body.error).to.include('coordinator');

@@ -272,10 +272,10 @@ const rows = TABLE.trim()
     };
   });
 
-/** Calls that no agent's key may make. */
+/** Calls that no agent's key of these roles may make. */
 const closed = new Set(
   routes
-    .filter(({ closedToAgents }) => closedToAgents === true)
+    .filter(({ closedToAgents }) => closedToAgents === true || closedToAgents === 'bound')
     .map(({ method, path }) => `${method.toUpperCase()} ${path}`),
 );
 

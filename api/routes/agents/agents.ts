@@ -30,8 +30,9 @@ import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
-import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
+import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
+import { ownersOfSession } from '../sessions.ts';
 
 /**
  * The agent that a write is about.
@@ -67,6 +68,25 @@ function speaksFor(identity: Speaker, agent: { readonly id: number; readonly nam
   return identity.kind === 'agent-key'
     ? identity.agentId === agent.id
     : identity.agentName === null || identity.agentName === agent.name;
+}
+
+/**
+ * With an agent's key, no agent gets the session of another one: it would get what is said to that one, and speak for it.
+ *
+ * @throws AppError 403
+ */
+async function refuseForeignSession(
+  call: Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'identity' | 'isOfDeployment'>,
+  agent: { readonly name: string; readonly session_key: string | null },
+  session: string | null | undefined,
+): Promise<void> {
+  if (!session || session === agent.session_key || !isBoundKey(call.identity)) return;
+  const names = [call.identity.agentName, agent.name];
+  const owner = (await ownersOfSession(call, session, names))?.find(({ name }) => !names.includes(name));
+  if (owner === undefined) return;
+  throw forbidden(
+    `session_key: this session belongs to the agent ${owner.name}; send the key of a session of ${agent.name}, or ask an operator.`,
+  );
 }
 
 /** How many agents a workspace may have. */
@@ -120,7 +140,9 @@ const create = defineRoute({
   responses: {
     201: { description: 'The new agent', schema: createAgentAnswer },
   },
-  async handle({ body, identity, services, command }) {
+  async handle(call) {
+    const { body, identity, services, command } = call;
+    await refuseForeignSession(call, { name: body.name, session_key: null }, body.session_key);
     const options = { write_to_gateway: body.write_to_gateway ?? false, byAgent: isBoundKey(identity) };
     const [taskStats, { id, executed, warning }] = await Promise.all([
       // Tasks may have been assigned to the name before there was an agent. A write does not wait for read models.
@@ -149,7 +171,8 @@ const putByName = defineRoute({
   responses: {
     200: { description: 'Changed', schema: successAnswer },
   },
-  async handle({ body, identity, services, command }) {
+  async handle(call) {
+    const { body, identity, services, command } = call;
     const { name, status, last_activity, config, session_key, soul_content, role, runtime_type } = body;
     const update: AgentUpdate = defined({
       status,
@@ -161,7 +184,9 @@ const putByName = defineRoute({
       runtime_type: orNull(runtime_type),
     });
     if (Object.keys(update).length === 0) throw nothingToChange();
-    const { id } = await requireAgent(services, identity, { name }, { recent: true });
+    const agent = await requireAgent(services, identity, { name }, { recent: true });
+    const { id } = agent;
+    await refuseForeignSession(call, agent, session_key);
     await updateByName(services.commands, command, { id, name }, update, isBoundKey(identity));
     return { body: { success: true } };
   },
@@ -211,10 +236,13 @@ const putById = defineRoute({
     200: { description: 'The agent as it is now', schema: updateByIdAnswer },
     502: { description: 'The gateway configuration could not be written; nothing was changed', schema: errorSchema },
   },
-  async handle({ params, body, identity, services, command }) {
+  async handle(call) {
+    const { params, body, identity, services, command } = call;
     const { write_to_gateway, ...fields } = body;
     if (Object.keys(defined(fields)).length === 0) throw nothingToChange();
-    const { id } = await requireAgent(services, identity, params.id, { recent: true });
+    const present = await requireAgent(services, identity, params.id, { recent: true });
+    const { id } = present;
+    await refuseForeignSession(call, present, body.session_key);
     const change = {
       update: defined({
         name: body.name,

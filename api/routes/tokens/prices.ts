@@ -42,6 +42,8 @@ const set = defineRoute({
   summary: 'Set the price of a model',
   description: 'It applies to later reports; earlier ones keep their cost.',
   access: 'operator',
+  // Prices make the costs of every agent, of the caller's own too.
+  closedToAgents: 'bound',
   limit: 'mutation',
   body: setPriceBody,
   refuses: [409],
@@ -64,6 +66,8 @@ const remove = defineRoute({
   summary: 'Remove an own price of a model',
   description: 'The built-in price, if there is one, applies again.',
   access: 'operator',
+  // Prices make the costs of every agent, of the caller's own too.
+  closedToAgents: 'bound',
   limit: 'mutation',
   body: removePriceBody,
   refuses: [404],
