@@ -94,8 +94,7 @@ function storeFault(error: Error): string {
   const { code, message } = error as { readonly code?: unknown } & Error;
   // A statement's limit, of the server and of the client, and the wait for a connection of the pool.
   if (code === '57014' || message.includes('Query read timeout')) return 'The database did not answer in time';
-  if (message.includes('timeout exceeded when trying to connect'))
-    return 'All connections to the database are in use';
+  if (message.includes('timeout exceeded when trying to connect')) return 'All connections to the database are in use';
   return 'A store behind this service cannot be reached';
 }
 

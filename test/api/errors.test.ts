@@ -19,7 +19,9 @@ describe('errors of stores', () => {
     it(`${code}: 503, and says ${says.source}`, () => {
       const { status, message, extras } = asAppError(error);
       expect([status, extras.code]).to.deep.equal([503, 'STORE_UNAVAILABLE']);
-      expect(message).to.match(says).and.match(/try again in a moment\.$/);
+      expect(message)
+        .to.match(says)
+        .and.match(/try again in a moment\.$/);
       expect(message).not.to.include('of the ');
     });
   }
