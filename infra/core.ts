@@ -11,6 +11,7 @@ import { projections } from '../projections/index.ts';
 import type { Projection } from '../projections/projection.ts';
 import { nameDirectory } from '../queries/names.ts';
 import type { Reads } from '../queries/reads.ts';
+import { fieldKeyName } from '../shared/event-store/sealed-values.ts';
 import { createEventStore, type EventStore } from '../shared/event-store.ts';
 import {
   auditEntriesErased,
@@ -21,7 +22,6 @@ import {
 } from '../shared/events/auth/people.ts';
 import { catalogue } from '../shared/events/catalogue.ts';
 import type { DomainEvent } from '../shared/events/define.ts';
-import { fieldKeyName } from '../shared/events/seal.ts';
 import type { PersonRecords } from '../shared/ports/auth/people.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { EventLog, LoggedEvent } from '../shared/ports/event-log.ts';

@@ -114,6 +114,18 @@ export class UnknownPositionError extends Error {
   }
 }
 
+/** An event that this version of Signalbox cannot read: unknown type, newer version, invalid or altered data. */
+export class EventUnreadableError extends Error {
+  constructor({ type, position }: { readonly type: string; readonly position: number }, reason: unknown) {
+    const isError = reason instanceof Error;
+    super(
+      `event ${type} at position ${position} cannot be read: ${isError ? reason.message : String(reason)}`,
+      isError ? { cause: reason } : undefined,
+    );
+    this.name = 'EventUnreadableError';
+  }
+}
+
 /**
  * The log could not be reached, or is closed. The outcome of an append is then unknown; repeating the same call is safe
  * and resolves it.

@@ -5,7 +5,7 @@
  * `<position>.<n>`, so that a client cut off between two of them neither misses a frame nor gets one twice.
  */
 import type { Logger } from 'pino';
-import { EventUnreadableError } from '../../shared/event-store.ts';
+import { EventUnreadableError } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import {

@@ -3,7 +3,7 @@
  * would have got live, and a live client need not wait for read models.
  */
 import { LRUCache } from 'lru-cache';
-import { EventUnreadableError } from '../../shared/event-store.ts';
+import { EventUnreadableError } from '../../shared/errors.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { creatorAgentOf, taskCreated, taskStream } from '../../shared/events/tasks/tasks.ts';
 import type { TaskOwners } from '../../shared/identity.ts';

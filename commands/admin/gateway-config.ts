@@ -5,8 +5,7 @@
 
 import { gatewayActionBody } from '../../shared/contract/admin/gateway-config.ts';
 import { documentText, type GatewayDocument, hashOf, isObject } from '../../shared/contract/admin/gateway-document.ts';
-import { AppError, conflict, forbidden, invalid } from '../../shared/errors.ts';
-import { EventUnreadableError } from '../../shared/event-store.ts';
+import { AppError, conflict, EventUnreadableError, forbidden, invalid } from '../../shared/errors.ts';
 import { gatewayActionRequested, gatewayConfigChanged } from '../../shared/events/admin/gateway-config.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { GatewayError, type GatewayRequest, type Gateways } from '../../shared/ports/admin/gateways.ts';

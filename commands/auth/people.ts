@@ -9,7 +9,7 @@
  * event each of their rows has the field, so those that read such events are built anew from the log.
  */
 import { conflict, forbidden, invalid, notFound } from '../../shared/errors.ts';
-import { sealedIn } from '../../shared/event-store.ts';
+import { isSealed } from '../../shared/event-store/sealed-values.ts';
 import { accessRequestStream } from '../../shared/events/auth/access-requests.ts';
 import {
   auditEntriesErased,
@@ -21,7 +21,7 @@ import {
 import { userStream } from '../../shared/events/auth/users.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import { isSealed } from '../../shared/events/seal.ts';
+import { pathsIn } from '../../shared/events/field-names.ts';
 import type { AuditPlace, FoundPerson, PeopleDirectory, PersonRecords } from '../../shared/ports/auth/people.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
@@ -122,8 +122,7 @@ const OF_PEOPLE = /^(user|access_request|anonymous):/;
 export function chooseField(event: LoggedEvent, named: string | undefined): string {
   const { id, type, data } = event;
   const definition = catalogue.get(type);
-  const personal = definition ? sealedIn(event, definition).fields : [];
-  const fields = personal.filter((name) => {
+  const fields = pathsIn(event, definition?.personal?.fields).filter((name) => {
     const value = data[name];
     return isSealed(value) && OF_PEOPLE.test(value.person);
   });

@@ -1,7 +1,8 @@
 /** Erases people from what is kept beside the log and the read models (`shared/ports/auth/people.ts`). */
+
+import { fieldKeyName } from '../../shared/event-store/sealed-values.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
-import { fieldKeyName } from '../../shared/events/seal.ts';
 import type { PersonRecords } from '../../shared/ports/auth/people.ts';
 import type { Database } from '../database/database.ts';
 import type { ErasablePersonKeys } from './person-keys.ts';

@@ -3,11 +3,12 @@
  * gives the same copy each time, so that a copy can be continued and compared.
  */
 import { LRUCache } from 'lru-cache';
-import { changedAt, ERASED_NAME, formerNamesOf } from '../../shared/event-store.ts';
+import { ERASED_NAME, formerNamesOf } from '../../shared/event-store/open.ts';
+import { valueAt, withValueAt } from '../../shared/event-store/paths.ts';
+import { isSealed, sealAlike } from '../../shared/event-store/sealed-values.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
 import type { Actor } from '../../shared/events/metadata.ts';
-import { isSealed, sealAlike } from '../../shared/events/seal.ts';
 import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
 import type { PersonKeys } from '../../shared/ports/person-keys.ts';
 
@@ -45,14 +46,14 @@ export function createNameSealer(log: Pick<EventLog, 'readStream'>, keys: Person
     const person = await personOf(event, definition);
     if (person === undefined) return event;
     const key = person === OTHERS ? await keys.findOrCreate(person) : await keys.find(person);
-    const data = paths.reduce(
-      (before, path) =>
-        changedAt(before, path.split('.'), (value) =>
-          // The key of a user is missing only once the user has been erased.
-          isSealed(value) ? value : key ? sealAlike(key, person, `${event.id}/${path}`, value) : ERASED_NAME,
-        ),
-      event.data,
-    );
-    return data === event.data ? event : { ...event, data };
+    const names = paths
+      .map((path) => ({ path, value: valueAt(event.data, path) }))
+      .filter(({ value }) => value !== null && value !== undefined && !isSealed(value));
+    if (names.length === 0) return event;
+    // The key of a user is missing only once the user has been erased.
+    const shut = (path: string, value: unknown) =>
+      key ? sealAlike(key, person, `${event.id}/${path}`, value) : ERASED_NAME;
+    const data = names.reduce((before, { path, value }) => withValueAt(before, path, shut(path, value)), event.data);
+    return { ...event, data };
   };
 }

@@ -5,7 +5,7 @@
  * each in its place, to what a rebuild gives.
  */
 
-import { personOfAddress } from '../../shared/event-store.ts';
+import { personOfAddress } from '../../shared/event-store/seal.ts';
 import { auditEntriesPurged } from '../../shared/events/admin/cleanup.ts';
 import { auditEntriesErased, personOf } from '../../shared/events/auth/people.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';

@@ -54,12 +54,14 @@ const FORMER_NAMES: Readonly<Record<string, string>> = { project_ticket_no: 'tic
 const camelCase = (name: string): string =>
   FORMER_NAMES[name] ?? name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 
-/** Whether data of this version is in camelCase. */
-export const isCamelCase = (type: string, version: unknown): boolean =>
-  typeof version === 'number' && version <= (LAST_IN_CAMEL_CASE.get(type) ?? 0);
-
-/** A dotted path, as data in camelCase has it. */
-export const formerPath = (path: string): string => path.split('.').map(camelCase).join('.');
+/** Dotted paths into the data of an event, in the names of its version. */
+export function pathsIn(
+  { type, meta }: { readonly type: string; readonly meta: Readonly<Record<string, unknown>> },
+  paths: readonly string[] = [],
+): readonly string[] {
+  if (typeof meta.version !== 'number' || meta.version > (LAST_IN_CAMEL_CASE.get(type) ?? 0)) return paths;
+  return paths.map((path) => path.split('.').map(camelCase).join('.'));
+}
 
 type Rename = (value: unknown) => unknown;
 

@@ -192,7 +192,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'shared/contract': { column: 'contract', shared: ['common', 'evidence', 'storable'] },
   'shared/events': {
     column: 'events',
-    shared: ['catalogue', 'claims', 'define', 'field-names', 'metadata', 'seal', 'upcasters'],
+    shared: ['catalogue', 'claims', 'define', 'field-names', 'metadata', 'upcasters'],
   },
   'shared/ports': {
     column: 'ports',
@@ -316,6 +316,7 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'api/auth': 'who calls, and refused calls',
   'api/stream': 'the live stream',
   'api/mcp': 'the Model Context Protocol',
+  'shared/event-store': 'the steps of an event: validated, numbered, sealed, and opened again',
   'infra/cli': 'the commands of the command line',
   'infra/credentials': 'passwords, keys, keys per person',
   'infra/database': 'one pool for PostgreSQL and PGlite: statements, locks, migrations',

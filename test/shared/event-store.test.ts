@@ -1,34 +1,20 @@
-/** The event store: what is validated, sealed, brought up to date, refused. */
+/** The event store: its steps together. Each has a test of its own in `event-store/`. */
 import { expect } from 'chai';
-import { z } from 'zod';
-import { AppError } from '../../shared/errors.ts';
-import { createEventStore, EventUnreadableError } from '../../shared/event-store.ts';
-import { defineEvent, type EventDefinition } from '../../shared/events/define.ts';
-import { isSealed, sealAlike } from '../../shared/events/seal.ts';
+import { EventUnreadableError } from '../../shared/errors.ts';
+import { isSealed, sealAlike } from '../../shared/event-store/sealed-values.ts';
+import { createEventStore } from '../../shared/event-store.ts';
 import { type Upcasters, upcast } from '../../shared/events/upcasters.ts';
-import { type EventLog, type LoggedEvent, MAX_APPEND_BYTES, type NewEvent } from '../../shared/ports/event-log.ts';
-import { EVENT_BOUNDS } from '../../shared/storable.ts';
+import type { EventLog, LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
+import { joined } from '../support/joined.ts';
+import { memoryKeys } from '../support/memory-keys.ts';
 import { testOrigin } from '../support/world.ts';
 
-const joined = defineEvent({
-  type: 'Joined',
-  version: 2,
-  doc: 'test',
-  schema: z.object({
-    id: z.int(),
-    email: z.string().nullable(),
-    city: z.string().optional(),
-    config: z.unknown().optional(),
-  }),
-  personal: { fields: ['email'], person: (data) => `user:${data.id}` },
-});
-
 function open(upcasters?: Upcasters) {
-  const keys = new Map<string, Buffer>();
+  const { kept: keys, ...personKeys } = memoryKeys();
   let number = 0;
   const store = createEventStore({
     log: undefined as unknown as EventLog,
-    catalogue: new Map([[joined.type, joined as unknown as EventDefinition]]),
+    catalogue: new Map([[joined.type, joined]]),
     counters: {
       take: (_name, count = 1) => {
         number += count;
@@ -36,19 +22,7 @@ function open(upcasters?: Upcasters) {
       },
       raise: () => Promise.resolve(),
     },
-    keys: {
-      find: async (person) => keys.get(person),
-      findOrCreate(person) {
-        const key = keys.get(person) ?? Buffer.alloc(32, keys.size + 1);
-        keys.set(person, key);
-        return Promise.resolve(key);
-      },
-      async create(names) {
-        const made = names.map((name, n) => [name, Buffer.alloc(32, keys.size + n + 1)] as const);
-        for (const [name, key] of made) keys.set(name, key);
-        return made.map(([, key]) => key);
-      },
-    },
+    keys: { ...personKeys, find: async (person) => keys.get(person) },
     now: () => 1_700_000_000_000,
     ...(upcasters && { upcasters }),
   });
@@ -165,56 +139,6 @@ describe('event store', () => {
     expect(await messageOf(() => store.prepare([{ type: 'Unheard', data: {} }], testOrigin))).to.match(
       /not in the catalogue/,
     );
-  });
-
-  it('refuses text that no read model could store, and accepts what only looks like it', async () => {
-    const { store } = open();
-    for (const city of ['nul \u0000', 'half \ud800', 'half \udfff']) {
-      expect(await messageOf(() => first(store, { id: 3, email: null, city }))).to.match(/must not contain/);
-    }
-    for (const city of ['\\u0000', '\\\\ud800', 'whole 😀', '\\']) {
-      expect((await first(store, { id: 3, email: null, city })).data.city).to.equal(city);
-    }
-  });
-
-  it('refuses what is too deep or too large for a read model or an append, and says where', async () => {
-    const { store } = open();
-    const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
-    const refusal = async (data: object): Promise<AppError> => {
-      try {
-        await first(store, { id: 3, email: null, ...data });
-      } catch (error) {
-        if (error instanceof AppError) return error;
-        throw error;
-      }
-      throw new Error('nothing was refused');
-    };
-    const { depth } = EVENT_BOUNDS;
-    expect((await first(store, { id: 3, email: null, config: nested(depth - 1) })).data.config).to.have.length(1);
-    for (const levels of [depth, 5_000, 300_000]) {
-      const { status, message } = await refusal({ config: nested(levels) });
-      expect(status).to.equal(400);
-      expect(message).to.match(/^config\.0\.0\..* must not be nested more than 72 levels deep\.$/);
-    }
-    // Sealed, three bytes become four characters; outside of ASCII a character has up to three bytes.
-    const large = [{ city: 'x'.repeat(1_000_000) }, { city: '€'.repeat(350_000) }, { email: 'x'.repeat(800_000) }];
-    for (const data of large) expect((await refusal(data)).status).to.equal(413);
-    expect((await refusal({ config: Array(7_000).fill(1e300) })).message).to.match(/numbers written out/);
-    const fits = await first(store, { id: 3, email: 'x'.repeat(700_000), city: 'y' });
-    expect(JSON.stringify(fits).length).to.be.within(900_000, MAX_APPEND_BYTES);
-  });
-
-  it('opens only what it has sealed: a client may send what looks like a sealed value', async () => {
-    const { store } = open();
-    const config = { sealed: 1, person: 'user:3', box: 'AAAA' };
-    const event = await first(store, { id: 3, email: null, config });
-    expect((await store.decode(logged(event))).data).to.deep.equal({ id: 3, email: null, config });
-  });
-
-  it('drops undefined as JSON does, so that memory and log agree', async () => {
-    const { store } = open();
-    const event = await first(store, { id: 3, email: null, city: undefined });
-    expect(event.data).to.deep.equal({ id: 3, email: null });
   });
 
   it('names what it cannot read: unknown types, newer versions, broken data', async () => {

@@ -2,7 +2,12 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { AppError } from '../../shared/errors.ts';
-import { holdsSealedSecrets, type SecretsSealed, sealSecrets, unsealSecrets } from '../../shared/events/seal.ts';
+import {
+  holdsSealedSecrets,
+  type SecretsSealed,
+  sealSecrets,
+  unsealSecrets,
+} from '../../shared/event-store/sealed-values.ts';
 import { type SecretName, secretName } from '../../shared/secret-names.ts';
 import { MASK, masked, restored } from '../../shared/secrets.ts';
 

@@ -5,13 +5,14 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import { type AnyStoredRow, MemoryTables } from '../../projections/apply.ts';
 import { projections } from '../../projections/index.ts';
-import { createEventStore, EventUnreadableError } from '../../shared/event-store.ts';
+import { EventUnreadableError } from '../../shared/errors.ts';
+import { isSealed } from '../../shared/event-store/sealed-values.ts';
+import { createEventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
 import { renamed } from '../../shared/events/field-names.ts';
 import type { Actor } from '../../shared/events/metadata.ts';
 import { framesOf } from '../../shared/events/monitoring/frames.ts';
-import { isSealed } from '../../shared/events/seal.ts';
 import { upcast } from '../../shared/events/upcasters.ts';
 import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
 

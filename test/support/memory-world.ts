@@ -2,7 +2,6 @@
  * Commands on a log in memory, for tests of what happens between the appends of a command: several processes on one
  * log, and a hook that holds an append back.
  */
-import { randomBytes } from 'node:crypto';
 import { type Commands, createCommands } from '../../commands/handler.ts';
 import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
 import { createEventStore } from '../../shared/event-store.ts';
@@ -10,6 +9,7 @@ import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
 import type { Locks } from '../../shared/ports/locks.ts';
 import { takingTurnsByKey } from '../../shared/waiting.ts';
+import { memoryKeys } from './memory-keys.ts';
 
 export interface MemoryWorld {
   /** A separate process, which shares nothing with the others. */
@@ -73,29 +73,14 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
     },
     async raise() {},
   };
-  const keys = new Map<string, Buffer>();
-  const personKeys = {
-    find: async (person: string) => keys.get(person),
-    async findOrCreate(person: string) {
-      const key = keys.get(person) ?? Buffer.alloc(32, person.length);
-      keys.set(person, key);
-      return key;
-    },
-    async create(names: readonly string[]) {
-      return names.map((name) => {
-        const key = randomBytes(32);
-        keys.set(name, key);
-        return key;
-      });
-    },
-  };
+  const keys = memoryKeys();
   const inTurn = takingTurnsByKey(() => false);
   const held = new AbortController().signal;
   const world: MemoryWorld = {
     locks: { holding: (name, work) => inTurn(name, () => work(held)) },
     reads: [],
     process() {
-      const store = createEventStore({ log, catalogue, counters, keys: personKeys, now });
+      const store = createEventStore({ log, catalogue, counters, keys, now });
       return createCommands({ store, counters });
     },
     written: () => all,

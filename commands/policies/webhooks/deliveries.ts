@@ -11,7 +11,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { type EventStore, EventUnreadableError } from '../../../shared/event-store.ts';
+import { EventUnreadableError } from '../../../shared/errors.ts';
+import type { EventStore } from '../../../shared/event-store.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { DomainEvent, EventDefinition } from '../../../shared/events/define.ts';
 import { type FrameNames, framesOf, shownFrames } from '../../../shared/events/monitoring/frames.ts';

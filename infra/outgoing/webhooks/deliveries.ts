@@ -11,7 +11,7 @@ import { settingValues } from '../../../queries/admin/settings.ts';
 import { createDisplayNames } from '../../../queries/names.ts';
 import { createTaskProjects } from '../../../queries/projects/tickets.ts';
 import { allWebhooks } from '../../../queries/webhooks/webhooks.ts';
-import { EventUnreadableError } from '../../../shared/event-store.ts';
+import { EventUnreadableError } from '../../../shared/errors.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { EventOf } from '../../../shared/events/define.ts';
 import { MESSAGE_EVENTS, messagesOf } from '../../../shared/events/webhooks/messages.ts';

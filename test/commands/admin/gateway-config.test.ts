@@ -27,8 +27,7 @@ import {
   slug,
   withGatewayKeys,
 } from '../../../shared/contract/admin/gateway-document.ts';
-import { AppError } from '../../../shared/errors.ts';
-import { EventUnreadableError } from '../../../shared/event-store.ts';
+import { AppError, EventUnreadableError } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { MASK, masked, restored } from '../../../shared/secrets.ts';

@@ -1,6 +1,6 @@
 /**
- * Sealing of personal fields, and of the secrets inside other fields: AES-256-GCM under the key of a person or of a
- * record, bound to the event and the field, so that a sealed value cannot be moved to another place.
+ * Sealed values: AES-256-GCM under the key of a person or of a record, bound to the event and the field, so that a sealed
+ * value cannot be moved to another place.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomFillSync } from 'node:crypto';
 import type { PersonKeys } from '../ports/person-keys.ts';
@@ -21,11 +21,11 @@ export function isSealed(value: unknown): value is Sealed {
   return sealed === 1 || sealed === 2;
 }
 
-/** The name of the key of a single field. `place` as in `seal`. */
+/** The name of the key of a single field. `place` as in `sealValue`. */
 export const fieldKeyName = (place: string): string => `field:${place}`;
 
-/** The names of all keys that open a value. `place` as in `seal`. */
-export const keysOf = ({ sealed, person }: Sealed, place: string): readonly string[] =>
+/** The names of all keys that open a value. `place` as in `sealValue`. */
+export const keysOf = ({ sealed, person }: Sealed | SecretsSealed, place: string): readonly string[] =>
   sealed === 2 ? [person, fieldKeyName(place)] : [person];
 
 /** The key of a value, from those that `keysOf` names; undefined if one of them was deleted. */
@@ -52,7 +52,7 @@ function nextIv(): Buffer {
 }
 
 /** Seals any JSON value. `place` is `<event id>/<field>`. */
-export const seal = async (
+export const sealValue = async (
   keys: Pick<PersonKeys, 'findOrCreate'>,
   person: string,
   place: string,
@@ -100,7 +100,7 @@ function sealWith(
 }
 
 /**
- * Opens a sealed value; null without a key, because the person's is gone. `place` as in `seal`.
+ * Opens a sealed value; null without a key, because the person's is gone. `place` as in `sealValue`.
  *
  * @throws when the value was altered or moved
  */
@@ -139,7 +139,7 @@ const looksSealed = (value: unknown): boolean => isPlace(value) || holdsSealedSe
 
 /**
  * Seals the secrets in a JSON value, recognised by name or format. A value without secrets is returned unchanged.
- * `place` as in `seal`.
+ * `place` as in `sealValue`.
  */
 export async function sealSecrets(
   keys: Pick<PersonKeys, 'findOrCreate'>,
@@ -150,7 +150,7 @@ export async function sealSecrets(
   const secrets: unknown[] = [];
   const shown = mapSecrets(value, (secret) => ({ sealed: secrets.push(secret) - 1 }), undefined, looksSealed);
   if (secrets.length === 0) return value;
-  const { box } = await seal(keys, person, place, secrets);
+  const { box } = await sealValue(keys, person, place, secrets);
   return { sealed: 'secrets', person, shown, box } satisfies SecretsSealed;
 }
 
