@@ -345,8 +345,14 @@ export function Tabs({
   readonly now: string;
   readonly tabs: readonly (readonly [id: string, text: string, url: string])[];
 }) {
+  const box = useRef<HTMLElement>(null);
+  // In a narrow window the chosen one may be out of sight.
+  useEffect(() => {
+    const chosen = box.current?.querySelector<HTMLElement>('[aria-current]');
+    if (box.current && chosen) box.current.scrollLeft = chosen.offsetLeft - box.current.offsetLeft - 40;
+  }, [now]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={box}>
       {tabs.map(([id, text, url]) => (
         <a key={id} href={url} aria-current={id === now ? 'page' : undefined}>
           {text}

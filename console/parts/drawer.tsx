@@ -113,7 +113,7 @@ export function EventDrawer({ id }: { readonly id: string }) {
 const EventFacts = ({ event }: { readonly event: HistoryEvent }) => (
   <dl class="facts">
     <Fact name="Who">
-      {event.actor.name} <span class="dim">{event.actor.type}</span>
+      {event.actor.name} {event.actor.type !== event.actor.name && <span class="dim">{event.actor.type}</span>}
     </Fact>
     <Fact name="When">
       <Seconds at={event.at} />

@@ -1,6 +1,6 @@
 /** Numbers, money and times as people read them. */
 const COUNT = new Intl.NumberFormat('en-GB');
-const SHORT = new Intl.NumberFormat('en-GB', { notation: 'compact', maximumFractionDigits: 1 });
+const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 
 export const count = (n: number): string => COUNT.format(n);
 export const short = (n: number): string => (Math.abs(n) < 10_000 ? COUNT.format(n) : SHORT.format(n));

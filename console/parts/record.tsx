@@ -74,7 +74,7 @@ export const recordUrl = (kind: string, id: number | string, at?: number): strin
   urlWith({ open: `${kind}:${id}${at === undefined ? '' : `:${at}`}` });
 
 /** Unix seconds, by the name of a field. */
-const isTime = (name: string, value: unknown): value is number =>
+export const isTime = (name: string, value: unknown): value is number =>
   /(_at|_seen|_date|_retry|_check)$/.test(name) && typeof value === 'number' && value > 1_000_000_000;
 const isShort = (value: unknown): boolean =>
   value === null ||

@@ -39,8 +39,8 @@ export function Verdict({ event, startsAtOnce = false }: VerdictProps) {
   return (
     <>
       <p>
-        The service signs a tree over all events. This page checks the signature, that the log continues the one that
-        this browser saw before{event ? ', and that the chosen event is in it' : ''}. The browser computes this itself,
+        The service signs a tree over all events. The browser checks the signature and that the log continues the one it
+        saw before{event ? '; it also checks that the chosen event is in the log' : ''}. It computes this itself,
         without trusting the service.
       </p>
       {kept && (

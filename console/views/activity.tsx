@@ -102,6 +102,19 @@ export function Activity() {
   );
 }
 
+/** Names with their values where these are short. */
+const summaryOf = (detail: object): string =>
+  Object.entries(detail)
+    .slice(0, 4)
+    .map(([name, value]) => {
+      const parts: readonly unknown[] = Array.isArray(value) ? value : [value];
+      const text = parts.join(', ');
+      return parts.some((part) => typeof part === 'object') || text.length > 40
+        ? words(name)
+        : `${words(name)}: ${text}`;
+    })
+    .join('; ');
+
 export function Audit() {
   const { values, set, offset } = useFilters(['action', 'actor', 'since', 'until']);
   const read = useRead(
@@ -145,12 +158,13 @@ export function Audit() {
                     of: (one) =>
                       one.detail && (
                         <details>
-                          <summary>{Object.keys(one.detail).slice(0, 4).map(words).join(', ')}</summary>
+                          <summary>{summaryOf(one.detail)}</summary>
                           <pre class="json" tabIndex={0}>
                             {JSON.stringify(one.detail, null, 2)}
                           </pre>
                         </details>
                       ),
+                    class: 'grow',
                   },
                 ]}
               />

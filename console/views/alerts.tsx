@@ -109,7 +109,7 @@ export function Alerts() {
                   of: (rule) => <strong>{rule.name}</strong>,
                   class: 'grow',
                 },
-                { name: 'Condition', of: conditionOf },
+                { name: 'Condition', of: conditionOf, class: 'short' },
                 { name: 'What to do', of: (rule) => <span class="dim">{rule.description ?? '–'}</span> },
                 {
                   name: 'State',

@@ -33,7 +33,7 @@ function entryOf(event: DomainEvent): HistoryEntry {
   const definition = catalogue.get(type);
   const activity = definition && activityOf(definition, event);
   const notification = definition && notificationOf(definition, event);
-  const told = notification && `Told ${notification.recipient}: ${notification.title}`;
+  const notified = notification && `Notified ${notification.recipient}: ${notification.title}`;
   return {
     position,
     revision,
@@ -41,7 +41,7 @@ function entryOf(event: DomainEvent): HistoryEntry {
     type,
     actor: activity?.actor ?? meta.actor.name,
     actor_type: meta.actor.type,
-    description: activity?.description ?? told ?? definition?.doc ?? type,
+    description: activity?.description ?? notified ?? definition?.doc ?? type,
     changes: changesOf(event),
     cause: textOf(data.cause) ?? textOf(data.trigger) ?? textOf(data.source),
     reason: textOf(data.reason) ?? textOf(data.notes) ?? textOf(data.error_message),

@@ -4,6 +4,8 @@
  * Needs `BENCH_DATABASE_URL` and `TEST_CHROMIUM`. `BENCH_CONSOLE_EVENTS` and `BENCH_CONSOLE_TASKS` set the size (1,000,000
  * and 100,000); with `BENCH_CONSOLE_DATABASE`, an existing database is used instead.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
 import { projections } from '../../projections/index.ts';
 import { Browser, CHROMIUM, type Page } from '../console/browser.ts';
@@ -13,6 +15,8 @@ import { openPlace } from './rebuild.ts';
 import { freshBenchDatabase, table } from './report.ts';
 
 const ROUNDS = 9;
+/** How long the service may take on a filled database until it is ready and has read the log, milliseconds. */
+const CATCH_UP_MS = 3_600_000;
 const USER = 'bench';
 const PASSWORD = 'correct horse battery';
 const VIEWS = [
@@ -152,6 +156,25 @@ async function prepare(url: string, events: number, tasks: number): Promise<void
   }
 }
 
+/** Waits until every follower of the log has reached its end: the tree over a filled log, and policies, which read it all. */
+async function caughtUp(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const end = performance.now() + CATCH_UP_MS; ; ) {
+      const { rows } = await client.query<{ behind: number }>(
+        'SELECT (SELECT max(position) FROM log.events)::float8 - min(position)::float8 AS behind FROM service.checkpoints',
+      );
+      // Scheduled tasks append while it is waited for.
+      if ((rows[0]?.behind ?? 0) < 1_000) return;
+      if (performance.now() > end) throw new Error(`still ${rows[0]?.behind} events behind after ${CATCH_UP_MS} ms`);
+      await sleep(1_000);
+    }
+  } finally {
+    await client.end();
+  }
+}
+
 export async function benchConsole(): Promise<void> {
   const { BENCH_DATABASE_URL, BENCH_CONSOLE_DATABASE } = process.env;
   if (!CHROMIUM || !(BENCH_DATABASE_URL || BENCH_CONSOLE_DATABASE)) return;
@@ -163,8 +186,9 @@ export async function benchConsole(): Promise<void> {
   const directory = await temporaryDirectory();
   try {
     if (!BENCH_CONSOLE_DATABASE) await prepare(fresh.url, events, tasks);
-    const service = await startProcess(directory.path, { DATABASE_URL: fresh.url });
+    const service = await startProcess(directory.path, { DATABASE_URL: fresh.url }, [], CATCH_UP_MS);
     try {
+      await caughtUp(fresh.url);
       console.log(`\n### The console\n`);
       await measureConsole(service.url);
     } finally {

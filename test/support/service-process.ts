@@ -59,11 +59,15 @@ export async function temporaryDirectory(): Promise<{ path: string; remove(): Pr
   return { path, remove: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** Starts `signalbox start`, on a free port unless `env` names one, and waits until it is ready; a role without HTTP is not waited for. */
+/**
+ * Starts `signalbox start`, on a free port unless `env` names one, and waits until it is ready; a role without HTTP is not
+ * waited for. @param readyMs how long it may take
+ */
 export async function startProcess(
   dataDir: string,
   env: Record<string, string> = {},
   args: readonly string[] = [],
+  readyMs = 120_000,
 ): Promise<ServiceProcess> {
   const port = env.PORT ?? String(await freePort());
   const url = `http://127.0.0.1:${port}`;
@@ -86,7 +90,8 @@ export async function startProcess(
   for (const serves = !args.includes('projector') && !args.includes('worker'); serves; ) {
     if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode} before it was ready`);
     if (await isReady(url)) break;
-    if (performance.now() - begun > 120_000) throw new Error('the service did not become ready within 120 s');
+    if (performance.now() - begun > readyMs)
+      throw new Error(`the service did not become ready within ${readyMs / 1_000} s`);
     // Asked more often, it would take CPU time from the start that is waited for.
     await sleep(10);
   }

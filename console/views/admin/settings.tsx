@@ -24,7 +24,7 @@ export function Settings() {
                 ),
                 class: 'grow',
               },
-              { name: 'Value', of: (one) => <span class="break">{one.value || '–'}</span> },
+              { name: 'Value', of: (one) => <span class="break">{one.value || '–'}</span>, class: 'short' },
               {
                 name: 'From',
                 of: (one) => (one.is_default ? <span class="dim">default</span> : (one.updated_by ?? 'an admin')),

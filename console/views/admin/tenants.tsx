@@ -45,7 +45,10 @@ export function Tenants() {
                 { name: 'Name', of: (one) => <strong>{one.display_name}</strong> },
                 { name: 'Slug', of: (one) => one.slug },
                 { name: 'State', of: (one) => <State is={one.status} /> },
-                { name: 'Latest job', of: (one) => one.latest_job_status && <State is={one.latest_job_status} /> },
+                {
+                  name: 'Latest job',
+                  of: (one) => (one.latest_job_status ? <State is={one.latest_job_status} /> : '–'),
+                },
                 { name: 'Created', of: (one) => <Seconds at={one.created_at} />, class: 'time' },
               ]}
             />

@@ -2,7 +2,7 @@
 import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';
 import { Act, FormButton, write } from '../../parts/act.tsx';
-import { Empty, Fact, Panel, Shown } from '../../parts/basic.tsx';
+import { Empty, Panel, Shown } from '../../parts/basic.tsx';
 import { Json } from '../../parts/drawer.tsx';
 
 export function Texts({ id, config }: { readonly id: number; readonly config: unknown }) {
@@ -59,9 +59,6 @@ export function Texts({ id, config }: { readonly id: number; readonly config: un
       <Panel title="Configuration" class="wide">
         <Json value={config} />
       </Panel>
-      <dl class="facts">
-        <Fact name="Id">{id}</Fact>
-      </dl>
     </div>
   );
 }

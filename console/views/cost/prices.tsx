@@ -44,7 +44,7 @@ export function Prices() {
                 { name: 'Model', of: (one) => one.model },
                 { name: 'Input', of: (one) => money(one.input), class: 'number' },
                 { name: 'Output', of: (one) => money(one.output), class: 'number' },
-                { name: 'From', of: (one) => one.source },
+                { name: 'From', of: (one) => one.source, class: 'time' },
                 { name: 'Changed', of: (one) => <Seconds at={one.updated_at} />, class: 'time' },
               ]}
             />

@@ -6,6 +6,7 @@ import { useRights } from '../../client/session.ts';
 import { Choice, Empty, Panel, Shown, State } from '../../parts/basic.tsx';
 import { openUrl } from '../../parts/drawer.tsx';
 import { count, json, time, words } from '../../parts/format.ts';
+import { isTime } from '../../parts/record.tsx';
 
 const PAGE = 100;
 
@@ -89,13 +90,19 @@ const recordUrl = ({ resource, id }: RecordChange): string | undefined =>
       ? urlOf(`/tasks/${id}`)
       : undefined;
 
-const valueText = (value: unknown): string =>
-  value === null || value === undefined ? '–' : typeof value === 'string' ? value : json(value);
+const valueText = (field: string, value: unknown): string =>
+  value === null || value === undefined
+    ? '–'
+    : isTime(field, value)
+      ? time(value * 1000)
+      : typeof value === 'string'
+        ? value
+        : json(value);
 
 function ChangeOf({ change }: { readonly change: RecordChange }) {
   const { ofDeployment } = useRights();
   const url = recordUrl(change);
-  const name = `${words(change.resource)} ${change.id}`;
+  const name = `${words(change.resource).replace(/s$/, '')} ${change.id}`;
   return (
     <details class="change" open={change.change === 'changed'}>
       <summary>
@@ -115,10 +122,10 @@ function ChangeOf({ change }: { readonly change: RecordChange }) {
               <tr key={field}>
                 <th scope="row">{words(field)}</th>
                 <td>
-                  <del>{valueText(before)}</del>
+                  <del>{valueText(field, before)}</del>
                 </td>
                 <td>
-                  <ins>{valueText(after)}</ins>
+                  <ins>{valueText(field, after)}</ins>
                 </td>
               </tr>
             ),

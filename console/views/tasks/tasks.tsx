@@ -203,7 +203,7 @@ function TaskTable({ filters }: { readonly filters: Filters }) {
               empty="No task matches the filters."
               columns={[
                 { name: 'Task', of: (task) => task.title, class: 'grow' },
-                { name: 'Ticket', of: (task) => task.ticket_ref ?? task.id },
+                { name: 'Ticket', of: (task) => task.ticket_ref ?? task.id, class: 'time' },
                 { name: 'Status', of: (task) => <State is={task.status} /> },
                 { name: 'Priority', of: (task) => <State is={task.priority} /> },
                 { name: 'Agent', of: (task) => <AgentLink name={task.assigned_to} /> },

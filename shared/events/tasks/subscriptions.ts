@@ -6,8 +6,8 @@ import { taskFields } from './tasks.ts';
 export const taskSubscribed = defineEvent({
   type: 'TaskSubscribed',
   version: 3,
-  doc: 'Agents or users follow a task from now on: they were mentioned, or said something. Whoever follows it already stays as they are.',
-  /** Usernames, and names of agents; up to version 1 also display names. */
+  doc: 'Agents or users follow the task: they were mentioned in it, or commented on it.',
+  /** Those who did not follow it before. Usernames, and names of agents; up to version 1 also display names. */
   schema: z.object({ ...taskFields, names: z.array(z.string()) }),
   formerNames: { before: 2, fields: () => ['names'] },
 });
