@@ -10,35 +10,17 @@ import { count, duration, money, words } from '../parts/format.ts';
 import { recordUrl } from '../parts/record.tsx';
 import { useReadiness } from './readiness.ts';
 
-const AGENT_STATES = ['error', 'busy', 'online', 'idle', 'offline'] as const;
+/** Counts agents and tasks; two panels share it. */
+const useWorkload = () => useRead('GET /api/workload', {}, { kinds: ['agent.', 'task.'] });
 
 export function Overview() {
   const moment = useAsOf();
-  const agents = useRead('GET /api/agents', { query: { limit: 200 } }, { kinds: ['agent.'] });
-  if (agents.data?.total === 0 && moment === undefined) return <FirstScreen />;
+  const workload = useWorkload();
+  if (workload.data?.agents.total === 0 && moment === undefined) return <FirstScreen />;
   return (
     <Page title="Overview">
       <div class="grid three">
-        <Panel title="Agents" read={agents} more={<a href={urlOf('/agents')}>All</a>}>
-          <Shown read={agents}>
-            {(data) => (
-              <>
-                <ul class="tiles">
-                  {AGENT_STATES.map((status) => (
-                    <li key={status}>
-                      <a href={urlOf('/agents', { status })}>
-                        <b>
-                          <AgentCount status={status} list={data} />
-                        </b>{' '}
-                        <State is={status} />
-                      </a>
-                    </li>
-                  ))}
-                </ul>
-              </>
-            )}
-          </Shown>
-        </Panel>
+        <Agents />
         <Tasks />
         <Spend />
         <Alerts />
@@ -49,24 +31,33 @@ export function Overview() {
   );
 }
 
-/** Of the list where it has all of them; otherwise the service counts. */
-function AgentCount({
-  status,
-  list: { agents, total },
-}: {
-  readonly status: string;
-  readonly list: { readonly agents: readonly { readonly status: string }[]; readonly total: number };
-}) {
-  const isListed = total <= agents.length;
-  const counted = useRead('GET /api/agents', isListed ? undefined : { query: { status, limit: 1 } }, {
-    kinds: ['agent.'],
-  });
-  if (isListed) return <>{agents.filter((one) => one.status === status).length}</>;
-  return <>{counted.data ? count(counted.data.total) : '…'}</>;
+function Agents() {
+  const workload = useWorkload();
+  return (
+    <Panel title="Agents" read={workload} more={<a href={urlOf('/agents')}>All</a>}>
+      <Shown read={workload}>
+        {({ agents: { total, online, busy, idle, offline } }) => {
+          // `online` of the response includes those that are busy or idle.
+          const counts = { error: total - online - offline, busy, online: online - busy - idle, idle, offline };
+          return (
+            <ul class="tiles">
+              {Object.entries(counts).map(([status, n]) => (
+                <li key={status}>
+                  <a href={urlOf('/agents', { status, hidden: 1 })}>
+                    <b>{count(n)}</b> <State is={status} />
+                  </a>
+                </li>
+              ))}
+            </ul>
+          );
+        }}
+      </Shown>
+    </Panel>
+  );
 }
 
 function Tasks() {
-  const workload = useRead('GET /api/workload', {}, { kinds: ['task.'] });
+  const workload = useWorkload();
   const tone: Record<string, Tone> = { normal: 'good', throttle: 'warn', shed: 'bad', pause: 'bad' };
   return (
     <Panel title="Tasks" read={workload} more={<a href={urlOf('/tasks')}>Board</a>}>

@@ -13,7 +13,13 @@ export function Agents() {
   const { query } = useAddress();
   const { isOperator } = useRights();
   const offset = Number(query.get('offset') ?? 0);
-  const asked = { status: query.get('status') ?? undefined, role: query.get('role') ?? undefined, limit: PAGE, offset };
+  const hidden = query.get('hidden') ?? '';
+  const asked = {
+    status: query.get('status') ?? undefined,
+    role: query.get('role') ?? undefined,
+    show_hidden: hidden || undefined,
+    ...{ limit: PAGE, offset },
+  };
   const read = useRead('GET /api/agents', { query: asked }, { kinds: ['agent.'] });
   return (
     <Page
@@ -50,6 +56,15 @@ export function Agents() {
           value={asked.role ?? ''}
           set={(role) => setParams({ role, offset: undefined }, { replace: true })}
         />
+        <Choice
+          label="Hidden agents"
+          value={hidden}
+          options={[
+            ['', 'left out'],
+            ['1', 'listed'],
+          ]}
+          set={(value) => setParams({ hidden: value, offset: undefined }, { replace: true })}
+        />
       </div>
       <Panel title="Agents" read={read}>
         <Shown read={read} rows={8}>
@@ -62,7 +77,14 @@ export function Agents() {
                 href={({ id }) => urlOf(`/agents/${id}`)}
                 empty="No agent matches the filters."
                 columns={[
-                  { name: 'Name', of: ({ name }) => <strong>{name}</strong> },
+                  {
+                    name: 'Name',
+                    of: (one) => (
+                      <>
+                        <strong>{one.name}</strong> {one.hidden ? <span class="badge">hidden</span> : null}
+                      </>
+                    ),
+                  },
                   { name: 'Status', of: ({ status }) => <State is={status} /> },
                   { name: 'Role', of: ({ role }) => role },
                   {
