@@ -2,8 +2,9 @@
 import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { connectionsProjection } from '../projections/connections.ts';
-import type { ConnectionRecord, ConnectionsQuery } from '../shared/contract/connections.ts';
-import { type Reads, tableOf } from './reads.ts';
+import { type ConnectionRecord, type ConnectionsQuery, connectionSchema } from '../shared/contract/connections.ts';
+import { fieldNames } from '../shared/fields.ts';
+import { jsonFields, type Reads, tableOf } from './reads.ts';
 
 /** Rows `c` of connections with row `a` of their agents: those of deleted agents are left out. */
 const connectionsWithAgents = (reads: Reads) => sql`
@@ -20,6 +21,10 @@ const hasAgent = (reads: Reads, workspace: number) => sql`
 const withAgents = (reads: Reads, workspace: number) => sql`
   ${connectionsWithAgents(reads)} WHERE c.workspace_id = ${workspace}`;
 
+const OWN = sql.raw(
+  jsonFields('c', fieldNames(connectionSchema.omit({ agent_name: true, agent_status: true, agent_role: true }))),
+);
+
 /** A page of connections, newest first. */
 export async function listConnections(
   reads: Reads,
@@ -27,10 +32,7 @@ export async function listConnections(
   { limit, offset }: ConnectionsQuery,
 ): Promise<ConnectionRecord[]> {
   const { rows } = await sql<{ connection: ConnectionRecord }>`
-    SELECT json_build_object('id', c.id, 'agent_id', c.agent_id, 'agent_name', a.name, 'tool_name', c.tool_name,
-      'tool_version', c.tool_version, 'connection_id', c.connection_id, 'status', c.status,
-      'last_heartbeat', c.last_heartbeat, 'created_at', c.created_at, 'updated_at', c.updated_at,
-      'metadata', c.metadata, 'agent_status', a.status, 'agent_role', a.role, 'workspace_id', c.workspace_id) AS connection
+    SELECT json_build_object(${OWN}, 'agent_name', a.name, 'agent_status', a.status, 'agent_role', a.role) AS connection
     FROM (
       SELECT * FROM ${tableOf(reads, connectionsProjection, 'connections')} WHERE workspace_id = ${workspace}
         AND ${hasAgent(reads, workspace)}

@@ -43,6 +43,10 @@ export const tableOf = <T extends AnyTable>(
 export const versionsOf = <T extends AnyTable>(projection: Projection<T>, name: T['name']): RawBuilder<unknown> =>
   sql.table(`${historyOf(schemaOf(projection))}.${name}`);
 
+/** Columns of a row as arguments of `json_build_object`, each under its own name. A function takes 100 arguments at most. */
+export const jsonFields = (row: string, columns: readonly string[]): string =>
+  columns.map((column) => `'${column}', ${row}.${column}`).join(', ');
+
 /** Kysely over a projection's tables, typed so that unknown tables and columns do not compile. */
 export function tables<T extends AnyTable>(
   reads: Reads,

@@ -9,6 +9,16 @@ export const fieldNames = <S extends z.ZodRawShape>(schema: z.ZodObject<S>) =>
 export const sent = <F extends object>(fields: F): Partial<F> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<F>;
 
+type Nulls<S extends z.ZodRawShape> = { [K in keyof S as null extends z.output<S[K]> ? K : never]: null };
+
+/** Null for each field that may be null. */
+export const nullsOf = <S extends z.ZodRawShape>(schema: z.ZodObject<S>): Nulls<S> =>
+  Object.fromEntries(
+    Object.entries(schema.shape as unknown as Record<string, z.ZodType>)
+      .filter(([, field]) => field.isNullable())
+      .map(([name]) => [name, null]),
+  ) as Nulls<S>;
+
 type Changes<S extends z.ZodRawShape> = {
   [K in keyof S]: z.ZodOptional<
     S[K] extends z.ZodDefault<infer T> ? (null extends z.output<T> ? z.ZodNullable<T> : T) : S[K]

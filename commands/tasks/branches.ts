@@ -1,8 +1,9 @@
 /** Branches and pull requests of tasks, made on GitHub. */
-import { ticketRef } from '../../shared/contract/tasks/tasks.ts';
+
 import { invalid } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskBranched, taskPullOpened } from '../../shared/events/tasks/branches.ts';
+import { ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { Github } from '../../shared/ports/github/client.ts';
 import { answerWith } from '../github/issues.ts';
 import type { CommandContext, Commands } from '../handler.ts';

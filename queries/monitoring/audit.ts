@@ -1,8 +1,11 @@
 /** The audit trail with its filters. */
 import { sql } from 'kysely';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
-import type { AuditEntry, AuditQuery } from '../../shared/contract/monitoring/audit.ts';
-import { placeOfPage, prepared, type Reads, tables } from '../reads.ts';
+import { type AuditEntry, type AuditQuery, auditEntrySchema } from '../../shared/contract/monitoring/audit.ts';
+import { fieldNames } from '../../shared/fields.ts';
+import { jsonFields, placeOfPage, prepared, type Reads, tables } from '../reads.ts';
+
+const FIELDS = sql.raw(jsonFields('p', fieldNames(auditEntrySchema)));
 
 const own = (reads: Reads) => tables(reads, auditProjection);
 
@@ -22,11 +25,7 @@ export async function listAudit(reads: Reads, workspace: number, query: AuditQue
     .offset(skip);
   const { rows } = await sql<{ entries: AuditEntry[] | null; total: number }>`${prepared}
     WITH page AS (${page})
-    SELECT ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total, json_agg(json_build_object(
-      'id', p.id, 'action', p.action, 'actor', p.actor, 'actor_id', p.actor_id, 'target_type', p.target_type,
-      'target_id', p.target_id, 'detail', p.detail, 'ip_address', p.ip_address, 'user_agent', p.user_agent, 'via', p.via,
-      'created_at', p.created_at, 'workspace_id', p.workspace_id
-    ) ORDER BY p.position DESC) AS entries
+    SELECT ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total, json_agg(json_build_object(${FIELDS}) ORDER BY p.position DESC) AS entries
     FROM page p`.execute(reads.db);
   return { entries: rows[0]?.entries ?? [], total: Number(rows[0]?.total ?? 0), limit, offset };
 }

@@ -11,6 +11,7 @@ import type { TaskView } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { DAY } from '../../shared/time.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
+import { TASK_COLUMNS } from '../tasks/tasks.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 
 /** Tasks in each list of a report, of all agents together; the summary counts all. */
@@ -74,41 +75,11 @@ async function listed(
 
 const jsonText = ({ isAdmin }: Scope, value: unknown): string => JSON.stringify(isAdmin ? value : masked(value));
 
-/** Columns of an overdue task that the report shows. */
-const OVERDUE_COLUMNS = [
-  'workspace_id',
-  'id',
-  'title',
-  'description',
-  'status',
-  'priority',
-  'project_id',
-  'project_ticket_no',
-  'assigned_to',
-  'created_by',
-  'created_at',
-  'updated_at',
-  'due_date',
-  'estimated_hours',
-  'actual_hours',
-  'outcome',
-  'error_message',
-  'resolution',
-  'feedback_rating',
-  'feedback_notes',
-  'retry_count',
-  'completed_at',
-  'tags',
-  'metadata',
-  'dispatch_attempts',
-  'source',
-] as const;
-
 async function overdueOf(scope: Scope) {
   const { reads, workspace, view, now } = scope;
   const rows = await tables(reads, tasksProjection)
     .selectFrom('tasks')
-    .select(OVERDUE_COLUMNS)
+    .select([...TASK_COLUMNS, 'source'])
     .select(sql<number>`count(*) OVER ()`.as('total'))
     .select(
       sql<string | null>`(SELECT a.name FROM ${tableOf(reads, agentsProjection, 'agents')} a

@@ -1,18 +1,20 @@
 /** Tasks: the list, one record, and lookups. */
 import { type RawBuilder, sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
-import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import {
   type ListedTask,
   PRIORITIES,
   priorityRank,
   type TaskRecord,
   type TasksQuery,
+  taskSchema,
 } from '../../shared/contract/tasks/tasks.ts';
-import type { TaskSource } from '../../shared/events/tasks/tasks.ts';
+import { type TaskSource, taskSource } from '../../shared/events/tasks/tasks.ts';
+import { fieldNames } from '../../shared/fields.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { PEOPLE_MODELS } from '../names.ts';
-import { placeOfPage, prepared, type Reads, tableOf, tables } from '../reads.ts';
+import { jsonFields, placeOfPage, prepared, type Reads, tableOf, tables } from '../reads.ts';
 import { taskSeen, unseen } from './visibility.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
@@ -20,24 +22,20 @@ export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
 /** Read models that a task is shown from. */
 export const TASK_MODELS: readonly string[] = [tasksProjection.name, projectsProjection.name, ...PEOPLE_MODELS];
 
-/**
- * Fields of a task record as arguments of `json_build_object`, from row `t` of tasks and row `p` of projects. A function
- * takes 100 arguments at most, so there are two objects.
- */
-const FIELDS = sql`
-  'id', t.id, 'title', t.title, 'description', t.description, 'status', t.status, 'priority', t.priority,
-  'assigned_to', t.assigned_to, 'created_by', t.created_by, 'created_at', t.created_at, 'updated_at', t.updated_at,
-  'due_date', t.due_date, 'estimated_hours', t.estimated_hours, 'actual_hours', t.actual_hours, 'tags', t.tags,
-  'metadata', t.metadata, 'workspace_id', t.workspace_id, 'project_id', t.project_id,
-  'project_ticket_no', t.project_ticket_no, 'outcome', t.outcome, 'error_message', t.error_message,
-  'resolution', t.resolution, 'feedback_rating', t.feedback_rating, 'feedback_notes', t.feedback_notes,
-  'retry_count', t.retry_count, 'completed_at', t.completed_at,
-  'github_issue_number', t.source->'github_issue_number', 'github_repo', t.source->'github_repo',
-  'github_synced_at', t.source->'github_synced_at', 'github_branch', t.source->'github_branch',
-  'github_pr_number', t.source->'github_pr_number', 'github_pr_state', t.source->'github_pr_state',
-  'dispatch_attempts', t.dispatch_attempts, 'project_name', p.name, 'project_prefix', p.ticket_prefix,
+const isColumn = (field: keyof TaskRecord): field is keyof TaskRecord & keyof (typeof tasksTable)['columns'] =>
+  field in tasksTable.columns;
+/** The fields of a task record that are columns of its row. The others are in `source`, or in the row of its project. */
+export const TASK_COLUMNS = fieldNames(taskSchema).filter(isColumn);
+
+/** Fields of a task record as arguments of `json_build_object`, from row `t` of tasks and row `p` of projects. */
+const FIELDS = sql.raw(`
+  ${jsonFields('t', TASK_COLUMNS)},
+  ${fieldNames(taskSource)
+    .map((field) => `'${field}', t.source->'${field}'`)
+    .join(', ')},
+  'project_name', p.name, 'project_prefix', p.ticket_prefix,
   'ticket_ref', p.ticket_prefix || '-' || CASE WHEN t.project_ticket_no < 1000
-    THEN lpad(t.project_ticket_no::text, 3, '0') ELSE t.project_ticket_no::text END`;
+    THEN lpad(t.project_ticket_no::text, 3, '0') ELSE t.project_ticket_no::text END`);
 
 /** A task record as JSON. */
 export const TASK_JSON: RawBuilder<TaskRecord> = sql`json_build_object(${FIELDS})`;

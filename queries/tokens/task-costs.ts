@@ -2,8 +2,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import { ticketRef } from '../../shared/contract/tasks/tasks.ts';
 import { MAX_GROUPS, type TaskCostsAnswer } from '../../shared/contract/tokens/usage.ts';
+import { ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
 import { type Reads, tableOf } from '../reads.ts';

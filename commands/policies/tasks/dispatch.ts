@@ -7,9 +7,9 @@
  * go the same way.
  */
 import { z } from 'zod';
-import { ticketRef } from '../../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent, EventDraft } from '../../../shared/events/define.ts';
 import { taskDispatched } from '../../../shared/events/tasks/dispatch.ts';
+import { ticketRef } from '../../../shared/events/tasks/tasks.ts';
 import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
 import { type Runner, RunnerError, type WorkAnswer, type WorkRequest } from '../../../shared/ports/runner.ts';
 import type { DispatchReads } from '../../../shared/ports/tasks/dispatch.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { standupSummary } from '../../events/monitoring/standups.ts';
 import { limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
-import { sourceFields } from '../tasks/tasks.ts';
+import { taskSchema } from '../tasks/tasks.ts';
 
 const isDay = (value: string): boolean => {
   const at = Date.parse(`${value}T00:00:00Z`);
@@ -36,33 +36,10 @@ const blocked = z.object({
 });
 const named = { agent: z.string() };
 
-const overdueTask = z.object({
-  id: z.int(),
-  title: z.string(),
-  description: z.string().nullable(),
-  status: z.string(),
-  priority: z.string(),
-  assigned_to: z.string().nullable(),
-  created_by: z.string(),
-  created_at: unixSeconds,
-  updated_at: unixSeconds,
+const overdueTask = taskSchema.omit({ project_name: true, project_prefix: true, ticket_ref: true }).extend({
   due_date: unixSeconds,
-  estimated_hours: z.number().nullable(),
-  actual_hours: z.number().nullable(),
   tags: z.string().describe('JSON'),
   metadata: z.string().describe('JSON'),
-  workspace_id: z.int(),
-  project_id: z.int(),
-  project_ticket_no: z.int(),
-  outcome: z.string().nullable(),
-  error_message: z.string().nullable(),
-  resolution: z.string().nullable(),
-  feedback_rating: z.int().nullable(),
-  feedback_notes: z.string().nullable(),
-  retry_count: z.int(),
-  completed_at: unixSeconds.nullable(),
-  ...sourceFields,
-  dispatch_attempts: z.int(),
   agent_name: z.string().nullable().describe('the assignee, if that is an agent'),
 });
 

@@ -1,6 +1,7 @@
 /** Tasks: the record, the list, creating, changing one or many, deleting. */
 import { z } from 'zod';
-import { filterParam, idNumber, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
+import { taskData, taskSource } from '../../events/tasks/tasks.ts';
+import { filterParam, idNumber, limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { isStorable, nameFilter, storable, text, UNSTORABLE_TEXT } from '../storable.ts';
 import { recurrenceSchema } from './recurrence.ts';
 
@@ -29,56 +30,33 @@ export function priorityRank(priority: string): number {
 // --- Record -----------------------------------------------------------------------------------------------------------
 
 /** What a task has to do with GitHub; null: nothing. */
-export const sourceFields = {
-  github_issue_number: z.int().nullable(),
-  github_repo: z.string().nullable(),
-  github_synced_at: unixSeconds.nullable(),
-  github_branch: z.string().nullable(),
-  github_pr_number: z.int().nullable(),
-  github_pr_state: z.string().nullable(),
-};
+const sourceFields = { ...taskSource.shape, github_synced_at: unixSeconds.nullable() };
+
+const { shape } = taskData;
 
 export const taskSchema = z
   .object({
     id: z.int(),
-    title: z.string(),
-    description: z.string().nullable(),
-    status: z.string().describe(TASK_STATUSES.join(', ')),
-    priority: z.string().describe(PRIORITIES.join(', ')),
-    assigned_to: z.string().nullable().describe('name of an agent or a user'),
-    created_by: z.string(),
+    ...shape,
+    status: shape.status.describe(TASK_STATUSES.join(', ')),
+    priority: shape.priority.describe(PRIORITIES.join(', ')),
+    assigned_to: shape.assigned_to.describe('name of an agent or a user'),
+    due_date: unixSeconds.nullable(),
+    outcome: shape.outcome.describe(OUTCOMES.join(', ')),
+    completed_at: unixSeconds.nullable(),
+    dispatch_attempts: shape.dispatch_attempts.describe(
+      'how often the task was returned: its agent was silent, its dispatch failed, or an automatic review rejected it',
+    ),
     created_at: unixSeconds,
     updated_at: unixSeconds,
-    due_date: unixSeconds.nullable(),
-    estimated_hours: z.number().nullable(),
-    actual_hours: z.number().nullable(),
-    tags: z.array(z.string()),
-    metadata: jsonObject,
     workspace_id: z.int(),
-    project_id: z.int(),
-    project_ticket_no: z.int(),
-    outcome: z.string().nullable().describe(OUTCOMES.join(', ')),
-    error_message: z.string().nullable(),
-    resolution: z.string().nullable(),
-    feedback_rating: z.int().nullable(),
-    feedback_notes: z.string().nullable(),
-    retry_count: z.int(),
-    completed_at: unixSeconds.nullable(),
     ...sourceFields,
-    dispatch_attempts: z
-      .int()
-      .describe(
-        'how often the task was returned: its agent was silent, its dispatch failed, or an automatic review rejected it',
-      ),
     project_name: z.string().nullable(),
     project_prefix: z.string().nullable(),
     ticket_ref: z.string().optional().describe('prefix of the project and number in it: `TASK-007`'),
   })
   .meta({ id: 'Task' });
 export type TaskRecord = z.infer<typeof taskSchema>;
-
-/** What people call a task by: `TASK-007`. */
-export const ticketRef = (prefix: string, ticketNo: number): string => `${prefix}-${String(ticketNo).padStart(3, '0')}`;
 
 export const listedTaskSchema = taskSchema
   .extend({ comment_count: z.int().describe('with replies') })

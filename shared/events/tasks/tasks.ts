@@ -1,8 +1,7 @@
 /** Tasks: what every event about one says, and how they come, move and go. Streams: `task-<workspace>-<id>`. */
 import { z } from 'zod';
-import { ticketRef } from '../../contract/tasks/tasks.ts';
+import { nullsOf } from '../../fields.ts';
 import type { TaskProject } from '../../ports/projects/projects.ts';
-import type { QueuedTask } from '../../ports/tasks/queue.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent, type FrameDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
@@ -69,14 +68,7 @@ export const taskSource = z.object({
 });
 export type TaskSource = z.infer<typeof taskSource>;
 
-export const NO_SOURCE: TaskSource = {
-  github_issue_number: null,
-  github_repo: null,
-  github_synced_at: null,
-  github_branch: null,
-  github_pr_number: null,
-  github_pr_state: null,
-};
+export const NO_SOURCE: TaskSource = nullsOf(taskSource);
 
 /** Fields that every event about one task has. */
 export const taskFields = { task_id: z.int().positive(), title: z.string() };
@@ -102,7 +94,7 @@ export const taskRecord = (
     /** Default: it has nothing to do with GitHub. */
     readonly source?: TaskSource | null | undefined;
   },
-): QueuedTask => ({
+) => ({
   id: about.id,
   ...task,
   workspace_id: about.workspace,
@@ -110,6 +102,9 @@ export const taskRecord = (
   updated_at: about.updated_at,
   ...(about.source ?? NO_SOURCE),
 });
+
+/** What people call a task by: `TASK-007`. */
+export const ticketRef = (prefix: string, ticketNo: number): string => `${prefix}-${String(ticketNo).padStart(3, '0')}`;
 
 /** The fields of a task's record that change with its project. */
 export const projectFields = (project: TaskProject | undefined, ticketNo: number) => ({
