@@ -111,8 +111,7 @@ export const tenantDecider = defineDecider<TenantState>({
     on(workspaceUpdated, (state, { data: { workspace_id: workspaceId, changes } }) => {
       const known = state.workspaces.get(workspaceId);
       if (!known) return state;
-      const set = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
-      return { ...state, workspaces: withEntry(state.workspaces, workspaceId, { ...known, ...set }) };
+      return { ...state, workspaces: withEntry(state.workspaces, workspaceId, { ...known, ...changes }) };
     }),
     on(workspaceRemovalBegun, (state, { data: { workspace_id: workspaceId, moves_to, agents } }) => {
       const known = state.workspaces.get(workspaceId);

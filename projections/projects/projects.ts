@@ -2,6 +2,7 @@
  * Projects as they are now. The row of a deleted project stays, because a task may have been placed in it at the last
  * moment and has to be found there (`status` is `deleting`, then `deleted`).
  */
+import { projectSchema } from '../../shared/contract/projects/projects.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import {
   projectArchived,
@@ -12,6 +13,7 @@ import {
   projectUpdated,
 } from '../../shared/events/projects/projects.ts';
 import { seconds } from '../../shared/time.ts';
+import { columnsFor } from '../columns.ts';
 import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
 import { assignmentHandlers, projectAgentsTable } from './assignments.ts';
 
@@ -21,19 +23,9 @@ export const projectsTable = defineTable(
     workspace_id: 'int',
     id: 'bigint',
     tenant_id: 'int',
-    name: 'text',
-    slug: 'text',
-    description: 'text?',
-    ticket_prefix: 'text',
-    status: 'text',
-    github_repo: 'text?',
-    deadline: 'bigint?',
-    color: 'text?',
+    ...columnsFor(projectSchema.omit({ id: true, workspace_id: true, ticket_counter: true })),
     github_sync_enabled: 'int',
     github_labels_initialized: 'int',
-    github_default_branch: 'text?',
-    created_at: 'bigint',
-    updated_at: 'bigint',
   },
   {
     key: ['workspace_id', 'id'],
@@ -63,20 +55,14 @@ export const projectsProjection = defineProjection({
   tables: [projectsTable, projectAgentsTable],
   handlers: [
     on(projectCreated, (event) => {
-      const { data, meta } = event;
-      const at = seconds(meta.at);
+      const { project_id: _, ...fields } = event.data;
+      const at = seconds(event.meta.at);
       return [
         insert(projectsTable, {
           ...keyOf(event),
-          tenant_id: meta.tenant,
-          name: data.name,
-          slug: data.slug,
-          description: data.description,
-          ticket_prefix: data.ticket_prefix,
+          tenant_id: event.meta.tenant,
+          ...fields,
           status: 'active',
-          github_repo: data.github_repo,
-          deadline: data.deadline,
-          color: data.color,
           github_sync_enabled: 0,
           github_labels_initialized: 0,
           github_default_branch: 'main',
@@ -86,20 +72,12 @@ export const projectsProjection = defineProjection({
       ];
     }),
     on(projectUpdated, (event) => {
-      const { changes } = event.data;
+      const { github_sync_enabled: syncs, github_labels_initialized: hasLabels, ...changes } = event.data.changes;
       return [
         project(event, {
-          ...(changes.name !== undefined && { name: changes.name }),
-          ...(changes.description !== undefined && { description: changes.description }),
-          ...(changes.ticket_prefix !== undefined && { ticket_prefix: changes.ticket_prefix }),
-          ...(changes.github_repo !== undefined && { github_repo: changes.github_repo }),
-          ...(changes.deadline !== undefined && { deadline: changes.deadline }),
-          ...(changes.color !== undefined && { color: changes.color }),
-          ...(changes.github_sync_enabled !== undefined && { github_sync_enabled: flag(changes.github_sync_enabled) }),
-          ...(changes.github_labels_initialized !== undefined && {
-            github_labels_initialized: flag(changes.github_labels_initialized),
-          }),
-          ...(changes.github_default_branch !== undefined && { github_default_branch: changes.github_default_branch }),
+          ...changes,
+          ...(syncs !== undefined && { github_sync_enabled: flag(syncs) }),
+          ...(hasLabels !== undefined && { github_labels_initialized: flag(hasLabels) }),
         }),
       ];
     }),

@@ -1,24 +1,17 @@
 /** Tenants of the deployment, with the latest job of each. Their provisioning jobs stand beside them. */
+import { tenantSchema } from '../../shared/contract/super/tenants.ts';
 import { type TenantStatus, tenantCreated } from '../../shared/events/super/tenants.ts';
 import { seconds } from '../../shared/time.ts';
+import { columnsFor } from '../columns.ts';
 import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
 import { jobHandlers, provisionEventsTable, provisionJobsTable } from './provision-jobs.ts';
 
 export const tenantsTable = defineTable(
   'tenants',
   {
-    id: 'bigint',
-    slug: 'text',
-    display_name: 'text',
-    linux_user: 'text',
-    plan_tier: 'text',
-    status: 'text',
-    workspace_root: 'text',
+    ...columnsFor(tenantSchema.omit({ workspace_id: true, created_at: true, updated_at: true })),
     gateway_port: 'int?',
     dashboard_port: 'int?',
-    config: 'jsonb',
-    created_by: 'text',
-    owner_gateway: 'text?',
     main_workspace: 'int',
     created_at: 'bigint',
     updated_at: 'bigint',
@@ -55,21 +48,11 @@ export const tenantsProjection = defineProjection({
   version: 1,
   tables: [tenantsTable, provisionJobsTable, provisionEventsTable],
   handlers: [
-    on(tenantCreated, ({ data, meta }) => [
+    on(tenantCreated, ({ data: { tenant_id: id, created_by: creator, ...fields }, meta }) => [
       insert(tenantsTable, {
-        id: data.tenant_id,
-        slug: data.slug,
-        display_name: data.display_name,
-        linux_user: data.linux_user,
-        plan_tier: data.plan_tier,
-        status: data.status,
-        workspace_root: data.workspace_root,
-        gateway_port: data.gateway_port,
-        dashboard_port: data.dashboard_port,
-        config: data.config,
-        created_by: data.created_by.name,
-        owner_gateway: data.owner_gateway,
-        main_workspace: data.main_workspace,
+        id,
+        ...fields,
+        created_by: creator.name,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
         latest_job_id: null,

@@ -2,6 +2,7 @@
  * Workspaces of all tenants as they are now. The row of a deleted one stays, because somebody may have come into it at
  * the last moment and has to be found there (`life` is `removing`, then `removed`).
  */
+import { workspaceSchema } from '../../shared/contract/workspaces/workspaces.ts';
 import {
   workspaceCreated,
   workspaceDeleted,
@@ -9,6 +10,7 @@ import {
   workspaceUpdated,
 } from '../../shared/events/workspaces/workspaces.ts';
 import { seconds } from '../../shared/time.ts';
+import { columnsFor } from '../columns.ts';
 import { defineProjection, defineTable, insert, on, update } from '../projection.ts';
 
 export const workspacesTable = defineTable(
@@ -20,7 +22,7 @@ export const workspacesTable = defineTable(
     slug: 'text',
     name: 'text',
     brand: 'text?',
-    isolation: 'text',
+    ...columnsFor(workspaceSchema.pick({ isolation: true })),
     /** Whether it is the main one of its tenant. */
     main: 'boolean',
     life: 'text',
@@ -37,27 +39,20 @@ export const workspacesProjection = defineProjection({
   version: 2,
   tables: [workspacesTable],
   handlers: [
-    on(workspaceCreated, ({ data, meta }) => [
+    on(workspaceCreated, ({ data: { workspace_id: id, ...fields }, meta }) => [
       insert(workspacesTable, {
-        id: data.workspace_id,
-        tenant_id: data.tenant_id,
-        slug: data.slug,
-        name: data.name,
-        brand: data.brand,
-        isolation: data.isolation,
-        main: data.main,
+        id,
+        ...fields,
         life: 'active',
         moves_to: null,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
       }),
     ]),
-    on(workspaceUpdated, ({ data: { workspace_id: workspaceId, changes }, meta }) => [
-      update(workspacesTable, { id: workspaceId }, (row) => ({
+    on(workspaceUpdated, ({ data: { workspace_id: id, changes }, meta }) => [
+      update(workspacesTable, { id }, (row) => ({
         ...row,
-        name: changes.name ?? row.name,
-        brand: changes.brand === undefined ? row.brand : changes.brand,
-        isolation: changes.isolation ?? row.isolation,
+        ...changes,
         updated_at: seconds(meta.at),
       })),
     ]),

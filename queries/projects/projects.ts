@@ -4,7 +4,13 @@ import { projectAgentsTable } from '../../projections/projects/assignments.ts';
 import { projectsProjection, projectsTable } from '../../projections/projects/projects.ts';
 import { ticketsProjection } from '../../projections/projects/tickets.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { ListedProject, ProjectRecord, ProjectsQuery } from '../../shared/contract/projects/projects.ts';
+import {
+  type ListedProject,
+  type ProjectRecord,
+  type ProjectsQuery,
+  projectSchema,
+} from '../../shared/contract/projects/projects.ts';
+import { fieldNames } from '../../shared/fields.ts';
 import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects/projects.ts';
 import type { Freshness } from '../../shared/ports/read-models.ts';
 import { createLookUps } from '../kept.ts';
@@ -24,22 +30,7 @@ export const PROJECT_MODELS: readonly string[] = [
   tasksProjection.name,
 ];
 
-const COLUMNS = [
-  'id',
-  'workspace_id',
-  'name',
-  'slug',
-  'description',
-  'ticket_prefix',
-  'status',
-  'github_repo',
-  'deadline',
-  'color',
-  'github_sync_enabled',
-  'github_labels_initialized',
-  'github_default_branch',
-  'created_at',
-] as const;
+const COLUMNS = fieldNames(projectSchema.omit({ ticket_counter: true, updated_at: true }));
 
 const seen = (reads: Reads, workspace: number, statuses: readonly string[] = SEEN) =>
   projectTables(reads).selectFrom('projects').where('workspace_id', '=', workspace).where('status', 'in', statuses);

@@ -1,27 +1,13 @@
 /** Tenants of the deployment. */
 import { tenantsProjection, tenantsTable } from '../../projections/super/tenants.ts';
-import type { ListedTenant, TenantRecord } from '../../shared/contract/super/tenants.ts';
+import { type ListedTenant, type TenantRecord, tenantSchema } from '../../shared/contract/super/tenants.ts';
+import { fieldNames } from '../../shared/fields.ts';
 import { type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
 export const tenantTables = (reads: Reads) => tables(reads, tenantsProjection);
 
-const OWN = [
-  'id',
-  'slug',
-  'display_name',
-  'linux_user',
-  'plan_tier',
-  'status',
-  'workspace_root',
-  'gateway_port',
-  'dashboard_port',
-  'config',
-  'created_by',
-  'owner_gateway',
-  'created_at',
-  'updated_at',
-] as const;
+const OWN = fieldNames(tenantSchema.omit({ workspace_id: true }));
 const COLUMNS = [...OWN, 'main_workspace as workspace_id'] as const;
 
 /** Newest first. */
@@ -46,5 +32,5 @@ export const tenantRow = (records: Records, id: number, executed: Executed) =>
 
 export async function tenantAfter(records: Records, id: number, executed: Executed): Promise<TenantRecord> {
   const row = await tenantRow(records, id, executed);
-  return { ...columnsOf(row, OWN), workspace_id: row.main_workspace } as TenantRecord;
+  return { ...columnsOf(row, OWN), workspace_id: row.main_workspace };
 }

@@ -2,25 +2,24 @@
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { workspacesProjection, workspacesTable } from '../../projections/workspaces/workspaces.ts';
-import type { WorkspaceRecord } from '../../shared/contract/workspaces/workspaces.ts';
+import { type WorkspaceRecord, workspaceSchema } from '../../shared/contract/workspaces/workspaces.ts';
+import { fieldNames } from '../../shared/fields.ts';
 import { type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
-const COLUMNS = ['id', 'slug', 'name', 'tenant_id', 'brand', 'isolation', 'created_at', 'updated_at'] as const;
+const COLUMNS = fieldNames(workspaceSchema);
 
 const workspaces = (reads: Reads) =>
   tables(reads, workspacesProjection).selectFrom('workspaces').where('life', '=', 'active').select(COLUMNS);
 
 /** The main one first, then by name. */
-export async function listWorkspaces(reads: Reads, tenant: number): Promise<WorkspaceRecord[]> {
-  const rows = await workspaces(reads)
+export const listWorkspaces = (reads: Reads, tenant: number): Promise<WorkspaceRecord[]> =>
+  workspaces(reads)
     .where('tenant_id', '=', tenant)
     .orderBy('main', 'desc')
     .orderBy(sql`lower(name)`)
     .orderBy('id')
     .execute();
-  return rows as WorkspaceRecord[];
-}
 
 /** Those of all tenants, by id, the deleted ones included: what is kept of them grows old as well. */
 export async function allWorkspaces(
@@ -33,16 +32,16 @@ export async function allWorkspaces(
 
 /** A workspace of whatever tenant. */
 export const findWorkspace = (reads: Reads, id: number): Promise<WorkspaceRecord | undefined> =>
-  workspaces(reads).where('id', '=', id).executeTakeFirst() as Promise<WorkspaceRecord | undefined>;
+  workspaces(reads).where('id', '=', id).executeTakeFirst();
 
 /** A workspace of whatever tenant: slugs are unique in the deployment. */
 export const findWorkspaceBySlug = (reads: Reads, slug: string): Promise<WorkspaceRecord | undefined> =>
-  workspaces(reads).where('slug', '=', slug).executeTakeFirst() as Promise<WorkspaceRecord | undefined>;
+  workspaces(reads).where('slug', '=', slug).executeTakeFirst();
 
 /** A workspace as it is after a command of its tenant. */
 export async function workspaceAfter(records: Records, id: number, executed: Executed): Promise<WorkspaceRecord> {
   const row = await rowAfter(records, 'Workspace', [workspacesProjection, workspacesTable], { id }, executed);
-  return columnsOf(row, COLUMNS) as WorkspaceRecord;
+  return columnsOf(row, COLUMNS);
 }
 
 /** Whether it is the main workspace of its tenant: the one that is always there. */

@@ -32,6 +32,7 @@ import {
   updateProjectBody,
 } from '../../../shared/contract/projects/projects.ts';
 import { invalid, notFound, OtherTenant } from '../../../shared/errors.ts';
+import { sent } from '../../../shared/fields.ts';
 import { type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -144,23 +145,13 @@ const one = defineCachedRoute({
   },
 });
 
-const defined = <T extends object>(given: T): T =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
-
-const updateOf = (body: UpdateProject): ProjectUpdate =>
-  defined({
-    name: body.name,
-    description: body.description,
-    ticket_prefix: body.ticket_prefix ?? body.ticketPrefix,
-    github_repo: body.github_repo,
-    deadline: body.deadline,
-    color: body.color,
-    github_sync_enabled: body.github_sync_enabled,
-    github_labels_initialized: body.github_labels_initialized,
-    github_default_branch: body.github_default_branch,
-    archived: body.status === undefined ? undefined : body.status === 'archived',
-    assignedAgents: body.assigned_agents,
-  } as ProjectUpdate);
+const updateOf = ({ ticketPrefix, status, assigned_agents: assignedAgents, ...fields }: UpdateProject): ProjectUpdate =>
+  sent({
+    ...fields,
+    ticket_prefix: fields.ticket_prefix ?? ticketPrefix,
+    archived: status === undefined ? undefined : status === 'archived',
+    assignedAgents,
+  });
 
 const change = defineRoute({
   method: 'patch',

@@ -1,5 +1,6 @@
 /** Projects: the record, the list, creating, changing, deleting, and the tasks of one. */
 import { z } from 'zod';
+import { changesOf } from '../../fields.ts';
 import { limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { filledText, isStorable, text, UNSTORABLE_TEXT } from '../storable.ts';
 import { taskSchema } from '../tasks/tasks.ts';
@@ -92,7 +93,12 @@ const optionalText = (max: number) =>
     .nullable()
     .transform((value) => value?.trim() || null);
 
-const deadline = z.int().min(0).max(LAST_MOMENT).nullable().describe('Unix seconds, UTC');
+const fields = {
+  description: optionalText(MAX_DESCRIPTION).default(null),
+  github_repo: optionalText(MAX_REPO).default(null),
+  deadline: z.int().min(0).max(LAST_MOMENT).nullable().describe('Unix seconds, UTC').default(null),
+  color: optionalText(MAX_COLOR).default(null),
+};
 
 const NO_SLUG = 'must contain a letter from a to z or a digit; send a slug that does';
 const NO_PREFIX = 'must contain a letter from A to Z or a digit; send a ticket_prefix that does';
@@ -100,29 +106,18 @@ const NO_PREFIX = 'must contain a letter from A to Z or a digit; send a ticket_p
 export const createProjectBody = z
   .object({
     name: z.preprocess((value) => (typeof value === 'number' ? String(value) : value), filledText(MAX_NAME)),
-    description: optionalText(MAX_DESCRIPTION).optional(),
     slug: z.string().max(MAX_NAME).nullable().optional().describe('default: derived from the name'),
     ticket_prefix: z.string().max(MAX_SENT_PREFIX).nullable().optional().describe('default: derived from the name'),
     ticketPrefix: z.string().max(MAX_SENT_PREFIX).nullable().optional().describe('the same as ticket_prefix'),
-    github_repo: optionalText(MAX_REPO).optional(),
-    deadline: deadline.optional(),
-    color: optionalText(MAX_COLOR).optional(),
+    ...fields,
   })
-  .transform((body, context) => {
+  .transform(({ ticketPrefix: alias, ...body }, context) => {
     const slug = slugOf(body.slug || body.name);
-    const sent = body.ticket_prefix || body.ticketPrefix;
+    const sent = body.ticket_prefix || alias;
     const ticketPrefix = ticketPrefixOf(sent || body.name.slice(0, OF_NAME));
     if (slug === '') context.addIssue({ code: 'custom', path: ['slug'], message: NO_SLUG });
     if (ticketPrefix === '') context.addIssue({ code: 'custom', path: ['ticket_prefix'], message: NO_PREFIX });
-    return {
-      name: body.name,
-      slug,
-      ticket_prefix: ticketPrefix,
-      description: body.description ?? null,
-      github_repo: body.github_repo ?? null,
-      deadline: body.deadline ?? null,
-      color: body.color ?? null,
-    };
+    return { ...body, slug, ticket_prefix: ticketPrefix };
   });
 
 export const createdProjectAnswer = z.object({ project: projectSchema });
@@ -146,13 +141,10 @@ export const MAX_ASSIGNED = 100;
 export const updateProjectBody = z
   .strictObject({
     name: filledText(MAX_NAME).optional(),
-    description: optionalText(MAX_DESCRIPTION).optional(),
     ticket_prefix: sentPrefix.optional(),
     ticketPrefix: sentPrefix.optional().describe('the same as ticket_prefix; send one of them'),
     status: z.enum(PROJECT_STATUSES).optional(),
-    github_repo: optionalText(MAX_REPO).optional(),
-    deadline: deadline.optional(),
-    color: optionalText(MAX_COLOR).optional(),
+    ...changesOf(fields),
     github_sync_enabled: flag.optional(),
     github_labels_initialized: flag.optional(),
     github_default_branch: filledText(255).optional(),

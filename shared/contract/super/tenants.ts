@@ -1,6 +1,6 @@
 /** Tenants: the record, new ones, and taking them down. */
 import { z } from 'zod';
-import { TENANT_STATUSES } from '../../events/super/tenants.ts';
+import { tenantFields } from '../../events/super/tenants.ts';
 import { limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { filledText, storableObject, text } from '../storable.ts';
 import { JOB_STATUSES, provisionJobDetailSchema } from './provision-jobs.ts';
@@ -8,15 +8,7 @@ import { JOB_STATUSES, provisionJobDetailSchema } from './provision-jobs.ts';
 export const tenantSchema = z
   .object({
     id: z.int(),
-    slug: z.string(),
-    display_name: z.string(),
-    linux_user: z.string(),
-    plan_tier: z.string(),
-    status: z.enum(TENANT_STATUSES),
-    workspace_root: z.string(),
-    gateway_port: z.int().nullable(),
-    dashboard_port: z.int().nullable(),
-    config: z.record(z.string(), z.unknown()),
+    ...tenantFields.shape,
     created_by: z.string(),
     owner_gateway: z.string().nullable(),
     workspace_id: z.int().describe('its main workspace: create its first admin there'),

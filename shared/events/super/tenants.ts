@@ -10,21 +10,25 @@ export type TenantStatus = (typeof TENANT_STATUSES)[number];
 
 const port = z.int().positive().nullable();
 
+/** What a tenant is like when it begins. */
+export const tenantFields = z.object({
+  slug: z.string(),
+  display_name: z.string(),
+  linux_user: z.string(),
+  plan_tier: z.string(),
+  status: z.enum(TENANT_STATUSES),
+  workspace_root: z.string(),
+  gateway_port: port,
+  dashboard_port: port,
+  config: z.record(z.string(), z.unknown()),
+});
+
 export const tenantCreated = defineEvent({
   type: 'TenantCreated',
   version: 2,
   doc: 'A tenant is known from now on. Its main workspace is created by the same append. Passwords and tokens in its configuration are sealed.',
-  schema: z.object({
+  schema: tenantFields.extend({
     tenant_id: z.int().positive(),
-    slug: z.string(),
-    display_name: z.string(),
-    linux_user: z.string(),
-    plan_tier: z.string(),
-    status: z.enum(TENANT_STATUSES),
-    workspace_root: z.string(),
-    gateway_port: port,
-    dashboard_port: port,
-    config: z.record(z.string(), z.unknown()),
     owner_gateway: z.string().nullable(),
     created_by: actorSchema,
     main_workspace: z.int().positive(),

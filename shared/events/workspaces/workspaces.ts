@@ -35,7 +35,7 @@ export const workspaceUpdated = defineEvent({
   doc: 'Fields of a workspace were set. Those that are missing stayed as they were. `name` is the one from before.',
   schema: z.object({
     ...workspace,
-    changes: z.object({ name: z.string().optional(), brand: brand.optional(), isolation: isolation.optional() }),
+    changes: z.object({ name: z.string(), brand, isolation }).partial(),
   }),
   audit: ({ data: { changes, ...data } }) => ({
     action: 'workspace_updated',
