@@ -66,9 +66,9 @@ import { notesProjection } from './example-resource/projections/notes.ts';
 import { listNotes } from './example-resource/queries/notes.ts';
 import { noteDiscarded, noteEvents, noteRevised, noteWritten } from './example-resource/shared/events/notes.ts';
 
-const written = noteWritten.draft({ noteId: 7, text: 'Tests are red' });
-const revised = noteRevised.draft({ noteId: 7, text: 'Tests are green' });
-const discarded = noteDiscarded.draft({ noteId: 7 });
+const written = noteWritten.draft({ note_id: 7, text: 'Tests are red' });
+const revised = noteRevised.draft({ note_id: 7, text: 'Tests are green' });
+const discarded = noteDiscarded.draft({ note_id: 7 });
 
 const given = givenFor(noteDecider);
 

@@ -1,7 +1,7 @@
 /** The note: the state of its stream, its decisions, and the command that makes one. */
 import { defineDecider, on } from '../../../../commands/decider.ts';
 import type { CommandContext, Commands } from '../../../../commands/handler.ts';
-import { reserveId } from '../../../../commands/reserve.ts';
+import { createRecord } from '../../../../commands/reserve.ts';
 import { notFound } from '../../../../shared/errors.ts';
 import type { EventDraft } from '../../../../shared/events/define.ts';
 import { noteDiscarded, noteRevised, noteWritten } from '../shared/events/notes.ts';
@@ -18,7 +18,7 @@ export const noteDecider = defineDecider<NoteState>({
   kind: 'note',
   initial: { id: 0, text: '' },
   folds: [
-    on([noteWritten, noteRevised], (_state, { data }) => ({ id: data.noteId, text: data.text })),
+    on([noteWritten, noteRevised], (_state, { data }) => ({ id: data.note_id, text: data.text })),
     on(noteDiscarded, () => ({ id: 0, text: '' })),
   ],
 });
@@ -26,21 +26,17 @@ export const noteDecider = defineDecider<NoteState>({
 /** @throws AppError 404 */
 export function decideRevise(state: NoteState, text: string): EventDraft[] {
   if (state.id === 0) throw notFound('Note');
-  return state.text === text ? [] : [noteRevised.draft({ noteId: state.id, text })];
+  return state.text === text ? [] : [noteRevised.draft({ note_id: state.id, text })];
 }
 
 /** @throws AppError 404 */
 export function decideDiscard(state: NoteState): EventDraft[] {
   if (state.id === 0) throw notFound('Note');
-  return [noteDiscarded.draft({ noteId: state.id })];
+  return [noteDiscarded.draft({ note_id: state.id })];
 }
 
 /** Writes a note. */
-export async function writeNote(commands: Commands, context: CommandContext, text: string) {
-  const { workspace } = context.origin;
-  const id = await reserveId(commands, context, 'note', (one) => noteStream(workspace, one));
-  const executed = await commands.execute(noteDecider, noteStream(workspace, id), context, () => [
-    noteWritten.draft({ noteId: id, text }),
+export const writeNote = (commands: Commands, context: CommandContext, text: string) =>
+  createRecord(commands, context, ['note', noteDecider, noteStream], (id) => [
+    noteWritten.draft({ note_id: id, text }),
   ]);
-  return { id, executed };
-}

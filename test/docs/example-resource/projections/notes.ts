@@ -1,11 +1,13 @@
 /** Notes as they are now. */
-import { defineProjection, defineTable, insert, on, update } from '../../../../projections/projection.ts';
+import { columnsFor } from '../../../../projections/columns.ts';
+import { defineProjection, defineTable, insert, on, remove, update } from '../../../../projections/projection.ts';
 import { seconds } from '../../../../shared/time.ts';
+import { noteSchema } from '../shared/contract/notes.ts';
 import { noteDiscarded, noteRevised, noteWritten } from '../shared/events/notes.ts';
 
 export const notesTable = defineTable(
   'notes',
-  { workspace_id: 'int', id: 'bigint', text: 'text', author: 'text', created_at: 'bigint', updated_at: 'bigint' },
+  { workspace_id: 'int', ...columnsFor(noteSchema) },
   { key: ['workspace_id', 'id'], indexes: ['workspace_id, created_at DESC, id DESC'] },
 );
 
@@ -14,25 +16,23 @@ export const notesProjection = defineProjection({
   version: 1,
   tables: [notesTable],
   handlers: [
-    on(noteWritten, ({ data, meta }) => [
+    on(noteWritten, ({ data: { note_id: id, ...fields }, meta }) => [
       insert(notesTable, {
         workspace_id: meta.workspace,
-        id: data.noteId,
-        text: data.text,
+        id,
+        ...fields,
         author: meta.actor.name,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
       }),
     ]),
-    on(noteRevised, ({ data, meta }) => [
-      update(notesTable, { workspace_id: meta.workspace, id: data.noteId }, (row) => ({
+    on(noteRevised, ({ data: { note_id: id, ...fields }, meta }) => [
+      update(notesTable, { workspace_id: meta.workspace, id }, (row) => ({
         ...row,
-        text: data.text,
+        ...fields,
         updated_at: seconds(meta.at),
       })),
     ]),
-    on(noteDiscarded, ({ data, meta }) => [
-      update(notesTable, { workspace_id: meta.workspace, id: data.noteId }, () => undefined),
-    ]),
+    on(noteDiscarded, ({ data, meta }) => [remove(notesTable, { workspace_id: meta.workspace, id: data.note_id })]),
   ],
 });

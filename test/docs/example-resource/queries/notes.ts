@@ -1,12 +1,13 @@
 /** Notes: the list and one of them. */
 import { type Reads, tables } from '../../../../queries/reads.ts';
-import { columnsOf, type Executed, type Records, rowAfter } from '../../../../queries/records.ts';
+import { recordAfter } from '../../../../queries/records.ts';
+import { fieldNames } from '../../../../shared/fields.ts';
 import { notesProjection, notesTable } from '../projections/notes.ts';
-import type { NotesQuery } from '../shared/contract/notes.ts';
+import { type NotesQuery, noteSchema } from '../shared/contract/notes.ts';
 
 const own = (reads: Reads) => tables(reads, notesProjection);
 
-const COLUMNS = ['id', 'text', 'author', 'created_at', 'updated_at'] as const;
+const COLUMNS = fieldNames(noteSchema);
 
 /** A page of notes, newest first. */
 export async function listNotes(reads: Reads, workspace: number, { limit, offset }: NotesQuery) {
@@ -22,8 +23,5 @@ export async function listNotes(reads: Reads, workspace: number, { limit, offset
   return { notes, total: counted?.total ?? 0 };
 }
 
-/** A note as it is after a command. @throws AppError 404 when it was discarded by then */
-export async function noteAfter(records: Records, workspace: number, id: number, executed: Executed) {
-  const key = { workspace_id: workspace, id };
-  return columnsOf(await rowAfter(records, 'Note', [notesProjection, notesTable], key, executed), COLUMNS);
-}
+/** A note as it is after a command. */
+export const noteAfter = recordAfter('Note', [notesProjection, notesTable], COLUMNS);

@@ -2,11 +2,12 @@
 import { z } from 'zod';
 import { limitParam, offsetParam, unixSeconds } from '../../../../../shared/contract/common.ts';
 import { filledText } from '../../../../../shared/contract/storable.ts';
+import { noteFields } from '../events/notes.ts';
 
 export const noteSchema = z
   .object({
     id: z.int(),
-    text: z.string(),
+    ...noteFields.shape,
     author: z.string(),
     created_at: unixSeconds,
     updated_at: unixSeconds,
