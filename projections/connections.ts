@@ -36,24 +36,17 @@ export const connectionsProjection = defineProjection({
   version: 1,
   tables: [connectionsTable],
   handlers: [
-    on(connectionOpened, ({ data, meta }) => [
+    on(connectionOpened, ({ data: { name: _, replaces, ...fields }, meta }) => [
       insert(connectionsTable, {
         workspace_id: meta.workspace,
-        connection_id: data.connection_id,
         tenant_id: meta.tenant,
-        id: data.id,
-        agent_id: data.agent_id,
-        tool_name: data.tool_name,
-        tool_version: data.tool_version,
+        ...fields,
         status: 'connected',
-        metadata: data.metadata,
         last_heartbeat: seconds(meta.at),
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
       }),
-      ...(data.replaces === null
-        ? []
-        : [connection(meta.workspace, data.replaces, meta.at, { status: 'disconnected' })]),
+      ...(replaces === null ? [] : [connection(meta.workspace, replaces, meta.at, { status: 'disconnected' })]),
     ]),
     on(connectionSeen, ({ data, meta }) => [
       connection(meta.workspace, data.connection_id, meta.at, { last_heartbeat: seconds(meta.at) }),

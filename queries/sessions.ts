@@ -2,12 +2,19 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Row } from '../projections/projection.ts';
 import { cliSessionsTable, sessionPrefsTable, sessionsProjection } from '../projections/sessions.ts';
-import type { CliSessionRecord, CliSessionsQuery, SessionPref, SessionRecord } from '../shared/contract/sessions.ts';
+import {
+  type CliSessionRecord,
+  type CliSessionsQuery,
+  cliSessionSchema,
+  type SessionPref,
+  type SessionRecord,
+} from '../shared/contract/sessions.ts';
 import { NANO } from '../shared/contract/tokens/costs.ts';
+import { fieldNames } from '../shared/fields.ts';
 import type { GatewaySession } from '../shared/ports/admin/gateways.ts';
 import { DAY, HOUR, MINUTE, seconds } from '../shared/time.ts';
 import { type Reads, tableOf, tables } from './reads.ts';
-import { type Executed, type Records, rowAfter } from './records.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from './records.ts';
 
 const own = (reads: Reads) => tables(reads, sessionsProjection);
 
@@ -19,28 +26,23 @@ type SessionRow = Row<typeof cliSessionsTable>;
 const isActive = (row: SessionRow, now: number): boolean => !row.terminated && row.reported_at > now - ACTIVE_FOR;
 const iso = (at: number): string => new Date(at * 1_000).toISOString();
 
+const FIELDS = fieldNames(
+  cliSessionSchema.omit({
+    first_message_at: true,
+    last_message_at: true,
+    last_user_prompt: true,
+    is_active: true,
+    scanned_at: true,
+  }),
+);
+
 const recordOf = (row: SessionRow, now: number): CliSessionRecord => ({
-  id: row.id,
-  session_id: row.session_id,
-  agent_name: row.agent_name,
-  project_slug: row.project_slug,
-  project_path: row.project_path,
-  model: row.model,
-  git_branch: row.git_branch,
-  user_messages: row.user_messages,
-  assistant_messages: row.assistant_messages,
-  tool_uses: row.tool_uses,
-  input_tokens: row.input_tokens,
-  output_tokens: row.output_tokens,
-  estimated_cost: row.estimated_cost,
+  ...columnsOf(row, FIELDS),
   first_message_at: iso(row.created_at),
   last_message_at: iso(row.reported_at),
   last_user_prompt: null,
   is_active: isActive(row, now) ? 1 : 0,
   scanned_at: row.reported_at,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-  workspace_id: row.workspace_id,
 });
 
 const NO_TOTALS = { sessions: 0, input_tokens: 0, output_tokens: 0, cost: 0 };

@@ -14,6 +14,7 @@ import {
 } from '../../shared/events/admin/gateways.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, type Origin } from '../../shared/events/metadata.ts';
+import { sent } from '../../shared/fields.ts';
 import {
   type GatewayAnswer,
   GatewayError,
@@ -201,31 +202,27 @@ function changedAddress(
     before.port = String(port);
     return { url: withoutQuery(before), bare: stored.bare, token: undefined };
   }
-  const sent = addressOf({ url, host, port });
-  if (!sent?.bare || port !== undefined || before.port === '') return sent;
+  const given = addressOf({ url, host, port });
+  if (!given?.bare || port !== undefined || before.port === '') return given;
   return addressOf({ url, host, port: Number(before.port) });
 }
 
 /** The fields that a body sets. @param stored the address as it is now @throws AppError 400 */
-export function changesOf(body: GatewayChangesBody, stored: Pick<KnownGateway, 'url' | 'bare'>): GatewayChange {
-  const address = changedAddress(body, stored);
-  const token = address?.token ?? body.token;
-  const changes: GatewayChange = {
-    name: body.name,
+export function changesOf(
+  { id: _, url, host, port, token: given, agents, ...fields }: GatewayChangesBody,
+  stored: Pick<KnownGateway, 'url' | 'bare'>,
+): GatewayChange {
+  const address = changedAddress({ url, host, port }, stored);
+  const token = address?.token ?? given;
+  const changes: GatewayChange = sent({
+    ...fields,
     url: address?.url,
     bare: address?.bare || undefined,
-    is_primary: body.is_primary,
-    status: body.status,
-    last_seen: body.last_seen,
-    latency: body.latency,
-    sessions_count: body.sessions_count,
-    agents_count: body.agents_count,
     ...(token !== undefined && token !== MASK && { token: token || null }),
-  };
-  const set = Object.entries(changes).filter(([, value]) => value !== undefined);
-  if (set.length === 0 && token !== MASK && body.agents === undefined)
+  });
+  if (Object.keys(changes).length === 0 && token !== MASK && agents === undefined)
     throw invalid('There is nothing to change: send at least one field besides id.');
-  return Object.fromEntries(set) as GatewayChange;
+  return changes;
 }
 
 /** @throws AppError 400, 404, 409 */

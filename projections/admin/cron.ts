@@ -6,7 +6,7 @@ import {
   cronRunEnded,
   cronRunStarted,
 } from '../../shared/events/admin/cron.ts';
-import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+import { change, defineProjection, defineTable, on, remove, update } from '../projection.ts';
 
 /** Runs that are kept of each job. */
 export const KEPT_RUNS = 200;
@@ -75,8 +75,8 @@ export const cronProjection = defineProjection({
       update(cronJobsTable, { name }, (row) => ({ ...row, enabled })),
     ]),
     on(cronJobRemoved, ({ data: { name } }) => [
-      update(cronJobsTable, { name }, () => undefined),
-      ...Array.from({ length: KEPT_RUNS }, (_, slot) => update(cronRunsTable, { name, slot }, () => undefined)),
+      remove(cronJobsTable, { name }),
+      ...Array.from({ length: KEPT_RUNS }, (_, slot) => remove(cronRunsTable, { name, slot })),
     ]),
     on(cronRunStarted, ({ data: { name, run }, meta: { at } }) => [
       change(cronRunsTable, { name, slot: slotOf(run) }, () => ({

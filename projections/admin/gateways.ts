@@ -1,8 +1,10 @@
 /** Gateways as they are now, and the latest probes of each. Both belong to the deployment. */
+import { gatewaySchema } from '../../shared/contract/admin/gateways.ts';
 import { gatewayAdded, gatewayChanged, gatewayRemoved, gatewaysProbed } from '../../shared/events/admin/gateways.ts';
 import { gatewaySessionControlled } from '../../shared/events/sessions.ts';
 import { seconds } from '../../shared/time.ts';
-import { change, defineProjection, defineTable, insert, on, update } from '../projection.ts';
+import { columnsFor } from '../columns.ts';
+import { change, defineProjection, defineTable, insert, on, remove, update } from '../projection.ts';
 
 /** Probes that are kept of each gateway. */
 export const KEPT_PROBES = 100;
@@ -10,18 +12,8 @@ export const KEPT_PROBES = 100;
 export const gatewaysTable = defineTable(
   'gateways',
   {
-    id: 'bigint',
-    name: 'text',
-    url: 'text',
-    status: 'text',
-    last_health_check: 'bigint?',
-    token_set: 'boolean',
+    ...columnsFor(gatewaySchema.omit({ host: true, port: true, token: true, last_seen: true })),
     is_primary: 'boolean',
-    latency: 'bigint?',
-    sessions_count: 'bigint',
-    agents_count: 'bigint',
-    created_at: 'bigint',
-    updated_at: 'bigint',
   },
   { key: ['id'] },
 );
@@ -46,15 +38,15 @@ export const gatewaysProjection = defineProjection({
   version: 1,
   tables: [gatewaysTable, gatewayProbesTable],
   handlers: [
-    on(gatewayAdded, ({ data, meta }) => [
+    on(gatewayAdded, ({ data: { gateway_id: id, name, url, token, is_primary }, meta }) => [
       insert(gatewaysTable, {
-        id: data.gateway_id,
-        name: data.name,
-        url: data.url,
+        id,
+        name,
+        url,
         status: 'unknown',
         last_health_check: null,
-        token_set: data.token !== null,
-        is_primary: data.is_primary,
+        token_set: token !== null,
+        is_primary,
         latency: null,
         sessions_count: 0,
         agents_count: 0,
@@ -62,27 +54,20 @@ export const gatewaysProjection = defineProjection({
         updated_at: seconds(meta.at),
       }),
     ]),
-    on(gatewayChanged, ({ data, meta }) => [
-      update(gatewaysTable, { id: data.gateway_id }, (row) => ({
+    on(gatewayChanged, ({ data: { gateway_id: id, bare: _, token: __, last_seen, ...changes }, meta }) => [
+      update(gatewaysTable, { id }, (row) => ({
         ...row,
-        name: data.name ?? row.name,
-        url: data.url ?? row.url,
-        status: data.status ?? row.status,
-        last_health_check: data.last_seen === undefined ? row.last_health_check : data.last_seen,
-        token_set: data.token_set ?? row.token_set,
-        is_primary: data.is_primary ?? row.is_primary,
-        latency: data.latency === undefined ? row.latency : data.latency,
-        sessions_count: data.sessions_count ?? row.sessions_count,
-        agents_count: data.agents_count ?? row.agents_count,
+        ...changes,
+        last_health_check: last_seen === undefined ? row.last_health_check : last_seen,
         updated_at: seconds(meta.at),
       })),
     ]),
     // Moves the position of the row, by which readers know that the gateway's sessions are to be asked for again.
     on(gatewaySessionControlled, ({ data }) => [update(gatewaysTable, { id: data.gateway_id }, (row) => ({ ...row }))]),
     on(gatewayRemoved, ({ data }) => [
-      update(gatewaysTable, { id: data.gateway_id }, () => undefined),
+      remove(gatewaysTable, { id: data.gateway_id }),
       ...Array.from({ length: KEPT_PROBES }, (_, slot) =>
-        update(gatewayProbesTable, { gateway_id: data.gateway_id, slot }, () => undefined),
+        remove(gatewayProbesTable, { gateway_id: data.gateway_id, slot }),
       ),
     ]),
     on(gatewaysProbed, ({ data, meta }) =>

@@ -1,7 +1,7 @@
 /** Settings of the deployment that are not what they are by default. */
 import { settingReset, settingsUpdated } from '../../shared/events/admin/settings.ts';
 import { seconds } from '../../shared/time.ts';
-import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+import { change, defineProjection, defineTable, on, remove } from '../projection.ts';
 
 export const settingsTable = defineTable(
   'settings',
@@ -24,6 +24,6 @@ export const settingsProjection = defineProjection({
         })),
       ),
     ),
-    on(settingReset, ({ data }) => [update(settingsTable, { name: data.name }, () => undefined)]),
+    on(settingReset, ({ data }) => [remove(settingsTable, { name: data.name })]),
   ],
 });

@@ -14,9 +14,20 @@ import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '..
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import { sent } from '../../shared/fields.ts';
 import { nameKeys } from '../../shared/names.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Change, change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
+import {
+  type Change,
+  change,
+  defineProjection,
+  defineTable,
+  insert,
+  on,
+  type RowOf,
+  remove,
+  update,
+} from '../projection.ts';
 
 export const agentsTable = defineTable(
   'agents',
@@ -97,12 +108,6 @@ function texts(
 
 const seenAt = (at: number) => ({ last_seen: seconds(at), alive_at: seconds(at) });
 
-/** `given` without its undefined fields. */
-const defined = <T extends object>(given: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
-
 /** The rows of a name that an agent gets, or no longer has. */
 const keysOf = (
   { meta, data }: DomainEvent<string, { readonly agent_id: number }>,
@@ -173,23 +178,16 @@ export const agentsProjection = defineProjection({
     ]),
     on(agentDetailsChanged, (event) => {
       const { changes, via, status } = event.data;
-      const { name, role, session_key, runtime_type, last_activity, config, soul_content } = changes;
-      const row = defined({
-        name,
-        role,
-        session_key,
-        runtime_type,
-        last_activity,
-      });
+      const { config, soul_content, ...row } = changes;
       const rows = [agent(event, { ...row, ...(via === 'name' && status !== null && seenAt(event.meta.at)) })];
       if (config !== undefined || soul_content !== undefined) {
         const soul_updated_at = soul_content === undefined ? undefined : seconds(event.meta.at);
-        rows.push(texts(event, () => defined({ config, soul_content, soul_updated_at })));
+        rows.push(texts(event, () => sent({ config, soul_content, soul_updated_at })));
       } else {
         // As they were: rows that are looked at here stay in memory, and the answer to the call shows both.
         rows.push(update(agentTextsTable, keyOf(event), (row) => row));
       }
-      if (name !== undefined) rows.push(...keysOf(event, event.data.name, false), ...keysOf(event, name, true));
+      if (row.name !== undefined) rows.push(...keysOf(event, event.data.name, false), ...keysOf(event, row.name, true));
       return rows;
     }),
     on(agentSoulChanged, (event) => [
@@ -214,8 +212,8 @@ export const agentsProjection = defineProjection({
     on(agentHidden, (event) => [agent(event, { hidden: 1 })]),
     on(agentShown, (event) => [agent(event, { hidden: 0 })]),
     on(agentDeleted, (event) => [
-      update(agentsTable, keyOf(event), () => undefined),
-      update(agentTextsTable, keyOf(event), () => undefined),
+      remove(agentsTable, keyOf(event)),
+      remove(agentTextsTable, keyOf(event)),
       ...keysOf(event, event.data.name, false),
     ]),
   ],

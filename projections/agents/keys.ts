@@ -8,7 +8,7 @@ import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys
 import type { EventOf } from '../../shared/events/define.ts';
 import { seconds } from '../../shared/time.ts';
 import { globalKeyHandlers, globalKeyTable } from '../auth/global-key.ts';
-import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+import { change, defineProjection, defineTable, on, remove, update } from '../projection.ts';
 
 export const agentKeysTable = defineTable(
   'agent_keys',
@@ -58,26 +58,19 @@ export const agentKeysProjection = defineProjection({
       ];
     }),
     // The rows of its keys stay, but without the agent they are not found.
-    on(agentDeleted, ({ data, meta }) => [
-      update(keyAgentsTable, { workspace_id: meta.workspace, id: data.agent_id }, () => undefined),
-    ]),
-    on(agentKeyIssued, ({ data, meta }) => [
-      change(agentKeysTable, { id: data.key_id }, () => ({
-        id: data.key_id,
+    on(agentDeleted, ({ data, meta }) => [remove(keyAgentsTable, { workspace_id: meta.workspace, id: data.agent_id })]),
+    on(agentKeyIssued, ({ data: { key_id: id, agent_name: name, ...fields }, meta }) => [
+      change(agentKeysTable, { id }, () => ({
+        id,
         workspace_id: meta.workspace,
         tenant_id: meta.tenant,
-        agent_id: data.agent_id,
-        name: data.name,
-        prefix: data.prefix,
-        scopes: data.scopes,
-        created_by: data.created_by,
-        expires_at: data.expires_at,
+        ...fields,
         revoked_at: null,
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
       })),
-      change(keyAgentsTable, { workspace_id: meta.workspace, id: data.agent_id }, (row) => {
-        return row ?? { workspace_id: meta.workspace, id: data.agent_id, name: data.agent_name };
+      change(keyAgentsTable, { workspace_id: meta.workspace, id: fields.agent_id }, (row) => {
+        return row ?? { workspace_id: meta.workspace, id: fields.agent_id, name };
       }),
     ]),
     on(agentKeyRevoked, ({ data, meta }) => [

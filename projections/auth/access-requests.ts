@@ -1,22 +1,24 @@
 /** The current access requests. Their table belongs to the projection `users`. */
+import { accessRequestSchema } from '../../shared/contract/auth/access-requests.ts';
 import {
   accessRequestApproved,
   accessRequested,
   accessRequestRejected,
 } from '../../shared/events/auth/access-requests.ts';
 import { seconds } from '../../shared/time.ts';
+import { columnsFor } from '../columns.ts';
 import { change, defineTable, type Handler, on, update } from '../projection.ts';
 
 export const accessRequestsTable = defineTable(
   'access_requests',
   {
     id: 'bigint',
-    provider: 'text',
+    ...columnsFor(accessRequestSchema.pick({ provider: true })),
     email: 'text?',
     provider_id: 'text?',
     display_name: 'text?',
     avatar_url: 'text?',
-    status: 'text',
+    ...columnsFor(accessRequestSchema.pick({ status: true })),
     /** 1 while pending; these come first in the list. */
     pending: 'int',
     requested_at: 'bigint',
@@ -42,16 +44,12 @@ export const accessRequestsTable = defineTable(
 export const ERASED = { email: null, provider_id: null, display_name: null, avatar_url: null } as const;
 
 export const accessRequestHandlers: readonly Handler[] = [
-  on(accessRequested, ({ data, meta }) => {
+  on(accessRequested, ({ data: { request_id: id, ...fields }, meta }) => {
     const at = seconds(meta.at);
     return [
-      change(accessRequestsTable, { id: data.request_id }, (row) => ({
-        id: data.request_id,
-        provider: data.provider,
-        email: data.email,
-        provider_id: data.provider_id,
-        display_name: data.display_name,
-        avatar_url: data.avatar_url,
+      change(accessRequestsTable, { id }, (row) => ({
+        id,
+        ...fields,
         status: 'pending',
         pending: 1,
         requested_at: row?.requested_at ?? at,

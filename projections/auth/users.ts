@@ -4,6 +4,7 @@
  * `session_mark` changes with every event that ends a user's sessions (new password, disabled, another way to sign in).
  * A session has the mark of its sign-in and is valid only while that equals the user's.
  */
+import { userSchema } from '../../shared/contract/auth/users.ts';
 import { personErased } from '../../shared/events/auth/people.ts';
 import { userSignedIn } from '../../shared/events/auth/sign-in.ts';
 import {
@@ -18,7 +19,8 @@ import {
 import type { EventOf } from '../../shared/events/define.ts';
 import { nameKeys } from '../../shared/names.ts';
 import { seconds } from '../../shared/time.ts';
-import { change, defineProjection, defineTable, observed, on, update, updateInPlace } from '../projection.ts';
+import { columnsFor } from '../columns.ts';
+import { change, defineProjection, defineTable, observed, on, remove, update, updateInPlace } from '../projection.ts';
 import { accessRequestHandlers, accessRequestsTable, ERASED } from './access-requests.ts';
 
 export const usersTable = defineTable(
@@ -31,8 +33,7 @@ export const usersTable = defineTable(
     /** Lower case, for lookups. */
     email_key: 'text?',
     avatar_url: 'text?',
-    role: 'text',
-    provider: 'text',
+    ...columnsFor(userSchema.pick({ role: true, provider: true })),
     provider_id: 'text?',
     is_approved: 'boolean',
     tenant_id: 'int',
@@ -80,16 +81,8 @@ const emailKey = (email: string | null): string | null => email?.toLowerCase() ?
 
 /** The columns that an update sets. */
 function changed({ data }: EventOf<typeof userUpdated>) {
-  const { display_name, email, avatar_url, role, provider, provider_id, is_approved } = data;
-  return {
-    ...(display_name !== undefined && { display_name }),
-    ...(email !== undefined && { email, email_key: emailKey(email) }),
-    ...(avatar_url !== undefined && { avatar_url }),
-    ...(role !== undefined && { role }),
-    ...(provider !== undefined && { provider }),
-    ...(provider_id !== undefined && { provider_id }),
-    ...(is_approved !== undefined && { is_approved }),
-  };
+  const { user_id, username, password_changed, by, ...columns } = data;
+  return { ...columns, ...(columns.email !== undefined && { email_key: emailKey(columns.email) }) };
 }
 
 const moved = ({ data, meta }: EventOf<typeof userMoved> | EventOf<typeof userTransferred>) => [
@@ -107,33 +100,25 @@ export const usersProjection = defineProjection({
   tables: [usersTable, deletedUsersTable, userNamesTable, accessRequestsTable, firstUserTable],
   handlers: [
     on(userCreated, (event) => {
-      const { data, meta } = event;
-      const at = seconds(meta.at);
+      const { user_id: id, tenant: tenant_id, workspace: workspace_id, source, ...fields } = event.data;
+      const at = seconds(event.meta.at);
       return [
-        change(usersTable, { id: data.user_id }, () => ({
-          id: data.user_id,
-          username: data.username,
-          display_name: data.display_name,
-          email: data.email,
-          email_key: emailKey(data.email),
-          avatar_url: data.avatar_url,
-          role: data.role,
-          provider: data.provider,
-          provider_id: data.provider_id,
-          is_approved: data.is_approved,
-          tenant_id: data.tenant,
-          workspace_id: data.workspace,
-          credential_id: data.credential_id,
-          session_mark: markOf(signsInBy(data.provider, data.credential_id), event),
+        change(usersTable, { id }, () => ({
+          id,
+          ...fields,
+          email_key: emailKey(fields.email),
+          tenant_id,
+          workspace_id,
+          session_mark: markOf(signsInBy(fields.provider, fields.credential_id), event),
           created_at: at,
           updated_at: at,
           last_login_at: null,
         })),
-        ...nameKeys(data.username).map((key) => {
-          const row = { key, id: data.user_id };
+        ...nameKeys(fields.username).map((key) => {
+          const row = { key, id };
           return change(userNamesTable, row, () => row);
         }),
-        change(firstUserTable, { one: 1 }, (row) => row ?? { one: 1, user_id: data.user_id }),
+        change(firstUserTable, { one: 1 }, (row) => row ?? { one: 1, user_id: id }),
       ];
     }),
     on(userUpdated, (event) => [
@@ -172,13 +157,13 @@ export const usersProjection = defineProjection({
           const { id, username, tenant_id, workspace_id } = before;
           return { id, username, tenant_id, workspace_id };
         }),
-        ...nameKeys(data.username).map((key) => change(userNamesTable, { key, id: data.user_id }, () => undefined)),
+        ...nameKeys(data.username).map((key) => remove(userNamesTable, { key, id: data.user_id })),
       ];
     }),
     on(personErased, ({ data: { kind, id } }) =>
       kind === 'user'
         ? [
-            change(deletedUsersTable, { id }, () => undefined),
+            remove(deletedUsersTable, { id }),
             // The row is gone; so are its earlier versions now.
             updateInPlace(usersTable, { id }, (row) => row),
           ]

@@ -4,7 +4,7 @@ import { type TaskFace, taskIssueGone, taskLinked, taskSynced } from '../../shar
 import { githubSynced } from '../../shared/events/github/syncs.ts';
 import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Change, change, defineProjection, defineTable, on, update } from '../projection.ts';
+import { type Change, change, defineProjection, defineTable, on, remove } from '../projection.ts';
 
 /** Syncs of one source that are kept; a later one takes the row of the oldest. */
 export const KEPT_SYNCS = 20;
@@ -82,7 +82,7 @@ const agreed = ({ data, meta }: DomainEvent<string, Linked>): Change[] => {
 };
 
 const unlinked = ({ data, meta }: DomainEvent<string, { readonly task_id: number }>): Change[] => [
-  update(githubLinksTable, { workspace_id: meta.workspace, task_id: data.task_id }, () => undefined),
+  remove(githubLinksTable, { workspace_id: meta.workspace, task_id: data.task_id }),
 ];
 
 export const githubProjection = defineProjection({

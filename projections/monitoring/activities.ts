@@ -3,7 +3,7 @@ import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
-import { defineProjection, defineTable, type Handler, insert, on, tally, update } from '../projection.ts';
+import { defineProjection, defineTable, type Handler, insert, on, remove, tally, update } from '../projection.ts';
 
 export const activitiesTable = defineTable(
   'activities',
@@ -76,7 +76,7 @@ export const activitiesProjection = defineProjection({
       data.table !== 'activities'
         ? []
         : [
-            ...data.ids.map((id) => update(activitiesTable, { workspace_id, id }, () => undefined)),
+            ...data.ids.map((id) => remove(activitiesTable, { workspace_id, id })),
             ...data.counts.map(({ type, actor, entity_type, count }) =>
               update(activityCountsTable, { workspace_id, type, actor, entity_type }, (row) => ({
                 ...row,

@@ -18,6 +18,7 @@ import {
   insert,
   on,
   type RowOf,
+  remove,
   tally,
   update,
   updateInPlace,
@@ -120,7 +121,7 @@ export const auditProjection = defineProjection({
       data.ids.map((id) => updateInPlace(auditTable, { workspace_id, id }, (row) => erasedRow(row, personOf(data)))),
     ),
     on(auditEntriesPurged, ({ data: { ids, counts }, meta: { workspace: workspace_id } }) => [
-      ...ids.map((id) => update(auditTable, { workspace_id, id }, () => undefined)),
+      ...ids.map((id) => remove(auditTable, { workspace_id, id })),
       ...counts.map(({ action, count }) =>
         update(auditCountsTable, { workspace_id, action }, (row) =>
           row.count > count ? { ...row, count: row.count - count } : undefined,

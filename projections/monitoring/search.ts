@@ -22,7 +22,17 @@ import { type TaskPlace, taskCreated, taskDeleted, taskPlace } from '../../share
 import { folded } from '../../shared/folding.ts';
 import { masked } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Change, change, defineProjection, defineTable, type Handler, insert, on, update } from '../projection.ts';
+import {
+  type Change,
+  change,
+  defineProjection,
+  defineTable,
+  type Handler,
+  insert,
+  on,
+  remove,
+  update,
+} from '../projection.ts';
 
 /** Kinds of records that are searched, as answers call them. */
 export type DocumentType = 'task' | 'agent' | 'activity' | 'audit' | 'message' | 'pipeline';
@@ -97,7 +107,7 @@ function rewritten(
 }
 
 const removed = (workspace: number, type: DocumentType, id: number): Change[] => [
-  update(documentsTable, { workspace_id: workspace, type, id }, () => undefined),
+  remove(documentsTable, { workspace_id: workspace, type, id }),
 ];
 
 type AgentEvent = DomainEvent<string, { readonly agent_id: number }>;
@@ -184,7 +194,7 @@ const records: readonly Handler[] = [
       : [
           ...data.ids.flatMap((id) => removed(workspace_id, 'activity', id)),
           ...data.phrases.map(({ phrase, created_at, id }) =>
-            update(phraseUsesTable, { workspace_id, phrase, created_at, id }, () => undefined),
+            remove(phraseUsesTable, { workspace_id, phrase, created_at, id }),
           ),
         ],
   ),

@@ -17,7 +17,7 @@ import {
 } from '../../shared/events/pipelines/runs.ts';
 import { seconds } from '../../shared/time.ts';
 import { columnsFor } from '../columns.ts';
-import { type Change, defineTable, type Handler, insert, on, type Row, update } from '../projection.ts';
+import { type Change, defineTable, type Handler, insert, on, type Row, remove, update } from '../projection.ts';
 
 export const pipelinesTable = defineTable(
   'pipelines',
@@ -203,7 +203,7 @@ export const runHandlers: readonly Handler[] = [
   ]),
   on(recordsPurged, ({ data, meta }) =>
     data.table === 'pipeline_runs'
-      ? data.ids.map((id) => update(pipelineRunsTable, { workspace_id: meta.workspace, id }, () => undefined))
+      ? data.ids.map((id) => remove(pipelineRunsTable, { workspace_id: meta.workspace, id }))
       : [],
   ),
   on(pipelineRunRemoved, (event) => [ofRun(event, () => undefined)]),

@@ -5,7 +5,7 @@ import { GATEKEEPER, taskReviewed } from '../../shared/events/quality/reviews.ts
 import { taskVerdictGiven } from '../../shared/events/quality/verdicts.ts';
 import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
-import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+import { change, defineProjection, defineTable, on, remove } from '../projection.ts';
 
 /** Reviews that are kept of a task, the newest. */
 const KEPT = 10;
@@ -61,7 +61,7 @@ export const qualityReviewsProjection = defineProjection({
     on(taskReviewed, reviewed),
     on(taskVerdictGiven, reviewed),
     on(taskDeleted, ({ data, meta }) => [
-      update(qualityReviewsTable, { workspace_id: meta.workspace, task_id: data.task_id }, () => undefined),
+      remove(qualityReviewsTable, { workspace_id: meta.workspace, task_id: data.task_id }),
     ]),
   ],
 });

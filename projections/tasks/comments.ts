@@ -28,16 +28,11 @@ export const taskCommentsProjection = defineProjection({
   version: 2,
   tables: [taskCommentsTable],
   handlers: [
-    on(taskCommented, ({ data, meta }) => [
+    on(taskCommented, ({ data: { comment_id: id, title: _, ...fields }, meta }) => [
       insert(taskCommentsTable, {
         workspace_id: meta.workspace,
-        id: data.comment_id,
-        task_id: data.task_id,
-        parent_id: data.parent_id,
-        depth: data.depth,
-        author: data.author,
-        content: data.content,
-        mentions: data.mentions,
+        id,
+        ...fields,
         created_at: seconds(meta.at),
       }),
     ]),

@@ -39,7 +39,17 @@ import {
   taskMoved,
 } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Change, defineProjection, defineTable, insert, on, type RowOf, tally, update } from '../projection.ts';
+import {
+  type Change,
+  defineProjection,
+  defineTable,
+  insert,
+  on,
+  type RowOf,
+  remove,
+  tally,
+  update,
+} from '../projection.ts';
 
 const NEWEST = 'created_at DESC, id DESC';
 
@@ -350,8 +360,8 @@ export const tasksProjection = defineProjection({
       sourced(event, { github_pr_number: event.data.pull_number, github_pr_state: 'open' }),
     ),
     on(taskDeleted, (event) => [
-      update(tasksTable, keyOf(event), () => undefined),
-      update(taskChangesTable, keyOf(event), () => undefined),
+      remove(tasksTable, keyOf(event)),
+      remove(taskChangesTable, keyOf(event)),
       counted(event, event.data.before, -1),
     ]),
   ],

@@ -1,7 +1,7 @@
 /** Prices of tokens that workspaces have set for themselves. */
 import { tokenPriceRemoved, tokenPriceSet } from '../../shared/events/tokens/prices.ts';
 import { seconds } from '../../shared/time.ts';
-import { change, defineProjection, defineTable, on, update } from '../projection.ts';
+import { change, defineProjection, defineTable, on, remove } from '../projection.ts';
 
 export const tokenPricesTable = defineTable(
   'prices',
@@ -27,7 +27,7 @@ export const tokenPricesProjection = defineProjection({
       return [change(tokenPricesTable, key, () => ({ ...key, ...set }))];
     }),
     on(tokenPriceRemoved, ({ data, meta }) => [
-      update(tokenPricesTable, { workspace_id: meta.workspace, model: data.model }, () => undefined),
+      remove(tokenPricesTable, { workspace_id: meta.workspace, model: data.model }),
     ]),
   ],
 });

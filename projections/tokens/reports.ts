@@ -8,7 +8,7 @@ import {
   tokenReportsPurged,
   tokensReported,
 } from '../../shared/events/tokens/reports.ts';
-import { type Change, change, defineProjection, defineTable, insert, on, update } from '../projection.ts';
+import { type Change, change, defineProjection, defineTable, insert, on, remove } from '../projection.ts';
 import { tokenDaysTable, tokenUsageTable, usageChanges, usageRemoved } from './usage.ts';
 
 export const tokenReportsTable = defineTable(
@@ -102,7 +102,7 @@ export const tokensProjection = defineProjection({
       ...(data.page === null ? [] : [opened(meta.workspace, data.page)]),
     ]),
     on(tokenReportsPurged, ({ data, meta: { workspace } }) => [
-      ...data.ids.map((id) => update(tokenReportsTable, { workspace_id: workspace, id }, () => undefined)),
+      ...data.ids.map((id) => remove(tokenReportsTable, { workspace_id: workspace, id })),
       ...usageRemoved(workspace, data.used),
     ]),
     on(tokenPageFilled, ({ data, meta }) => [opened(meta.workspace, data.page + 1)]),

@@ -14,25 +14,15 @@ const rowsOf = (reads: Reads) =>
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'https:': 443, 'wss:': 443 };
 
-function recordOf(row: GatewayRow): GatewayRecord {
+function recordOf({ position: _, ...row }: GatewayRow): GatewayRecord {
   const { protocol, hostname, port } = new URL(row.url);
   return {
-    id: row.id,
-    name: row.name,
-    url: row.url,
-    status: row.status as GatewayStatus,
-    last_health_check: row.last_health_check,
+    ...row,
     host: hostname,
     port: port === '' ? (DEFAULT_PORTS[protocol] ?? 80) : Number(port),
     token: row.token_set ? MASK : '',
-    token_set: row.token_set,
     is_primary: row.is_primary ? 1 : 0,
     last_seen: row.last_health_check,
-    latency: row.latency,
-    sessions_count: row.sessions_count,
-    agents_count: row.agents_count,
-    created_at: row.created_at,
-    updated_at: row.updated_at,
   };
 }
 

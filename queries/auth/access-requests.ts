@@ -2,33 +2,28 @@
 import type { accessRequestsTable } from '../../projections/auth/access-requests.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
 import type { Row } from '../../projections/projection.ts';
-import type { AccessRequestRecord } from '../../shared/contract/auth/access-requests.ts';
+import { type AccessRequestRecord, accessRequestSchema } from '../../shared/contract/auth/access-requests.ts';
+import { fieldNames } from '../../shared/fields.ts';
 import { type Reads, tables } from '../reads.ts';
+import { columnsOf } from '../records.ts';
 
 export type AccessRequestRow = Row<typeof accessRequestsTable>;
 
 const own = (reads: Reads) => tables(reads, usersProjection);
 
+const FIELDS = fieldNames(
+  accessRequestSchema.omit({ username: true, email: true, reason: true, created_at: true, provider_user_id: true }),
+);
+
 const toAccessRequestRecord = (row: AccessRequestRow): AccessRequestRecord => {
   const email = row.email ?? '[erased]';
   return {
-    id: row.id,
+    ...columnsOf(row, FIELDS),
     username: row.display_name ?? email.split('@')[0] ?? email,
     email,
     reason: null,
-    status: row.status as AccessRequestRecord['status'],
     created_at: row.requested_at,
-    provider: 'google',
     provider_user_id: row.provider_id,
-    display_name: row.display_name,
-    avatar_url: row.avatar_url,
-    requested_at: row.requested_at,
-    last_attempt_at: row.last_attempt_at,
-    attempt_count: row.attempt_count,
-    reviewed_by: row.reviewed_by,
-    reviewed_at: row.reviewed_at,
-    review_note: row.review_note,
-    approved_user_id: row.approved_user_id,
   };
 };
 
@@ -38,7 +33,7 @@ export async function listAccessRequests(
   filter: { readonly status: string | undefined; readonly limit: number; readonly offset: number },
 ): Promise<AccessRequestRecord[]> {
   let page = own(reads).selectFrom('access_requests').selectAll();
-  if (filter.status !== undefined) page = page.where('status', '=', filter.status);
+  if (filter.status !== undefined) page = page.where('status', '=', filter.status as AccessRequestRecord['status']);
   else page = page.orderBy('pending', 'desc');
   const rows = await page
     .orderBy('last_attempt_at', 'desc')

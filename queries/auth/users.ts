@@ -2,10 +2,11 @@
 import { sql } from 'kysely';
 import { usersProjection, usersTable } from '../../projections/auth/users.ts';
 import type { Row } from '../../projections/projection.ts';
-import type { UserRecord } from '../../shared/contract/auth/users.ts';
+import { type UserRecord, userSchema } from '../../shared/contract/auth/users.ts';
+import { fieldNames } from '../../shared/fields.ts';
 import type { FoundUser, UserDirectory } from '../../shared/ports/auth/users.ts';
 import { type Reads, tables } from '../reads.ts';
-import { type Executed, type Records, rowAfter } from '../records.ts';
+import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 import { findWorkspaceBySlug } from '../workspaces/workspaces.ts';
 import { findAccessRequestOf } from './access-requests.ts';
 import { wasSetUp } from './setup.ts';
@@ -14,20 +15,12 @@ export type UserRow = Row<typeof usersTable>;
 
 const own = (reads: Reads) => tables(reads, usersProjection);
 
+const FIELDS = fieldNames(userSchema);
+
 export const toUserRecord = (row: UserRow): UserRecord => ({
-  id: row.id,
-  username: row.username,
+  ...columnsOf(row, FIELDS),
   display_name: row.display_name ?? row.username,
-  role: row.role as UserRecord['role'],
-  provider: row.provider as UserRecord['provider'],
-  email: row.email,
-  avatar_url: row.avatar_url,
   is_approved: row.is_approved ? 1 : 0,
-  workspace_id: row.workspace_id,
-  tenant_id: row.tenant_id,
-  created_at: row.created_at,
-  updated_at: row.updated_at,
-  last_login_at: row.last_login_at,
 });
 
 /** Ids of the enabled admins of a tenant, the oldest first. */
@@ -113,7 +106,7 @@ const toFoundUser = (row: UserRow | undefined): FoundUser | undefined =>
     username: row.username,
     tenant: row.tenant_id,
     workspace: row.workspace_id,
-    provider: row.provider as FoundUser['provider'],
+    provider: row.provider,
     is_approved: row.is_approved,
     credential_id: row.credential_id,
     sessionMark: row.session_mark,

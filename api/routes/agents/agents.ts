@@ -27,6 +27,7 @@ import {
 import { errorSchema, successAnswer } from '../../../shared/contract/common.ts';
 import { forbidden, invalid, notFound } from '../../../shared/errors.ts';
 import { agentRegistered } from '../../../shared/events/agents/registration.ts';
+import { sent } from '../../../shared/fields.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
@@ -173,29 +174,22 @@ const putByName = defineRoute({
   },
   async handle(call) {
     const { body, identity, services, command } = call;
-    const { name, status, last_activity, config, session_key, soul_content, role, runtime_type } = body;
-    const update: AgentUpdate = defined({
-      status,
-      last_activity,
-      config,
-      session_key: orNull(session_key),
-      soul_content,
-      role,
-      runtime_type: orNull(runtime_type),
-    });
+    const { name, ...fields } = body;
+    const update = updateOf(fields);
     if (Object.keys(update).length === 0) throw nothingToChange();
     const agent = await requireAgent(services, identity, { name }, { recent: true });
     const { id } = agent;
-    await refuseForeignSession(call, agent, session_key);
+    await refuseForeignSession(call, agent, body.session_key);
     await updateByName(services.commands, command, { id, name }, update, isBoundKey(identity));
     return { body: { success: true } };
   },
 });
 
-const nothingToChange = () => invalid('There is nothing to change: send at least one field besides the name.');
+/** The fields to set, of those that were sent. */
+const updateOf = (fields: AgentUpdate): AgentUpdate =>
+  sent({ ...fields, session_key: orNull(fields.session_key), runtime_type: orNull(fields.runtime_type) });
 
-const defined = <T extends object>(given: T): T =>
-  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T;
+const nothingToChange = () => invalid('There is nothing to change: send at least one field besides the name.');
 
 const one = defineCachedRoute({
   method: 'get',
@@ -239,22 +233,15 @@ const putById = defineRoute({
   async handle(call) {
     const { params, body, identity, services, command } = call;
     const { write_to_gateway, ...fields } = body;
-    if (Object.keys(defined(fields)).length === 0) throw nothingToChange();
+    const { gateway_config: gatewayConfig, ...details } = fields;
+    if (Object.keys(sent(fields)).length === 0) throw nothingToChange();
     const present = await requireAgent(services, identity, params.id, { recent: true });
     const { id } = present;
     await refuseForeignSession(call, present, body.session_key);
     const change = {
-      update: defined({
-        name: body.name,
-        role: body.role,
-        status: body.status,
-        config: body.config,
-        session_key: orNull(body.session_key),
-        soul_content: body.soul_content,
-        runtime_type: orNull(body.runtime_type),
-      }),
-      gatewayConfig: body.gateway_config,
-      fields: Object.keys(defined(fields)),
+      update: updateOf(details),
+      gatewayConfig,
+      fields: Object.keys(sent(fields)),
       write_to_gateway,
       byItself: isBoundKey(identity),
     };
