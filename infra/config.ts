@@ -90,6 +90,13 @@ const url = (schemes: readonly string[]) =>
     `must be a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
   );
 
+const httpUrl = url(['https', 'http']);
+/** Messages and logs show URLs, so a secret has a setting of its own. */
+const withoutUser = (secret: string) =>
+  httpUrl.refine((value) => !/^[a-z]+:\/\/[^/]*@/i.test(value), `must not hold a name or a password; use ${secret}`);
+const token = text.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks');
+const days = integer(0, 3_650);
+
 /**
  * Exactly one dot, at the end, so that no prefix is the beginning of another. EventStoreDB's own categories end at a
  * hyphen.
@@ -113,37 +120,28 @@ interface Setting<T> {
   readonly fallback: T;
   readonly doc: string;
 }
-const setting = <T>(env: string, parse: z.ZodType<T, string>, fallback: T, doc: string): Setting<T> => ({
-  env,
-  parse,
-  fallback,
-  doc,
+const setting = <T>(env: string, parse: z.ZodType<T, string>, fallback: T) => ({
+  doc: (doc: string): Setting<T> => ({ env, parse, fallback, doc }),
 });
+const optional = <T>(env: string, parse: z.ZodType<T, string>) => setting<T | undefined>(env, parse, undefined);
 
 /** The single list of settings; a test checks the README's table against it. */
 export const SETTINGS = {
-  port: setting('PORT', integer(0, 65_535), 3000, 'TCP port; 0 picks a free one'),
-  host: setting('HOST', text, '127.0.0.1', 'address to listen on'),
-  dataDir: setting('DATA_DIR', text.min(1), './data', 'directory of the embedded database'),
-  databaseUrl: setting<string | undefined>(
-    'DATABASE_URL',
-    url(['postgres', 'postgresql']),
-    undefined,
+  port: setting('PORT', integer(0, 65_535), 3000).doc('TCP port; 0 picks a free one'),
+  host: setting('HOST', text, '127.0.0.1').doc('address to listen on'),
+  dataDir: setting('DATA_DIR', text.min(1), './data').doc('directory of the embedded database'),
+  databaseUrl: optional('DATABASE_URL', url(['postgres', 'postgresql'])).doc(
     'PostgreSQL 15 or newer; unset: the embedded database',
   ),
-  eventStoreUrl: setting<string | undefined>(
+  eventStoreUrl: optional(
     'EVENTSTORE_URL',
     url(['esdb', 'esdb+discover', 'kurrentdb', 'kurrentdb+discover', 'kdb']),
-    undefined,
-    'EventStoreDB or KurrentDB for the event log; needs DATABASE_URL',
-  ),
-  eventStorePrefix: setting<string | undefined>(
+  ).doc('EventStoreDB or KurrentDB for the event log; needs DATABASE_URL'),
+  eventStorePrefix: optional(
     'EVENTSTORE_STREAM_PREFIX',
     z.string().regex(STREAM_PREFIX, 'must be letters, digits and _, and end with a dot, as in acme.'),
-    undefined,
-    'prefix of all stream names, such as acme. (for several deployments on one event store server)',
-  ),
-  logSigningKey: setting<string | undefined>(
+  ).doc('prefix of all stream names, such as acme. (for several deployments on one event store server)'),
+  logSigningKey: optional(
     'LOG_SIGNING_KEY',
     // In files of variables, line feeds are often written as \n.
     text
@@ -152,76 +150,45 @@ export const SETTINGS = {
         isSigningKey,
         'must be an Ed25519 private key as PKCS#8 PEM, as openssl genpkey -algorithm ed25519 writes it',
       ),
-    undefined,
+  ).doc(
     'Ed25519 key that signs checkpoints of the log, PKCS#8 PEM; unset: generated at the first start and stored with the credentials',
   ),
-  logOrigin: setting<string | undefined>(
+  logOrigin: optional(
     'LOG_ORIGIN',
     text.refine(
       (value) => value.length <= 200 && isOrigin(value),
       'must be a name without blanks and +, at most 200 characters, such as example.com/log',
     ),
-    undefined,
-    'name of the log in its checkpoints, such as example.com/log; unset: generated at the first start',
-  ),
-  redisUrl: setting<string | undefined>(
-    'REDIS_URL',
-    url(['redis', 'rediss']),
-    undefined,
+  ).doc('name of the log in its checkpoints, such as example.com/log; unset: generated at the first start'),
+  redisUrl: optional('REDIS_URL', url(['redis', 'rediss'])).doc(
     'Redis for rate limits and jobs shared by several processes',
   ),
-  logLevel: setting('LOG_LEVEL', z.enum(LOG_LEVELS), 'info', 'trace, debug, info, warn, error, fatal or silent'),
-  poolSize: setting('DATABASE_POOL', integer(2, 500), 10, 'database connections per process'),
-  statementTimeoutMs: setting(
-    'DATABASE_TIMEOUT_MS',
-    integer(100, 600_000),
-    15_000,
+  logLevel: setting('LOG_LEVEL', z.enum(LOG_LEVELS), 'info').doc('trace, debug, info, warn, error, fatal or silent'),
+  poolSize: setting('DATABASE_POOL', integer(2, 500), 10).doc('database connections per process'),
+  statementTimeoutMs: setting('DATABASE_TIMEOUT_MS', integer(100, 600_000), 15_000).doc(
     'time-out of one database statement, milliseconds',
   ),
-  appendTimeoutMs: setting(
-    'APPEND_TIMEOUT_MS',
-    integer(100, 120_000),
-    10_000,
+  appendTimeoutMs: setting('APPEND_TIMEOUT_MS', integer(100, 120_000), 10_000).doc(
     'how long an append is retried while the event log is unavailable, milliseconds',
   ),
-  visibleTimeoutMs: setting(
-    'VISIBLE_TIMEOUT_MS',
-    integer(100, 120_000),
-    10_000,
+  visibleTimeoutMs: setting('VISIBLE_TIMEOUT_MS', integer(100, 120_000), 10_000).doc(
     'how long a read waits for read models, milliseconds',
   ),
-  readyMaxLagMs: setting(
-    'READY_MAX_LAG_MS',
-    integer(100, 3_600_000),
-    10_000,
+  readyMaxLagMs: setting('READY_MAX_LAG_MS', integer(100, 3_600_000), 10_000).doc(
     'read model lag from which /health/ready fails, milliseconds',
   ),
-  startTimeoutMs: setting(
-    'START_TIMEOUT_MS',
-    integer(1_000, 3_600_000),
-    120_000,
+  startTimeoutMs: setting('START_TIMEOUT_MS', integer(1_000, 3_600_000), 120_000).doc(
     'how long startup waits for the stores, milliseconds',
   ),
-  shutdownTimeoutMs: setting(
-    'SHUTDOWN_TIMEOUT_MS',
-    integer(0, 600_000),
-    15_000,
+  shutdownTimeoutMs: setting('SHUTDOWN_TIMEOUT_MS', integer(0, 600_000), 15_000).doc(
     'how long shutdown waits for requests in flight, milliseconds',
   ),
-  authUser: setting('AUTH_USER', text.min(1), 'admin', 'name of the first admin'),
-  authPass: setting<string | undefined>(
-    'AUTH_PASS',
-    text,
-    undefined,
-    'password of the first admin; unset: generated and shown once',
-  ),
-  authPassBase64: setting<string | undefined>(
-    'AUTH_PASS_B64',
-    text,
-    undefined,
+  authUser: setting('AUTH_USER', text.min(1), 'admin').doc('name of the first admin'),
+  authPass: optional('AUTH_PASS', text).doc('password of the first admin; unset: generated and shown once'),
+  authPassBase64: optional('AUTH_PASS_B64', text).doc(
     'password of the first admin in base64; takes precedence over AUTH_PASS',
   ),
-  apiKey: setting<string | undefined>(
+  apiKey: optional(
     'API_KEY',
     text
       .trim()
@@ -229,368 +196,191 @@ export const SETTINGS = {
         (key) => key.length >= MIN_API_KEY,
         `must have at least ${MIN_API_KEY} characters; use a random key, for example from openssl rand -hex 24`,
       ),
-    undefined,
-    'global API key, at least 16 characters; unset: generated and shown once if none exists',
-  ),
-  googleClientId: setting<string | undefined>(
-    'GOOGLE_CLIENT_ID',
-    text,
-    undefined,
-    'audience of Google ID tokens; unset: Google sign-in is off',
-  ),
-  googleKeysUrl: setting(
-    'GOOGLE_KEYS_URL',
-    url(['https', 'http']),
-    'https://www.googleapis.com/oauth2/v3/certs',
+  ).doc('global API key, at least 16 characters; unset: generated and shown once if none exists'),
+  googleClientId: optional('GOOGLE_CLIENT_ID', text).doc('audience of Google ID tokens; unset: Google sign-in is off'),
+  googleKeysUrl: setting('GOOGLE_KEYS_URL', httpUrl, 'https://www.googleapis.com/oauth2/v3/certs').doc(
     'URL of the keys that sign ID tokens',
   ),
-  googleIssuers: setting(
-    'GOOGLE_ISSUERS',
-    list,
-    ['https://accounts.google.com', 'accounts.google.com'],
+  googleIssuers: setting('GOOGLE_ISSUERS', list, ['https://accounts.google.com', 'accounts.google.com']).doc(
     'accepted issuers of ID tokens',
   ),
-  oidcIssuer: setting<string | undefined>(
-    'OIDC_ISSUER',
-    url(['https', 'http']),
-    undefined,
+  oidcIssuer: optional('OIDC_ISSUER', httpUrl).doc(
     'OpenID Connect provider, as its discovery document names it; needs OIDC_CLIENT_ID and OIDC_ROLES; unset: off',
   ),
-  oidcClientId: setting<string | undefined>('OIDC_CLIENT_ID', text, undefined, 'client id of this deployment there'),
-  oidcClientSecret: setting<string | undefined>(
-    'OIDC_CLIENT_SECRET',
-    text,
-    undefined,
+  oidcClientId: optional('OIDC_CLIENT_ID', text).doc('client id of this deployment there'),
+  oidcClientSecret: optional('OIDC_CLIENT_SECRET', text).doc(
     'secret of that client; unset: a public client, with PKCE alone',
   ),
-  oidcName: setting('OIDC_NAME', text.min(1).max(60), 'single sign-on', 'name of the provider on the sign-in page'),
-  oidcScopes: setting(
-    'OIDC_SCOPES',
-    text.regex(/(^| )openid( |$)/, 'must contain openid'),
-    'openid profile email',
+  oidcName: setting('OIDC_NAME', text.min(1).max(60), 'single sign-on').doc('name of the provider on the sign-in page'),
+  oidcScopes: setting('OIDC_SCOPES', text.regex(/(^| )openid( |$)/, 'must contain openid'), 'openid profile email').doc(
     'scopes that are requested, with blanks in between',
   ),
-  oidcGroupsClaim: setting(
-    'OIDC_GROUPS_CLAIM',
-    text.min(1),
-    'groups',
+  oidcGroupsClaim: setting('OIDC_GROUPS_CLAIM', text.min(1), 'groups').doc(
     'claim that lists the groups of an account, or a path to it such as realm_access.roles',
   ),
-  oidcRoles: setting<readonly GroupRule[]>(
-    'OIDC_ROLES',
-    groupRules,
-    [],
+  oidcRoles: setting<readonly GroupRule[]>('OIDC_ROLES', groupRules, []).doc(
     'roles of groups, as in admins=admin,acme=operator@acme,*=viewer: the first entry that fits counts, and @ names a workspace by its slug',
   ),
-  oidcAudience: setting<string | undefined>(
-    'OIDC_AUDIENCE',
-    text,
-    undefined,
+  oidcAudience: optional('OIDC_AUDIENCE', text).doc(
     'audience of access tokens of the provider that programs may send; unset: such tokens are refused',
   ),
-  disableRateLimit: setting(
-    'MC_DISABLE_RATE_LIMIT',
-    flag,
-    false,
+  disableRateLimit: setting('MC_DISABLE_RATE_LIMIT', flag, false).doc(
     'turns rate limits off, except for sign-in and other critical calls',
   ),
-  trustedProxies: setting<readonly string[]>(
-    'MC_TRUSTED_PROXIES',
-    addresses,
-    [],
+  trustedProxies: setting<readonly string[]>('MC_TRUSTED_PROXIES', addresses, []).doc(
     'addresses whose X-Forwarded-For, X-Real-IP and forwarded hosts (X-Forwarded-Host, Forwarded) are trusted',
   ),
-  allowAnyHost: setting('MC_ALLOW_ANY_HOST', flag, false, 'accepts every Host header'),
-  allowedHosts: setting<readonly string[]>(
-    'MC_ALLOWED_HOSTS',
-    hosts,
-    [],
+  allowAnyHost: setting('MC_ALLOW_ANY_HOST', flag, false).doc('accepts every Host header'),
+  allowedHosts: setting<readonly string[]>('MC_ALLOWED_HOSTS', hosts, []).doc(
     'accepted hosts: exact, *.example.com or 100.*; empty: every host, except for /api/setup',
   ),
-  cookieSecure: setting('MC_COOKIE_SECURE', flag, true, 'the Secure attribute of the session cookie'),
-  enableHsts: setting('MC_ENABLE_HSTS', flag, false, 'sends Strict-Transport-Security'),
-  proxyAuthHeader: setting<string | undefined>(
+  cookieSecure: setting('MC_COOKIE_SECURE', flag, true).doc('the Secure attribute of the session cookie'),
+  enableHsts: setting('MC_ENABLE_HSTS', flag, false).doc('sends Strict-Transport-Security'),
+  proxyAuthHeader: optional(
     'MC_PROXY_AUTH_HEADER',
     text.regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be the name of one header, such as X-Auth-User'),
-    undefined,
-    'header in which a trusted proxy names the user',
-  ),
-  proxyAuthDefaultRole: setting<(typeof ROLES)[number] | undefined>(
-    'MC_PROXY_AUTH_DEFAULT_ROLE',
-    z.enum(ROLES),
-    undefined,
+  ).doc('header in which a trusted proxy names the user'),
+  proxyAuthDefaultRole: optional('MC_PROXY_AUTH_DEFAULT_ROLE', z.enum(ROLES)).doc(
     'role of new users named by the proxy; unset: none are created',
   ),
-  proxyAuthTrustedIps: setting<readonly string[]>(
-    'MC_PROXY_AUTH_TRUSTED_IPS',
-    addresses,
-    [],
+  proxyAuthTrustedIps: setting<readonly string[]>('MC_PROXY_AUTH_TRUSTED_IPS', addresses, []).doc(
     'addresses whose proxy header is trusted; empty: none',
   ),
-  agentTimeoutMinutes: setting(
-    'MC_AGENT_TIMEOUT_MINUTES',
-    integer(0, 10_080),
-    10,
+  agentTimeoutMinutes: setting('MC_AGENT_TIMEOUT_MINUTES', integer(0, 10_080), 10).doc(
     'minutes without a sign of life after which an agent is set offline; 0: never',
   ),
-  connectionTimeoutMinutes: setting(
-    'MC_CONNECTION_TIMEOUT_MINUTES',
-    integer(0, 10_080),
-    5,
+  connectionTimeoutMinutes: setting('MC_CONNECTION_TIMEOUT_MINUTES', integer(0, 10_080), 5).doc(
     'minutes without a heartbeat after which the connection of a tool is closed; 0: never',
   ),
-  coordinatorAgent: setting(
-    'MC_COORDINATOR_AGENT',
-    text.trim().min(1).max(100),
-    'coordinator',
+  coordinatorAgent: setting('MC_COORDINATOR_AGENT', text.trim().min(1).max(100), 'coordinator').doc(
     'name that operators may use to speak for the coordinator in chat',
   ),
   subscribedProviders: setting<readonly string[]>(
     'SUBSCRIBED_PROVIDERS',
     list.transform((names) => names.map((name) => name.toLowerCase())),
     [],
-    'model providers paid by subscription, such as anthropic,openai; their tokens cost nothing',
-  ),
-  runnerUrl: setting<string | undefined>(
-    'RUNNER_URL',
-    url(['https', 'http']).refine(
-      (value) => !/^[a-z]+:\/\/[^/]*@/i.test(value),
-      'must not hold a name or a password; use RUNNER_TOKEN',
-    ),
-    undefined,
+  ).doc('model providers paid by subscription, such as anthropic,openai; their tokens cost nothing'),
+  runnerUrl: optional('RUNNER_URL', withoutUser('RUNNER_TOKEN')).doc(
     'URL of the agent runner, which receives pipeline steps, assigned tasks and results to review; unset: nothing is sent',
   ),
-  runnerToken: setting<string | undefined>(
-    'RUNNER_TOKEN',
-    text.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks'),
-    undefined,
-    'bearer token for the agent runner',
-  ),
-  runnerTimeoutMs: setting(
-    'RUNNER_TIMEOUT_MS',
-    integer(100, 600_000),
-    15_000,
+  runnerToken: optional('RUNNER_TOKEN', token).doc('bearer token for the agent runner'),
+  runnerTimeoutMs: setting('RUNNER_TIMEOUT_MS', integer(100, 600_000), 15_000).doc(
     'time-out of a request to the agent runner, milliseconds',
   ),
-  jobLockMs: setting(
-    'JOB_LOCK_MS',
-    integer(1_000, 600_000),
-    30_000,
+  jobLockMs: setting('JOB_LOCK_MS', integer(1_000, 600_000), 30_000).doc(
     'job lease, milliseconds; after a crash another worker takes over within one to three leases',
   ),
-  webhookAllowedNetworks: setting<readonly string[]>(
-    'WEBHOOK_ALLOWED_NETWORKS',
-    networks,
-    [],
+  webhookAllowedNetworks: setting<readonly string[]>('WEBHOOK_ALLOWED_NETWORKS', networks, []).doc(
     'private networks that webhooks may call, such as 10.0.0.0/8',
   ),
-  webhookMaxAttempts: setting(
-    'MC_WEBHOOK_MAX_RETRIES',
-    integer(1, 20),
-    5,
+  webhookMaxAttempts: setting('MC_WEBHOOK_MAX_RETRIES', integer(1, 20), 5).doc(
     'attempts per webhook delivery, including the first; the same number of failures in a row opens the circuit',
   ),
-  webhookRetrySeconds: setting<readonly number[]>(
-    'WEBHOOK_RETRY_SECONDS',
-    pauses,
-    [30, 300, 1_800, 7_200, 28_800],
+  webhookRetrySeconds: setting<readonly number[]>('WEBHOOK_RETRY_SECONDS', pauses, [30, 300, 1_800, 7_200, 28_800]).doc(
     'pauses after the first, second and later failed attempts, seconds; the last one is repeated',
   ),
-  webhookTimeoutMs: setting(
-    'WEBHOOK_TIMEOUT_MS',
-    integer(100, 60_000),
-    10_000,
+  webhookTimeoutMs: setting('WEBHOOK_TIMEOUT_MS', integer(100, 60_000), 10_000).doc(
     'time-out of a webhook delivery, milliseconds',
   ),
   alertSeconds: setting(
     'ALERT_EVALUATION_SECONDS',
     integer(0, 86_400).refine((value) => value === 0 || value >= 10, 'must be 0 or at least 10'),
     60,
-    'how often alert rules are evaluated, seconds; 0: only on request',
-  ),
-  maxAgents: setting('MAX_AGENTS', integer(1, 1_000_000), 10_000, 'maximum number of agents in a workspace'),
-  maxAgentKeys: setting('MAX_AGENT_KEYS', integer(1, 10_000), 100, 'maximum number of valid API keys of an agent'),
-  maxConnections: setting(
-    'MAX_CONNECTIONS',
-    integer(1, 1_000_000),
-    10_000,
+  ).doc('how often alert rules are evaluated, seconds; 0: only on request'),
+  maxAgents: setting('MAX_AGENTS', integer(1, 1_000_000), 10_000).doc('maximum number of agents in a workspace'),
+  maxAgentKeys: setting('MAX_AGENT_KEYS', integer(1, 10_000), 100).doc('maximum number of valid API keys of an agent'),
+  maxConnections: setting('MAX_CONNECTIONS', integer(1, 1_000_000), 10_000).doc(
     'maximum number of tools connected to a workspace at the same time',
   ),
-  maxRecurringTasks: setting(
-    'MAX_RECURRING_TASKS',
-    integer(1, 100_000),
-    1_000,
+  maxRecurringTasks: setting('MAX_RECURRING_TASKS', integer(1, 100_000), 1_000).doc(
     'maximum number of recurring tasks in a workspace',
   ),
-  staleTaskMinutes: setting(
-    'MC_STALE_TASK_MINUTES',
-    integer(0, 10_080),
-    10,
+  staleTaskMinutes: setting('MC_STALE_TASK_MINUTES', integer(0, 10_080), 10).doc(
     'minutes without a change after which a task in progress returns to the queue if its agent is offline or unknown; 0: never',
   ),
-  retainActivitiesDays: setting(
-    'MC_RETAIN_ACTIVITIES_DAYS',
-    integer(0, 3_650),
-    90,
+  retainActivitiesDays: setting('MC_RETAIN_ACTIVITIES_DAYS', days, 90).doc(
     'default of the setting retention.activities_days: how long activities are kept, days; 0: forever',
   ),
-  retainAuditDays: setting(
-    'MC_RETAIN_AUDIT_DAYS',
-    integer(0, 3_650),
-    365,
+  retainAuditDays: setting('MC_RETAIN_AUDIT_DAYS', days, 365).doc(
     'default of the setting retention.audit_log_days: how long audit entries are kept, days; 0: forever',
   ),
-  retainHistoryDays: setting(
-    'MC_RETAIN_HISTORY_DAYS',
-    integer(0, 3_650),
-    0,
+  retainHistoryDays: setting('MC_RETAIN_HISTORY_DAYS', days, 0).doc(
     'how far back reads with as_of may go, days; 0: to the beginning',
   ),
-  retainLogsDays: setting(
-    'MC_RETAIN_LOGS_DAYS',
-    integer(0, 3_650),
-    30,
+  retainLogsDays: setting('MC_RETAIN_LOGS_DAYS', days, 30).doc(
     'default of the setting retention.logs_days: how long log lines are kept, days; 0: forever',
   ),
-  retainNotificationsDays: setting(
-    'MC_RETAIN_NOTIFICATIONS_DAYS',
-    integer(0, 3_650),
-    60,
+  retainNotificationsDays: setting('MC_RETAIN_NOTIFICATIONS_DAYS', days, 60).doc(
     'default of the setting retention.notifications_days: how long notifications are kept, days; 0: forever',
   ),
-  retainPipelineRunsDays: setting(
-    'MC_RETAIN_PIPELINE_RUNS_DAYS',
-    integer(0, 3_650),
-    90,
+  retainPipelineRunsDays: setting('MC_RETAIN_PIPELINE_RUNS_DAYS', days, 90).doc(
     'default of the setting retention.pipeline_runs_days: how long pipeline runs are kept, days; 0: forever',
   ),
-  retainTokenUsageDays: setting(
-    'MC_RETAIN_TOKEN_USAGE_DAYS',
-    integer(0, 3_650),
-    90,
+  retainTokenUsageDays: setting('MC_RETAIN_TOKEN_USAGE_DAYS', days, 90).doc(
     'default of the setting retention.token_usage_days: how long token reports are kept, days; 0: forever',
   ),
-  retainGatewaySessionsDays: setting(
-    'MC_RETAIN_GATEWAY_SESSIONS_DAYS',
-    integer(0, 3_650),
-    90,
+  retainGatewaySessionsDays: setting('MC_RETAIN_GATEWAY_SESSIONS_DAYS', days, 90).doc(
     'default of the setting retention.gateway_sessions_days: how long after its last update a gateway session is listed, days; 0: forever',
   ),
-  retainStreamDays: setting(
-    'MC_RETAIN_STREAM_DAYS',
-    integer(0, 3_650),
-    30,
+  retainStreamDays: setting('MC_RETAIN_STREAM_DAYS', days, 30).doc(
     'default of the setting retention.stream_days: how far back callers other than admins can resume the event stream, days; 0: to its beginning',
   ),
   tenantHomeRoot: setting(
     'MC_TENANT_HOME_ROOT',
     text.regex(/^\/[\w./-]*[\w-]$/, 'must be an absolute path without a slash at its end, such as /home'),
     '/home',
-    'parent directory of tenant directories, for provisioning jobs',
-  ),
+  ).doc('parent directory of tenant directories, for provisioning jobs'),
   tenantWorkspaceDirname: setting(
     'MC_TENANT_WORKSPACE_DIRNAME',
     text.regex(/^[\w-][\w.-]*$/, 'must be the name of a directory'),
     'workspace',
-    'name of the workspace directory inside the directory of a tenant',
-  ),
-  defaultOwnerGateway: setting(
-    'MC_DEFAULT_OWNER_GATEWAY',
-    text.trim().min(1).max(120),
-    'primary',
+  ).doc('name of the workspace directory inside the directory of a tenant'),
+  defaultOwnerGateway: setting('MC_DEFAULT_OWNER_GATEWAY', text.trim().min(1).max(120), 'primary').doc(
     'default gateway of new tenants',
   ),
-  releasesUrl: setting<string | undefined>(
-    'RELEASES_URL',
-    url(['https', 'http']),
-    undefined,
+  releasesUrl: optional('RELEASES_URL', httpUrl).doc(
     'feed of the latest release, in the format of the GitHub API; unset: no check for releases',
   ),
-  githubApiUrl: setting(
-    'GITHUB_API_URL',
-    url(['https', 'http']).refine(
-      (value) => !/^[a-z]+:\/\/[^/]*@/i.test(value),
-      'must not hold a name or a password; use GITHUB_TOKEN',
-    ),
-    'https://api.github.com',
+  githubApiUrl: setting('GITHUB_API_URL', withoutUser('GITHUB_TOKEN'), 'https://api.github.com').doc(
     'REST API of GitHub, or of a GitHub Enterprise Server',
   ),
-  githubToken: setting<string | undefined>(
-    'GITHUB_TOKEN',
-    text.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks'),
-    undefined,
+  githubToken: optional('GITHUB_TOKEN', token).doc(
     'GitHub token that may read and write issues; unset: GitHub is not connected',
   ),
-  githubDefaultRepo: setting<string | undefined>(
-    'GITHUB_DEFAULT_REPO',
-    text.regex(REPOSITORY, 'must be owner/name'),
-    undefined,
+  githubDefaultRepo: optional('GITHUB_DEFAULT_REPO', text.regex(REPOSITORY, 'must be owner/name')).doc(
     'default repository, as owner/name',
   ),
-  githubSyncIntervalMs: setting(
-    'GITHUB_SYNC_INTERVAL_MS',
-    integer(10_000, 86_400_000),
-    60_000,
+  githubSyncIntervalMs: setting('GITHUB_SYNC_INTERVAL_MS', integer(10_000, 86_400_000), 60_000).doc(
     'how often projects with github_sync_enabled are synchronised with their repositories, milliseconds',
   ),
-  githubTimeoutMs: setting(
-    'GITHUB_TIMEOUT_MS',
-    integer(100, 60_000),
-    10_000,
+  githubTimeoutMs: setting('GITHUB_TIMEOUT_MS', integer(100, 60_000), 10_000).doc(
     'time-out of a request to GitHub, milliseconds',
   ),
-  timeZone: setting(
-    'TZ',
-    z.string().refine(isTimeZone, 'must be an IANA time zone, such as Europe/Berlin'),
-    'UTC',
+  timeZone: setting('TZ', z.string().refine(isTimeZone, 'must be an IANA time zone, such as Europe/Berlin'), 'UTC').doc(
     'time zone of recurring tasks, such as Europe/Berlin',
   ),
-  workloadQueueDepthNormal: setting(
-    'MC_WORKLOAD_QUEUE_DEPTH_NORMAL',
-    integer(0, 1_000_000),
-    20,
+  workloadQueueDepthNormal: setting('MC_WORKLOAD_QUEUE_DEPTH_NORMAL', integer(0, 1_000_000), 20).doc(
     'normal number of pending tasks; only reported by /api/workload',
   ),
-  workloadQueueDepthThrottle: setting(
-    'MC_WORKLOAD_QUEUE_DEPTH_THROTTLE',
-    integer(0, 1_000_000),
-    50,
+  workloadQueueDepthThrottle: setting('MC_WORKLOAD_QUEUE_DEPTH_THROTTLE', integer(0, 1_000_000), 50).doc(
     'number of pending tasks from which /api/workload recommends submitting more slowly',
   ),
-  workloadQueueDepthShed: setting(
-    'MC_WORKLOAD_QUEUE_DEPTH_SHED',
-    integer(0, 1_000_000),
-    100,
+  workloadQueueDepthShed: setting('MC_WORKLOAD_QUEUE_DEPTH_SHED', integer(0, 1_000_000), 100).doc(
     'number of pending tasks from which /api/workload recommends submitting critical work only',
   ),
-  workloadBusyRatioThrottle: setting(
-    'MC_WORKLOAD_BUSY_RATIO_THROTTLE',
-    share,
-    0.8,
+  workloadBusyRatioThrottle: setting('MC_WORKLOAD_BUSY_RATIO_THROTTLE', share, 0.8).doc(
     'share of busy agents from which /api/workload recommends submitting more slowly',
   ),
-  workloadBusyRatioShed: setting(
-    'MC_WORKLOAD_BUSY_RATIO_SHED',
-    share,
-    0.95,
+  workloadBusyRatioShed: setting('MC_WORKLOAD_BUSY_RATIO_SHED', share, 0.95).doc(
     'share of busy agents from which /api/workload recommends submitting critical work only',
   ),
-  workloadErrorRateThrottle: setting(
-    'MC_WORKLOAD_ERROR_RATE_THROTTLE',
-    share,
-    0.1,
+  workloadErrorRateThrottle: setting('MC_WORKLOAD_ERROR_RATE_THROTTLE', share, 0.1).doc(
     'share of errors among activities from which /api/workload recommends submitting more slowly',
   ),
-  workloadErrorRateShed: setting(
-    'MC_WORKLOAD_ERROR_RATE_SHED',
-    share,
-    0.25,
+  workloadErrorRateShed: setting('MC_WORKLOAD_ERROR_RATE_SHED', share, 0.25).doc(
     'share of errors among activities from which /api/workload recommends submitting critical work only',
   ),
-  workloadRecentWindowSeconds: setting(
-    'MC_WORKLOAD_RECENT_WINDOW_SECONDS',
-    integer(1, 86_400),
-    300,
+  workloadRecentWindowSeconds: setting('MC_WORKLOAD_RECENT_WINDOW_SECONDS', integer(1, 86_400), 300).doc(
     'how far back /api/workload counts errors and new tasks, seconds',
   ),
 } as const;

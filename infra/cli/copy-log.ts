@@ -1,7 +1,6 @@
 /** `signalbox copy-log`: copies a deployment's log from one store to another. */
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
-import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { readConfig, STREAM_PREFIX } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
@@ -11,6 +10,7 @@ import { createLogger, type Logger } from '../logging.ts';
 import { openPostgresLog } from '../postgres/event-log.ts';
 import { GONE_MS } from '../processes.ts';
 import { CopyError, type CopySide, copyLog } from '../tools/copy-log.ts';
+import { withProgress } from './progress.ts';
 import { counted } from './with-core.ts';
 
 interface Options {
@@ -26,8 +26,6 @@ interface Options {
 /** Long, because a store that does not answer may have stored what was sent to it. */
 const APPEND_TIMEOUT_MS = 600_000;
 const STATEMENT_TIMEOUT_MS = 300_000;
-/** Without a terminal, progress is reported this often, milliseconds. */
-const REPORT_EVERY_MS = 10_000;
 
 interface Place {
   readonly kind: 'directory' | 'postgres' | 'eventstore';
@@ -184,28 +182,22 @@ export function addCopyLog(program: Command): void {
         }
       }
       const log = createLogger('warn', 'stderr');
-      const stop = new AbortController();
-      const interrupt = () => stop.abort(new Error('Interrupted; run the same command again to continue from here.'));
-      process.once('SIGINT', interrupt);
-      process.once('SIGTERM', interrupt);
       const undo: (() => Promise<unknown>)[] = [];
-      const progress = showProgress();
+      const side = (place: Place, database: Place | undefined, role: 'source' | 'target') =>
+        openSide(place, options.logOnly && place.kind === 'eventstore' ? undefined : database, role, log, undo);
+      const only = (one: CopySide): CopySide => (options.logOnly ? { ...one, database: undefined } : one);
       try {
-        const none = (place: Place, database: Place | undefined) =>
-          options.logOnly && place.kind === 'eventstore' ? undefined : database;
-        const source = await openSide(from, none(from, databases.from), 'source', log, undo);
-        const target = await openSide(to, none(to, databases.to), 'target', log, undo);
-        if (source.database?.kind === 'server' && target.database?.kind === 'server') {
-          await refuseSame(source.database, target.database);
-        }
-        const sides = options.logOnly
-          ? ([
-              { ...source, database: undefined },
-              { ...target, database: undefined },
-            ] as const)
-          : ([source, target] as const);
-        const report = await copyLog(...sides, { signal: stop.signal, onProgress: progress.tell });
-        progress.end();
+        const { result } = await withProgress(
+          'Interrupted; run the same command again to continue from here.',
+          async (watched) => {
+            const source = await side(from, databases.from, 'source');
+            const target = await side(to, databases.to, 'target');
+            if (source.database?.kind === 'server' && target.database?.kind === 'server')
+              await refuseSame(source.database, target.database);
+            return { source, target, report: await copyLog(only(source), only(target), watched) };
+          },
+        );
+        const { source, target, report } = result;
         console.log(`${counted(report.events, 'event')} in ${to.name}, ${report.copied} of them copied now`);
         for (const [table, count] of Object.entries(report.rows ?? {}))
           console.log(`${counted(count, 'row')} of ${table}`);
@@ -217,9 +209,6 @@ export function addCopyLog(program: Command): void {
           console.log(`${from.name} has new events in the meantime: stop its service and run the same command again.`);
         console.log('Read models are built when the service first starts there.');
       } finally {
-        progress.end();
-        process.off('SIGINT', interrupt);
-        process.off('SIGTERM', interrupt);
         for (const close of undo.reverse()) await close();
       }
     });
@@ -232,31 +221,4 @@ async function isBehind(source: CopySide, target: CopySide): Promise<boolean> {
     return undefined;
   };
   return (await last(source)) !== (await last(target));
-}
-
-function showProgress() {
-  const begun = performance.now();
-  let reportedAt = begun;
-  let bar: SingleBar | undefined;
-  return {
-    tell({ phase, events, position, head }: { phase: string; events: number; position: number; head: number }): void {
-      const rate = Math.round((events * 1_000) / (performance.now() - begun));
-      if (process.stderr.isTTY) {
-        if (!bar) {
-          bar = new SingleBar({
-            format: '{phase} [{bar}] {percentage}% | {events} events, {rate}/s',
-            stream: process.stderr,
-            clearOnComplete: true,
-          });
-          bar.start(Math.max(head, 1), 0, { phase, events, rate });
-        }
-        bar.setTotal(Math.max(head, 1));
-        bar.update(Math.min(position, head), { phase, events, rate });
-      } else if (performance.now() - reportedAt > REPORT_EVERY_MS) {
-        reportedAt = performance.now();
-        console.error(`${phase}: ${events} events`);
-      }
-    },
-    end: () => bar?.stop(),
-  };
 }

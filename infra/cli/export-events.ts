@@ -9,7 +9,7 @@ import { dataExported } from '../../shared/events/admin/export.ts';
 import type { Core } from '../core.ts';
 import { writeBundle } from '../proof/bundle.ts';
 import { currentNote } from '../proof/current.ts';
-import { showProgress } from './verify.ts';
+import { withProgress } from './progress.ts';
 import { cliContext, counted, withCore } from './with-core.ts';
 
 interface Options {
@@ -56,26 +56,24 @@ async function exportSigned({ output, after, until, stream, type, reveal }: Opti
       'A signed export has all events as they are stored: use it without --after, --until, --stream, --type and --reveal.',
     );
   }
-  const progress = showProgress('exporting');
-  await withCore(
-    async (core) => {
-      const note = await currentNote(core);
-      if (!note) throw new Error('no checkpoint of the log has been signed yet. Start the service, and try again.');
-      const written = await writeBundle(core.database, core.eventLog, note, output, (events) =>
-        progress.tell(events, note.size),
-      );
-      await recordExport(core, 'bundle', written.events);
-      progress.end();
-      console.error(`${counted(written.events, 'event')} under a checkpoint of ${note.origin}`);
-      if (written.different !== undefined) {
-        console.error(
-          `Event ${written.different} is not what its leaf says: the log was altered. See: signalbox verify`,
+  const { result } = await withProgress(undefined, ({ onProgress }) =>
+    withCore(
+      async (core) => {
+        const note = await currentNote(core);
+        if (!note) throw new Error('no checkpoint of the log has been signed yet. Start the service, and try again.');
+        const written = await writeBundle(core.database, core.eventLog, note, output, (events) =>
+          onProgress({ phase: 'exporting', events, position: events, target: note.size }),
         );
-        process.exitCode = 3;
-      }
-    },
-    { project: true },
-  ).finally(progress.end);
+        await recordExport(core, 'bundle', written.events);
+        return { ...written, origin: note.origin };
+      },
+      { project: true },
+    ),
+  );
+  console.error(`${counted(result.events, 'event')} under a checkpoint of ${result.origin}`);
+  if (result.different === undefined) return;
+  console.error(`Event ${result.different} is not what its leaf says: the log was altered. See: signalbox verify`);
+  process.exitCode = 3;
 }
 
 /** The export itself is recorded and audited. */

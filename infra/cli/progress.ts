@@ -1,12 +1,17 @@
 /** Progress of what reads the whole log, and its interruption. */
 import { SingleBar } from 'cli-progress';
 
+/** Without a terminal, progress is reported this often, milliseconds. */
+const REPORT_EVERY_MS = 10_000;
+
 /** How far it is. */
 interface Progress {
   readonly phase: string;
-  readonly position: number;
-  readonly target: number;
+  /** How many events were read. */
   readonly events: number;
+  readonly position: number;
+  /** The last position; 0: unknown. */
+  readonly target: number;
 }
 
 export interface Watched {
@@ -15,43 +20,51 @@ export interface Watched {
 }
 
 /**
- * Runs `work` with a progress bar on a terminal. SIGINT and SIGTERM interrupt it with `message`.
+ * Runs `work` and shows its progress on stderr: a bar on a terminal, else a line from time to time.
  *
+ * @param interrupted the message with which SIGINT and SIGTERM abort `signal`; undefined: they end the process, because
+ *   the work has nothing to finish
  * @returns also how many events were read
  */
 export async function withProgress<T>(
-  message: string,
+  interrupted: string | undefined,
   work: (watched: Watched) => Promise<T>,
 ): Promise<{ readonly result: T; readonly events: number; readonly seconds: number }> {
   const stop = new AbortController();
-  const interrupt = () => stop.abort(new Error(message));
-  process.once('SIGINT', interrupt);
-  process.once('SIGTERM', interrupt);
+  const interrupt = () => stop.abort(new Error(interrupted));
+  const signals = interrupted === undefined ? [] : (['SIGINT', 'SIGTERM'] as const);
+  for (const signal of signals) process.once(signal, interrupt);
   const begun = performance.now();
+  let reportedAt = begun;
   let events = 0;
   let bar: SingleBar | undefined;
-  const begin = (): SingleBar => {
-    const format = '{phase} [{bar}] {percentage}% | {events} events, {rate}/s';
+  const begin = (isBounded: boolean, total: number): SingleBar => {
+    const format = `{phase} ${isBounded ? '[{bar}] {percentage}% | ' : ''}{events} events, {rate}/s`;
     const fresh = new SingleBar({ format, stream: process.stderr, clearOnComplete: true });
-    fresh.start(1, 0, { phase: 'starting', events: 0, rate: 0 });
+    fresh.start(total, 0, { phase: 'starting', events: 0, rate: 0 });
     return fresh;
   };
   try {
     const result = await work({
       signal: stop.signal,
-      onProgress(progress) {
+      onProgress({ phase, position, target, ...progress }) {
         events = progress.events;
-        if (!process.stderr.isTTY) return;
-        bar ??= begin();
-        const rate = Math.round((events * 1_000) / (performance.now() - begun));
-        bar.setTotal(Math.max(progress.target, 1));
-        bar.update(progress.position, { phase: progress.phase, events, rate });
+        const now = performance.now();
+        const rate = Math.round((events * 1_000) / Math.max(now - begun, 1));
+        if (process.stderr.isTTY) {
+          const total = Math.max(target, position, 1);
+          bar ??= begin(target > 0, total);
+          bar.setTotal(total);
+          bar.update(position, { phase, events, rate });
+        } else if (now - reportedAt > REPORT_EVERY_MS) {
+          reportedAt = now;
+          console.error(`${phase}: ${events} events, ${rate}/s`);
+        }
       },
     });
     return { result, events, seconds: (performance.now() - begun) / 1_000 };
   } finally {
     bar?.stop();
-    process.off('SIGINT', interrupt);
-    process.off('SIGTERM', interrupt);
+    for (const signal of signals) process.off(signal, interrupt);
   }
 }

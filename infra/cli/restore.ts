@@ -7,6 +7,7 @@ import { createLogger } from '../logging.ts';
 import { type Note, NoteError, parseNote } from '../proof/notes.ts';
 import { readBackup, restoreBackup } from '../tools/backup.ts';
 import { refuseRunning } from './copy-log.ts';
+import { withProgress } from './progress.ts';
 import { counted } from './with-core.ts';
 
 export function addRestore(program: Command): void {
@@ -23,15 +24,13 @@ export function addRestore(program: Command): void {
       const config = readConfig(process.env);
       // A file that is not whole is refused before stores are opened, and made where there are none.
       const contents = await readBackup(file);
-      const stop = new AbortController();
-      const interrupt = () => stop.abort(new Error('Interrupted; empty the stores before you restore again.'));
-      process.once('SIGINT', interrupt);
-      process.once('SIGTERM', interrupt);
       const core = await openCore(config, createLogger('warn', 'stderr'));
       try {
         await refuseRunning(core.database, 'the configured database');
-        const restored = await restoreBackup(contents, core, { signal: stop.signal, newest });
-        const { events, sha256, rows, keepsOrigin } = restored;
+        const { result } = await withProgress('Interrupted; empty the stores before you restore again.', ({ signal }) =>
+          restoreBackup(contents, core, { signal, newest }),
+        );
+        const { events, sha256, rows, keepsOrigin } = result;
         console.log(`${counted(events, 'event')} restored and compared`);
         for (const [table, count] of Object.entries(rows)) console.log(`${counted(count, 'row')} of ${table}`);
         console.log(`SHA-256 of the events in the backup ${sha256}`);
@@ -42,8 +41,6 @@ export function addRestore(program: Command): void {
         }
         console.log('Read models are built when the service first starts.');
       } finally {
-        process.off('SIGINT', interrupt);
-        process.off('SIGTERM', interrupt);
         await core.close();
       }
     });

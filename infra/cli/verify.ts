@@ -1,10 +1,10 @@
 /** `signalbox verify`: finds what was altered in the log, or in a signed export of it. */
 import { readFile } from 'node:fs/promises';
-import { SingleBar } from 'cli-progress';
 import type { Command } from 'commander';
 import { verifyBundle } from '../proof/bundle.ts';
 import type { Verified } from '../proof/verification.ts';
 import { verifyLog } from '../proof/verify-log.ts';
+import { withProgress } from './progress.ts';
 import { counted, withCore } from './with-core.ts';
 
 interface Options {
@@ -14,8 +14,6 @@ interface Options {
 
 /** The log, or a bundle, is not what was signed. */
 const ALTERED = 3;
-/** Without a terminal, progress is reported this often, milliseconds. */
-const REPORT_EVERY_MS = 10_000;
 
 export function addVerify(program: Command): void {
   program
@@ -31,10 +29,13 @@ export function addVerify(program: Command): void {
 }
 
 async function verifyConfigured(): Promise<void> {
-  const progress = showProgress('verifying');
-  const verified = await withCore(({ database, eventLog, config }) =>
-    verifyLog(database, eventLog, config, progress.tell),
-  ).finally(progress.end);
+  const { result: verified } = await withProgress(undefined, ({ onProgress }) =>
+    withCore(({ database, eventLog, config }) =>
+      verifyLog(database, eventLog, config, (events, target) =>
+        onProgress({ phase: 'verifying', events, position: events, target }),
+      ),
+    ),
+  );
   report(verified, verified.origin);
   if (verified.checkpoints === 0 && verified.findings.length === 0)
     console.log('No checkpoint has been signed yet: the events were compared with their leaves only.');
@@ -48,8 +49,9 @@ async function readKey(file: string): Promise<string> {
 
 async function verifyFolder(folder: string, keyFile: string | undefined): Promise<void> {
   const trusted = keyFile === undefined ? undefined : await readKey(keyFile);
-  const progress = showProgress('verifying');
-  const verified = await verifyBundle(folder, trusted, (events) => progress.tell(events, 0)).finally(progress.end);
+  const { result: verified } = await withProgress(undefined, ({ onProgress }) =>
+    verifyBundle(folder, trusted, (events) => onProgress({ phase: 'verifying', events, position: events, target: 0 })),
+  );
   report(verified, verified.origin);
   if (trusted === undefined) {
     console.log(
@@ -69,31 +71,4 @@ function report({ size, root, checkpoints, findings, remarks }: Verified, origin
     `Whole: ${counted(size, 'event')}, ${counted(checkpoints, 'checkpoint')}${origin === undefined ? '' : ` of ${origin}`}`,
   );
   console.log(`Root ${root.toString('base64')}`);
-}
-
-/** Progress on stderr: a bar on a terminal, else a line from time to time. */
-export function showProgress(phase: string) {
-  const begun = performance.now();
-  let reportedAt = begun;
-  let bar: SingleBar | undefined;
-  return {
-    /** @param total 0: unknown */
-    tell(events: number, total: number): void {
-      const rate = Math.round((events * 1_000) / Math.max(performance.now() - begun, 1));
-      if (process.stderr.isTTY) {
-        if (!bar) {
-          const share = total > 0 ? '[{bar}] {percentage}% | ' : '';
-          const format = `${phase} ${share}{value} events, {rate}/s`;
-          bar = new SingleBar({ format, stream: process.stderr, clearOnComplete: true });
-          bar.start(Math.max(total, 1), 0, { rate });
-        }
-        bar.setTotal(Math.max(total, events, 1));
-        bar.update(events, { rate });
-      } else if (performance.now() - reportedAt > REPORT_EVERY_MS) {
-        reportedAt = performance.now();
-        console.error(`${phase}: ${counted(events, 'event')}, ${rate}/s`);
-      }
-    },
-    end: () => bar?.stop(),
-  };
 }

@@ -6,6 +6,8 @@
  * a cache (8 MB, empty after a restart). So the ids of events that this process appended, read from a stream or
  * followed are remembered here and checked first.
  */
+import { LRUCache } from 'lru-cache';
+import { atMost } from '../../shared/bounded.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 
@@ -26,35 +28,27 @@ export interface KnownIds {
   doubtedSince(append: PreparedAppend): number | undefined;
 }
 
-/** @param limit number of ids to remember; the oldest are forgotten first */
+/** @param limit number of ids to remember; those that were not used for longest are forgotten first */
 export function createKnownIds(limit: number): KnownIds {
-  const known = new Map<string, KnownEvent>();
-  const doubted = new Map<string, number>();
+  const known = new LRUCache<string, KnownEvent>(atMost(limit));
+  const doubted = new LRUCache<string, number>(atMost(limit));
   const keyOf = (stream: string, id: string) => `${id} ${stream}`;
-  const put = <V>(map: Map<string, V>, key: string, value: V) => {
-    map.set(key, value);
-    if (map.size <= limit) return;
-    for (const oldest of map.keys()) {
-      map.delete(oldest);
-      break;
-    }
-  };
   return {
     saw(events) {
-      for (const { stream, id, revision, position } of events) put(known, keyOf(stream, id), { revision, position });
+      for (const { stream, id, revision, position } of events) known.set(keyOf(stream, id), { revision, position });
     },
     wrote({ stream, events }, revision, position) {
       const last = events.length - 1;
       for (let index = 0; index <= last; index++) {
         const id = events[index]?.id ?? '';
         const at = { revision: revision - last + index, position: index === last ? position : undefined };
-        put(known, keyOf(stream, id), at);
+        known.set(keyOf(stream, id), at);
         doubted.delete(keyOf(stream, id));
       }
     },
     of: ({ stream, events }) => events.map(({ id }) => known.get(keyOf(stream, id))),
     doubt({ stream, events }, since) {
-      for (const { id } of events) put(doubted, keyOf(stream, id), since);
+      for (const { id } of events) doubted.set(keyOf(stream, id), since);
     },
     doubtedSince: ({ stream, events }) => {
       const since = events.map(({ id }) => doubted.get(keyOf(stream, id))).filter((at) => at !== undefined);

@@ -5,12 +5,14 @@
  * Only their positions have to come from the server: positions are byte offsets, and only the server knows what other
  * processes have written in between.
  */
+import { LRUCache } from 'lru-cache';
 import type { LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 import { rememberSize } from '../event-log/size.ts';
 
-/** Bounds of what is remembered; bytes of JSON. */
-const MAX = { events: 10_000, bytes: 16_000_000 };
+/** Most bytes of JSON that are remembered, and the least that an event counts for: so there are at most 10,000. */
+const MAX_BYTES = 16_000_000;
+const MIN_EVENT_BYTES = 1_600;
 
 export interface OwnEvents {
   /** Called when an append is about to be sent. */
@@ -27,32 +29,22 @@ interface Sent {
 }
 
 export function createOwnEvents(): OwnEvents {
-  const sent = new Map<string, Sent>();
-  let bytes = 0;
+  const sent = new LRUCache<string, Sent>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ bytes }) => Math.max(bytes, MIN_EVENT_BYTES),
+  });
   let expecting = 0;
   const keyOf = (stream: string, id: string) => `${id} ${stream}`;
-  const forget = (key: string): Sent | undefined => {
-    const one = sent.get(key);
-    if (one && sent.delete(key)) bytes -= one.bytes;
-    return one;
-  };
   return {
     sends({ stream, events }) {
       if (expecting === 0) return;
-      for (const { id, event, data, meta } of events) {
-        const key = keyOf(stream, id);
-        forget(key);
-        const size = data.length + meta.length;
-        sent.set(key, { event, bytes: size });
-        bytes += size;
-      }
-      for (const oldest of sent.keys()) {
-        if (sent.size <= MAX.events && bytes <= MAX.bytes) break;
-        forget(oldest);
-      }
+      for (const { id, event, data, meta } of events)
+        sent.set(keyOf(stream, id), { event, bytes: data.length + meta.length });
     },
     instead(event) {
-      const own = forget(keyOf(event.stream, event.id));
+      const key = keyOf(event.stream, event.id);
+      const own = sent.get(key);
+      sent.delete(key);
       if (own?.event.type !== event.type) return event;
       const known = { ...event, data: own.event.data, meta: own.event.meta };
       rememberSize(known, own.bytes);
@@ -61,9 +53,7 @@ export function createOwnEvents(): OwnEvents {
     expect() {
       expecting++;
       return () => {
-        if (--expecting > 0) return;
-        sent.clear();
-        bytes = 0;
+        if (--expecting === 0) sent.clear();
       };
     },
   };

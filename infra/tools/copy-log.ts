@@ -42,7 +42,7 @@ export interface CopyOptions {
     readonly phase: 'copying' | 'comparing';
     readonly events: number;
     readonly position: Position;
-    readonly head: Position;
+    readonly target: Position;
   }) => void;
   /** After an abort, the copy can be continued. */
   readonly signal?: AbortSignal;
@@ -157,7 +157,7 @@ async function copyEvents(
       }
       if (copied - reported >= PROGRESS_EVERY) {
         reported = copied;
-        onProgress?.({ phase: 'copying', events: copied, position: page.at(-1)?.position ?? after, head });
+        onProgress?.({ phase: 'copying', events: copied, position: page.at(-1)?.position ?? after, target: head });
       }
     }
     while (inFlight.length > 0) await settle();
@@ -245,7 +245,7 @@ async function compare(
         }
       }
       hash.update(text);
-      onProgress?.({ phase: 'comparing', events, position: page.at(-1)?.position ?? 0, head });
+      onProgress?.({ phase: 'comparing', events, position: page.at(-1)?.position ?? 0, target: head });
     }
   } finally {
     await originals.return(undefined);
