@@ -32,9 +32,8 @@ interface Slot {
 /** A change that is applied once the rows that the batch lacks are loaded. */
 interface Waiting {
   readonly slot: Slot;
-  readonly apply: Change['apply'];
+  readonly change: Change;
   readonly position: number;
-  readonly inPlace: boolean | undefined;
 }
 
 export interface BatchOptions {
@@ -45,16 +44,6 @@ export interface BatchOptions {
     table: Table,
     keys: readonly Readonly<Record<string, unknown>>[],
   ) => Promise<ReadonlyMap<string, AnyStoredRow>>;
-  /**
-   * Receives the new rows of tables to which rows are only added; the batch then forgets them. It must not be given
-   * rows that the projection changes later.
-   */
-  readonly append?: {
-    takes(table: Table): boolean;
-    take(table: Table, row: Readonly<Record<string, unknown>>, position: number): void;
-    /** Reports a change to an existing row of a table that `takes` accepted. */
-    refuses(table: Table): boolean;
-  };
 }
 
 /** What is about to be written to a projection's tables. */
@@ -73,20 +62,14 @@ export class Batch {
   /**
    * Applies events in memory; in order, and all after those applied before.
    *
-   * @returns how many were applied; fewer than given when `append` refused one
    * @throws whatever the projection throws; the batch must then be discarded
    */
-  async add(events: readonly DomainEvent[]): Promise<number> {
-    const { projection, append } = this.#options;
+  async add(events: readonly DomainEvent[]): Promise<void> {
+    const { projection } = this.#options;
     const toLoad = new Map<Table, Map<string, Slot>>();
     const waiting: Waiting[] = [];
-    let taken = 0;
-    for (const event of events) {
-      const changes = projection.project(event);
-      if (append && refused(append, changes)) break;
-      for (const change of changes) this.#take(change, event.position, toLoad, waiting);
-      taken++;
-    }
+    for (const event of events)
+      for (const change of projection.project(event)) this.#take(change, event.position, toLoad, waiting);
     for (const [table, wanted] of toLoad) {
       const rows = await this.#options.load(
         table,
@@ -98,23 +81,12 @@ export class Batch {
         slot.position = slot.before?.position ?? -1;
       }
     }
-    for (const { slot, apply, position, inPlace } of waiting) applyTo(slot, apply, position, inPlace);
-    return taken;
+    for (const { slot, change, position } of waiting) applyTo(slot, change, position);
   }
 
-  #take(
-    { table, key, fresh, apply, inPlace }: Change,
-    position: number,
-    toLoad: Map<Table, Map<string, Slot>>,
-    waiting: Waiting[],
-  ): void {
-    const { projection, cache, append } = this.#options;
-    if (fresh && append?.takes(table)) {
-      const row = apply(undefined);
-      cache.lacks(table.name);
-      if (row !== undefined) append.take(table, row, position);
-      return;
-    }
+  #take(change: Change, position: number, toLoad: Map<Table, Map<string, Slot>>, waiting: Waiting[]): void {
+    const { table, key, fresh } = change;
+    const { projection, cache } = this.#options;
     const slots = this.#places.get(table.name);
     if (!slots) throw new Error(`${projection.name}: table ${table.name} is not in its list of tables`);
     if (!fresh) cache.changes(table.name);
@@ -132,11 +104,11 @@ export class Batch {
       }
     }
     // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
-    if (toLoad.size > 0) waiting.push({ slot, apply, position, inPlace });
-    else applyTo(slot, apply, position, inPlace);
+    if (toLoad.size > 0) waiting.push({ slot, change, position });
+    else applyTo(slot, change, position);
   }
 
-  /** What is to be written, except for what `append` received. */
+  /** What is to be written. */
   writes(): TableWrite[] {
     const writes: TableWrite[] = [];
     for (const table of this.#options.projection.tables) {
@@ -173,7 +145,7 @@ export class Batch {
 }
 
 /** Like `applyEvent`, but does not build the key text again, and sets the row's position only at the end. */
-function applyTo(slot: Slot, apply: Change['apply'], position: number, inPlace: boolean | undefined): void {
+function applyTo(slot: Slot, { apply, inPlace }: Change, position: number): void {
   if (slot.row && slot.position >= position) return;
   // What is changed in place was never otherwise.
   if (inPlace) slot.forgets = true;
@@ -189,12 +161,6 @@ function storedRow(slot: Slot): AnyStoredRow | undefined {
   const { row, position } = slot;
   if (row && row.position !== position) slot.row = withPosition(row, position);
   return slot.row as AnyStoredRow | undefined;
-}
-
-/** Whether `append` cannot take one of these changes. */
-function refused(append: NonNullable<BatchOptions['append']>, changes: readonly Change[]): boolean {
-  for (const { table, fresh } of changes) if (!fresh && append.takes(table) && append.refuses(table)) return true;
-  return false;
 }
 
 /**

@@ -3,7 +3,9 @@
  * is of. Numbers are taken ahead in blocks where a gap is harmless: of events always, because every append needs one, of
  * records while many are created.
  */
+import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
+import { atMost } from '../../shared/bounded.ts';
 import type { Counters } from '../../shared/ports/counters.ts';
 
 /** Event numbers taken ahead per statement. */
@@ -50,7 +52,7 @@ export function createCounters(
 ): Counters {
   const blocks = new Map<string, { next: number; end: number }>();
   /** When a counter was last asked, Unix ms, and how many numbers are taken ahead. */
-  const paces = new Map<string, { at: number; ahead: number }>();
+  const paces = new LRUCache<string, { at: number; ahead: number }>(atMost(MAX_PACES));
   let asks: Ask[] = [];
   let serving = false;
   const text = endsWithUs ? UNFLUSHED : TAKE;
@@ -61,9 +63,7 @@ export function createCounters(
     const at = now();
     const pace = paces.get(name);
     const ahead = pace && at - pace.at < BUSY_MS ? Math.min(pace.ahead * 2 + 1, IDS_AHEAD) : 0;
-    paces.delete(name);
     paces.set(name, { at, ahead });
-    if (paces.size > MAX_PACES) paces.delete(paces.keys().next().value as string);
     return ahead;
   }
 
@@ -131,14 +131,6 @@ export function createCounters(
           serveAll().catch(reject);
         });
       });
-    },
-    async raise(name, value) {
-      blocks.delete(name);
-      await pool.query(
-        `INSERT INTO service.counters (name, value) VALUES ($1, $2)
-         ON CONFLICT (name) DO UPDATE SET value = greatest(service.counters.value, excluded.value)`,
-        [name, value],
-      );
     },
   };
 }

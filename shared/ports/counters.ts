@@ -5,8 +5,6 @@
 export interface Counters {
   /** Reserves `count` numbers and gives the first. Numbers start at 1. */
   take(name: CounterName, count?: number): number | Promise<number>;
-  /** Raises a counter so that its next number is above `value`; never lowers it. */
-  raise(name: CounterName, value: number): Promise<void>;
 }
 
 /** `event` numbers every event; the others are ids of records of that kind. */

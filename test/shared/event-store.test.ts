@@ -20,7 +20,6 @@ function open(upcasters?: Upcasters) {
         number += count;
         return number - count + 1;
       },
-      raise: () => Promise.resolve(),
     },
     keys: { ...personKeys, find: async (person) => keys.get(person) },
     now: () => 1_700_000_000_000,

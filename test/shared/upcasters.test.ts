@@ -88,7 +88,7 @@ function openRecorded() {
   return createEventStore({
     log: undefined as unknown as EventLog,
     catalogue,
-    counters: { take: unused, raise: unused },
+    counters: { take: unused },
     keys: { find: (person) => keys.get(person), findOrCreate: unused, create: unused },
   });
 }

@@ -71,7 +71,6 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
       numbers.set(name, first + count - 1);
       return first;
     },
-    async raise() {},
   };
   const keys = memoryKeys();
   const inTurn = takingTurnsByKey(() => false);

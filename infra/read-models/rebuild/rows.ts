@@ -35,11 +35,9 @@ interface Slot {
 /** A change that is applied once the missing rows are loaded. */
 interface Waiting {
   readonly slot: Slot;
-  readonly key: Key;
   readonly state: TableState;
-  readonly apply: Change['apply'];
+  readonly change: Change;
   readonly position: number;
-  readonly inPlace: boolean | undefined;
 }
 
 /** Size of a slot besides its row, characters. */
@@ -183,8 +181,7 @@ export class BuiltRows {
       taken++;
     }
     for (const [state, slots] of missing) await this.#load(state, slots);
-    for (const { slot, key, state, apply, position, inPlace } of waiting)
-      this.#apply(slot, key, state, apply, position, inPlace);
+    for (const { slot, state, change, position } of waiting) this.#apply(slot, state, change, position);
     return taken;
   }
 
@@ -199,12 +196,8 @@ export class BuiltRows {
     return true;
   }
 
-  #take(
-    { table, key, fresh, apply, inPlace }: Change,
-    position: number,
-    missing: Map<TableState, Map<string, Slot>>,
-    waiting: Waiting[],
-  ): void {
+  #take(change: Change, position: number, missing: Map<TableState, Map<string, Slot>>, waiting: Waiting[]): void {
+    const { table, key, fresh, apply } = change;
     const state = this.#stateOf(table);
     if (fresh && state.growing && this.#options.copies) {
       const row = apply(undefined);
@@ -215,8 +208,8 @@ export class BuiltRows {
     const text = keyText(table, key);
     const slot = this.#find(state, text) ?? this.#slotFor(state, text, key, fresh, missing);
     // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
-    if (missing.size > 0) waiting.push({ slot, key, state, apply, position, inPlace });
-    else this.#apply(slot, key, state, apply, position, inPlace);
+    if (missing.size > 0) waiting.push({ slot, state, change, position });
+    else this.#apply(slot, state, change, position);
   }
 
   #find(state: TableState, text: string): Slot | undefined {
@@ -270,17 +263,11 @@ export class BuiltRows {
     return text.length;
   }
 
-  #apply(
-    slot: Slot,
-    key: Key,
-    state: TableState,
-    apply: Change['apply'],
-    position: number,
-    inPlace: boolean | undefined,
-  ): void {
+  #apply(slot: Slot, state: TableState, change: Change, position: number): void {
     const { row, position: since } = slot;
-    applyTo(slot, key, state, apply, position, inPlace);
-    if (inPlace && this.#options.forgets) state.forgets.push(key);
+    const { inPlace } = change;
+    applyTo(slot, state, change, position);
+    if (inPlace && this.#options.forgets) state.forgets.push(change.key);
     // What is changed in place was never otherwise.
     if (!this.#options.history || !row || slot.row === row || inPlace) return;
     const version = versionOf(row, since, position);
@@ -371,14 +358,7 @@ export class BuiltRows {
   }
 }
 
-function applyTo(
-  slot: Slot,
-  key: Key,
-  state: TableState,
-  apply: Change['apply'],
-  position: number,
-  inPlace: boolean | undefined,
-): void {
+function applyTo(slot: Slot, state: TableState, { key, apply, inPlace }: Change, position: number): void {
   if (slot.row && slot.position >= position) return;
   const next = apply(slot.row);
   if (next === slot.row) return;

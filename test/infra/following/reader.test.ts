@@ -319,7 +319,7 @@ describe('own events on EventStoreDB', () => {
       const store = createEventStore({
         log: eventLog,
         catalogue: new Map([[noted.type, noted as unknown as EventDefinition]]),
-        counters: { take: async () => 1, raise: async () => undefined },
+        counters: { take: async () => 1 },
         keys,
       });
       const stop = new AbortController();

@@ -120,7 +120,7 @@ describe('copy of a log', function () {
     newDirectory('origin');
     const source = await open({ dataDir: origin });
     await fill(source, EVENTS);
-    await createCounters(source.database.pool).raise('user', 77);
+    await createCounters(source.database.pool).take('user', 77);
     const credentials = createCredentials(source.database, log);
     credentialId = await credentials.addPassword(1, PASSWORD);
     await credentials.addKey('key', { kind: 'agent', keyId: 5 });
