@@ -27,8 +27,8 @@ export function addRestore(program: Command): void {
       const core = await openCore(config, createLogger('warn', 'stderr'));
       try {
         await refuseRunning(core.database, 'the configured database');
-        const { result } = await withProgress('Interrupted; empty the stores before you restore again.', ({ signal }) =>
-          restoreBackup(contents, core, { signal, newest }),
+        const { result } = await withProgress('Interrupted; empty the stores before you restore again.', (watched) =>
+          restoreBackup(contents, core, { ...watched, newest }),
         );
         const { events, sha256, rows, keepsOrigin } = result;
         console.log(`${counted(events, 'event')} restored and compared`);
