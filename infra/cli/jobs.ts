@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { InvalidArgumentError, Option } from 'commander';
 import { JOB_STATES, type JobRecord, type JobState, type Jobs } from '../../shared/ports/jobs.ts';
 import { readConfig } from '../config.ts';
-import { openDatabase } from '../database/database.ts';
+import { openConfigured } from '../database/database.ts';
 import { createLogger } from '../logging.ts';
 import { openCoreJobs } from '../work.ts';
 import { columns, requireDatabase } from './with-core.ts';
@@ -80,10 +80,7 @@ async function withJobs<T>(work: (jobs: Jobs) => Promise<T>): Promise<T> {
   const config = readConfig(process.env);
   if (!config.redisUrl) requireDatabase(config);
   const log = createLogger('warn', 'stderr');
-  const { databaseUrl: url, dataDir, poolSize, statementTimeoutMs, redisUrl } = config;
-  const database = redisUrl
-    ? undefined
-    : await openDatabase({ url, dataDir, poolSize, statementTimeoutMs, attach: true, log });
+  const database = config.redisUrl ? undefined : await openConfigured(config, log, { attach: true });
   try {
     const jobs = await openCoreJobs({ config, database, log });
     try {

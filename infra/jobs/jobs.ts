@@ -307,15 +307,11 @@ class BullJobs implements Jobs {
     return (jobs as (Job | undefined)[]).filter((job) => job !== undefined).map((job) => recordOf(job, state));
   }
 
-  dead(page?: Page): Promise<readonly JobRecord[]> {
-    return this.list('dead', page);
-  }
-
   async retry(id: string): Promise<number> {
     if (id !== ALL) return (await this.#retryOne(id)) ? 1 : 0;
     let count = 0;
     for (;;) {
-      const page = await this.dead({ limit: RETRY_PAGE });
+      const page = await this.list('dead', { limit: RETRY_PAGE });
       const retried = await Promise.all(page.map((job) => this.#retryOne(job.id)));
       const done = retried.filter(Boolean).length;
       count += done;

@@ -137,12 +137,12 @@ export interface Jobs {
   /** How many jobs there are. @throws JobsUnavailableError */
   counts(): Promise<Readonly<Record<JobState, number>>>;
   /**
-   * Jobs of one state. Waiting and delayed jobs in the order in which they will run, the others newest first. @throws
-   * JobsUnavailableError
+   * Jobs of one state; `dead` is the dead-letter list. Waiting and delayed jobs in the order in which they will run, the
+   * others newest first.
+   *
+   * @throws JobsUnavailableError
    */
   list(state: JobState, page?: Page): Promise<readonly JobRecord[]>;
-  /** The dead-letter list, newest first. @throws JobsUnavailableError */
-  dead(page?: Page): Promise<readonly JobRecord[]>;
   /**
    * Retries dead jobs, with all their attempts.
    *

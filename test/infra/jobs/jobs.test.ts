@@ -149,13 +149,13 @@ function suite(name: string, open: () => Promise<Place>): void {
       ]);
       for (const n of [1, 2, 3]) await jobs.enqueue(work, { n }, { id: `job-${n}` });
       await until('all are dead', async () => (await jobs.counts()).dead === 3);
-      const dead = await jobs.dead();
+      const dead = await jobs.list('dead');
       expect(dead.map(({ id }) => id)).to.have.members(['job-1', 'job-2', 'job-3']);
       const one = dead.find(({ id }) => id === 'job-2');
       expect(one).to.deep.include({ kind: 'work', state: 'dead', attempts: 4, payload: { n: 2 } });
       expect(one?.reason).to.equal('no luck with 2');
       expect(one?.failedAt).to.be.closeTo(Date.now(), 60_000);
-      expect(await jobs.dead({ limit: 1, offset: 2 })).to.have.length(1);
+      expect(await jobs.list('dead', { limit: 1, offset: 2 })).to.have.length(1);
 
       await jobs.enqueue(work, { n: 2 }, { id: 'job-2' });
       expect((await jobs.counts()).dead, 'adding a dead job again does not bring it back').to.equal(3);
@@ -168,7 +168,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await jobs.retry('all')).to.equal(2);
       await settled(jobs);
       expect(seen).to.have.members([1, 2, 3]);
-      expect(await jobs.dead()).to.deep.equal([]);
+      expect(await jobs.list('dead')).to.deep.equal([]);
     });
 
     it('a retried job gets all its attempts again', async () => {
@@ -201,7 +201,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       );
       await jobs.enqueue(slow, {}, { id: 'slow' });
       await until('it is dead', async () => (await jobs.counts()).dead === 1);
-      expect((await jobs.dead())[0]).to.deep.include({ attempts: 2, reason: 'it took longer than 60 ms' });
+      expect((await jobs.list('dead'))[0]).to.deep.include({ attempts: 2, reason: 'it took longer than 60 ms' });
       expect(aborted).to.equal(2);
     });
 
@@ -219,7 +219,7 @@ function suite(name: string, open: () => Promise<Place>): void {
         expect((failure as PromiseRejectedResult).reason).not.to.be.instanceOf(JobsUnavailableError);
       await jobs.enqueue(other, { text: 'no number' }, { id: 'wrong' });
       await until('it is dead', async () => (await jobs.counts()).dead === 1);
-      expect((await jobs.dead())[0]?.attempts).to.equal(1);
+      expect((await jobs.list('dead'))[0]?.attempts).to.equal(1);
     });
 
     it('shares jobs between two processes, each job running in one of them', async () => {
