@@ -1,5 +1,4 @@
 /** Everything the API needs from the other layers; assembled in `infra/main.ts`. */
-import type { Store as RateLimitStore } from 'express-rate-limit';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { GatewaySessions } from '../commands/admin/gateway-sessions.ts';
@@ -40,6 +39,7 @@ import type { TokenDirectory } from '../shared/ports/tokens/reports.ts';
 import type { WebhookRecords } from '../shared/ports/webhooks/deliveries.ts';
 import type { Isolations } from '../shared/ports/workspaces/isolation.ts';
 import type { Incidents } from './auth/incidents.ts';
+import type { LimitStore } from './http/limits.ts';
 import type { ApiSettings } from './settings.ts';
 import type { StreamHub } from './stream/hub.ts';
 
@@ -106,7 +106,7 @@ export interface Services extends SharedQueries {
   readonly outgoing: Outgoing;
   readonly metrics: Registry;
   /** The store of one limit class, shared between processes where Redis is configured. */
-  readonly limitStore: (name: string, windowMs: number) => RateLimitStore;
+  readonly limitStore: (name: string, windowMs: number) => LimitStore;
   /** Whether stores are reachable and projections are not too far behind. */
   readonly ready: () => Promise<HealthReport>;
   readonly stream: StreamHub;

@@ -140,6 +140,9 @@ function pathOf(above: readonly Open[]): string[] {
   return above.length > SHOWN_KEYS ? [...shown, '…'] : shown;
 }
 
+/** A text with characters that cannot be stored replaced. */
+export const storableText = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD');
+
 /** The beginning of a text, without splitting a surrogate pair. */
 export const frontOf = (text: string, characters: number): string =>
   text.slice(0, characters).replace(/\p{Surrogate}$/u, '');

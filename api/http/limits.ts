@@ -1,12 +1,22 @@
 /**
  * Rate limits: fixed windows per class and key, in the stores of express-rate-limit. The contract sets limits and keys.
  */
-import { ipKeyGenerator, type Store } from 'express-rate-limit';
+import { type ClientRateLimitInfo, ipKeyGenerator } from 'express-rate-limit';
 import { agentSpokenFor } from '../../commands/agents/names.ts';
 import type { Commands } from '../../commands/handler.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { ApiSettings } from '../settings.ts';
 import type { Exchange } from './exchange.ts';
+
+type Known<T> = T | Promise<T>;
+
+/** Where requests of one limit class are counted. */
+export interface LimitStore {
+  /** Counts one more request of a caller. */
+  increment(key: string): Known<ClientRateLimitInfo>;
+  /** Undefined: none in the current window. */
+  get(key: string): Known<ClientRateLimitInfo | undefined>;
+}
 
 interface Parts {
   readonly commands: Commands;
@@ -14,7 +24,7 @@ interface Parts {
   /** Unix ms. */
   readonly now: () => number;
   /** The store of one limit class, shared between processes where Redis is configured. */
-  readonly limitStore: (name: string, windowMs: number) => Store;
+  readonly limitStore: (name: string, windowMs: number) => LimitStore;
 }
 
 interface ClassSpec {
@@ -103,7 +113,7 @@ export function createKeyGuard(
   };
   return {
     async check(exchange) {
-      const known = await store.get?.(networkOf(exchange.ip));
+      const known = await store.get(networkOf(exchange.ip));
       if (known && known.totalHits >= WRONG_KEYS) refuse(exchange, known.resetTime);
     },
     async count(exchange) {
@@ -120,12 +130,14 @@ export interface Limiter {
 
 /** @param refused called on every refusal, for the audit trail */
 export function createLimiter(parts: Parts, refused: (name: LimitClass, exchange: Exchange) => void): Limiter {
-  const stores = new Map<string, Store>(Object.keys(LIMITS).map((name) => [name, parts.limitStore(name, WINDOW_MS)]));
+  const stores = new Map<string, LimitStore>(
+    Object.keys(LIMITS).map((name) => [name, parts.limitStore(name, WINDOW_MS)]),
+  );
   return {
     async check(name, exchange) {
       if (parts.settings.disableRateLimit && !LIMITS[name].critical) return;
       const { limit, key }: ClassSpec = LIMITS[name];
-      const { totalHits, resetTime } = await (stores.get(name) as Store).increment(
+      const { totalHits, resetTime } = await (stores.get(name) as LimitStore).increment(
         `${name}:${await key(exchange, parts)}`,
       );
       if (totalHits <= limit) return;

@@ -2,8 +2,8 @@
 import type { lookup } from 'node:dns';
 import { type AddressRule, createAddressRule } from '../../shared/addresses.ts';
 import type { Outgoing, OutgoingRequest, OutgoingResult } from '../../shared/ports/outgoing.ts';
-import { frontOf } from '../../shared/storable.ts';
-import { OutgoingError, request, storable } from './request.ts';
+import { frontOf, storableText } from '../../shared/storable.ts';
+import { OutgoingError, request } from './request.ts';
 
 export interface OutgoingOptions {
   readonly rule: AddressRule;
@@ -63,6 +63,6 @@ async function send(
 }
 
 function shortened(text: string): string {
-  const kept = storable(text);
+  const kept = storableText(text);
   return kept.length > KEPT_ANSWER ? `${frontOf(kept, KEPT_ANSWER)}...` : kept;
 }

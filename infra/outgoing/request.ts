@@ -192,6 +192,3 @@ export function parsed(text: string): unknown {
     throw error;
   }
 }
-
-/** A text with characters that cannot be stored replaced. */
-export const storable = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD');

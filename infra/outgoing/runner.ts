@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { MAX_STEP_TEXT } from '../../shared/contract/pipelines/runs.ts';
 import { MAX_RESULT } from '../../shared/contract/tasks/dispatch.ts';
 import { type Runner, RunnerError, type StepRequest, type WorkRequest } from '../../shared/ports/runner.ts';
-import { frontOf } from '../../shared/storable.ts';
-import { OutgoingError, parsed, request, storable } from './request.ts';
+import { frontOf, storableText } from '../../shared/storable.ts';
+import { OutgoingError, parsed, request } from './request.ts';
 
 export interface RunnerOptions {
   readonly runnerUrl: string | undefined;
@@ -148,4 +148,4 @@ function answerOf(status: number, text: string): Answered {
 const shown = (text: string | null | undefined, max: number): string | null => (text ? front(text, max) : null);
 
 /** The beginning of a text. */
-const front = (text: string, max: number): string => frontOf(storable(text), max);
+const front = (text: string, max: number): string => frontOf(storableText(text), max);

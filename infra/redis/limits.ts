@@ -2,9 +2,10 @@
  * Stores of rate limits: in memory by default, in Redis where several processes share them. While Redis is unavailable,
  * each process counts its own requests.
  */
-import type { ClientRateLimitInfo, Options, Store } from 'express-rate-limit';
+import type { Options } from 'express-rate-limit';
 import { LRUCache } from 'lru-cache';
 import type { RedisReply, RedisStore } from 'rate-limit-redis';
+import type { LimitStore } from '../../api/http/limits.ts';
 import { atMost } from '../../shared/bounded.ts';
 import { createOutage, type Outage } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
@@ -13,7 +14,7 @@ import type { Logger } from '../logging.ts';
 const MAX_KEYS = 10_000;
 
 export interface LimitStores {
-  storeFor(name: string, windowMs: number): Store;
+  storeFor(name: string, windowMs: number): LimitStore;
   close(): Promise<void>;
 }
 
@@ -21,7 +22,7 @@ export interface LimitStores {
 const SKIP_MS = 1_000;
 
 export async function createLimitStores(redisUrl: string | undefined, log: Logger): Promise<LimitStores> {
-  if (!redisUrl) return { storeFor: (_name, windowMs) => new MemoryStore(windowMs), close: () => Promise.resolve() };
+  if (!redisUrl) return { storeFor: (_name, windowMs) => memoryStore(windowMs), close: () => Promise.resolve() };
   // Only here, because loading them takes a while.
   const [{ Redis }, { RedisStore }] = await Promise.all([import('ioredis'), import('rate-limit-redis')]);
   const redis = new Redis(redisUrl, {
@@ -54,7 +55,7 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
       });
       stores.push({ store, windowMs });
       load(store, windowMs);
-      return new SharedStore(store, new MemoryStore(windowMs), outage);
+      return sharedStore(store, memoryStore(windowMs), outage);
     },
     async close() {
       redis.disconnect();
@@ -63,103 +64,43 @@ export async function createLimitStores(redisUrl: string | undefined, log: Logge
 }
 
 /** Counts in Redis and, while that is unavailable, in memory, so that there is always a limit. */
-class SharedStore implements Store {
-  readonly #redis: RedisStore;
-  readonly #memory: MemoryStore;
-  readonly #outage: Outage;
-  #leaveUntil = 0;
-
-  constructor(redis: RedisStore, memory: MemoryStore, outage: Outage) {
-    this.#redis = redis;
-    this.#memory = memory;
-    this.#outage = outage;
-  }
-
-  async #ask<T>(redis: () => Promise<T>, memory: () => T): Promise<T> {
-    if (Date.now() < this.#leaveUntil) return memory();
+function sharedStore(redis: RedisStore, memory: LimitStore, outage: Outage): LimitStore {
+  let leaveUntil = 0;
+  async function ask<T>(work: (store: LimitStore) => T | Promise<T>): Promise<T> {
+    if (Date.now() < leaveUntil) return work(memory);
     try {
-      return await redis();
+      return await work(redis);
     } catch (error) {
-      this.#outage.failed(error);
-      this.#leaveUntil = Date.now() + SKIP_MS;
-      return memory();
+      outage.failed(error);
+      leaveUntil = Date.now() + SKIP_MS;
+      return work(memory);
     }
   }
-
-  get(key: string): Promise<ClientRateLimitInfo | undefined> {
-    return this.#ask<ClientRateLimitInfo | undefined>(
-      () => this.#redis.get(key),
-      () => this.#memory.get(key),
-    );
-  }
-
-  increment(key: string): Promise<ClientRateLimitInfo> {
-    return this.#ask(
-      () => this.#redis.increment(key),
-      () => this.#memory.increment(key),
-    );
-  }
-
-  decrement(key: string): Promise<void> {
-    return this.#ask(
-      () => this.#redis.decrement(key),
-      () => this.#memory.decrement(key),
-    );
-  }
-
-  async resetKey(key: string): Promise<void> {
-    this.#memory.resetKey(key);
-    await this.#ask(
-      () => this.#redis.resetKey(key),
-      () => undefined,
-    );
-  }
+  return {
+    get: (key) => ask((store) => store.get(key)),
+    increment: (key) => ask((store) => store.increment(key)),
+  };
 }
 
 interface Window {
-  hits: number;
+  totalHits: number;
   readonly resetTime: Date;
 }
 
-/**
- * Fixed windows that start with the first request of a key. Used because express-rate-limit's own store is unbounded.
- */
-class MemoryStore implements Store {
-  readonly localKeys = true;
-  readonly #windowMs: number;
-  readonly #windows = new LRUCache<string, Window>(atMost(MAX_KEYS));
-
-  constructor(windowMs: number) {
-    this.#windowMs = windowMs;
-  }
-
-  /** The current window. */
-  #running(key: string): Window | undefined {
-    const window = this.#windows.get(key);
+/** Fixed windows that start with the first request of a key. Used because express-rate-limit's own store is unbounded. */
+function memoryStore(windowMs: number): LimitStore {
+  const windows = new LRUCache<string, Window>(atMost(MAX_KEYS));
+  const running = (key: string): Window | undefined => {
+    const window = windows.get(key);
     return window && window.resetTime.getTime() > Date.now() ? window : undefined;
-  }
-
-  get(key: string): ClientRateLimitInfo | undefined {
-    const window = this.#running(key);
-    return window && { totalHits: window.hits, resetTime: window.resetTime };
-  }
-
-  increment(key: string): ClientRateLimitInfo {
-    let window = this.#running(key);
-    if (!window) {
-      window = { hits: 0, resetTime: new Date(Date.now() + this.#windowMs) };
-      this.#windows.set(key, window);
-    }
-    window.hits++;
-    return { totalHits: window.hits, resetTime: window.resetTime };
-  }
-
-  decrement(key: string): void {
-    const window = this.#windows.get(key);
-    if (window && window.hits > 0) window.hits--;
-  }
-
-  resetKey(key: string): void {
-    this.#windows.delete(key);
-  }
+  };
+  return {
+    get: running,
+    increment(key) {
+      const window = running(key) ?? { totalHits: 0, resetTime: new Date(Date.now() + windowMs) };
+      window.totalHits++;
+      if (window.totalHits === 1) windows.set(key, window);
+      return { ...window };
+    },
+  };
 }

@@ -1,7 +1,7 @@
 /** Gateways over HTTP. Redirects are not followed, and what they answer is read up to a limit. */
 import { GatewayError, type GatewayHealth, type Gateways } from '../../../shared/ports/admin/gateways.ts';
-import { BODY_BOUNDS, frontOf, storageProblem } from '../../../shared/storable.ts';
-import { type Asking, OutgoingError, parsed, request, storable } from '../request.ts';
+import { BODY_BOUNDS, frontOf, storableText, storageProblem } from '../../../shared/storable.ts';
+import { type Asking, OutgoingError, parsed, request } from '../request.ts';
 
 /** For a whole request, milliseconds. */
 export const GATEWAY_TIMEOUT_MS = 5_000;
@@ -70,5 +70,5 @@ function bodyOf(text: string): unknown {
 
 function versionOf(body: unknown): string | null {
   const version = (body as { readonly version?: unknown } | null | undefined)?.version;
-  return typeof version === 'string' ? frontOf(storable(version), MAX_VERSION) : null;
+  return typeof version === 'string' ? frontOf(storableText(version), MAX_VERSION) : null;
 }

@@ -11,9 +11,9 @@ import {
   type GithubRepository,
   type IssuesQuery,
 } from '../../../shared/ports/github/client.ts';
-import { frontOf } from '../../../shared/storable.ts';
+import { frontOf, storableText } from '../../../shared/storable.ts';
 import { VERSION } from '../../version.ts';
-import { OutgoingError, parsed, request, storable } from '../request.ts';
+import { OutgoingError, parsed, request } from '../request.ts';
 
 export interface GithubOptions {
   readonly githubApiUrl: string;
@@ -33,7 +33,7 @@ const LIMITED_AT_MOST = 3_600;
 const REPOSITORY_PAGES = 3;
 const PAGE = 100;
 
-const words = z.string().transform(storable);
+const words = z.string().transform(storableText);
 const short = (length: number) => words.transform((text) => frontOf(text, length));
 
 const ISSUE = z
@@ -174,7 +174,7 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
     const said = (body as { readonly message?: unknown } | null | undefined)?.message;
     const quoted =
       typeof said === 'string' && said !== ''
-        ? `: ${frontOf(storable(said), QUOTED).replaceAll(token ?? '\0', '…')}`
+        ? `: ${frontOf(storableText(said), QUOTED).replaceAll(token ?? '\0', '…')}`
         : '';
     if (status === 401) return new GithubError('refused', 'GitHub does not accept the token; check GITHUB_TOKEN.');
     if (status === 403) return new GithubError('refused', `The token lacks permission for this at GitHub${quoted}.`);

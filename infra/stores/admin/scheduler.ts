@@ -3,7 +3,7 @@
  * no purge. Runs are no events: they come every minute and say nothing about the records; what they do is in the log.
  */
 import type pg from 'pg';
-import { frontOf } from '../../../shared/storable.ts';
+import { frontOf, storableText } from '../../../shared/storable.ts';
 import type { Logger } from '../../logging.ts';
 
 /** Characters of a message. */
@@ -48,7 +48,7 @@ const toRun = (row: Row): ScheduleRun => ({
       : { ok: row.last_ok === true, message: row.last_message ?? '', timestamp: Number(row.last_at) },
 });
 
-const said = (text: string): string => frontOf(text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), MAX_MESSAGE);
+const said = (text: string): string => frontOf(storableText(text), MAX_MESSAGE);
 
 export function createScheduleRuns(pool: pg.Pool, log: Logger, now: () => number = Date.now): ScheduleRuns {
   /** Sets columns of a schedule's row. That it cannot be stored how the work goes must not keep it from being done. */

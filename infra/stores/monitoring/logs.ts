@@ -11,7 +11,7 @@ import { DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
 import type { LineLevel, LogEntries, LogEntry, NewLogEntry } from '../../../shared/ports/monitoring/logs.ts';
 import { maskedText } from '../../../shared/secret-texts.ts';
 import { masked } from '../../../shared/secrets.ts';
-import { frontOf } from '../../../shared/storable.ts';
+import { frontOf, storableText } from '../../../shared/storable.ts';
 import { DAY } from '../../../shared/time.ts';
 import { settledWithin } from '../../../shared/waiting.ts';
 import type { TakenLines } from '../../logging.ts';
@@ -160,7 +160,7 @@ export function createLogEntries(pool: pg.Pool, kept: typeof KEPT = KEPT): LogEn
 const ERROR = 50;
 
 /** What PostgreSQL can hold of a text. */
-const storable = (text: string, max: number): string => frontOf(text.replace(/[\0\p{Surrogate}]/gu, '\uFFFD'), max);
+const front = (text: string, max: number): string => frontOf(storableText(text), max);
 
 /** The entry of a line that pino wrote. Stacks are left out: they are on stdout. */
 export function entryOf(line: string, process: string): NewLogEntry {
@@ -168,14 +168,14 @@ export function entryOf(line: string, process: string): NewLogEntry {
   const { type, message, code } = (err ?? {}) as Record<string, unknown>;
   const about = { ...rest, ...(err !== undefined && { err: { type, message, code } }), process };
   const text = JSON.stringify(masked(about), (_key, value) =>
-    typeof value === 'string' ? storable(maskedText(value), MAX_DATA) : value,
+    typeof value === 'string' ? front(maskedText(value), MAX_DATA) : value,
   );
   return {
     at: Date.parse(String(time)),
     level: Number(level) >= ERROR ? 'error' : 'warn',
     source: OWN_SOURCE,
     session: null,
-    message: storable(String(msg ?? message ?? ''), MAX_LINE),
+    message: front(String(msg ?? message ?? ''), MAX_LINE),
     data: text.length > MAX_DATA ? { shortened: frontOf(text, MAX_DATA) } : JSON.parse(text),
   };
 }
