@@ -84,8 +84,7 @@ export class BatchWriter {
 }
 
 function rowsOf({ writes }: BatchWrite): number {
-  let rows = 0;
-  for (const { inserts, upserts, deletes, versions } of writes)
-    rows += inserts.length + upserts.length + deletes.length + versions.length;
-  return rows;
+  let count = 0;
+  for (const { rows, deletes, versions } of writes) count += rows.length + deletes.length + versions.length;
+  return count;
 }

@@ -112,13 +112,12 @@ export class Batch {
   writes(): TableWrite[] {
     const writes: TableWrite[] = [];
     for (const table of this.#options.projection.tables) {
-      const inserts: AnyStoredRow[] = [];
-      const upserts: AnyStoredRow[] = [];
+      const rows: AnyStoredRow[] = [];
       const deletes: Readonly<Record<string, unknown>>[] = [];
       for (const slot of (this.#places.get(table.name) as Map<string, Slot>).values()) {
         const { before, row, fresh } = slot;
         if (row) {
-          if (row !== before) (before ? upserts : inserts).push(storedRow(slot) as AnyStoredRow);
+          if (row !== before) rows.push(storedRow(slot) as AnyStoredRow);
         } else if (before || fresh) deletes.push(slot.key);
       }
       const slots = this.#places.get(table.name) as Map<string, Slot>;
@@ -126,8 +125,8 @@ export class Batch {
       const all = this.#versions.get(table.name) as Version[];
       const versions =
         forgets.length === 0 ? all : all.filter((version) => !slots.get(keyText(table, version))?.forgets);
-      if (inserts.length + upserts.length + deletes.length + versions.length + forgets.length > 0)
-        writes.push({ table, inserts, upserts, deletes, versions, forgets });
+      if (rows.length + deletes.length + versions.length + forgets.length > 0)
+        writes.push({ table, rows, deletes, versions, forgets });
     }
     return writes;
   }

@@ -147,10 +147,8 @@ export async function dropTables(db: AnyDatabase, schema: string): Promise<void>
 
 export interface TableWrite {
   readonly table: Table;
-  /** Rows that are not in the table, as far as the writer knows. */
-  readonly inserts: readonly AnyStoredRow[];
-  /** Rows that may be in the table. */
-  readonly upserts: readonly AnyStoredRow[];
+  /** Rows to insert, or to put in the place of those with their keys. */
+  readonly rows: readonly AnyStoredRow[];
   /** Keys of rows to delete. */
   readonly deletes: readonly Readonly<Record<string, unknown>>[];
   /** Rows as they were before they were changed or deleted. */
@@ -189,10 +187,9 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
   const parts: string[] = [];
   const notifications: string[] = [];
   for (const { writes, move } of batches) {
-    for (const { table, inserts, upserts: known, deletes, versions, forgets } of writes) {
-      const upserts = inserts.length > 0 ? [...inserts, ...known] : known;
-      if (upserts.length > 0)
-        parts.push(`w${parts.length} AS (${upsertSql(move.schema, table, param(JSON.stringify(upserts), 'json'))})`);
+    for (const { table, rows, deletes, versions, forgets } of writes) {
+      if (rows.length > 0)
+        parts.push(`w${parts.length} AS (${upsertSql(move.schema, table, param(JSON.stringify(rows), 'json'))})`);
       if (deletes.length > 0)
         parts.push(`w${parts.length} AS (${deleteSql(move.schema, table, param(JSON.stringify(deletes), 'json'))})`);
       if (forgets.length > 0)

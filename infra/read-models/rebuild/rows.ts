@@ -295,8 +295,7 @@ export class BuiltRows {
     const versionCopies = new Map<Table, readonly Buffer[]>();
     for (const state of this.#tables.values()) {
       const { table } = state;
-      const inserts: AnyStoredRow[] = [];
-      const upserts: AnyStoredRow[] = [];
+      const rows: AnyStoredRow[] = [];
       const deletes: Key[] = [];
       for (const slot of state.dirty) {
         const { row, position, stored, doubtful, key } = slot;
@@ -311,7 +310,7 @@ export class BuiltRows {
         } else {
           const whole = withPosition(row, position);
           this.#resize(slot, SLOT_CHARACTERS + charactersOf(whole));
-          (stored ? upserts : inserts).push(whole);
+          rows.push(whole);
         }
       }
       state.dirty = [];
@@ -322,8 +321,8 @@ export class BuiltRows {
       const forgets = state.forgets.splice(0);
       const forgotten = new Set(forgets.map((key) => keyText(table, key)));
       const versions = state.versions.splice(0).filter((version) => !forgotten.has(keyText(table, version)));
-      if (inserts.length + upserts.length + deletes.length + versions.length + forgets.length > 0)
-        writes.push({ table, inserts, upserts, deletes, versions, forgets });
+      if (rows.length + deletes.length + versions.length + forgets.length > 0)
+        writes.push({ table, rows, deletes, versions, forgets });
       if (state.growing) this.#forget(state);
     }
     this.#encoded = 0;

@@ -229,7 +229,7 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
         { ...move, generation: generation - 1 },
       ]) {
         const row = { ...ws, id: 999, content: 1, position: position + 1 };
-        const writes = [{ table: boxes as never, inserts: [row], upserts: [], deletes: [], versions: [], forgets: [] }];
+        const writes = [{ table: boxes as never, rows: [row], deletes: [], versions: [], forgets: [] }];
         const refusal = await writeBatches(place.database.db, [{ writes, move: stale }]).then(
           () => 'written',
           (error: unknown) => isFenced(error),

@@ -106,15 +106,21 @@ describe('a batch', () => {
   /** Events from position 10 on. */
   const events = (...drafts: readonly Draft[]) =>
     eventsOf(drafts).map((event) => ({ ...event, position: event.position + 9 }));
-  const writesOf = (batch: Batch) =>
-    batch.writes().map(({ table, inserts, upserts, deletes }) => [table.name, inserts, upserts, deletes]);
+  const writesOf = (batch: Batch) => batch.writes().map(({ table, rows, deletes }) => [table.name, rows, deletes]);
 
-  it('loads the affected rows at once, and distinguishes new ones from existing ones', async () => {
+  it('loads the affected rows at once, and writes new ones and existing ones together', async () => {
     const { batch, loaded } = open();
     await batch.add(events(touched.draft({ id: 1 }), put.draft({ id: 2, text: 'b' }), touched.draft({ id: 2 })));
     expect(loaded).to.deep.equal([['boxes', [{ id: 1 }, { id: 2 }]]]);
     expect(writesOf(batch)).to.deep.equal([
-      ['boxes', [{ id: 2, text: 'b!', position: 12 }], [{ id: 1, text: 'a!', position: 10 }], []],
+      [
+        'boxes',
+        [
+          { id: 1, text: 'a!', position: 10 },
+          { id: 2, text: 'b!', position: 12 },
+        ],
+        [],
+      ],
     ]);
     expect(writesOf(batch), 'asked twice').to.deep.equal(writesOf(batch));
   });
@@ -169,7 +175,6 @@ describe('a batch', () => {
     expect(writesOf(batch)).to.deep.equal([
       [
         'boxes',
-        [],
         [
           { id: 1, text: 'aad', position: 11 },
           { id: 2, text: 'xbc', position: 11 },
@@ -189,7 +194,7 @@ describe('a batch', () => {
         removed.draft({ id: 3 }),
       ),
     );
-    expect(writesOf(batch)).to.deep.equal([['boxes', [], [], [{ id: 1 }]]]);
+    expect(writesOf(batch)).to.deep.equal([['boxes', [], [{ id: 1 }]]]);
   });
 
   it('writes nothing where nothing changes: events that the row has seen, updates of rows that are not there', async () => {
@@ -203,7 +208,7 @@ describe('a batch', () => {
     const { batch, loaded } = open();
     await batch.add(events(noted.draft({ id: 5 })));
     expect(loaded).to.deep.equal([]);
-    expect(writesOf(batch)).to.deep.equal([['notes', [{ id: 5, position: 10 }], [], []]]);
+    expect(writesOf(batch)).to.deep.equal([['notes', [{ id: 5, position: 10 }], []]]);
   });
 
   it('lets the cache know of what was written, but not of rows that never change', async () => {
@@ -217,7 +222,7 @@ describe('a batch', () => {
     await next.batch.add(events(touched.draft({ id: 1 }), touched.draft({ id: 1 })));
     expect([...loaded, ...next.loaded], 'the next batch loads nothing').to.have.length(1);
     expect(writesOf(next.batch), 'an event that the row has seen is passed over').to.deep.equal([
-      ['boxes', [], [{ id: 1, text: 'a!!', position: 11 }], []],
+      ['boxes', [{ id: 1, text: 'a!!', position: 11 }], []],
     ]);
   });
 

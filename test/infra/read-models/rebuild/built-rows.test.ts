@@ -63,8 +63,8 @@ function openTables() {
           put(table, Object.fromEntries(names.map((name, index) => [name, values[index]])) as AnyStoredRow);
         }
       }
-      for (const { table, inserts, upserts, deletes } of writes) {
-        for (const row of [...inserts, ...upserts]) put(table, row);
+      for (const { table, rows, deletes } of writes) {
+        for (const row of rows) put(table, row);
         for (const key of deletes) of(table).delete(keyText(table, key));
       }
     },
