@@ -8,6 +8,7 @@ import { createIdempotencyStore } from '../../infra/stores/idempotency.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import type { IdempotencyStore } from '../../shared/ports/idempotency.ts';
+import { fixture } from '../support/fixture.ts';
 import { embeddedDatabase } from '../support/world.ts';
 
 const body = { username: 'ada', password: 'correct horse battery' };
@@ -22,16 +23,14 @@ interface Caller {
 
 describe('Idempotency-Key', function () {
   this.timeout(60_000);
-  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
   let store: IdempotencyStore;
   let keys = 0;
   const newKey = () => `key-${++keys}`;
 
+  const place = fixture(embeddedDatabase);
   before(async () => {
-    place = await embeddedDatabase();
     store = createIdempotencyStore(place.database.pool, 'test');
   });
-  after(() => place.close());
 
   const exchangeOf = (caller: Caller | undefined, ip = '192.0.2.1') =>
     ({ identity: caller as Identity | undefined, ip, req: { method: 'POST', url } }) as unknown as Exchange;

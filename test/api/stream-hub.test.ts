@@ -2,9 +2,10 @@
 import { expect } from 'chai';
 import { UnknownPositionError } from '../../shared/errors.ts';
 import { signInFailed } from '../../shared/events/auth/sign-in.ts';
+import { fixtureForEach } from '../support/fixture.ts';
 import { registeredAgent } from '../support/kit.ts';
 import { openStream } from '../support/stream.ts';
-import { type HubServer, logged, startHub } from '../support/stream-hub.ts';
+import { logged, startHub } from '../support/stream-hub.ts';
 import { until } from '../support/until.ts';
 
 /** Gives two frames: `<position>.1` and `<position>`. */
@@ -22,14 +23,11 @@ const fromNow: Record<string, string> = {};
 const fromTheStart: Record<string, string> = { 'last-event-id': '0' };
 
 describe('stream hub', () => {
-  let base: HubServer;
-
+  const base = fixtureForEach(startHub);
   beforeEach(async () => {
-    base = await startHub();
     base.log.events = [1, 2, 3, 4, 5].map((position) => registered(position));
     base.log.followed = 3;
   });
-  afterEach(() => base.close());
 
   for (const [id, expected] of [
     ['4', ['5.1', '5']],

@@ -11,7 +11,7 @@ import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.
 import { taskDispatched } from '../../shared/events/tasks/dispatch.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
-import { type Draft, eventsOf, registeredAgent, rowsAfter } from '../support/kit.ts';
+import { type Draft, eventsOf, registeredAgent, rowsAfter, sample } from '../support/kit.ts';
 import { type OpenStream, openStream } from '../support/stream.ts';
 import { type HubServer, LOGGED_AT, logged, startHub } from '../support/stream-hub.ts';
 import { claimed, created, deleted, placed, requeued, reviewed, statusSet, TASK, updated } from '../support/tasks.ts';
@@ -193,8 +193,8 @@ describe('frames for agents and viewers', () => {
   it('about notifications reach their recipient, and operators', async () => {
     const notice = { type: 'mention', title: 'Roof', message: 'so', source_type: 'task', source_id: 7, by: null };
     const forwarded = (recipient: string) =>
-      notificationForwarded.draft({
-        ...{ notification_id: 1, recipient, notification_type: 'mention', title: 'Roof', session_key: null },
+      sample(notificationForwarded, {
+        ...{ notification_id: 1, recipient, notification_type: 'mention', title: 'Roof' },
         message: { message_id: 1, to_agent_id: 1, content: 'Roof' },
       });
     const events = [

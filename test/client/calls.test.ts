@@ -1,9 +1,10 @@
 /** Calls of the client against a server that answers as scripted: repetition, pauses, errors. */
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { type ClientOptions, createClient, SignalboxError } from '../../client/index.ts';
 import { isRetried, pauseOf } from '../../client/retry.ts';
+import { fixture } from '../support/fixture.ts';
+import { listen } from '../support/listen.ts';
 
 interface Scripted {
   readonly status: number;
@@ -14,13 +15,11 @@ interface Scripted {
 type Step = Scripted | 'cut' | 'silent';
 
 describe('client calls', () => {
-  let server: Server;
-  let url: string;
   let steps: Step[] = [];
   const received: IncomingMessage[] = [];
 
-  before((done) => {
-    server = createServer((req, res) => {
+  const server = fixture(() =>
+    listen((req, res) => {
       received.push(req);
       const step = steps.shift() ?? { status: 200, body: {} };
       if (step === 'cut') req.socket.destroy();
@@ -28,21 +27,13 @@ describe('client calls', () => {
         res.writeHead(step.status, { 'content-type': 'application/json', 'x-request-id': 'r-1', ...step.headers });
         res.end(JSON.stringify(step.body ?? {}));
       }
-    });
-    server.listen(0, '127.0.0.1', () => {
-      url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      done();
-    });
-  });
-  after((done) => {
-    server.closeAllConnections();
-    server.close(done);
-  });
+    }),
+  );
 
   const clientOf = (script: readonly Step[], options: ClientOptions = {}) => {
     steps = [...script];
     received.length = 0;
-    return createClient({ url, apiKey: 'key', ...options });
+    return createClient({ url: server.url, apiKey: 'key', ...options });
   };
   const keys = () => received.map(({ headers }) => headers['idempotency-key']);
   const body = { name: 'scout', role: 'researcher' };

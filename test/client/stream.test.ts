@@ -1,10 +1,11 @@
 /** The event stream of the client: through kill -9 and restarts, silence, and bounds. */
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { createClient, type Frame, type SignalboxError, type StreamState } from '../../client/index.ts';
 import { readFrames } from '../../client/stream.ts';
-import { call, startTestService, type TestService } from '../support/service.ts';
+import { fixture } from '../support/fixture.ts';
+import { listen } from '../support/listen.ts';
+import { call, startTestService } from '../support/service.ts';
 import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { until } from '../support/until.ts';
 
@@ -70,11 +71,7 @@ describe('client stream, while the service is killed', function () {
 });
 
 describe('client stream, on the service', () => {
-  let service: TestService;
-  before(async () => {
-    service = await startTestService();
-  });
-  after(() => service?.close());
+  const service = fixture(startTestService);
 
   const clientOf = (apiKey = service.adminKey) => createClient({ url: service.url, apiKey });
   const create = (name: string) => call(service, 'POST', '/api/agents', { name, role: 'researcher' });
@@ -129,20 +126,8 @@ describe('client stream, on the service', () => {
 });
 
 describe('client stream, on a server that breaks off', () => {
-  let server: Server;
-  let url: string;
   let respond: (res: ServerResponse, lastId: string | undefined) => void;
-  before((done) => {
-    server = createServer((req, res) => respond(res, req.headers['last-event-id'] as string | undefined));
-    server.listen(0, '127.0.0.1', () => {
-      url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      done();
-    });
-  });
-  after((done) => {
-    server.closeAllConnections();
-    server.close(done);
-  });
+  const server = fixture(() => listen((req, res) => respond(res, req.headers['last-event-id'] as string | undefined)));
   const frame = (id: string) => `id: ${id}\ndata: {"type":"task.updated","data":{},"timestamp":1}\n\n`;
   const head = (res: ServerResponse) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -164,7 +149,7 @@ describe('client stream, on a server that breaks off', () => {
       longestPauseMs: 20,
       onState: (now: StreamState) => now.state === 'lost' && errors.push(now.error?.code),
     };
-    for await (const { id } of createClient({ url }).events(options)) {
+    for await (const { id } of createClient({ url: server.url }).events(options)) {
       ids.push(id);
       if (ids.length === 2) break;
     }
@@ -181,7 +166,7 @@ describe('client stream, on a server that breaks off', () => {
       setTimeout(() => res.write(frame('2')), 250);
     };
     const ids: string[] = [];
-    for await (const { id } of createClient({ url }).events({ silenceMs: 200 })) {
+    for await (const { id } of createClient({ url: server.url }).events({ silenceMs: 200 })) {
       ids.push(id);
       if (ids.length === 2) break;
       await new Promise((resolve) => setTimeout(resolve, 400));
@@ -199,12 +184,12 @@ describe('client stream, on a server that breaks off', () => {
         res.write(frame('1'));
       }
     };
-    for await (const _ of createClient({ url }).events({ longestPauseMs: 20 })) break;
+    for await (const _ of createClient({ url: server.url }).events({ longestPauseMs: 20 })) break;
     expect((times[1] ?? 0) - (times[0] ?? 0)).to.be.at.least(990);
   });
   it('a page in place of a stream is an error', async () => {
     respond = (res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
-    const error = await createClient({ url })
+    const error = await createClient({ url: server.url })
       .events()
       .next()
       .catch((reason: SignalboxError) => reason);

@@ -1,31 +1,21 @@
 /** Unique names, with several processes at work at once. */
 import { expect } from 'chai';
 import { createUser } from '../../commands/auth/registration.ts';
-import { NAME_LOST, type NewUser, userDecider, usernames } from '../../commands/auth/users.ts';
+import { NAME_LOST, userDecider, usernames } from '../../commands/auth/users.ts';
 import { ABANDONED_AFTER_MS, claimName, nameDecider, releaseName } from '../../commands/claims.ts';
 import type { Commands } from '../../commands/handler.ts';
 import { userNameClaims } from '../../commands/names.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
+import { newUser } from '../support/ann.ts';
 import { outcomeOf } from '../support/kit.ts';
 import { gate, memoryWorld } from '../support/memory-world.ts';
 import { testOrigin } from '../support/world.ts';
 
 const context = () => ({ origin: testOrigin });
 const noCredentials = {} as Credentials;
-const person: NewUser = {
-  username: 'ann',
-  display_name: null,
-  email: null,
-  avatar_url: null,
-  role: 'viewer',
-  provider: 'local',
-  provider_id: null,
-  is_approved: true,
-  tenant: 1,
-  workspace: 1,
-  source: 'admin',
-};
+const person = newUser('ann', { display_name: null });
+
 describe('unique names', () => {
   it('when several requests take over an abandoned claim, one gets the name, and the first owner never does', async () => {
     let now = Date.now() - ABANDONED_AFTER_MS - 1_000;

@@ -19,37 +19,21 @@ import { usersProjection } from '../../projections/auth/users.ts';
 import { listAgentKeys } from '../../queries/agents/keys.ts';
 import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUserByName, listUsers } from '../../queries/auth/users.ts';
-import type { Reads } from '../../queries/reads.ts';
 import { conflict, RUN_IN_PROGRESS } from '../../shared/errors.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { reportsStream } from '../../shared/events/tokens/reports.ts';
 import type { TokenDirectory } from '../../shared/ports/tokens/reports.ts';
+import { newUser } from '../support/ann.ts';
+import { fixture } from '../support/fixture.ts';
 import { anyRoom, registeredAgent } from '../support/kit.ts';
-import { ensureTables, openView, testDatabase, testOrigin } from '../support/world.ts';
+import { testDatabase, testOrigin, viewOn } from '../support/world.ts';
 
 describe('repeated requests', function () {
   this.timeout(60_000);
   const models = [usersProjection, agentKeysProjection];
-  let place: Awaited<ReturnType<typeof testDatabase>>;
-  let view: Awaited<ReturnType<typeof openView>>;
-  let projector: ReturnType<Awaited<ReturnType<typeof openView>>['project']>;
-  let credentials: ReturnType<typeof createCredentials>;
-  let reads: Reads;
-
-  before(async () => {
-    place = await testDatabase();
-    await ensureTables(place.database, models);
-    view = await openView(place.database, [...catalogue.values()], models);
-    projector = view.project('test');
-    credentials = createCredentials(place.database, createLogger('silent'));
-    reads = view.reads;
-  });
-  after(async () => {
-    await projector?.close();
-    await credentials?.close();
-    await view?.close();
-    await place?.close();
-  });
+  const { place, view } = viewOn(testDatabase, [...catalogue.values()], models);
+  fixture(() => view.project('test'));
+  const credentials = fixture(() => createCredentials(place.database, createLogger('silent')));
 
   /** Runs `act` to its end, then again as the same request; `keep` of its recorded steps had been stored. */
   async function twice<T>(act: (context: CommandContext) => Promise<T>, keep?: number): Promise<[T | undefined, T]> {
@@ -96,19 +80,6 @@ describe('repeated requests', function () {
     return result as T;
   }
 
-  const newUser = (username: string) => ({
-    username,
-    display_name: username,
-    email: null,
-    avatar_url: null,
-    role: 'viewer' as const,
-    provider: 'local' as const,
-    provider_id: null,
-    is_approved: true,
-    tenant: 1,
-    workspace: 1,
-    source: 'admin' as const,
-  });
   const passwordsOf = async (id: number) =>
     (await place.database.pool.query('SELECT id FROM credentials.passwords WHERE user_id = $1', [id])).rows.length;
 
@@ -120,12 +91,12 @@ describe('repeated requests', function () {
         (context) => createUser(view.commands, context, credentials, newUser(username), 'the password'),
         keep,
       );
-      const row = await findUserByName(reads, username);
+      const row = await findUserByName(view.reads, username);
       expect(row?.id, username).to.equal(id);
       expect(await credentials.verifyPassword(row?.credential_id ?? null, 'the password')).to.equal(true);
       expect(await passwordsOf(id), username).to.equal(1);
     }
-    const names = (await listUsers(reads, 1)).map((user) => user.username);
+    const names = (await listUsers(view.reads, 1)).map((user) => user.username);
     expect(new Set(names).size).to.equal(names.length);
   });
 
@@ -150,7 +121,7 @@ describe('repeated requests', function () {
         (commands, context) => createUser(commands, context, credentials, newUser(username), 'the password'),
         at,
       );
-      const row = await findUserByName(reads, username);
+      const row = await findUserByName(view.reads, username);
       expect(await credentials.verifyPassword(row?.credential_id ?? null, 'the password'), username).to.equal(true);
     }
   });
@@ -195,7 +166,7 @@ describe('repeated requests', function () {
       .and.not.equal(first?.key);
     expect([second.masked, second.at]).to.deep.equal([first?.masked, first?.at]);
     expect(`${second.key.slice(0, 4)}-****-****-${second.key.slice(-5)}`).to.equal(second.masked);
-    const inForce = await findGlobalKey(reads);
+    const inForce = await findGlobalKey(view.reads);
     expect((await credentials.findKey(second.key))?.keyId).to.equal(inForce?.key_id);
     expect(await credentials.findKey(first?.key ?? '')).to.equal(undefined);
   });
@@ -216,6 +187,6 @@ describe('repeated requests', function () {
     expect(second.apiKey.slice(0, 12)).to.equal(second.prefix);
     expect(await credentials.findKey(second.apiKey)).to.deep.equal({ kind: 'agent', keyId: second.id });
     expect(await credentials.findKey(first?.apiKey ?? '')).to.equal(undefined);
-    expect(await listAgentKeys(reads, 1, 9, async () => new Map())).to.have.length(1);
+    expect(await listAgentKeys(view.reads, 1, 9, async () => new Map())).to.have.length(1);
   });
 });

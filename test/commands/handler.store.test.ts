@@ -8,6 +8,7 @@ import { createSnapshots } from '../../infra/stores/snapshots.ts';
 import { AppError, conflict, LogUnavailableError } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { defineEvent } from '../../shared/events/define.ts';
+import { fixture } from '../support/fixture.ts';
 import { until } from '../support/until.ts';
 import { openView, testDatabase, testOrigin } from '../support/world.ts';
 
@@ -26,8 +27,6 @@ const context = () => ({ origin: testOrigin });
 
 describe('command handler', function () {
   this.timeout(60_000);
-  let place: Awaited<ReturnType<typeof testDatabase>>;
-  let view: Awaited<ReturnType<typeof openView>>;
   /** Events that were read from streams since the counter was set back. */
   let read = 0;
   const process = () => {
@@ -46,14 +45,9 @@ describe('command handler', function () {
       snapshots,
     });
   };
-  before(async () => {
-    place = await testDatabase();
-    view = await openView(place.database, [added], []);
-  });
-  after(async () => {
-    await view.close();
-    await place.close();
-  });
+  const place = fixture(testDatabase);
+  const view = fixture(() => openView(place.database, [added], []));
+
   const sumOf = async (stream: string) => (await process().load({ ...summing, snapshotVersion: 99 }, stream)).state.sum;
 
   it('a stream that is said to be new is not read before the first append', async () => {

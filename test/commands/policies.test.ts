@@ -7,7 +7,7 @@ import { conflict, notFound } from '../../shared/errors.ts';
 import { agentHidden, agentShown } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../shared/events/agents/heartbeat.ts';
 import { agentsMemory } from '../support/agents-memory.ts';
-import { eventsOf, outcomeOf } from '../support/kit.ts';
+import { eventsOf, outcomeOf, sample } from '../support/kit.ts';
 
 describe('a policy', () => {
   const kind = { name: 'call' } as never;
@@ -69,14 +69,7 @@ describe('the sweep of silent agents', () => {
     const { agents, ids, asked, sweep } = await open();
     const [ada, bob] = ids as [number, number];
     await agents.commands.record(agentStream(1, bob), agents.context(), [
-      agentHeartbeatReceived.draft({
-        agent_id: bob,
-        name: 'bob',
-        last_activity: 'x',
-        connection_id: null,
-        work_items_count: 0,
-        work_item_types: [],
-      }),
+      sample(agentHeartbeatReceived, { agent_id: bob, name: 'bob', last_activity: 'x' }),
     ]);
     // The read model is behind: bob has just reported.
     expect(await sweep([{ id: ada }, { id: bob, name: 'bob' }])).to.deep.equal(['ada']);

@@ -8,9 +8,10 @@ import { routes } from '../../api/routes/index.ts';
 import { agentStream } from '../../commands/agents/agents.ts';
 import { AGENT_KEY_SCOPES } from '../../shared/contract/agents/keys.ts';
 import type { Role } from '../../shared/identity.ts';
-import { type FakeGateway, startFakeGateway } from '../support/gateway.ts';
-import type { Reply } from '../support/service.ts';
-import { type AuthWorld, startAuthWorld } from '../support/worlds/auth.ts';
+import { fixture } from '../support/fixture.ts';
+import { startFakeGateway } from '../support/gateway.ts';
+import { bodyOf, type Reply } from '../support/service.ts';
+import { startAuthWorld } from '../support/worlds/auth.ts';
 
 /**
  * `own`: about an agent, for which a key must be the agent's own. `closed`: for no agent's key. `bound`: for those with the scope `admin` only. `self`: the call itself says
@@ -146,27 +147,19 @@ interface Sent {
 
 describe('contract: keys of agents', function () {
   this.timeout(120_000);
-  let gateway: FakeGateway;
-  let world: AuthWorld;
   let names = 0;
   let gatewayId = 0;
+  const gateway = fixture(startFakeGateway);
+  const world = fixture(() => startAuthWorld({ MC_AGENT_TIMEOUT_MINUTES: '0', MC_CONNECTION_TIMEOUT_MINUTES: '0' }));
   before(async () => {
-    gateway = await startFakeGateway();
-    world = await startAuthWorld({ MC_AGENT_TIMEOUT_MINUTES: '0', MC_CONNECTION_TIMEOUT_MINUTES: '0' });
     gatewayId = (await done('POST', '/api/gateways', { name: 'main', url: gateway.url, is_primary: true })).gateway.id;
     const list = [{ id: 'known', name: 'known', tools: { allow: ['read'] } }];
     await done('PUT', '/api/gateway-config', { agents: { list } });
   });
-  after(async () => {
-    await world?.close();
-    await gateway?.close();
-  });
 
   /** As somebody with all rights. */
   async function done(method: string, path: string, body?: unknown) {
-    const reply = await world.ask(method, path, { as: world.adminKey, body });
-    expect(reply.status, `${method} ${path}: ${JSON.stringify(reply.body)}`).to.be.within(200, 201);
-    return reply.body;
+    return bodyOf(await world.ask(method, path, { as: world.adminKey, body }), 200, 201);
   }
 
   async function subject(): Promise<Subject> {

@@ -6,8 +6,9 @@ import { expect } from 'chai';
 import { fieldsOf } from '../../api/http/route.ts';
 import { routes } from '../../api/routes/index.ts';
 import type { Identity } from '../../shared/identity.ts';
-import type { Reply } from '../support/service.ts';
-import { type AuthWorld, PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
+import { fixture } from '../support/fixture.ts';
+import { bodyOf, type Reply } from '../support/service.ts';
+import { PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
 
 const cached = routes.flatMap((route) => (route.cache ? [{ ...route, cache: route.cache }] : []));
 
@@ -31,16 +32,13 @@ const QUERIES: Readonly<Record<string, readonly string[]>> = {
 
 describe('contract: caches', function () {
   this.timeout(240_000);
-  let world: AuthWorld;
   const callers = new Map<string, Caller>();
   const ids: Record<string, number[]> = {};
   let task = 0;
   let other = 0;
 
   async function done(as: string, method: string, path: string, body?: unknown) {
-    const reply = await world.ask(method, path, { as, body });
-    expect(reply.status, `${method} ${path}: ${JSON.stringify(reply.body)}`).to.be.within(200, 201);
-    return reply.body;
+    return bodyOf(await world.ask(method, path, { as, body }), 200, 201);
   }
 
   /** Records of every kind, with secrets in them. @param mark in their texts */
@@ -83,12 +81,14 @@ describe('contract: caches', function () {
     return { agents, project: project.id as number, tasks };
   }
 
-  before(async () => {
-    world = await startAuthWorld({
+  const world = fixture(() =>
+    startAuthWorld({
       MC_DISABLE_RATE_LIMIT: '1',
       MC_AGENT_TIMEOUT_MINUTES: '0',
       MC_CONNECTION_TIMEOUT_MINUTES: '0',
-    });
+    }),
+  );
+  before(async () => {
     const house = world.adminKey;
     const user = async (
       username: string,
@@ -140,7 +140,6 @@ describe('contract: caches', function () {
       'provision-jobs': [1],
     });
   });
-  after(() => world?.close());
 
   const urls = () =>
     cached.flatMap(({ path }) => {

@@ -2,39 +2,26 @@
 import { expect } from 'chai';
 import { chatMessageAnswer, conversationsAnswer, messagesAnswer, sentAnswer } from '../../shared/contract/chat.ts';
 import { MASK } from '../../shared/secrets.ts';
+import { fixture } from '../support/fixture.ts';
 import { startFakeGateway } from '../support/gateway.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from '../support/worlds/agents.ts';
-import { describeConnections } from './connections.ts';
-import { describeSessions } from './sessions.ts';
+import { conforms, startAgentsWorld } from '../support/worlds/agents.ts';
 
 describe('contract: chat', function () {
   this.timeout(120_000);
-  let world: AgentsWorld;
   let operator: string;
+  const world = fixture(startAgentsWorld);
   before(async () => {
-    world = await startAgentsWorld();
-    await world.world.makeUser({ username: 'olga', display_name: 'Olga', role: 'operator' });
-    operator = await world.world.signIn('olga');
+    operator = await world.world.makeSession({ username: 'olga', display_name: 'Olga', role: 'operator' });
     await world.create({ name: 'ada' });
   });
-  after(() => world?.close());
 
-  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
-  const say = async (body: object, as = operator) => {
-    const reply = await ask('POST', '/api/chat/messages', body, as);
-    conforms(sentAnswer, reply, 201);
-    return reply.body;
-  };
-  const messages = async (query = '', as?: string) => {
-    const reply = await ask('GET', `/api/chat/messages${query}`, undefined, as);
-    conforms(messagesAnswer, reply);
-    return reply.body;
-  };
-  const conversations = async (query = '') => {
-    const reply = await ask('GET', `/api/chat/conversations${query}`);
-    conforms(conversationsAnswer, reply);
-    return reply.body;
-  };
+  const { ask } = world;
+  const say = async (body: object, as = operator) =>
+    conforms(sentAnswer, await ask('POST', '/api/chat/messages', body, as), 201);
+  const messages = async (query = '', as?: string) =>
+    conforms(messagesAnswer, await ask('GET', `/api/chat/messages${query}`, undefined, as));
+  const conversations = async (query = '') =>
+    conforms(conversationsAnswer, await ask('GET', `/api/chat/conversations${query}`));
   const contents = (body: { messages: { content: string }[] }) => body.messages.map(({ content }) => content);
   const inbox = async (name: string) =>
     (await ask('GET', `/api/agents/${name}/heartbeat`)).body.messages.map(
@@ -82,9 +69,8 @@ describe('contract: chat', function () {
       unread_count: 0,
     });
     expect(all[0].participants).to.deep.equal(['ben', 'Olga', 'API Access']);
-    const one = await ask('GET', `/api/chat/messages/${message.id}`);
-    conforms(chatMessageAnswer, one);
-    expect(one.body.message).to.deep.equal(message);
+    const body = conforms(chatMessageAnswer, await ask('GET', `/api/chat/messages/${message.id}`));
+    expect(body.message).to.deep.equal(message);
   });
 
   it('returns from each write what is shown afterwards', async () => {
@@ -193,9 +179,11 @@ describe('contract: chat', function () {
       const page = await conversations(`?agent=mia&limit=1&offset=${offset}`);
       expect(page).to.deep.include({ conversations: [one], total: whole.length, page: offset + 1 });
     }
-    const read = await ask('PATCH', `/api/chat/messages/${message.id}`, { read: true }, operator);
-    conforms(chatMessageAnswer, read);
-    expect(read.body.message.read_at).to.be.a('number');
+    const body = conforms(
+      chatMessageAnswer,
+      await ask('PATCH', `/api/chat/messages/${message.id}`, { read: true }, operator),
+    );
+    expect(body.message.read_at).to.be.a('number');
     await ask('PATCH', `/api/chat/messages/${message.id}`, { read: true }, operator);
     expect((await mine()).find(({ id }: { id: number }) => id === message.id)).to.include({ unread_count: 1 });
   });
@@ -238,9 +226,10 @@ describe('contract: chat', function () {
 
   it('shows what agents write to each other, and marks it as read', async () => {
     const sent = await ask('POST', '/api/agents/message', { from: 'bob', to: 'ada', content: 'from an agent' });
-    const one = await ask('GET', `/api/chat/messages/${sent.body.id}`);
-    conforms(chatMessageAnswer, one);
-    const { conversation_id, conversation_key } = one.body.message;
+    const { conversation_id, conversation_key } = conforms(
+      chatMessageAnswer,
+      await ask('GET', `/api/chat/messages/${sent.body.id}`),
+    ).message;
     expect(conversation_key).to.equal('a2a:ada:bob');
     expect(await inbox('ada')).to.deep.equal(['from an agent']);
     await ask('PATCH', `/api/chat/messages/${sent.body.id}`, { read: true });
@@ -286,8 +275,7 @@ describe('contract: chat', function () {
       // Gateways belong to the deployment; a strict workspace reaches only the sessions of its own agents.
       const { workspace } = (await ask('POST', '/api/workspaces', { name: 'Strict chat', isolation: 'strict' })).body;
       const reaching = async (username: string, place: object, target: object) => {
-        await world.world.makeUser({ username, role: 'operator', ...place });
-        const as = await world.world.signIn(username);
+        const as = await world.world.makeSession({ username, role: 'operator', ...place });
         return (await say({ content: 'go', forward: true, ...target }, as)).forward.delivered;
       };
       const foreign = { sessionKey: session };
@@ -384,7 +372,4 @@ describe('contract: chat', function () {
     await world.refused('GET', '/api/chat/messages/abc', undefined, 400);
     await world.refused('PATCH', '/api/chat/messages/1', { read: 'yes' }, 400, /read/);
   });
-
-  describeConnections(() => world);
-  describeSessions(() => world);
 });

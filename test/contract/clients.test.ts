@@ -3,8 +3,9 @@
  * and as text, DELETE with a body and without, and refusals that say what to change.
  */
 import { expect } from 'chai';
+import { fixture } from '../support/fixture.ts';
 import { TEST_KEY } from '../support/service.ts';
-import { type AuthWorld, PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
+import { PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 /** Values of earlier answers, by name: `{agent}` in a path or a text stands for one. */
@@ -278,7 +279,6 @@ const REFUSED: readonly (readonly [call: string, body: Body, field: string])[] =
 
 describe('contract: clients', function () {
   this.timeout(120_000);
-  let world: AuthWorld;
   let admin: string;
   const known: Known = {};
 
@@ -311,8 +311,8 @@ describe('contract: clients', function () {
     for (const [name, path] of Object.entries(keep)) known[name] = at(reply.body, path);
   }
 
+  const world = fixture(startAuthWorld);
   before(async () => {
-    world = await startAuthWorld();
     admin = TEST_KEY;
     await does({
       call: 'POST /api/agents',
@@ -325,13 +325,11 @@ describe('contract: clients', function () {
       keep: { template: 'template.id' },
     });
   });
-  after(() => world?.close());
   let admins = 0;
   // Another one for each test, because some limits are counted by caller.
   beforeEach(async () => {
     const username = `admin-${++admins}`;
-    await world.makeUser({ username, role: 'admin' });
-    admin = await world.signIn(username);
+    admin = await world.makeSession({ username, role: 'admin' });
   });
 
   it('every call of the interface returns its status and its keys', async () => {

@@ -1,13 +1,10 @@
 /** /api/docs and /docs through HTTP: public, whole, without help from any other server, and cheap to ask for again. */
 import { expect } from 'chai';
-import { call, startTestService, type TestService } from '../support/service.ts';
+import { fixture } from '../support/fixture.ts';
+import { call, startTestService } from '../support/service.ts';
 
 describe('Docs', () => {
-  let service: TestService;
-  before(async () => {
-    service = await startTestService();
-  });
-  after(() => service.close());
+  const service = fixture(startTestService);
 
   const anonymous = { 'x-api-key': '', 'content-type': '' };
   const get = (path: string, headers: Record<string, string> = {}) =>

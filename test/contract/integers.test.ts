@@ -7,6 +7,7 @@ import { describeApi } from '../../api/openapi.ts';
 import { routes } from '../../api/routes/index.ts';
 import { projections } from '../../projections/index.ts';
 import { schemaOf } from '../../projections/projection.ts';
+import { fixture } from '../support/fixture.ts';
 import {
   type Described,
   type NumberField,
@@ -18,7 +19,7 @@ import {
   writesOf,
 } from '../support/requests.ts';
 import type { Reply } from '../support/service.ts';
-import { type AuthWorld, freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
+import { freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
 
 const INT4 = 2 ** 31 - 1;
 
@@ -106,18 +107,16 @@ describe('contract: integers', function () {
   });
 
   describe('at and beyond the bounds of every type', () => {
-    let world: AuthWorld;
     /** The session of an admin. */
     let admin: string;
     let admins = 0;
     async function freshAdmin(): Promise<void> {
       const username = `admin-${++admins}`;
-      await world.makeUser({ username, role: 'admin' });
-      admin = await world.signIn(username);
+      admin = await world.makeSession({ username, role: 'admin' });
     }
 
+    const world = fixture(() => startAuthWorld({ MC_AGENT_TIMEOUT_MINUTES: '0', MC_CONNECTION_TIMEOUT_MINUTES: '0' }));
     before(async () => {
-      world = await startAuthWorld({ MC_AGENT_TIMEOUT_MINUTES: '0', MC_CONNECTION_TIMEOUT_MINUTES: '0' });
       await freshAdmin();
       // The first of their kind, so that the id 1 has one where the order of the calls does not make it in time.
       await world.makeAgent('first');
@@ -130,7 +129,6 @@ describe('contract: integers', function () {
         expect(reply.status, JSON.stringify(reply.body)).to.be.within(200, 201);
       }
     });
-    after(() => world?.close());
 
     /** As an admin; as another one where this one has been deleted or has reached a limit. */
     async function ask({ method, path, body }: Sent): Promise<Reply> {

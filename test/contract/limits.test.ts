@@ -3,18 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { LIMITS, WRONG_KEYS } from '../../api/http/limits.ts';
 import { STREAM_LIMITS } from '../../api/stream/limits.ts';
+import { fixture } from '../support/fixture.ts';
 import { openStream } from '../support/stream.ts';
-import { type AuthWorld, freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
+import { freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
 
 const wrongKey = () => `mc_${randomBytes(24).toString('hex')}`;
 
 describe('contract: rate limits', function () {
   this.timeout(60_000);
-  let world: AuthWorld;
-  before(async () => {
-    world = await startAuthWorld({ MC_DISABLE_RATE_LIMIT: '0' });
-  });
-  after(() => world?.close());
+  const world = fixture(() => startAuthWorld({ MC_DISABLE_RATE_LIMIT: '0' }));
 
   const agentsKey = async (name: string, workspace = 1) => {
     const id = await world.makeAgent(name, workspace);

@@ -2,22 +2,20 @@
 import { expect } from 'chai';
 import { toolsOf } from '../../api/mcp/tools.ts';
 import { routes } from '../../api/routes/index.ts';
+import { fixture } from '../support/fixture.ts';
 import { connectFormerMcp, connectMcp, type McpClient } from '../support/mcp.ts';
-import { call as request } from '../support/service.ts';
+import { bodyOf, call as request } from '../support/service.ts';
 import { until } from '../support/until.ts';
-import { type AuthWorld, startAuthWorld } from '../support/worlds/auth.ts';
+import { startAuthWorld } from '../support/worlds/auth.ts';
 
 describe('contract: MCP', function () {
   this.timeout(60_000);
-  let world: AuthWorld;
   const open: { close(): Promise<void> }[] = [];
-  before(async () => {
-    world = await startAuthWorld();
-  });
+  const world = fixture(startAuthWorld);
+
   afterEach(async () => {
     for (const client of open.splice(0)) await client.close();
   });
-  after(() => world?.close());
 
   const connect = async (key: string, era?: '2025' | '2026', headers: Record<string, string> = {}) => {
     const client = await connectMcp(world.url, { 'x-api-key': key, ...headers }, era);
@@ -251,9 +249,7 @@ describe('contract: MCP', function () {
   it('wants a key, a POST and a JSON-RPC message, and says so', async () => {
     const headers = { accept: 'application/json, text/event-stream', 'x-api-key': '' };
     const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
-    const anonymous = await request(world, 'POST', '/mcp', list, headers);
-    expect(anonymous.status).to.equal(401);
-    expect(anonymous.body.error).to.match(/^Authentication required/);
+    expect(bodyOf(await request(world, 'POST', '/mcp', list, headers), 401).error).to.match(/^Authentication required/);
     expect((await request(world, 'GET', '/mcp', undefined, headers)).status).to.equal(401);
     const ask = (body: unknown, more: Record<string, string> = {}) =>
       request(world, 'POST', '/mcp', body, { ...headers, 'x-api-key': world.adminKey, ...more });
@@ -309,8 +305,7 @@ describe('contract: MCP', function () {
     const { name } = await agentWith();
     const client = await connect(world.adminKey, '2026', { 'x-agent-name': name });
     expect((await client.value('next_task')).agent).to.equal(name);
-    await world.makeUser({ username: 'mcp-user', role: 'operator' });
-    const cookie = await world.signIn('mcp-user');
+    const cookie = await world.makeSession({ username: 'mcp-user', role: 'operator' });
     const user = await connectMcp(world.url, { cookie });
     open.push(user);
     expect((await user.value('who_am_i')).user).to.include({ username: 'mcp-user' });

@@ -6,30 +6,27 @@ import { usersProjection } from '../../projections/auth/users.ts';
 import { schemaOf } from '../../projections/projection.ts';
 import { listMentions, mentionTargets } from '../../queries/mentions.ts';
 import { mentionsAnswer } from '../../shared/contract/mentions.ts';
+import { fixture } from '../support/fixture.ts';
 import { conforms } from '../support/worlds/agents.ts';
-import { type AuthWorld, startAuthWorld } from '../support/worlds/auth.ts';
+import { startAuthWorld } from '../support/worlds/auth.ts';
 
 describe('contract: mentions', function () {
   this.timeout(120_000);
-  let world: AuthWorld;
+  const world = fixture(startAuthWorld);
   before(async () => {
-    world = await startAuthWorld();
     await world.makeUser({ username: 'Bob', display_name: 'Robert Émile' });
     await world.makeUser({ username: 'build-bot', display_name: 'Builder' });
     await world.makeUser({ username: 'foreign', tenant: 2, workspace: 2 });
     for (const name of ['zed', 'Build Bot', 'Écho', 'Code Review Bot', 'code-review bot']) await world.makeAgent(name);
     await world.makeAgent('foreigner', 2);
   });
-  after(() => world?.close());
 
   const ask = (query: string) => world.ask('GET', `/api/mentions${query}`, { as: world.adminKey });
   const handles = async (query: string): Promise<string[]> =>
     (await ask(query)).body.mentions.map(({ handle }: { handle: string }) => handle);
 
   it('are users by username, then agents by name; a handle belongs to its first owner', async () => {
-    const reply = await ask('');
-    conforms(mentionsAnswer, reply);
-    const { mentions, total, q } = reply.body;
+    const { mentions, total, q } = conforms(mentionsAnswer, await ask(''));
     expect({ total, q }).to.deep.equal({ total: mentions.length, q: '' });
     const users = mentions.filter(({ type }: { type: string }) => type === 'user');
     expect(mentions.slice(0, users.length)).to.deep.equal(users);

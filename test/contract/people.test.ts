@@ -1,9 +1,10 @@
 /** Display names and e-mail addresses of users: shown where they were, and in the log only sealed. */
 import { expect } from 'chai';
-import { type Frame, type OpenStream, openStream } from '../support/stream.ts';
+import { fixture } from '../support/fixture.ts';
+import { type Frame, openStream } from '../support/stream.ts';
 import { until } from '../support/until.ts';
 import { PASSWORD } from '../support/worlds/auth.ts';
-import { startTasksWorld, type TasksWorld } from '../support/worlds/tasks.ts';
+import { startTasksWorld } from '../support/worlds/tasks.ts';
 
 /** Words that nothing else contains. */
 const DISPLAY = 'Zyxwella Quorvath';
@@ -15,28 +16,21 @@ const WORDS = [...DISPLAY.split(' '), ...LATER.split(' '), ...EMAIL.split('@'), 
 type Found = any;
 
 describe('People', () => {
-  let world: TasksWorld;
+  const world = fixture(startTasksWorld);
   let as: string;
   let userId: number;
   let other: string;
-  let stream: OpenStream;
   let agent: string;
   before(async () => {
-    world = await startTasksWorld();
     const fields = { password: PASSWORD, role: 'operator', email: EMAIL, display_name: DISPLAY };
     const { body } = await world.ask('POST', '/api/auth/users', { username: 'zyx', ...fields });
     expect(body.user).to.include({ display_name: DISPLAY, email: EMAIL });
     userId = body.user.id;
     as = await world.world.signIn('zyx');
-    await world.world.makeUser({ username: 'other', role: 'operator' });
-    other = await world.world.signIn('other');
+    other = await world.world.makeSession({ username: 'other', role: 'operator' });
     agent = (await world.create({ session_key: 'agent:zyx:main' })).name;
-    stream = await openStream(`${world.world.url}/api/events`, { 'x-api-key': world.world.adminKey });
   });
-  after(async () => {
-    stream.close();
-    await world.close();
-  });
+  const stream = fixture(() => openStream(`${world.world.url}/api/events`, { 'x-api-key': world.world.adminKey }));
 
   async function ask(method: string, path: string, body?: unknown, by = as): Promise<Found> {
     const reply = await world.ask(method, path, body, by);

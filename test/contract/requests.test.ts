@@ -3,19 +3,18 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { call, startTestService, TEST_ADMIN, TEST_KEY, type TestService } from '../support/service.ts';
+import { fixture } from '../support/fixture.ts';
+import { bodyOf, call, startTestService, TEST_ADMIN, TEST_KEY } from '../support/service.ts';
 import { cookieOf } from '../support/worlds/auth.ts';
 
 describe('contract: requests', () => {
-  let base: TestService;
   /** The session of an admin. */
   let cookie: string;
+  const base = fixture(() => startTestService({ MC_ALLOWED_HOSTS: 'box.example.com,*.inner.example' }));
   before(async () => {
-    base = await startTestService({ MC_ALLOWED_HOSTS: 'box.example.com,*.inner.example' });
     cookie = cookieOf(await call(base, 'POST', '/api/auth/login', TEST_ADMIN, { 'x-api-key': '' }));
     await agent('probing');
   });
-  after(() => base?.close());
 
   const agent = async (name: string) =>
     (await call(base, 'POST', '/api/agents', { name, role: 'coder' })).body.agent as { id: number };
@@ -32,9 +31,7 @@ describe('contract: requests', () => {
       expect(again.status).to.equal(201);
       expect(again.body).to.deep.equal(first.body);
       expect(again.headers.get('idempotency-replayed')).to.equal('true');
-      const other = await post('key-1', { ...body, role: 'reviewer' });
-      expect(other.status).to.equal(409);
-      expect(other.body.code).to.equal('IDEMPOTENCY_KEY_REUSED');
+      expect(bodyOf(await post('key-1', { ...body, role: 'reviewer' }), 409).code).to.equal('IDEMPOTENCY_KEY_REUSED');
       expect(
         (await call(base, 'GET', '/api/agents?role=coder&limit=200')).body.agents.filter(
           (one: { name: string }) => one.name === 'idem',

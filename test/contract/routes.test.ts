@@ -6,8 +6,9 @@ import { finished } from 'node:stream/promises';
 import { expect } from 'chai';
 import { routes } from '../../api/routes/index.ts';
 import type { Role } from '../../shared/identity.ts';
+import { fixture } from '../support/fixture.ts';
 import { send } from '../support/service.ts';
-import { type AuthWorld, freshAddress, PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
+import { freshAddress, PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
 
 /** Method, path, least role, class of limits, and `deployment` where only the default tenant may call. */
 const TABLE = `
@@ -283,13 +284,11 @@ const BELOW: Readonly<Record<Role, Role | undefined>> = { viewer: undefined, ope
 
 describe('contract: routes', function () {
   this.timeout(120_000);
-  let world: AuthWorld;
   let agent: number;
+  const world = fixture(() => startAuthWorld({ MC_DISABLE_RATE_LIMIT: '0' }));
   before(async () => {
-    world = await startAuthWorld({ MC_DISABLE_RATE_LIMIT: '0' });
     agent = await world.makeAgent('caller');
   });
-  after(() => world?.close());
 
   const lines = TABLE.trim().split('\n');
 
@@ -324,8 +323,7 @@ describe('contract: routes', function () {
     const known = sessions.get(role);
     if (known && (await world.ask('GET', '/api/auth/me', { as: known })).status === 200) return { cookie: known };
     const username = `somebody-${++users}`;
-    await world.makeUser({ username, role });
-    const cookie = await world.signIn(username);
+    const cookie = await world.makeSession({ username, role });
     sessions.set(role, cookie);
     return { cookie };
   }
@@ -358,8 +356,7 @@ describe('contract: routes', function () {
   });
 
   it('calls that concern the deployment are closed to admins of other tenants', async () => {
-    await world.makeUser({ username: 'stranger', role: 'admin', tenant: 2, workspace: 2 });
-    const cookie = await world.signIn('stranger');
+    const cookie = await world.makeSession({ username: 'stranger', role: 'admin', tenant: 2, workspace: 2 });
     for (const row of rows.filter(({ deployment }) => deployment)) {
       expect((await statusOf(row, { cookie })).status, row.name).to.equal(403);
     }
@@ -392,8 +389,7 @@ describe('contract: routes', function () {
   }
 
   it('a signed-in caller can try a password only five times per minute', async () => {
-    await world.makeUser({ username: 'guesser' });
-    const as = await world.signIn('guesser');
+    const as = await world.makeSession({ username: 'guesser' });
     const guess = async () => {
       const body = { current_password: 'not the password', new_password: `${PASSWORD}!` };
       return (await world.ask('PATCH', '/api/auth/me', { as, body })).status;

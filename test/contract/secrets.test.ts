@@ -4,9 +4,11 @@ import { operatorsRegistration } from '../../commands/agents/registration.ts';
 import { agentsAnswer } from '../../shared/contract/agents/agents.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { MASK } from '../../shared/secrets.ts';
+import { fixture } from '../support/fixture.ts';
+import { bodyOf } from '../support/service.ts';
 import { type OpenStream, openStream } from '../support/stream.ts';
 import { testOrigin } from '../support/world.ts';
-import { type AgentsWorld, startAgentsWorld } from '../support/worlds/agents.ts';
+import { startAgentsWorld } from '../support/worlds/agents.ts';
 
 const PRIVATE = 'very-private';
 let secrets = 0;
@@ -14,31 +16,22 @@ let secrets = 0;
 const secret = () => `${PRIVATE}-${++secrets}`;
 
 describe('Secrets of agents', () => {
-  let world: AgentsWorld;
+  const world = fixture(startAgentsWorld);
+  const { ask } = world;
   let viewer: string;
   let operator: string;
-  let watched: OpenStream;
   before(async () => {
-    world = await startAgentsWorld();
     await world.world.makeUser({ username: 'looks', role: 'viewer' });
     await world.world.makeUser({ username: 'works', role: 'operator' });
     viewer = await world.world.signIn('looks');
     operator = await world.world.signIn('works');
-    watched = await openStream(`${world.world.url}/api/events`, { cookie: viewer });
   });
-  after(async () => {
-    watched.close();
-    await world.close();
-  });
+  const watched = fixture(() => openStream(`${world.world.url}/api/events`, { cookie: viewer }));
 
-  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
   const configOf = async (id: number, as?: string) =>
     (await ask('GET', `/api/agents/${id}`, undefined, as)).body.agent.config;
-  const made = async (config: object, as?: string) => {
-    const reply = await ask('POST', '/api/agents', { name: world.fresh('sealed'), role: 'x', config }, as);
-    expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
-    return reply.body.agent;
-  };
+  const made = async (config: object, as?: string) =>
+    bodyOf(await ask('POST', '/api/agents', { name: world.fresh('sealed'), role: 'x', config }, as), 201).agent;
 
   it('in a config are shown only to admins, in every response', async () => {
     const config = {

@@ -11,15 +11,16 @@ import { projections } from '../../projections/index.ts';
 import { defineTable, schemaOf, type Table } from '../../projections/projection.ts';
 import { seconds } from '../../shared/time.ts';
 import { allCaughtUp } from '../support/caught-up.ts';
-import { type FakeGateway, startFakeGateway } from '../support/gateway.ts';
-import { type FakeGithub, GITHUB_TOKEN, startFakeGithub } from '../support/github.ts';
-import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../support/google.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { fixture } from '../support/fixture.ts';
+import { startFakeGateway } from '../support/gateway.ts';
+import { GITHUB_TOKEN, startFakeGithub } from '../support/github.ts';
+import { CLIENT_ID, ISSUER, startFakeGoogle } from '../support/google.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { type Described, operationsOf, readsOf, type Sent, type Values, writesOf } from '../support/requests.ts';
-import type { Reply } from '../support/service.ts';
+import { bodyOf, type Reply } from '../support/service.ts';
 import { openStream } from '../support/stream.ts';
 import { until } from '../support/until.ts';
-import { type AuthWorld, PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
+import { PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
 
 /** A workspace, and how its records are told from those of others. */
 interface Party {
@@ -145,12 +146,7 @@ function leaves(value: unknown, path = '', found = new Map<string, unknown>()): 
 describe('contract: tenancy', function () {
   // One test makes some thousand requests, and compares what the others have after each kind.
   this.timeout(300_000);
-  let google: FakeGoogle;
-  let receiver: Receiver;
-  let github: FakeGithub;
-  /** The primary gateway of the deployment. */
-  let gatewayServer: FakeGateway;
-  let world: AuthWorld;
+
   let operations: readonly Described[];
   const reads = () => operations.filter(({ method, isStream }) => method === 'GET' && !isStream);
   /** Deepest paths first among those that delete: what a path hangs on is deleted last. */
@@ -193,11 +189,8 @@ describe('contract: tenancy', function () {
   /** Records in every read model. */
   async function fill(party: Party, round: number): Promise<void> {
     const { names, texts } = party;
-    const done = async (method: string, path: string, body?: unknown) => {
-      const reply = await ask(party, { method, path, body });
-      expect(reply.status, `${method} ${path}: ${JSON.stringify(reply.body)}`).to.be.within(200, 201);
-      return reply.body;
-    };
+    const done = async (method: string, path: string, body?: unknown) =>
+      bodyOf(await ask(party, { method, path, body }), 200, 201);
     const name = `${names}-agent-${round}`;
     const details = { role: `${texts}-role`, config: { note: texts }, soul_content: texts };
     const session = { session_key: `${texts}-${round}` };
@@ -388,12 +381,13 @@ describe('contract: tenancy', function () {
     return id === undefined ? undefined : path.replace('{id}', String(id));
   }
 
-  before(async () => {
-    google = await startFakeGoogle();
-    receiver = await startReceiver();
-    github = await startFakeGithub();
-    gatewayServer = await startFakeGateway();
-    world = await startAuthWorld({
+  const google = fixture(startFakeGoogle);
+  const receiver = fixture(startReceiver);
+  const github = fixture(startFakeGithub);
+  /** The primary gateway of the deployment. */
+  const gatewayServer = fixture(startFakeGateway);
+  const world = fixture(() =>
+    startAuthWorld({
       GOOGLE_CLIENT_ID: CLIENT_ID,
       GOOGLE_KEYS_URL: google.url,
       GOOGLE_ISSUERS: ISSUER,
@@ -404,7 +398,9 @@ describe('contract: tenancy', function () {
       GITHUB_TOKEN,
       GITHUB_DEFAULT_REPO: HOUSE_REPO,
       GITHUB_SYNC_INTERVAL_MS: '86400000',
-    });
+    }),
+  );
+  before(async () => {
     await freshAdmin(HOUSE);
     for (const [at, party] of [AMBER, BIRCH].entries()) {
       const body = { slug: `tenant-${at}`, display_name: `Tenant ${at}`, gateway_port: 2_000 };
@@ -415,13 +411,6 @@ describe('contract: tenancy', function () {
     for (const party of PARTIES) await fill(party, 1);
     await fillDeployment();
     operations = operationsOf((await world.ask('GET', '/api/docs')).body as OpenApiDocument);
-  });
-  after(async () => {
-    await world?.close();
-    await google?.close();
-    await receiver?.close();
-    await github?.close();
-    await gatewayServer?.close();
   });
 
   // --- What must not be seen ---------------------------------------------------------------------------------------

@@ -4,17 +4,16 @@ import { agentMessageSent } from '../../shared/events/agents/messages.ts';
 import { chatMessageRead, chatMessageSent } from '../../shared/events/chat.ts';
 import { notificationForwarded } from '../../shared/events/monitoring/notifications.ts';
 import { seconds } from '../../shared/time.ts';
-import { eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
+import { eventsOf, rowsAfter, sample, timeOf } from '../support/kit.ts';
 
 const sent = (messageId: number, from: string, to: string) =>
-  agentMessageSent.draft({
+  sample(agentMessageSent, {
     message_id: messageId,
     from,
     to,
     to_agent_id: to.length,
     content: `from ${from}`,
     message_type: 'text',
-    secrets: { count: 0, types: [] },
   });
 
 describe('projection chat', () => {
@@ -51,8 +50,8 @@ describe('projection chat', () => {
 
   it('has the notifications that were delivered to agents, and none of those for users', () => {
     const delivered = (message: { message_id: number; to_agent_id: number; content: string } | null) =>
-      notificationForwarded.draft({
-        ...{ notification_id: 9, recipient: 'eve', notification_type: 'mention', title: 't', session_key: null },
+      sample(notificationForwarded, {
+        ...{ notification_id: 9, recipient: 'eve', notification_type: 'mention', title: 't' },
         message,
       });
     const events = eventsOf([delivered({ message_id: 5, to_agent_id: 3, content: 'told' }), delivered(null)]);
@@ -85,17 +84,14 @@ describe('projection chat', () => {
   });
 
   const said = (messageId: number, to: string | null, more: object = {}) =>
-    chatMessageSent.draft({
+    sample(chatMessageSent, {
       message_id: messageId,
       conversation_id: 1,
       conversation: 'chat:1',
       from: 'admin',
       to,
-      to_agent_id: null,
       content: `said ${messageId}`,
       message_type: 'text',
-      metadata: null,
-      report: false,
       ...more,
     });
   const read = (messageId: number, to: string | null, first: boolean) =>

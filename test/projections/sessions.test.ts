@@ -2,25 +2,11 @@ import { expect } from 'chai';
 import { sessionsProjection } from '../../projections/sessions.ts';
 import { sessionControlled, sessionPrefSet, sessionReported } from '../../shared/events/sessions.ts';
 import { seconds } from '../../shared/time.ts';
-import { eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
-
-const NOTHING = {
-  agent_name: null,
-  model: null,
-  project_slug: null,
-  project_path: null,
-  git_branch: null,
-  user_messages: null,
-  assistant_messages: null,
-  tool_uses: null,
-  input_tokens: null,
-  output_tokens: null,
-  estimated_cost: null,
-};
+import { eventsOf, rowsAfter, sample, timeOf } from '../support/kit.ts';
 
 describe('projection sessions', () => {
   const time = (n: number) => seconds(timeOf(n));
-  const reported = (more: object = {}) => sessionReported.draft({ id: 1, session_id: 's', ...NOTHING, ...more });
+  const reported = (more: object = {}) => sample(sessionReported, { id: 1, session_id: 's', ...more });
   const controlled = (action: Parameters<typeof sessionControlled.draft>[0]['action'], value: string | null = null) =>
     sessionControlled.draft({ id: 1, session_id: 's', action, value });
   const sessions = (...drafts: Parameters<typeof eventsOf>[0]) =>

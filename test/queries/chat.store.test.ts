@@ -6,6 +6,7 @@ import { chatProjection } from '../../projections/chat.ts';
 import { createChatDirectory, listConversations, listMessages } from '../../queries/chat.ts';
 import { chatMessageSent } from '../../shared/events/chat.ts';
 import { allTasks } from '../../shared/identity.ts';
+import { sample } from '../support/kit.ts';
 import { openReadModels, type ReadModels, secondsOf } from '../support/rows.ts';
 
 let messages = 0;
@@ -15,17 +16,16 @@ const said = (conversation: string, from: string, to: string | null) => {
   const messageId = ++messages;
   const conversationId = ids.get(conversation) ?? messageId;
   ids.set(conversation, conversationId);
-  return chatMessageSent.draft({
+  return sample(chatMessageSent, {
     ...{
       message_id: messageId,
       conversation_id: conversationId,
       conversation,
       from,
       to,
-      to_agent_id: null,
       content: `${from} in ${conversation}`,
     },
-    ...{ message_type: 'text', metadata: null, report: false },
+    ...{ message_type: 'text' },
   });
 };
 

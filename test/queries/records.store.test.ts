@@ -8,21 +8,11 @@ import { recordAfter } from '../../queries/agents/agents.ts';
 import { createRecords } from '../../queries/records.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { anyRoom } from '../support/kit.ts';
-import { ensureTables, openView, testDatabase, testOrigin } from '../support/world.ts';
+import { testDatabase, testOrigin, viewOn } from '../support/world.ts';
 
 describe('records after a write', function () {
   this.timeout(30_000);
-  let place: Awaited<ReturnType<typeof testDatabase>>;
-  let view: Awaited<ReturnType<typeof openView>>;
-  before(async () => {
-    place = await testDatabase();
-    await ensureTables(place.database, [agentsProjection]);
-    view = await openView(place.database, [...catalogue.values()], [agentsProjection]);
-  });
-  after(async () => {
-    await view?.close();
-    await place?.close();
-  });
+  const { view } = viewOn(testDatabase, [...catalogue.values()], [agentsProjection]);
 
   const context = () => ({ origin: testOrigin });
   const records = () => createRecords({ reads: view.reads, store: view.store });

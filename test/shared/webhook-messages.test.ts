@@ -8,21 +8,19 @@ import { catalogue } from '../../shared/events/catalogue.ts';
 import { type DomainEvent, defineEvent, type EventDefinition } from '../../shared/events/define.ts';
 import { isChosen, MESSAGE_EVENTS, messagesOf } from '../../shared/events/webhooks/messages.ts';
 import { MASK } from '../../shared/secrets.ts';
-import { type Draft, eventsOf } from '../support/kit.ts';
+import { type Draft, eventsOf, sample } from '../support/kit.ts';
 
 const told = (draft: Draft, definition = catalogue.get(draft.type) as EventDefinition) =>
   messagesOf(definition, eventsOf([draft], { workspace: 7 })[0] as DomainEvent);
 
 const status = (fields: object) =>
-  agentStatusChanged.draft({
+  sample(agentStatusChanged, {
     agent_id: 3,
     name: 'ann',
     from: 'idle',
     to: 'busy',
     cause: 'heartbeat',
-    last_activity: null,
     seen: true,
-    announced: false,
     ...fields,
   });
 

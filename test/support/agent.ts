@@ -3,7 +3,7 @@ import { agentDecider } from '../../commands/agents/agents.ts';
 import type { Registration } from '../../commands/agents/registration.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../shared/events/agents/agents.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
-import { givenFor } from './kit.ts';
+import { givenFor, sample } from './kit.ts';
 
 export const ada = { agent_id: 7, name: 'ada' };
 
@@ -28,16 +28,7 @@ export const deleted = agentDeleted.draft({ ...ada, role: 'coder', remove_worksp
 export const given = givenFor(agentDecider);
 
 export const status = (to: string, more: object = {}) =>
-  agentStatusChanged.draft({
-    ...ada,
-    from: 'offline',
-    to,
-    cause: 'update',
-    last_activity: null,
-    seen: false,
-    announced: false,
-    ...more,
-  });
+  sample(agentStatusChanged, { ...ada, from: 'offline', to, cause: 'update', ...more });
 
 export const details = (changes: object, more: object = {}) =>
   agentDetailsChanged.draft({ ...ada, changes, via: 'id', write_to_gateway: false, status: null, ...more });

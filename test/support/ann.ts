@@ -8,19 +8,28 @@ import { givenFor } from './kit.ts';
 export const OLD = '11111111-1111-4111-8111-111111111111';
 export const NEW = '22222222-2222-4222-8222-222222222222';
 
-export const ann: NewUser = {
-  username: 'ann',
-  display_name: 'Ann',
-  email: 'ann@example.com',
+/** A viewer with a local account, unless `more` says otherwise. */
+export const newUser = (username: string, more: Partial<NewUser> = {}): NewUser => ({
+  username,
+  display_name: username,
+  email: null,
   avatar_url: null,
-  role: 'operator',
+  role: 'viewer',
   provider: 'local',
   provider_id: null,
   is_approved: true,
   tenant: 1,
-  workspace: 3,
+  workspace: 1,
   source: 'admin',
-};
+  ...more,
+});
+
+export const ann = newUser('ann', {
+  display_name: 'Ann',
+  email: 'ann@example.com',
+  role: 'operator',
+  workspace: 3,
+});
 export const google: NewUser = { ...ann, provider: 'google', provider_id: 'sub-1' };
 export const profile: GoogleProfile = { sub: 'sub-1', email: 'ann@example.com', name: 'Ann', picture: null };
 export const created = (user: NewUser = ann, credentialId: string | null = OLD) =>

@@ -2,8 +2,8 @@
  * A local server that plays a gateway: healthy, broken or silent, with commands that wait for an approval, sessions, and a
  * configuration.
  */
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import { listen } from './listen.ts';
 
 export interface FakeGateway {
   readonly url: string;
@@ -46,7 +46,7 @@ async function bodyOf(req: IncomingMessage): Promise<string> {
 }
 
 export async function startFakeGateway(): Promise<FakeGateway> {
-  const server = createServer((req, res) => {
+  const server = await listen((req, res) => {
     bodyOf(req).then(
       (body) => {
         gateway.seen.push({ line: `${req.method} ${req.url}`, authorization: req.headers.authorization, body });
@@ -70,18 +70,13 @@ export async function startFakeGateway(): Promise<FakeGateway> {
       () => res.destroy(),
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const gateway: FakeGateway = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     mode: 'well',
     sessions: [],
     mark: 'gateway',
     seen: [],
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: server.close,
   };
   return gateway;
 }

@@ -1,6 +1,6 @@
 /** A local server that plays GitHub's REST API: repositories with issues, labels, comments, branches and pull requests. */
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
+import { listen } from './listen.ts';
 
 export const GITHUB_TOKEN = 'ghp_very-private-token';
 
@@ -153,7 +153,7 @@ export async function startFakeGithub(): Promise<FakeGithub> {
     return { status: 404, body: { message: `the fake knows no ${method} ${path}` } };
   }
 
-  const server = createServer((req, res) => {
+  const server = await listen((req, res) => {
     bodyOf(req).then(
       (body) => {
         github.seen.push({ line: `${req.method} ${req.url}`, authorization: req.headers.authorization });
@@ -181,9 +181,8 @@ export async function startFakeGithub(): Promise<FakeGithub> {
       () => res.destroy(),
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const github: FakeGithub = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     mode: 'well',
     seen: [],
     repo(name) {
@@ -216,11 +215,7 @@ export async function startFakeGithub(): Promise<FakeGithub> {
       issues.push(made);
       return made;
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: server.close,
   };
   return github;
 }

@@ -1,7 +1,5 @@
-/** A local server that plays Google: it publishes keys and signs ID tokens. */
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { listen } from './listen.ts';
 
 export const CLIENT_ID = 'client-1.apps.example';
 export const ISSUER = 'https://accounts.google.com';
@@ -20,14 +18,13 @@ export async function startFakeGoogle(): Promise<FakeGoogle> {
   const foreign = await generateKeyPair('RS256');
   const jwk = { ...(await exportJWK(own.publicKey)), kid: 'k1', alg: 'RS256', use: 'sig' };
   let fetches = 0;
-  const server = createServer((_req, res) => {
+  const server = await listen((_req, res) => {
     fetches++;
     res.setHeader('Content-Type', 'application/json');
     res.end(JSON.stringify({ keys: [jwk] }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/certs`,
+    url: `${server.url}/certs`,
     fetches: () => fetches,
     token(claims = {}, { foreignKey = false } = {}) {
       const now = Math.floor(Date.now() / 1_000);
@@ -47,10 +44,6 @@ export async function startFakeGoogle(): Promise<FakeGoogle> {
         .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
         .sign(foreignKey ? foreign.privateKey : own.privateKey);
     },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: server.close,
   };
 }

@@ -1,6 +1,7 @@
 /** Given, when, then: drafts become events; events become the state of a decider or the rows of a projection. */
 
 import { expect } from 'chai';
+import { z } from 'zod';
 import type { Decider } from '../../commands/decider.ts';
 import type { Room } from '../../commands/limits.ts';
 import { type AnyStoredRow, MemoryTables } from '../../projections/apply.ts';
@@ -17,22 +18,32 @@ type Registered = Parameters<typeof agentRegistered.draft>[0];
 /** Takes any number of records. */
 export const anyRoom: Room = (_, create) => create();
 
+/** Null, false, 0 or an empty list, whichever the schema takes first; of an object, this for each of its fields. */
+function emptyOf(schema: z.ZodType): unknown {
+  if (schema instanceof z.ZodObject) return withEmpty(schema, {});
+  if (schema instanceof z.ZodRecord) return {};
+  return [null, false, 0, []].find((value) => schema.safeParse(value).success);
+}
+
+const withEmpty = (schema: z.ZodObject, fields: object): object => ({
+  ...Object.fromEntries(
+    Object.entries(schema.shape)
+      .filter(([, one]) => !one.safeParse(undefined).success)
+      .map(([name, one]) => [name, emptyOf(one)]),
+  ),
+  ...fields,
+});
+
+/** An event with the fields that matter to a test; those that may be empty are, see `emptyOf`. */
+export const sample = <Type extends string, Data extends object>(
+  definition: { readonly schema: z.ZodType<Data>; draft(data: Data): EventDraft<Type, Data> },
+  fields: Partial<Data>,
+): EventDraft<Type, Data> =>
+  definition.draft(definition.schema.parse(withEmpty(definition.schema as unknown as z.ZodObject, fields)));
+
 /** An agent like any other, made by an operator. */
 export const registeredAgent = (data: Pick<Registered, 'agent_id' | 'name'> & Partial<Registered>) =>
-  agentRegistered.draft({
-    role: 'tester',
-    status: 'offline',
-    session_key: null,
-    soul_content: null,
-    config: {},
-    template: null,
-    runtime_type: null,
-    source: 'manual',
-    via: 'operator',
-    framework: null,
-    capabilities: [],
-    ...data,
-  });
+  sample(agentRegistered, { role: 'tester', status: 'offline', source: 'manual', via: 'operator', ...data });
 
 /** Unix milliseconds of the n-th event, counted from 1: a second passes with each. */
 export const timeOf = (n: number): number => 1_700_000_000_000 + n * 1_000;

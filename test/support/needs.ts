@@ -9,12 +9,21 @@ export function needs(what: string, there: unknown, context: Mocha.Context): ass
   context.skip();
 }
 
+type Server = 'TEST_DATABASE_URL' | 'TEST_REDIS_URL' | 'TEST_EVENTSTORE_URL';
+
 /** The same for the server whose address an environment variable gives. Gives the address. */
-export function needsServer(
-  variable: 'TEST_DATABASE_URL' | 'TEST_REDIS_URL' | 'TEST_EVENTSTORE_URL',
-  context: Mocha.Context,
-): string {
+export function needsServer(variable: Server, context: Mocha.Context): string {
   const url = process.env[variable];
   needs(variable, url, context);
   return url;
 }
+
+/** A suite that is skipped without the server whose address an environment variable gives. */
+export const describeWith = (variable: Server, title: string, suite: (this: Mocha.Suite) => void): void => {
+  describe(title, function () {
+    before(function () {
+      needsServer(variable, this);
+    });
+    suite.call(this);
+  });
+};

@@ -1,6 +1,6 @@
 /** A receiver of webhooks: it keeps every request, and answers as it is told. */
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { listen } from './listen.ts';
 
 export interface Received {
   readonly headers: IncomingHttpHeaders;
@@ -35,7 +35,7 @@ export async function startReceiver(): Promise<Receiver> {
   const requests: Received[] = [];
   const open = new Set<ServerResponse>();
   let react: (received: Received) => Reaction = () => OK;
-  const server = createServer((req, res) => {
+  const server = await listen((req, res) => {
     open.add(res);
     res.on('close', () => open.delete(res));
     // A sender that gives up while it sends.
@@ -57,8 +57,7 @@ export async function startReceiver(): Promise<Receiver> {
       res.end(reaction.body ?? '');
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const { port } = server;
   return {
     url: `http://127.0.0.1:${port}/hook`,
     port,
@@ -69,8 +68,7 @@ export async function startReceiver(): Promise<Receiver> {
     },
     async close() {
       for (const res of open) res.destroy();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await server.close();
     },
   };
 }

@@ -4,9 +4,9 @@ import { BatchWriter } from '../../infra/read-models/batch-writer.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Reads } from '../../queries/reads.ts';
-import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
-import { type Draft, eventsOf, timeOf } from './kit.ts';
+import { fixture } from './fixture.ts';
+import { type Draft, eventsOf, registeredAgent, timeOf } from './kit.ts';
 import { databaseWithTables } from './world.ts';
 
 /** Reads of tables for which nobody has to wait. */
@@ -26,24 +26,9 @@ const liveReads = (db: Reads['db']): Reads => {
 /** One event and what its metadata has besides what `eventsOf` gives all. */
 export type Told = Draft | readonly [Draft, Partial<DomainEvent['meta']>];
 
-/** An agent comes to be: one that is idle and has nothing, unless `more` says otherwise. */
+/** An agent that is idle and has nothing, unless `more` says otherwise. */
 export const agentRegisteredAs = (agentId: number, name: string, more: object = {}) =>
-  agentRegistered.draft({
-    agent_id: agentId,
-    name,
-    role: 'coder',
-    status: 'idle',
-    session_key: null,
-    soul_content: null,
-    config: {},
-    template: null,
-    runtime_type: null,
-    source: 'manual',
-    via: 'operator',
-    framework: null,
-    capabilities: [],
-    ...more,
-  });
+  registeredAgent({ agent_id: agentId, name, role: 'coder', status: 'idle', ...more });
 
 /** Unix seconds of the n-th event that is told, counted from 1. */
 export const secondsOf = (n: number): number => timeOf(n) / 1_000;
@@ -89,3 +74,11 @@ export async function openReadModels(projections: readonly Projection[]): Promis
     close,
   };
 }
+
+/** Read models of a suite, filled by these events before its tests. */
+export const readModels = (projections: readonly Projection[], told: () => readonly Told[] = () => []): ReadModels =>
+  fixture(async () => {
+    const models = await openReadModels(projections);
+    await models.tell(...told());
+    return models;
+  });

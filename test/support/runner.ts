@@ -1,6 +1,6 @@
 /** An agent runner that keeps the rule of docs/agent-runner.md: a key that it has seen is answered as it was then. */
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { listen } from './listen.ts';
 
 /** What was sent with one key. */
 export interface Handed {
@@ -33,6 +33,13 @@ export interface TestRunner {
   close(): Promise<void>;
 }
 
+/** Settings of a service that hands its work to this runner, and waits for it for 300 ms. */
+export const runnerSettings = ({ url }: Pick<TestRunner, 'url'>): Record<string, string> => ({
+  RUNNER_URL: url,
+  RUNNER_TOKEN: 'runner-token',
+  RUNNER_TIMEOUT_MS: '300',
+});
+
 export async function startRunner(): Promise<TestRunner> {
   const requests: Handed[] = [];
   const taken = new Map<string, number>();
@@ -52,7 +59,7 @@ export async function startRunner(): Promise<TestRunner> {
     return reaction;
   }
 
-  const server = createServer((req, res) => {
+  const server = await listen((req, res) => {
     open.add(res);
     res.on('close', () => open.delete(res));
     const chunks: Buffer[] = [];
@@ -73,9 +80,8 @@ export async function startRunner(): Promise<TestRunner> {
       );
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/steps`,
+    url: `${server.url}/steps`,
     requests,
     taken,
     react(how) {
@@ -88,7 +94,7 @@ export async function startRunner(): Promise<TestRunner> {
     },
     async close() {
       for (const res of open) res.destroy();
-      await new Promise((resolve) => server.close(resolve));
+      await server.close();
     },
   };
 }

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
+import { expect } from 'chai';
 import { type Config, type ProcessRole, readConfig } from '../../infra/config.ts';
 import { createLogger, holdLines } from '../../infra/logging.ts';
 import { type Service, startService } from '../../infra/main.ts';
@@ -129,14 +130,36 @@ function ownRedisDatabase(base: string): string {
   return url.href;
 }
 
+/** Two processes on one PostgreSQL. Needs TEST_DATABASE_URL. */
+export async function startTwo(env: Record<string, string> = {}) {
+  const stores = await serverStores('postgres');
+  const start = () => startTestService({ ...stores.env, ...env });
+  const services = [await start(), await start()] as const;
+  return {
+    services,
+    async close() {
+      await Promise.all(services.map((service) => service.close()));
+      await stores.close();
+    },
+  };
+}
+
 /** A prefix that no stream of a shared event store has. */
 export const freshPrefix = (): string => `test_${randomUUID().replaceAll('-', '')}.`;
 
 export interface Reply {
+  /** Method and path. */
+  readonly request?: string;
   readonly status: number;
   // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely; their shape is what the test checks.
   readonly body: any;
   readonly headers: Headers;
+}
+
+/** The body of a response, whose status must be one of these. */
+export function bodyOf({ request, status, body }: Reply, ...statuses: readonly number[]): Reply['body'] {
+  expect(status, `${request}: ${JSON.stringify(body)}`).to.be.oneOf(statuses.length > 0 ? statuses : [200]);
+  return body;
 }
 
 // A third of what `fetch` costs, and tests send some ten thousand requests.
@@ -196,6 +219,7 @@ export async function call(
   }
   const json = (given.get('content-type') ?? '').includes('json');
   return {
+    request: `${method} ${path}`,
     status: response.statusCode as number,
     body: json && received !== '' ? JSON.parse(received) : received,
     headers: given,

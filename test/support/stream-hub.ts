@@ -1,8 +1,8 @@
 /** A hub behind a real HTTP server, on a log that tests control: headers of requests say who listens. */
 
 import { randomUUID } from 'node:crypto';
-import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import type { ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { Registry } from 'prom-client';
 import type { HeldCredential, Known } from '../../api/auth/known.ts';
 import type { CredentialCheck } from '../../api/auth/recheck.ts';
@@ -18,6 +18,7 @@ import type { Metadata } from '../../shared/events/metadata.ts';
 import { type Identity, ROLES, type Role } from '../../shared/identity.ts';
 import type { LoggedEvent, ReadAllOptions } from '../../shared/ports/event-log.ts';
 import { NAMES } from './kit.ts';
+import { listen } from './listen.ts';
 import { testOrigin } from './world.ts';
 
 /** When events of the log happened, Unix ms. */
@@ -203,7 +204,7 @@ export async function startHub(
   });
   const responses = new Set<ServerResponse>();
   let asked = 0;
-  const server = createServer((req, res) => {
+  const server = await listen((req, res) => {
     asked++;
     responses.add(res);
     res.once('close', () => responses.delete(res));
@@ -224,8 +225,7 @@ export async function startHub(
         res.writeHead(error.status ?? 400).end(error.name);
       });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const { port } = server;
   return {
     hub,
     log,
@@ -237,8 +237,7 @@ export async function startHub(
     async close() {
       log.wake();
       await hub.close();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await server.close();
     },
   };
 }

@@ -1,11 +1,11 @@
 /** A tenant as it is made, for tests of decisions and projections. */
 import { tenantCreated } from '../../shared/events/super/tenants.ts';
 import { workspaceCreated } from '../../shared/events/workspaces/workspaces.ts';
-import type { Draft } from './kit.ts';
+import { type Draft, sample } from './kit.ts';
 
 /** Tenant 4 with its main workspace 9. */
 export const tenantMade: readonly Draft[] = [
-  tenantCreated.draft({
+  sample(tenantCreated, {
     tenant_id: 4,
     slug: 'acme',
     display_name: 'Acme',
@@ -14,18 +14,16 @@ export const tenantMade: readonly Draft[] = [
     status: 'pending',
     workspace_root: '/home/acme/workspace',
     gateway_port: 2_000,
-    dashboard_port: null,
     config: { colour: 'red' },
     owner_gateway: 'primary',
     created_by: { type: 'user', id: 1, name: 'ann' },
     main_workspace: 9,
   }),
-  workspaceCreated.draft({
+  sample(workspaceCreated, {
     tenant_id: 4,
     workspace_id: 9,
     slug: 'acme',
     name: 'Acme',
-    brand: null,
     isolation: 'shared',
     main: true,
   }),

@@ -4,6 +4,7 @@ import { createCommands } from '../../commands/handler.ts';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
+import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { Following } from '../../infra/following/following.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { openPostgresLog } from '../../infra/postgres/event-log.ts';
@@ -20,6 +21,9 @@ import type { EventDefinition } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import { freshDatabase, SERVERS } from './databases.ts';
+import { startEventStoreStandIn } from './eventstore-stand-in.ts';
+import { fixture } from './fixture.ts';
+import { describeWith } from './needs.ts';
 import { atTheEnd, keptDirectory, migratedDirectory } from './template.ts';
 
 export const testOrigin: Origin = {
@@ -91,18 +95,34 @@ export async function openView(
   };
 }
 
+/** A database of its own, migrated, for the tests of one suite. */
+export interface TestDatabase {
+  readonly database: Database;
+  /** Of a server. */
+  readonly url: string | undefined;
+  /** Of PGlite; empty for a server. */
+  readonly dataDir: string;
+  /** Another process's connections, on a server. */
+  other?(): Promise<Database>;
+  /** The log, if it is not in the database. */
+  openLog?(): Promise<EventLog>;
+  close(): Promise<void>;
+}
+
 async function databaseIn(dataDir: string): Promise<Database> {
   const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
   await migrate(database.db);
   return database;
 }
 
-/** A PGlite database of its own. */
-export async function embeddedDatabase(): Promise<{ database: Database; close(): Promise<void> }> {
+/** A PGlite database. */
+export async function embeddedDatabase(): Promise<TestDatabase> {
   const dataDir = await migratedDirectory();
   const database = await databaseIn(dataDir);
   return {
     database,
+    url: undefined,
+    dataDir,
     async close() {
       await database.close();
       await rm(dataDir, { recursive: true, force: true });
@@ -110,16 +130,17 @@ export async function embeddedDatabase(): Promise<{ database: Database; close():
   };
 }
 
+const openServer = (url: string) => openDatabase({ url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
+
 export async function serverDatabase(url: string): Promise<Database> {
-  const database = await openDatabase({ url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
+  const database = await openServer(url);
   await migrate(database.db);
   await database.watchLosses();
   return database;
 }
 
 /** An empty database: of PGlite, or of the server with TEST_STACK=postgres or TEST_STACK=cluster, which is quicker. */
-export const testDatabase = (): Promise<{ database: Database; close(): Promise<void> }> =>
-  SERVERS ? databaseOnServer() : embeddedDatabase();
+export const testDatabase = (): Promise<TestDatabase> => (SERVERS ? databaseOnServer() : embeddedDatabase());
 
 let kept: Database | undefined;
 atTheEnd.push(async () => kept?.close());
@@ -130,7 +151,7 @@ atTheEnd.push(async () => kept?.close());
  */
 export async function databaseWithTables(
   projections: readonly Projection[],
-): Promise<{ database: Database; close(): Promise<void> }> {
+): Promise<Pick<TestDatabase, 'database' | 'close'>> {
   if (SERVERS) {
     const place = await databaseOnServer();
     await ensureTables(place.database, projections);
@@ -154,16 +175,54 @@ export async function databaseWithTables(
 }
 
 /** An empty database on the server of TEST_DATABASE_URL. */
-export async function databaseOnServer(): Promise<{ database: Database; close(): Promise<void> }> {
-  const fresh = await freshDatabase();
-  const database = await serverDatabase(fresh.url);
+export async function databaseOnServer(): Promise<TestDatabase> {
+  const { url, drop } = await freshDatabase();
+  const database = await serverDatabase(url);
   return {
     database,
+    url,
+    dataDir: '',
+    other: () => openServer(url),
     async close() {
       await database.close();
-      await fresh.drop();
+      await drop();
     },
   };
+}
+
+/** The same, with the log on an event store. */
+export async function databaseWithEventStore(): Promise<TestDatabase> {
+  const place = await databaseOnServer();
+  const standIn = await startEventStoreStandIn();
+  return {
+    ...place,
+    openLog: () => openEventStoreLog({ url: standIn.url, log }),
+    async close() {
+      await standIn.stop();
+      await place.close();
+    },
+  };
+}
+
+/** A suite's database with the tables of these projections, and one process's view of it. */
+export function viewOn(
+  open: () => Promise<TestDatabase>,
+  definitions: readonly unknown[],
+  projections: readonly Projection[],
+) {
+  const place = fixture(open);
+  before(() => ensureTables(place.database, projections));
+  const view = fixture(async () => openView(place.database, definitions, projections, await place.openLog?.()));
+  return { place, view };
+}
+
+/** Calls `suite` for each kind of database, and of log beside it; servers only where there are some. */
+export function onEveryDatabase(what: string, suite: (name: string, open: () => Promise<TestDatabase>) => void): void {
+  suite('PGlite', embeddedDatabase);
+  describeWith('TEST_DATABASE_URL', `${what} on a server`, () => {
+    suite('PostgreSQL', databaseOnServer);
+    suite('PostgreSQL, with the log on an event store', databaseWithEventStore);
+  });
 }
 
 export { ensureTables };

@@ -22,7 +22,7 @@ import { agentRegistered, agentReturned } from '../../../shared/events/agents/re
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { nameClaimVoided, nameReleased } from '../../../shared/events/claims.ts';
 import { ada, deleted, details, given, registered, registration, status } from '../../support/agent.ts';
-import { eventsOf, timeOf } from '../../support/kit.ts';
+import { eventsOf, sample, timeOf } from '../../support/kit.ts';
 
 const heartbeat = { connection_id: null, work_items_count: 0, work_item_types: [], tokenUsage: null };
 
@@ -45,13 +45,7 @@ describe('agent: state', () => {
 
   it('is idle after a heartbeat, a wake-up and a return', () => {
     const signs = [
-      agentHeartbeatReceived.draft({
-        ...ada,
-        last_activity: 'x',
-        connection_id: null,
-        work_items_count: 0,
-        work_item_types: [],
-      }),
+      sample(agentHeartbeatReceived, { ...ada, last_activity: 'x' }),
       agentWoken.draft({ ...ada, reason: null, last_activity: 'x' }),
       agentReturned.draft(ada),
     ];
@@ -82,14 +76,7 @@ describe('agent: state', () => {
 
   it('includes lengths of texts, keys and visibility', () => {
     const key = { key_id: 3, agent_id: 7, agent_name: 'ada' };
-    const issued = agentKeyIssued.draft({
-      ...key,
-      name: 'k',
-      prefix: 'p',
-      scopes: [],
-      created_by: 'x',
-      expires_at: null,
-    });
+    const issued = sample(agentKeyIssued, { ...key, name: 'k', prefix: 'p', created_by: 'x' });
     const state = given(
       registered,
       agentSoulChanged.draft({ ...ada, soul_content: 'longer soul', template: null, previous_length: 4 }),

@@ -5,7 +5,7 @@ import { deleteAgent, type OperatorsUpdate, updateById, updateByName } from '../
 import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { outcomeOf } from '../../support/kit.ts';
+import { outcomeOf, sample } from '../../support/kit.ts';
 
 describe('an agent’s own update', () => {
   const open = async () => {
@@ -48,13 +48,11 @@ describe('an agent’s own update', () => {
         const { beforeAppend } = agents.world;
         agents.world.beforeAppend = async () => undefined;
         await agents.world.process().record(stream, agents.context(), [
-          agentDetailsChanged.draft({
+          sample(agentDetailsChanged, {
             agent_id: id,
             name: 'ada',
             changes: { config: { token: `secret ${changes}` } },
             via: 'id',
-            write_to_gateway: false,
-            status: null,
           }),
         ]);
         agents.world.beforeAppend = beforeAppend;

@@ -8,7 +8,7 @@ import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { given, registered, status } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { outcomeOf } from '../../support/kit.ts';
+import { outcomeOf, sample } from '../../support/kit.ts';
 
 describe('a recorded heartbeat', () => {
   const workItems = [
@@ -35,16 +35,11 @@ describe('a recorded heartbeat', () => {
         mayBeat,
       );
     const rename = (name: string) =>
-      agents.world.process().record(agentStream(1, id), agents.context(), [
-        agentDetailsChanged.draft({
-          agent_id: id,
-          name: 'ada',
-          changes: { name },
-          via: 'id',
-          write_to_gateway: false,
-          status: null,
-        }),
-      ]);
+      agents.world
+        .process()
+        .record(agentStream(1, id), agents.context(), [
+          sample(agentDetailsChanged, { agent_id: id, name: 'ada', changes: { name }, via: 'id' }),
+        ]);
     return { agents, id, asked, inboxes, beat, rename };
   };
 

@@ -7,7 +7,7 @@ import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '..
 import { MASK } from '../../../shared/secrets.ts';
 import { ada, given, registered } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { outcomeOf } from '../../support/kit.ts';
+import { outcomeOf, sample } from '../../support/kit.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 20, 15);
 
@@ -81,14 +81,7 @@ describe('writing the working memory', () => {
       };
     };
     const set = () =>
-      agentMemoryFieldsSet.draft({
-        agent_id: id,
-        name: 'ada',
-        fields: { other: changes },
-        size: 0,
-        append: false,
-        announced: true,
-      });
+      sample(agentMemoryFieldsSet, { agent_id: id, name: 'ada', fields: { other: changes }, announced: true });
     meddle(2, set);
     await write({ append: true, fields: { plan: 1 } });
     expect(await fields()).to.deep.equal({ other: 2, plan: 1 });

@@ -10,7 +10,7 @@ import {
   type RuleFields,
 } from '../../../shared/events/alerts/rules.ts';
 import type { WatchedRule } from '../../../shared/ports/alerts/rules.ts';
-import { givenFor, refusalOf, timeOf } from '../../support/kit.ts';
+import { givenFor, refusalOf, sample, timeOf } from '../../support/kit.ts';
 
 const RULE: RuleFields = {
   name: 'errors',
@@ -40,10 +40,9 @@ const watched = (fields: Partial<WatchedRule> = {}): WatchedRule => ({
 });
 
 const triggered = (count: number, fields: object = {}) =>
-  alertRuleTriggered.draft({
+  sample(alertRuleTriggered, {
     rule_id: 7,
     name: 'errors',
-    description: null,
     entity_type: 'agent',
     condition_field: 'status',
     condition_operator: 'equals',

@@ -19,7 +19,7 @@ import { userDeleted, userStream } from '../../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../../shared/events/claims.ts';
 import type { Credentials } from '../../../shared/ports/credentials.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { givenFor, outcomeOf } from '../../support/kit.ts';
+import { givenFor, outcomeOf, sample } from '../../support/kit.ts';
 import { gate, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -182,12 +182,10 @@ describe('an approved request', () => {
       [8, { provider_id: null }],
     ] as const) {
       await auth.commands.record(accessRequestStream(id), context(), [
-        accessRequested.draft({
+        sample(accessRequested, {
           request_id: id,
           provider: 'google',
           email: 'ann@example.com',
-          display_name: null,
-          avatar_url: null,
           provider_id: 'sub-ann',
           ...erased,
         }),
@@ -211,12 +209,11 @@ describe('approvals at once', () => {
   beforeEach(async () => {
     world = memoryWorld();
     await world.process().record(accessRequestStream(5), context(), [
-      accessRequested.draft({
+      sample(accessRequested, {
         request_id: 5,
         provider: 'google',
         email: 'ann@example.com',
         display_name: 'Ann',
-        avatar_url: null,
         provider_id: 'sub-ann',
       }),
     ]);

@@ -9,6 +9,7 @@ import { adminsStream } from '../../../shared/events/auth/last-admin.ts';
 import { userCreated, userStream } from '../../../shared/events/auth/users.ts';
 import { ROLES } from '../../../shared/identity.ts';
 import type { Credentials } from '../../../shared/ports/credentials.ts';
+import { newUser } from '../../support/ann.ts';
 import { outcomeOf } from '../../support/kit.ts';
 import { gate, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -33,26 +34,7 @@ describe('the last admin', function () {
   });
 
   const make = (user: Partial<NewUser> = {}): Promise<number> =>
-    createUser(
-      one,
-      context(),
-      credentials,
-      {
-        username: `user-${Math.random()}`,
-        display_name: null,
-        email: null,
-        avatar_url: null,
-        role: 'admin',
-        provider: 'local',
-        provider_id: null,
-        is_approved: true,
-        tenant: 1,
-        workspace: 1,
-        source: 'admin',
-        ...user,
-      },
-      null,
-    );
+    createUser(one, context(), credentials, newUser(`user-${Math.random()}`, { role: 'admin', ...user }), null);
   /** Everybody who ever was: a read model may be that far behind. */
   const everybody = async () =>
     world

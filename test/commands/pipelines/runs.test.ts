@@ -25,16 +25,15 @@ import {
   pipelineStepStarted,
 } from '../../../shared/events/pipelines/runs.ts';
 import type { RunnerAnswer } from '../../../shared/ports/runner.ts';
-import { eventsOf, givenFor, refusalOf } from '../../support/kit.ts';
+import { eventsOf, givenFor, refusalOf, sample } from '../../support/kit.ts';
 
 const given = givenFor(runDecider);
 const run = { run_id: 9, pipeline_id: 3 };
 const startedWith = (...onFailure: ('stop' | 'continue')[]) => [
-  pipelineRunStarted.draft({
+  sample(pipelineRunStarted, {
     ...run,
     pipeline_name: 'Survey',
     steps: onFailure.map((one, index) => ({ template_id: index + 1, template_name: `t${index}`, on_failure: one })),
-    templates: [],
   }),
   pipelineStepStarted.draft({ ...run, step: 0, hand_over: 'runner' }),
 ];

@@ -16,7 +16,7 @@ import type { EventDraft } from '../../../shared/events/define.ts';
 import { taskStatusChanged } from '../../../shared/events/tasks/changes.ts';
 import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
 import type { WorkAnswer } from '../../../shared/ports/runner.ts';
-import { type Draft, eventsOf, givenFor, rowsAfter } from '../../support/kit.ts';
+import { type Draft, eventsOf, givenFor, rowsAfter, sample } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { at, created, placed, reviewed, statusSet } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -39,8 +39,8 @@ const answered = (drafts: readonly Draft[], said = answer(), run = 1) =>
 
 /** Somebody has worked on it, and it waits for a review again. */
 const redone = (from: string) =>
-  taskStatusChanged.draft({
-    ...{ task_id: 7, title: 'Mend the roof', cause: 'bulk', completed_at: null },
+  sample(taskStatusChanged, {
+    ...{ task_id: 7, title: 'Mend the roof', cause: 'bulk' },
     ...placed({ status: from, assigned_to: 'ada' }, { status: 'review' }),
   });
 

@@ -4,27 +4,13 @@ import { decideStale } from '../../../commands/connections.ts';
 import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
 import { connectionClosed, connectionOpened } from '../../../shared/events/connections.ts';
 import { ada, deleted, given, registered, status } from '../../support/agent.ts';
-import { timeOf } from '../../support/kit.ts';
+import { sample, timeOf } from '../../support/kit.ts';
 
 describe('stale connections', () => {
   const connectionId = '00000000-0000-4000-8000-000000000001';
-  const opened = connectionOpened.draft({
-    ...ada,
-    id: 1,
-    connection_id: connectionId,
-    tool_name: 'cli',
-    tool_version: null,
-    metadata: null,
-    replaces: null,
-  });
+  const opened = sample(connectionOpened, { ...ada, id: 1, connection_id: connectionId, tool_name: 'cli' });
   const closed = connectionClosed.draft({ ...ada, connection_id: connectionId, cause: 'request' });
-  const beat = agentHeartbeatReceived.draft({
-    ...ada,
-    last_activity: 'x',
-    connection_id: null,
-    work_items_count: 0,
-    work_item_types: [],
-  });
+  const beat = sample(agentHeartbeatReceived, { ...ada, last_activity: 'x' });
 
   it('end, and their agents go offline', () => {
     const drafts = decideStale(given(registered, status('busy'), opened).state, timeOf(3) + 1);

@@ -6,6 +6,7 @@ import { setStatuses, updateTask } from '../../../commands/tasks/changes.ts';
 import { createTask, existing, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { FoundProject } from '../../../shared/ports/projects/projects.ts';
+import { fixture } from '../../support/fixture.ts';
 import { anyRoom, outcomeOf } from '../../support/kit.ts';
 import { openView, testDatabase, testOrigin } from '../../support/world.ts';
 
@@ -29,22 +30,16 @@ const anybody = () => undefined;
 
 describe('commands on tasks that meet', function () {
   this.timeout(180_000);
-  let place: Awaited<ReturnType<typeof testDatabase>>;
-  let view: Awaited<ReturnType<typeof openView>>;
   let processes: ReturnType<typeof createCommands>[];
+  const place = fixture(testDatabase);
+  const view = fixture(() => openView(place.database, [...catalogue.values()], []));
   before(async () => {
-    place = await testDatabase();
-    view = await openView(place.database, [...catalogue.values()], []);
     processes = [1, 2].map(() =>
       createCommands({
         store: view.store,
         counters: view.counters,
       }),
     );
-  });
-  after(async () => {
-    await view?.close();
-    await place?.close();
   });
 
   const one = (n: number) => processes[n % 2] as (typeof processes)[number];

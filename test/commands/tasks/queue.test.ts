@@ -16,7 +16,7 @@ import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.t
 import type { Locks } from '../../../shared/ports/locks.ts';
 import type { StaleTask, TaskQueueReads } from '../../../shared/ports/tasks/queue.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
-import { type Draft, givenFor } from '../../support/kit.ts';
+import { type Draft, givenFor, sample } from '../../support/kit.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { at, claimed, created, deleted, placed, requeued, statusSet, TASK, updated } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -65,16 +65,7 @@ describe('queue: tasks of silent agents', () => {
     });
   /** What the scheduler writes below the task. */
   const said = (content: string) =>
-    taskCommented.draft({
-      task_id: 7,
-      title: TASK.title,
-      comment_id: 9,
-      parent_id: null,
-      depth: 0,
-      author: 'scheduler',
-      content,
-      mentions: [],
-    });
+    sample(taskCommented, { task_id: 7, title: TASK.title, comment_id: 9, author: 'scheduler', content });
 
   it('wait for the agent again, or for any agent if there is no such agent', () => {
     const waits = 'while it worked on the task, which waits in the queue again (attempt 1 of 5).';

@@ -6,10 +6,12 @@ import type { GatewayDocument } from '../../../shared/contract/admin/gateway-doc
 import { adapterPostAnswer, adaptersAnswer } from '../../../shared/contract/agents/adapters.ts';
 import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/sync.ts';
 import { AppError } from '../../../shared/errors.ts';
-import { type OpenStream, openStream } from '../../support/stream.ts';
+import { fixture } from '../../support/fixture.ts';
+import { bodyOf } from '../../support/service.ts';
+import { openStream } from '../../support/stream.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
-import { describeGatewayActions } from './gateway-config.actions.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import { startAuthWorld } from '../../support/worlds/auth.ts';
 
 const SECRET = 'the-gateway-token-0815';
 const DOCUMENT = {
@@ -24,25 +26,15 @@ const DOCUMENT = {
 };
 
 describe('Gateway configuration', () => {
-  let world: AuthWorld;
-  let stream: OpenStream;
-  before(async () => {
-    world = await startAuthWorld();
-    stream = await openStream(`${world.url}/api/events`, { 'x-api-key': world.adminKey });
-  });
-  after(async () => {
-    stream.close();
-    await world.close();
-  });
+  const world = fixture(startAuthWorld);
+  const stream = fixture(() => openStream(`${world.url}/api/events`, { 'x-api-key': world.adminKey }));
 
   const ask = (method: string, path: string, body?: unknown, as = world.adminKey) =>
     world.ask(method, path, { as, body });
   const put = (body: unknown) => ask('PUT', '/api/gateway-config', body);
   const config = async () => {
-    const reply = await ask('GET', '/api/gateway-config');
-    expect(reply.status).to.equal(200);
-    expect(gatewayConfigAnswer.parse(reply.body)).to.deep.equal(reply.body);
-    return reply.body;
+    const body = conforms(gatewayConfigAnswer, await ask('GET', '/api/gateway-config'));
+    return body;
   };
 
   it('is empty at first, and calls that need one say so', async () => {
@@ -66,11 +58,9 @@ describe('Gateway configuration', () => {
   });
 
   it('stores a document, with its secrets kept out of the response and the log', async () => {
-    const reply = await put(DOCUMENT);
-    expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
-    expect(gatewayConfigPutAnswer.parse(reply.body)).to.deep.equal(reply.body);
+    const body = conforms(gatewayConfigPutAnswer, await put(DOCUMENT));
     const stored = await config();
-    expect(stored.hash).to.equal(reply.body.hash);
+    expect(stored.hash).to.equal(body.hash);
     expect(stored.raw_size).to.equal(JSON.stringify(DOCUMENT).length);
     expect(stored.config).to.deep.equal({ ...DOCUMENT, gateway: { port: 18_789, auth: { token: '--------' } } });
     expect(await world.rawLog()).not.to.include(SECRET);
@@ -93,10 +83,9 @@ describe('Gateway configuration', () => {
     const reply = await put({ updates: { 'gateway.port': 1, 'gateway.new.deep': { x: 1 } }, hash });
     expect(reply.body).to.deep.include({ success: true, updated: ['gateway.port', 'gateway.new.deep'], count: 2 });
     expect((await config()).config.gateway).to.deep.include({ port: 1, new: { deep: { x: 1 } } });
-    const old = await put({ updates: { 'gateway.port': 2 }, hash });
-    expect(old.status).to.equal(409);
-    expect(old.body).to.include({ code: 'CONFLICT' });
-    expect(old.body.error).to.match(/modified/);
+    const body = bodyOf(await put({ updates: { 'gateway.port': 2 }, hash }), 409);
+    expect(body).to.include({ code: 'CONFLICT' });
+    expect(body.error).to.match(/modified/);
     const [entry] = await world.audit('gateway_config_update');
     expect(entry).to.deep.include({ detail: { updated_keys: ['gateway.port', 'gateway.new.deep'] } });
   });
@@ -260,13 +249,10 @@ describe('Gateway configuration', () => {
     const before = await config();
     const nested = (levels: number, inner = '1') => `${'['.repeat(levels)}${inner}${']'.repeat(levels)}`;
     const numbers = Array(340_000).fill(1).join();
-    const refused = await put(`{"k":${nested(900, numbers)}}`);
-    expect(refused.status).to.equal(400);
-    expect(refused.body.error).to.match(/nested more than 100 levels deep/);
+    expect(bodyOf(await put(`{"k":${nested(900, numbers)}}`), 400).error).to.match(/nested more than 100 levels deep/);
     expect((await put(`{"k":${nested(90)}}`)).status).to.equal(400);
     expect((await put(`{"k":${nested(300_000)}}`)).status).to.equal(400);
-    await world.makeUser({ username: 'bulk-operator', role: 'operator' });
-    const operator = await world.signIn('bulk-operator');
+    const operator = await world.makeSession({ username: 'bulk-operator', role: 'operator' });
     const warnings: unknown[] = [];
     for (let n = 0; n < 5; n++) {
       // Each fits into its own record, all of them do not fit into the document.
@@ -299,8 +285,7 @@ describe('Gateway configuration', () => {
       expect((await world.ask(method, path, {})).status).to.equal(401);
       expect((await ask(method, path, undefined, operator)).status).to.equal(403);
     }
-    await world.makeUser({ username: 'elsewhere', role: 'admin', workspace: 2 });
-    const there = await world.signIn('elsewhere');
+    const there = await world.makeSession({ username: 'elsewhere', role: 'admin', workspace: 2 });
     expect((await ask('GET', '/api/gateway-config', undefined, there)).body.config).to.deep.equal({});
     expect((await ask('POST', '/api/agents/sync', undefined, there)).body).to.include({ synced: 0 });
   });
@@ -355,15 +340,11 @@ describe('Gateway configuration', () => {
     ] as const) {
       expect(await store({ ...before.config, agents })).to.equal(true);
       for (const method of ['GET', 'POST']) {
-        const reply = await ask(method, '/api/agents/sync');
-        expect(reply.status).to.equal(422);
-        expect(reply.body.error).to.match(says);
+        expect(bodyOf(await ask(method, '/api/agents/sync'), 422).error).to.match(says);
       }
     }
     expect(await store(before.config)).to.equal(true);
   });
-
-  describeGatewayActions(() => world);
 
   describe('adapters', () => {
     const post = (body: unknown) => ask('POST', '/api/adapters', body);

@@ -1,23 +1,15 @@
 /** What writes answer about agents is what the next reads show, though many rows are not written yet. */
 import { expect } from 'chai';
+import { fixture } from '../../support/fixture.ts';
+import { bodyOf } from '../../support/service.ts';
 import { type AgentsWorld, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 describe('Responses to writes about agents', function () {
   this.timeout(120_000);
-  let world: AgentsWorld;
-  before(async () => {
-    world = await startAgentsWorld();
-  });
-  after(() => world.close());
+  const world = fixture(startAgentsWorld);
 
-  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
-  const create: AgentsWorld['create'] = (fields) => world.create(fields);
-  const fresh: AgentsWorld['fresh'] = (prefix) => world.fresh(prefix);
-  const done = async (...asked: Parameters<AgentsWorld['ask']>) => {
-    const reply = await ask(...asked);
-    expect(reply.status, `${asked[0]} ${asked[1]} ${JSON.stringify(reply.body)}`).to.be.oneOf([200, 201]);
-    return reply.body;
-  };
+  const { ask, create, fresh } = world;
+  const done = async (...asked: Parameters<AgentsWorld['ask']>) => bodyOf(await ask(...asked), 200, 201);
   /** The record as a list shows it, which is always read from the database. */
   async function listed(id: number) {
     const { agents } = await done('GET', '/api/agents?limit=200&show_hidden=1');

@@ -1,20 +1,13 @@
 /** Agents through HTTP: changed by id and by name, deleted; who may; workspaces apart. */
 import { expect } from 'chai';
 import { deleteAgentAnswer, updateByIdAnswer } from '../../../shared/contract/agents/agents.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
+import { fixture } from '../../support/fixture.ts';
+import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 describe('Changes of agents', () => {
-  let world: AgentsWorld;
-  before(async () => {
-    world = await startAgentsWorld();
-  });
-  after(() => world.close());
+  const world = fixture(startAgentsWorld);
 
-  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
-  const refused: AgentsWorld['refused'] = (...asked) => world.refused(...asked);
-  const create: AgentsWorld['create'] = (fields) => world.create(fields);
-  const get: AgentsWorld['get'] = (id) => world.get(id);
-  const fresh: AgentsWorld['fresh'] = (prefix) => world.fresh(prefix);
+  const { ask, refused, create, get, fresh } = world;
 
   describe('/api/agents/{id}', () => {
     it('returns 404 for an unknown agent and 400 for an invalid id', async () => {
@@ -106,9 +99,8 @@ describe('Changes of agents', () => {
 
     it('DELETE removes the record, keeps its history and frees its names', async () => {
       const agent = await create({ session_key: fresh('key') });
-      const reply = await ask('DELETE', `/api/agents/${agent.id}`);
-      conforms(deleteAgentAnswer, reply);
-      expect(reply.body).to.deep.equal({ success: true, deleted: agent.name, remove_workspace: false });
+      const body = conforms(deleteAgentAnswer, await ask('DELETE', `/api/agents/${agent.id}`));
+      expect(body).to.deep.equal({ success: true, deleted: agent.name, remove_workspace: false });
       await refused('GET', `/api/agents/${agent.id}`, undefined, 404);
       await refused('DELETE', `/api/agents/${agent.id}`, undefined, 404);
       await refused('PUT', '/api/agents', { name: agent.name, role: 'x' }, 404);
@@ -204,8 +196,7 @@ describe('Changes of agents', () => {
 
     it('keeps workspaces apart', async () => {
       const mine = await create({ session_key: fresh('key') });
-      await world.world.makeUser({ username: 'elsewhere', role: 'admin', workspace: 2 });
-      const as = await world.world.signIn('elsewhere');
+      const as = await world.world.makeSession({ username: 'elsewhere', role: 'admin', workspace: 2 });
       const there = (method: string, path: string, body?: unknown) => ask(method, path, body, as);
       expect((await there('GET', '/api/agents')).body).to.deep.include({ agents: [], total: 0 });
       for (const [method, path, body] of [

@@ -1,24 +1,23 @@
 /** How many agents, keys, connected tools and recurring tasks there may be: settings, small ones here. */
 import { expect } from 'chai';
-import { needsServer } from '../../support/needs.ts';
-import { call, freshDatabase, type Reply, startTestService, type TestService } from '../../support/service.ts';
-import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
+import { fixture } from '../../support/fixture.ts';
+import { describeWith } from '../../support/needs.ts';
+import { bodyOf, call, type Reply, startTwo, type TestService } from '../../support/service.ts';
+import { startAuthWorld } from '../../support/worlds/auth.ts';
 
 const AGENTS = 6;
 
 describe('Limits of a workspace', () => {
-  let world: AuthWorld;
   let names = 0;
-  before(async () => {
-    world = await startAuthWorld({
+  const world = fixture(() =>
+    startAuthWorld({
       MAX_AGENTS: String(AGENTS),
       MAX_AGENT_KEYS: '2',
       MAX_CONNECTIONS: '2',
       MAX_RECURRING_TASKS: '2',
       MC_CONNECTION_TIMEOUT_MINUTES: '0',
-    });
-  });
-  after(() => world?.close());
+    }),
+  );
 
   const ask = (method: string, path: string, body?: unknown, as = world.adminKey) =>
     world.ask(method, path, { as, body });
@@ -59,8 +58,7 @@ describe('Limits of a workspace', () => {
   });
 
   it('agents of other workspaces do not count', async () => {
-    await world.makeUser({ username: 'elsewhere', role: 'admin', workspace: 2 });
-    const there = await world.signIn('elsewhere');
+    const there = await world.makeSession({ username: 'elsewhere', role: 'admin', workspace: 2 });
     expect((await create('there', there)).status).to.equal(201);
     refused(await create(), /at most 6 agents/);
   });
@@ -100,9 +98,8 @@ describe('Limits of a workspace', () => {
     const [first, second] = [await connect(0), await connect(1)];
     expect([first.status, second.status]).to.deep.equal([200, 200]);
     refused(await connect(2), /at most 2 connected tools/);
-    const again = await connect(0);
-    expect(again.status).to.equal(200);
-    await ask('DELETE', '/api/connect', { connection_id: again.body.connection_id });
+    const body = bodyOf(await connect(0));
+    await ask('DELETE', '/api/connect', { connection_id: body.connection_id });
     expect(statuses(await Promise.all([connect(2), connect(3), connect(4)]))).to.deep.equal([200, 409, 409]);
     // One whose agent is gone is not connected any more.
     await ask('DELETE', `/api/agents/${agents[1]?.id}`);
@@ -129,29 +126,17 @@ describe('Limits of a workspace', () => {
   });
 });
 
-describe('Limits of a workspace, with two processes', () => {
-  let services: readonly TestService[] = [];
-  let drop: () => Promise<void> = async () => undefined;
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    const fresh = await freshDatabase();
-    drop = fresh.drop;
-    const env = { DATABASE_URL: fresh.url, MAX_AGENTS: '5' };
-    services = [await startTestService(env), await startTestService(env)];
-  });
-  after(async () => {
-    await Promise.all(services.map((service) => service.close()));
-    await drop();
-  });
+describeWith('TEST_DATABASE_URL', 'Limits of a workspace, with two processes', () => {
+  const two = fixture(() => startTwo({ MAX_AGENTS: '5' }));
 
   it('20 agents at once, 5 of which have room', async () => {
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
-        call(services[n % 2] as TestService, 'POST', '/api/agents', { name: `one-${n}`, role: 'x' }),
+        call(two.services[n % 2] as TestService, 'POST', '/api/agents', { name: `one-${n}`, role: 'x' }),
       ),
     );
     expect(replies.filter(({ status }) => status === 201)).to.have.length(5);
     expect(replies.filter(({ status }) => status === 409)).to.have.length(15);
-    for (const service of services) expect((await call(service, 'GET', '/api/agents')).body.total).to.equal(5);
+    for (const service of two.services) expect((await call(service, 'GET', '/api/agents')).body.total).to.equal(5);
   });
 });

@@ -3,35 +3,18 @@
  * process, and in two on one PostgreSQL, where every other request goes to the other process.
  */
 import { expect } from 'chai';
-import { needsServer } from '../../support/needs.ts';
-import { call, freshDatabase, type Reply, startTestService, type TestService } from '../../support/service.ts';
+import { fixture } from '../../support/fixture.ts';
+import { describeWith } from '../../support/needs.ts';
+import { call, type Reply, startTestService, startTwo, type TestService } from '../../support/service.ts';
 
 describe('Agents, many requests at once', () => {
-  let services: readonly TestService[] = [];
-  after(() => Promise.all(services.map((service) => service.close())));
-  before(async () => {
-    services = [await startTestService()];
-  });
-  races(() => services);
+  const one = fixture(() => startTestService());
+  races(() => [one]);
 });
 
-describe('Agents, many requests at once to two processes', () => {
-  let services: readonly TestService[] = [];
-  let drop: () => Promise<void> = async () => undefined;
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    const fresh = await freshDatabase();
-    drop = fresh.drop;
-    services = [
-      await startTestService({ DATABASE_URL: fresh.url }),
-      await startTestService({ DATABASE_URL: fresh.url }),
-    ];
-  });
-  after(async () => {
-    await Promise.all(services.map((service) => service.close()));
-    await drop();
-  });
-  races(() => services);
+describeWith('TEST_DATABASE_URL', 'Agents, many requests at once to two processes', () => {
+  const two = fixture(() => startTwo());
+  races(() => two.services);
 });
 
 function races(services: () => readonly TestService[]): void {

@@ -5,22 +5,15 @@
 import { expect } from 'chai';
 import { agentAnswer, agentsAnswer, createAgentAnswer, hideAnswer } from '../../../shared/contract/agents/agents.ts';
 import { registerAnswer } from '../../../shared/contract/agents/registration.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
+import { fixture } from '../../support/fixture.ts';
+import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
 
 describe('Agents', () => {
-  let world: AgentsWorld;
-  before(async () => {
-    world = await startAgentsWorld();
-  });
-  after(() => world.close());
+  const world = fixture(startAgentsWorld);
 
-  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
-  const refused: AgentsWorld['refused'] = (...asked) => world.refused(...asked);
-  const create: AgentsWorld['create'] = (fields) => world.create(fields);
-  const get: AgentsWorld['get'] = (id) => world.get(id);
-  const fresh: AgentsWorld['fresh'] = (prefix) => world.fresh(prefix);
+  const { ask, refused, create, get, fresh } = world;
 
   describe('POST /api/agents', () => {
     it('returns the whole record, which GET returns at once', async () => {
@@ -53,9 +46,7 @@ describe('Agents', () => {
         workspace_id: 1,
       });
       expect(agent.created_at).to.be.closeTo(Date.now() / 1_000, 30);
-      const one = await ask('GET', `/api/agents/${agent.id}`);
-      conforms(agentAnswer, one);
-      expect(one.body.agent).to.deep.equal(agent);
+      expect(conforms(agentAnswer, await ask('GET', `/api/agents/${agent.id}`)).agent).to.deep.equal(agent);
       expect((await ask('GET', `/api/agents/${name}`)).body.agent).to.deep.equal(agent);
     });
 
@@ -328,9 +319,8 @@ describe('Agents', () => {
         (await ask('GET', `/api/agents?role=${role}`)).body.total,
         (await ask('GET', `/api/agents?role=${role}&show_hidden=true`)).body.total,
       ];
-      const hidden = await ask('POST', `/api/agents/${agent.id}/hide`);
-      conforms(hideAnswer, hidden);
-      expect(hidden.body).to.deep.equal({ success: true, agent_id: agent.id, hidden: true });
+      const body = conforms(hideAnswer, await ask('POST', `/api/agents/${agent.id}/hide`));
+      expect(body).to.deep.equal({ success: true, agent_id: agent.id, hidden: true });
       expect(await counts()).to.deep.equal([0, 1]);
       expect(await get(agent.id)).to.include({ hidden: 1 });
       expect((await ask('DELETE', `/api/agents/${agent.name}/hide`)).body).to.deep.include({ hidden: false });

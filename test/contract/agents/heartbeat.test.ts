@@ -9,26 +9,16 @@ import { heartbeatAnswer, heartbeatPostAnswer, wakeAnswer } from '../../../share
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import type { EventOf } from '../../../shared/events/define.ts';
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { fixture } from '../../support/fixture.ts';
+import { sample } from '../../support/kit.ts';
 import { ATTACK } from '../../support/screening-cases.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
-import { describeAttribution } from './attribution.ts';
-import { describeDiagnostics } from './diagnostics.ts';
-import { describeLiveness } from './liveness.ts';
-import { describeMemory } from './memory.ts';
-import { describeSouls } from './souls.ts';
+import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 describe('Heartbeats, memory and souls of agents', () => {
-  let world: AgentsWorld;
-  before(async () => {
-    world = await startAgentsWorld();
-  });
-  after(() => world?.close());
+  const world = fixture(startAgentsWorld);
 
-  const ask: AgentsWorld['ask'] = (...asked) => world.ask(...asked);
-  const create: AgentsWorld['create'] = (fields) => world.create(fields);
-  const get: AgentsWorld['get'] = (id) => world.get(id);
-  const activities: AgentsWorld['activities'] = (type, id) => world.activities(type, id);
+  const { ask, create, get, activities } = world;
   const core = () => world.world.service.core;
   const events = async (id: number, type: string) =>
     (await core().store.readStream(`agent-1-${id}`)).filter((event) => event.type === type);
@@ -61,9 +51,8 @@ describe('Heartbeats, memory and souls of agents', () => {
 
     it('makes the agent idle, counts as a sign of life, and returns what is waiting', async () => {
       const { id, name } = await create({ status: 'error' });
-      const reply = await ask('POST', `/api/agents/${id}/heartbeat`, {});
-      conforms(heartbeatPostAnswer, reply);
-      expect(reply.body).to.deep.include({
+      const body = conforms(heartbeatPostAnswer, await ask('POST', `/api/agents/${id}/heartbeat`, {}));
+      expect(body).to.deep.include({
         success: true,
         agent: name,
         status: 'HEARTBEAT_OK',
@@ -197,14 +186,13 @@ describe('Heartbeats, memory and souls of agents', () => {
   it('shows the newest 50 unread messages, oldest first', async () => {
     const { id, name } = await create();
     const drafts = Array.from({ length: 51 }, (_, n) =>
-      agentMessageSent.draft({
+      sample(agentMessageSent, {
         message_id: 1_000_000 * id + n,
         from: 'boss',
         to: name,
         to_agent_id: id,
         content: `message ${n + 1}`,
         message_type: 'text',
-        secrets: { count: 0, types: [] },
       }),
     );
     await core().commands.record(`agent_messages-1-${id}`, { origin: testOrigin }, drafts);
@@ -276,8 +264,7 @@ describe('Heartbeats, memory and souls of agents', () => {
 
     it('with a session that says x-agent-name: by name and by the id of that name', async () => {
       const [me, other] = [await create(), await create()];
-      await world.world.makeUser({ username: `operator-${me.id}`, role: 'operator' });
-      const cookie = await world.world.signIn(`operator-${me.id}`);
+      const cookie = await world.world.makeSession({ username: `operator-${me.id}`, role: 'operator' });
       for (const [method, what, body] of calls) {
         const status = async (agent: number | string, headers: Record<string, string>) =>
           (await ask(method, `/api/agents/${agent}/${what}`, body, cookie, headers)).status;
@@ -296,10 +283,4 @@ describe('Heartbeats, memory and souls of agents', () => {
       expect((await beat(`${me.name}-renamed`)).status).to.equal(200);
     });
   });
-
-  describeMemory(() => world);
-  describeSouls(() => world);
-  describeDiagnostics(() => world);
-  describeAttribution(() => world);
-  describeLiveness(() => world);
 });

@@ -3,21 +3,21 @@ import { request } from 'node:http';
 import { expect } from 'chai';
 import { routes } from '../../../api/routes/index.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
-import { TEST_ADMIN } from '../../support/service.ts';
+import { fixture } from '../../support/fixture.ts';
+import { sample } from '../../support/kit.ts';
+import { bodyOf, TEST_ADMIN } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, freshAddress, startAuthWorld } from '../../support/worlds/auth.ts';
+import { freshAddress, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: API keys', function () {
   this.timeout(60_000);
-  let world: AuthWorld;
   let admin: string;
+  // Nobody is trusted to name users: the header has to be ignored.
+  const world = fixture(() => startAuthWorld({ MC_PROXY_AUTH_HEADER: 'X-Remote-User' }));
   before(async () => {
-    // Nobody is trusted to name users: the header has to be ignored.
-    world = await startAuthWorld({ MC_PROXY_AUTH_HEADER: 'X-Remote-User' });
     admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
   });
-  after(() => world?.close());
 
   const me = (as?: string, headers: Record<string, string> = {}) => world.ask('GET', '/api/auth/me', { as, headers });
 
@@ -27,9 +27,10 @@ describe('contract: API keys', function () {
 
     it('issues, lists, uses, revokes', async () => {
       const agent = await world.makeAgent('scout');
-      const reply = await keys('POST', agent, { name: 'laptop', scopes: ['operator', 'unknown', 'operator'] });
-      expect(reply.status).to.equal(201);
-      const { key, api_key: apiKey } = reply.body;
+      const { key, api_key: apiKey } = bodyOf(
+        await keys('POST', agent, { name: 'laptop', scopes: ['operator', 'unknown', 'operator'] }),
+        201,
+      );
       expect(apiKey).to.match(/^mca_[0-9a-f]{48}$/);
       expect(key).to.deep.include({
         name: 'laptop',
@@ -144,13 +145,11 @@ describe('contract: API keys', function () {
       const { commands } = world.service.core;
       const stream = `agent-1-${agent}`;
       await commands.record(stream, { origin: testOrigin }, [
-        agentDetailsChanged.draft({
+        sample(agentDetailsChanged, {
           agent_id: agent,
           name: 'caterpillar',
           changes: { name: 'butterfly' },
           via: 'id',
-          write_to_gateway: false,
-          status: null,
         }),
       ]);
       expect((await me(key)).body.user.username).to.equal('agent:butterfly');
@@ -209,11 +208,10 @@ describe('contract: API keys', function () {
     });
 
     it('the new key works at once and the old one no longer does, repeatedly', async () => {
-      const reply = await rotate('POST', admin);
-      expect(reply.status).to.equal(200);
-      const { key } = reply.body;
+      const body = bodyOf(await rotate('POST', admin));
+      const { key } = body;
       expect(key).to.match(/^mc_[0-9a-f]{48}$/);
-      expect(reply.body).to.deep.include({
+      expect(body).to.deep.include({
         masked_key: `${key.slice(0, 4)}-****-****-${key.slice(-5)}`,
         rotated_by: 'admin',
       });
@@ -223,7 +221,7 @@ describe('contract: API keys', function () {
       expect((await rotate('GET', key)).body).to.deep.equal({
         masked_key: null,
         source: 'database',
-        last_rotated_at: reply.body.rotated_at,
+        last_rotated_at: body.rotated_at,
         last_rotated_by: 'admin',
         configured: true,
       });
@@ -233,7 +231,7 @@ describe('contract: API keys', function () {
       expect(entries[1].detail).to.deep.equal({
         old_source: 'environment',
         old_key_masked: 'test-****-****-bcdef',
-        new_key_masked: reply.body.masked_key,
+        new_key_masked: body.masked_key,
       });
       const raw = await world.rawLog();
       for (const secret of [key, next.key]) expect(raw.includes(secret)).to.equal(false);
@@ -340,11 +338,9 @@ describe('contract: API keys', function () {
       const wide = [...harmless, ...others];
       const stated = routes.filter(({ scope }) => scope === 'deployment');
       expect(stated.map(({ method, path }) => `${method.toUpperCase()} ${path}`)).to.have.members(wide);
-      await world.makeUser({ username: 'foreign', role: 'admin', tenant: 2, workspace: 2 });
-      const foreign = await world.signIn('foreign');
+      const foreign = await world.makeSession({ username: 'foreign', role: 'admin', tenant: 2, workspace: 2 });
       const key = await world.makeKey(await world.makeAgent('foreign-agent', 2), ['admin'], 2, 2);
-      await world.makeUser({ username: 'second', role: 'admin', workspace: 3 });
-      const second = await world.signIn('second');
+      const second = await world.makeSession({ username: 'second', role: 'admin', workspace: 3 });
       for (const call of wide) {
         const [method = '', path = ''] = call.split(' ');
         const body = method === 'GET' ? undefined : { id: 4_000_000, action: 'approve' };

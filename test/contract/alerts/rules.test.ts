@@ -12,30 +12,25 @@ import { alertRuleTriggered } from '../../../shared/events/alerts/rules.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import { EvidenceReader, logOf } from '../../support/evidence.ts';
 import { checkAlerts } from '../../support/evidence-checks.ts';
-import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { fixture } from '../../support/fixture.ts';
+import { startReceiver } from '../../support/receiver.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
+import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 const PATH = '/api/alerts';
 
 describe('contract: alerts', function () {
   this.timeout(60_000);
-  let world: AgentsWorld;
-  let receiver: Receiver;
-  before(async () => {
-    receiver = await startReceiver();
-    world = await startAgentsWorld({
+  const receiver = fixture(startReceiver);
+  const world = fixture(() =>
+    startAgentsWorld({
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
       MC_DISABLE_RATE_LIMIT: '1',
       // Rules are evaluated only when a test says so: by default the clock does it every minute, in between.
       ALERT_EVALUATION_SECONDS: '86400',
-    });
-  });
-  after(async () => {
-    await world?.close();
-    await receiver?.close();
-  });
+    }),
+  );
 
   /** Nothing is ever like this. */
   const NEVER = {
@@ -45,22 +40,12 @@ describe('contract: alerts', function () {
     condition_operator: 'equals',
     condition_value: 'no task has this title',
   };
-  const create = async (fields: object = {}) => {
-    const reply = await world.ask('POST', PATH, { ...NEVER, ...fields });
-    conforms(alertRuleAnswer, reply, 201);
-    return reply.body.rule;
-  };
-  const list = async () => {
-    const reply = await world.ask('GET', PATH);
-    conforms(alertRulesAnswer, reply);
-    return reply.body.rules;
-  };
+  const create = async (fields: object = {}) =>
+    conforms(alertRuleAnswer, await world.ask('POST', PATH, { ...NEVER, ...fields }), 201).rule;
+  const list = async () => conforms(alertRulesAnswer, await world.ask('GET', PATH)).rules;
   const find = async (id: number) => (await list()).find((rule: { id: number }) => rule.id === id);
-  const evaluate = async () => {
-    const reply = await world.ask('POST', PATH, { action: 'evaluate', name: 7 });
-    conforms(evaluationAnswer, reply);
-    return reply.body;
-  };
+  const evaluate = async () =>
+    conforms(evaluationAnswer, await world.ask('POST', PATH, { action: 'evaluate', name: 7 }));
   const reasonOf = async (id: number) =>
     (await evaluate()).results.find(({ rule_id }: { rule_id: number }) => rule_id === id)?.reason;
   const audited = async (action: string, id: number) => {
@@ -298,11 +283,8 @@ describe('contract: alerts', function () {
       const { id } = await onAgent('watched-4', { cooldown_minutes: 1 });
       const agent = await world.create({ name: 'watched-4', status: 'idle' });
       const rule = { ...NEVER, entity_type: 'agent', condition_field: 'id', condition_value: 'x' };
-      const tried = async (body: object) => {
-        const reply = await world.ask('POST', PATH, { action: 'backtest', ...body });
-        conforms(backtestAnswer, reply);
-        return reply.body;
-      };
+      const tried = async (body: object) =>
+        conforms(backtestAnswer, await world.ask('POST', PATH, { action: 'backtest', ...body }));
       const found = await tried({ id: String(id), hours: 1 });
       expect(found).to.deep.include({ rule_id: id, hours: 1 });
       // A slow store shared with other logs may not get through it in time, and then says so.
@@ -374,8 +356,12 @@ describe('contract: alerts', function () {
         expect(found.evidence).to.include.keys('evaluated');
       }
       // Another workspace has none of these events.
-      await world.world.makeUser({ username: 'alert-admin', role: 'admin', workspace: 2, tenant: 2 });
-      const strange = await world.world.signIn('alert-admin');
+      const strange = await world.world.makeSession({
+        username: 'alert-admin',
+        role: 'admin',
+        workspace: 2,
+        tenant: 2,
+      });
       expect((await shown('POST', '', rule, strange)).evidence['rule.trigger_count'].total).to.equal(0);
       expect((await shown('POST', '', { action: 'evaluate' }, strange)).evaluated).to.equal(1);
     });

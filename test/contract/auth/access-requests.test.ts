@@ -2,24 +2,21 @@
 import { expect } from 'chai';
 import { deleteUser } from '../../../commands/auth/changes.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';
-import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../../support/google.ts';
-import { TEST_ADMIN } from '../../support/service.ts';
+import { fixture } from '../../support/fixture.ts';
+import { CLIENT_ID, ISSUER, startFakeGoogle } from '../../support/google.ts';
+import { bodyOf, TEST_ADMIN } from '../../support/service.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: Google and access requests', function () {
   this.timeout(60_000);
-  let google: FakeGoogle;
-  let world: AuthWorld;
   let admin: string;
+  const google = fixture(startFakeGoogle);
+  const world = fixture(() =>
+    startAuthWorld({ GOOGLE_CLIENT_ID: CLIENT_ID, GOOGLE_KEYS_URL: google.url, GOOGLE_ISSUERS: ISSUER }),
+  );
   before(async () => {
-    google = await startFakeGoogle();
-    world = await startAuthWorld({ GOOGLE_CLIENT_ID: CLIENT_ID, GOOGLE_KEYS_URL: google.url, GOOGLE_ISSUERS: ISSUER });
     admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
-  });
-  after(async () => {
-    await world?.close();
-    await google?.close();
   });
 
   const me = (as?: string) => world.ask('GET', '/api/auth/me', { as });
@@ -70,8 +67,7 @@ describe('contract: Google and access requests', function () {
     it('401, 403, 400, 404', async () => {
       expect((await world.ask('GET', '/api/auth/access-requests')).status).to.equal(401);
       expect((await world.ask('POST', '/api/auth/access-requests', { body: {} })).status).to.equal(401);
-      await world.makeUser({ username: 'op', role: 'operator' });
-      const operator = await world.signIn('op');
+      const operator = await world.makeSession({ username: 'op', role: 'operator' });
       expect((await world.ask('GET', '/api/auth/access-requests', { as: operator })).status).to.equal(403);
       expect((await decide({ id: 1, action: 'approve' }, operator)).status).to.equal(403);
       const [{ id }] = await requests();
@@ -90,10 +86,9 @@ describe('contract: Google and access requests', function () {
 
     it('approve makes a user who can sign in', async () => {
       const [{ id }] = await requests('?status=pending');
-      const reply = await decide({ id, action: 'approve', role: 'operator', note: 'welcome' });
-      expect(reply.status).to.equal(200);
-      expect(reply.body).to.deep.include({ success: true, ok: true });
-      expect(reply.body.user).to.deep.include({
+      const body = bodyOf(await decide({ id, action: 'approve', role: 'operator', note: 'welcome' }));
+      expect(body).to.deep.include({ success: true, ok: true });
+      expect(body.user).to.deep.include({
         username: 'ann',
         display_name: 'Ann Lee',
         email: 'ann@example.com',
@@ -105,14 +100,14 @@ describe('contract: Google and access requests', function () {
       expect((await requests('?status=approved'))[0]).to.deep.include({
         reviewed_by: 'admin',
         review_note: 'welcome',
-        approved_user_id: reply.body.user.id,
+        approved_user_id: body.user.id,
       });
       expect(await requests('?status=pending')).to.deep.equal([]);
       expect((await world.audit('access_request_approved'))[0]?.detail).to.deep.equal({
         request_id: id,
         email: 'ann@example.com',
         role: 'operator',
-        user_id: reply.body.user.id,
+        user_id: body.user.id,
         note: 'welcome',
       });
 
@@ -120,16 +115,16 @@ describe('contract: Google and access requests', function () {
       expect(signedIn.status).to.equal(200);
       expect(signedIn.body.user).to.deep.include({ username: 'ann', avatar_url: 'https://example.com/new.png' });
       expect((await me(cookieOf(signedIn))).body.user.username).to.equal('ann');
-      expect((await world.audit('login_google'))[0]).to.deep.include({ actor: 'ann', actor_id: reply.body.user.id });
+      expect((await world.audit('login_google'))[0]).to.deep.include({ actor: 'ann', actor_id: body.user.id });
       // The address belongs to an account; another account with the same address is somebody else.
       expect((await signIn({ ...account('ann'), sub: 'sub-of-somebody-else' })).status).to.equal(403);
       // A disabled user waits again.
-      await world.ask('PUT', '/api/auth/users', { as: admin, body: { id: reply.body.user.id, is_approved: 0 } });
+      await world.ask('PUT', '/api/auth/users', { as: admin, body: { id: body.user.id, is_approved: 0 } });
       expect((await me(cookieOf(signedIn))).status).to.equal(401);
       expect((await signIn(account('ann'))).status).to.equal(403);
       // Approving again, under the older field name, lets the same user in.
       const again = await decide({ request_id: id, action: 'approve' });
-      expect(again.body.user).to.deep.include({ id: reply.body.user.id, role: 'viewer', is_approved: 1 });
+      expect(again.body.user).to.deep.include({ id: body.user.id, role: 'viewer', is_approved: 1 });
       expect((await signIn(account('ann'))).status).to.equal(200);
     });
 

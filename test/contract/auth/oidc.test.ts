@@ -1,35 +1,32 @@
 /** Sign-in through an OpenID Connect provider, and its access tokens, against a real provider. */
 import { expect } from 'chai';
-import { AUDIENCE, OIDC_CLIENT, OIDC_SECRET, startOidcProvider, type TestProvider } from '../../support/oidc.ts';
-import type { Reply } from '../../support/service.ts';
+import { fixture } from '../../support/fixture.ts';
+import { AUDIENCE, OIDC_CLIENT, OIDC_SECRET, startOidcProvider } from '../../support/oidc.ts';
+import { bodyOf, type Reply } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
-import { type AuthWorld, cookieOf, startAuthWorld } from '../../support/worlds/auth.ts';
+import { cookieOf, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('sign-in through an OpenID Connect provider', () => {
-  let provider: TestProvider;
-  let world: AuthWorld;
   /** The host that all requests name, so that the redirect URI is known before the service has a port. */
   const HOST = 'signalbox.example';
 
-  before(async () => {
-    provider = await startOidcProvider(() => [`http://${HOST}/`]);
-    world = await startAuthWorld({
+  const provider = fixture(() => startOidcProvider(() => [`http://${HOST}/`]));
+  const world = fixture(() =>
+    startAuthWorld({
       OIDC_ISSUER: provider.issuer,
       OIDC_CLIENT_ID: OIDC_CLIENT,
       OIDC_CLIENT_SECRET: OIDC_SECRET,
       OIDC_AUDIENCE: AUDIENCE,
       OIDC_NAME: 'Example ID',
       OIDC_ROLES: 'admins=admin,acme-ops=operator@acme,nowhere=viewer@missing,staff=viewer,builders=operator',
-    });
+    }),
+  );
+  before(async () => {
     const reply = await world.ask('POST', '/api/workspaces', {
       as: world.adminKey,
       body: { name: 'Acme', slug: 'acme' },
     });
     expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
-  });
-  after(async () => {
-    await world.close();
-    await provider.stop();
   });
 
   const headers = { 'x-forwarded-host': HOST };
@@ -191,12 +188,11 @@ describe('sign-in through an OpenID Connect provider', () => {
     provider.machineGroups = ['builders'];
     const token = await provider.machineToken();
     const bearer = { authorization: `Bearer ${token}`, 'x-api-key': '' };
-    const me = await world.ask('GET', '/api/auth/me', { headers: bearer });
-    expect(me.status, JSON.stringify(me.body)).to.equal(200);
-    expect(me.body.user).to.include({ username: 'build-server', role: 'operator', provider: 'oidc' });
+    const body = bodyOf(await world.ask('GET', '/api/auth/me', { headers: bearer }));
+    expect(body.user).to.include({ username: 'build-server', role: 'operator', provider: 'oidc' });
     const made = await world.ask('POST', '/api/agents', { headers: bearer, body: { name: 'built', role: 'coder' } });
     expect(made.status).to.equal(201);
-    expect((await world.audit('agent_created'))[0]).to.include({ actor: 'build-server', actor_id: me.body.user.id });
+    expect((await world.audit('agent_created'))[0]).to.include({ actor: 'build-server', actor_id: body.user.id });
     expect((await world.ask('GET', '/api/audit', { headers: bearer })).status, 'an operator').to.equal(403);
 
     provider.machineGroups = ['staff'];
@@ -270,9 +266,7 @@ describe('a deployment without an OpenID Connect provider', () => {
     const world = await startAuthWorld();
     try {
       expect((await world.ask('GET', '/api/auth/oidc')).body).to.deep.equal({ name: null });
-      const begun = await world.ask('POST', '/api/auth/oidc/begin');
-      expect(begun.status).to.equal(400);
-      expect(begun.body.error).to.include('OIDC_ISSUER');
+      expect(bodyOf(await world.ask('POST', '/api/auth/oidc/begin'), 400).error).to.include('OIDC_ISSUER');
     } finally {
       await world.close();
     }

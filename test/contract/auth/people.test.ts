@@ -19,15 +19,16 @@ import { projections } from '../../../projections/index.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import type { LogEntry } from '../../../shared/ports/history/events.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
-import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../../support/google.ts';
+import { fixture } from '../../support/fixture.ts';
+import { CLIENT_ID, ISSUER, startFakeGoogle } from '../../support/google.ts';
 import { isIncluded, leafOfEvent, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
-import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { startReceiver } from '../../support/receiver.ts';
 import { operationsOf, readsOf } from '../../support/requests.ts';
-import { TEST_ADMIN } from '../../support/service.ts';
+import { bodyOf, TEST_ADMIN } from '../../support/service.ts';
 import { openStream } from '../../support/stream.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 /** In each personal text, and in no other. */
 const MARK = 'mx9q';
@@ -46,31 +47,27 @@ const marksIn = (text: string): string[] => marks.filter((mark) => text.includes
 
 describe('contract: erasure of people', function () {
   this.timeout(300_000);
-  let google: FakeGoogle;
-  let receiver: Receiver;
-  let world: AuthWorld;
   let admin: string;
-  before(async () => {
-    google = await startFakeGoogle();
-    receiver = await startReceiver();
-    world = await startAuthWorld({
+  const google = fixture(startFakeGoogle);
+  const receiver = fixture(startReceiver);
+  const world = fixture(() =>
+    startAuthWorld({
       GOOGLE_CLIENT_ID: CLIENT_ID,
       GOOGLE_KEYS_URL: google.url,
       GOOGLE_ISSUERS: ISSUER,
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
-    });
+    }),
+  );
+  before(async () => {
     admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
-  });
-  after(async () => {
-    await world?.close();
-    await receiver?.close();
-    await google?.close();
   });
 
   async function done(method: string, path: string, body?: unknown, as = admin, headers = {}) {
-    const reply = await world.ask(method, path, { as, body, headers, ip: as === admin ? '198.51.100.1' : ADDRESS });
-    expect(reply.status, `${method} ${path}: ${JSON.stringify(reply.body)}`).to.be.within(200, 201);
-    return reply.body;
+    return bodyOf(
+      await world.ask(method, path, { as, body, headers, ip: as === admin ? '198.51.100.1' : ADDRESS }),
+      200,
+      201,
+    );
   }
   const erase = (name: string, as = admin) => world.ask('DELETE', `/api/people/${name}`, { as, ip: '198.51.100.1' });
   const signInWithGoogle = async () =>
@@ -383,8 +380,7 @@ describe('contract: erasure of people', function () {
     const body = { slug: 'acme', display_name: 'Acme', gateway_port: 2_000 };
     const { tenant } = await done('POST', '/api/super/tenants', body);
     const place = { tenant: tenant.id, workspace: tenant.workspace_id };
-    await world.makeUser({ username: 'boss', role: 'admin', ...place });
-    const boss = await world.signIn('boss');
+    const boss = await world.makeSession({ username: 'boss', role: 'admin', ...place });
     await world.makeUser({ username: 'ours', ...place });
     await world.makeUser({ username: 'theirs' });
     const came = await world.makeUser({ username: 'came' });

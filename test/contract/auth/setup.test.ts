@@ -7,21 +7,20 @@ import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { wasSetUp } from '../../../queries/auth/setup.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
-import { type AuthWorld, cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { fixture } from '../../support/fixture.ts';
+import { cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: first run and trusted proxies', function () {
   this.timeout(60_000);
-  let world: AuthWorld;
-  before(async () => {
-    world = await startAuthWorld({
+  const world = fixture(() =>
+    startAuthWorld({
       // Everybody knows it: no admin is created.
       AUTH_PASS: 'changeme',
       MC_PROXY_AUTH_HEADER: 'X-Remote-User',
       MC_PROXY_AUTH_TRUSTED_IPS: '127.0.0.1',
       MC_PROXY_AUTH_DEFAULT_ROLE: 'operator',
-    });
-  });
-  after(() => world?.close());
+    }),
+  );
 
   const setup = (body: unknown) => world.ask('POST', '/api/setup', { body });
 
@@ -137,11 +136,7 @@ describe('contract: first run and trusted proxies', function () {
 
 describe('contract: the first run is one', function () {
   this.timeout(60_000);
-  let world: AuthWorld;
-  before(async () => {
-    world = await startAuthWorld({ AUTH_PASS: 'changeme' });
-  });
-  after(() => world?.close());
+  const world = fixture(() => startAuthWorld({ AUTH_PASS: 'changeme' }));
 
   it('a deployment that has had a user cannot be set up again, even if no user is left', async () => {
     const users = (method: string, body: unknown) => world.ask(method, '/api/auth/users', { as: world.adminKey, body });

@@ -3,19 +3,18 @@ import { expect } from 'chai';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
+import { fixture } from '../../support/fixture.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
-import { type AuthWorld, cookieOf, freshAddress, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { cookieOf, freshAddress, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 import { expectAuditForAdminsOnly, expectStreamsToEnd } from '../monitoring/events.endings.ts';
 
 describe('contract: sign-in', function () {
   this.timeout(60_000);
-  let world: AuthWorld;
   let admin: string;
+  const world = fixture(startAuthWorld);
   before(async () => {
-    world = await startAuthWorld();
     admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
   });
-  after(() => world?.close());
 
   const login = (body: unknown, ip = freshAddress(), headers: Record<string, string> = {}) =>
     world.ask('POST', '/api/auth/login', { body, ip, headers });
@@ -213,8 +212,7 @@ describe('contract: sign-in', function () {
     });
 
     it('changes the display name', async () => {
-      await world.makeUser({ username: 'dora' });
-      const cookie = await world.signIn('dora');
+      const cookie = await world.makeSession({ username: 'dora' });
       const reply = await patch(cookie, { display_name: '  Dora D.  ' });
       expect([reply.status, reply.body.success, reply.body.user.display_name]).to.deep.equal([200, true, 'Dora D.']);
       expect(reply.headers.getSetCookie()).to.deep.equal([]);
@@ -244,8 +242,7 @@ describe('contract: sign-in', function () {
     });
 
     it('400, 403', async () => {
-      await world.makeUser({ username: 'fay' });
-      const cookie = await world.signIn('fay');
+      const cookie = await world.makeSession({ username: 'fay' });
       for (const [body, status] of [
         [{}, 400],
         [{ unknown: 1 }, 400],
@@ -268,8 +265,7 @@ describe('contract: sign-in', function () {
     });
 
     it('429 for the sixth password per minute; changes of the name are not counted', async () => {
-      await world.makeUser({ username: 'gus' });
-      const cookie = await world.signIn('gus');
+      const cookie = await world.makeSession({ username: 'gus' });
       for (let i = 0; i < 8; i++) expect((await patch(cookie, { display_name: `Gus ${i}` })).status).to.equal(200);
       const wrong = { current_password: 'wrong', new_password: 'long enough 1' };
       for (let i = 0; i < 5; i++) expect((await patch(cookie, wrong)).status).to.equal(403);
@@ -278,8 +274,7 @@ describe('contract: sign-in', function () {
     });
 
     it('of two simultaneous password changes, one wins, and only its password works', async () => {
-      await world.makeUser({ username: 'hal' });
-      const cookie = await world.signIn('hal');
+      const cookie = await world.makeSession({ username: 'hal' });
       const next = ['first new one', 'second new one'];
       const replies = await Promise.all(
         next.map((new_password) => patch(cookie, { current_password: PASSWORD, new_password })),

@@ -1,18 +1,17 @@
 /** /api/auth/users through real HTTP. */
 import { expect } from 'chai';
-import { type AuthWorld, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { fixture } from '../../support/fixture.ts';
+import { PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: users', function () {
   this.timeout(60_000);
-  let world: AuthWorld;
-  before(async () => {
-    world = await startAuthWorld({
+  const world = fixture(() =>
+    startAuthWorld({
       MC_PROXY_AUTH_HEADER: 'X-Remote-User',
       MC_PROXY_AUTH_TRUSTED_IPS: '127.0.0.1',
       MC_PROXY_AUTH_DEFAULT_ROLE: 'viewer',
-    });
-  });
-  after(() => world?.close());
+    }),
+  );
 
   describe('/api/auth/users', () => {
     const users = (method: string, body?: unknown, as: string | undefined = world.adminKey, headers = {}) =>
@@ -27,8 +26,7 @@ describe('contract: users', function () {
     });
 
     it('401 without a credential, 403 for other roles, and the refusal is audited', async () => {
-      await world.makeUser({ username: `op-${bossId}`, role: 'operator' });
-      const operator = await world.signIn(`op-${bossId}`);
+      const operator = await world.makeSession({ username: `op-${bossId}`, role: 'operator' });
       for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
         const body = method === 'GET' ? undefined : {};
         expect((await world.ask(method, '/api/auth/users', { body })).status, method).to.equal(401);

@@ -11,41 +11,37 @@ import {
   githubSyncedAnswer,
 } from '../../../shared/contract/github/issues.ts';
 import { githubProjectsAnswer, githubTriggerAnswer } from '../../../shared/contract/github/syncs.ts';
-import { type FakeGithub, GITHUB_TOKEN, startFakeGithub } from '../../support/github.ts';
+import { fixture } from '../../support/fixture.ts';
+import { GITHUB_TOKEN, startFakeGithub } from '../../support/github.ts';
 import { call } from '../../support/service.ts';
 import { testOrigin } from '../../support/world.ts';
 import { conforms } from '../../support/worlds/agents.ts';
-import { startTasksWorld, type TasksWorld } from '../../support/worlds/tasks.ts';
+import { startTasksWorld } from '../../support/worlds/tasks.ts';
 
 describe('GitHub', function () {
   this.timeout(60_000);
-  let github: FakeGithub;
-  let world: TasksWorld;
   let other: string;
-  before(async () => {
-    github = await startFakeGithub();
-    // The clock would sync between two steps of a test.
-    world = await startTasksWorld({
+  const github = fixture(startFakeGithub);
+  // The clock would sync between two steps of a test.
+  const world = fixture(() =>
+    startTasksWorld({
       GITHUB_API_URL: github.url,
       GITHUB_TOKEN,
       GITHUB_DEFAULT_REPO: 'acme/web',
       GITHUB_TIMEOUT_MS: '400',
       GITHUB_SYNC_INTERVAL_MS: '86400000',
-    });
-    await world.world.makeUser({ username: 'stranger', role: 'admin', workspace: 2, tenant: 2 });
-    other = await world.world.signIn('stranger');
+    }),
+  );
+  before(async () => {
+    other = await world.world.makeSession({ username: 'stranger', role: 'admin', workspace: 2, tenant: 2 });
     github.repo('acme/web');
-  });
-  after(async () => {
-    await world?.close();
-    await github?.close();
   });
   beforeEach(() => {
     github.mode = 'well';
     github.seen.length = 0;
   });
 
-  const ask: TasksWorld['ask'] = (...asked) => world.ask(...asked);
+  const { ask } = world;
   const act = (action: string, body: object = {}) => ask('POST', '/api/github', { action, ...body });
   const syncedActivities = async (type: string) =>
     (await ask('GET', `/api/activities?type=${type}&limit=200`)).body.activities as Record<string, unknown>[];
@@ -76,10 +72,9 @@ describe('GitHub', function () {
       github.issue(repo, { title: 'Roof leaks', body: 'In rain', labels: ['bug'] });
       github.issue(repo, { title: 'A pull request', isPull: true });
       github.issue(repo, { title: 'Old', state: 'closed' });
-      const reply = await ask('GET', `/api/github?action=issues&repo=${repo}`);
-      conforms(githubIssuesAnswer, reply);
-      expect(reply.body).to.deep.include({ total: 1, repo });
-      expect(reply.body.issues[0]).to.deep.include({
+      const body = conforms(githubIssuesAnswer, await ask('GET', `/api/github?action=issues&repo=${repo}`));
+      expect(body).to.deep.include({ total: 1, repo });
+      expect(body.issues[0]).to.deep.include({
         ...{ number: 1, title: 'Roof leaks', body: 'In rain', state: 'open' },
         labels: [{ name: 'bug', color: 'ededed' }],
         assignee: { login: 'octo', avatar_url: 'https://example.org/octo.png' },
@@ -92,12 +87,11 @@ describe('GitHub', function () {
     });
 
     it('sums up the account of the token', async () => {
-      const reply = await ask('GET', '/api/github?action=stats');
-      conforms(githubStatsAnswer, reply);
-      expect(reply.body.repos).to.deep.equal({
+      const body = conforms(githubStatsAnswer, await ask('GET', '/api/github?action=stats'));
+      expect(body.repos).to.deep.equal({
         ...{ total: 2, public: 1, private: 1, total_stars: 4, total_forks: 2, total_open_issues: 10 },
       });
-      expect(reply.body.topLanguages).to.deep.equal([{ name: 'TypeScript', count: 2 }]);
+      expect(body.topLanguages).to.deep.equal([{ name: 'TypeScript', count: 2 }]);
     });
 
     it('refuses what is wrong, and other tenants', async () => {
@@ -140,10 +134,9 @@ describe('GitHub', function () {
       const repo = 'Acme/Imports';
       github.issue(repo, { title: 'Roof leaks', body: 'In rain, @nobody', labels: ['bug', 'priority:high'] });
       github.issue(repo, { title: 'Done before', state: 'closed' });
-      const reply = await act('sync', { repo, state: 'all', assignAgent: 'ada' });
-      conforms(githubImportAnswer, reply);
-      expect(reply.body).to.deep.include({ imported: 2, skipped: 0, errors: 0 });
-      const [open, closed] = reply.body.tasks;
+      const body = conforms(githubImportAnswer, await act('sync', { repo, state: 'all', assignAgent: 'ada' }));
+      expect(body).to.deep.include({ imported: 2, skipped: 0, errors: 0 });
+      const [open, closed] = body.tasks;
       expect(open).to.deep.include({
         ...{ title: 'Roof leaks', description: 'In rain, @nobody', status: 'assigned', priority: 'high' },
         ...{ assigned_to: 'ada', created_by: 'API Access', tags: ['bug', 'priority:high'] },
@@ -234,9 +227,8 @@ describe('GitHub', function () {
       const { repo, id, sync } = await project();
       github.issue(repo, { title: 'Closed long ago', state: 'closed' });
       github.issue(repo, { title: 'Roof leaks', body: 'In rain', labels: ['bug'] });
-      const first = await act('sync-project', { project_id: id });
-      conforms(githubSyncedAnswer, first);
-      expect(first.body).to.deep.equal({ ok: true, pulled: 1, pushed: 0 });
+      const body = conforms(githubSyncedAnswer, await act('sync-project', { project_id: id }));
+      expect(body).to.deep.equal({ ok: true, pulled: 1, pushed: 0 });
       const [task] = await tasksOf(id);
       expect(task).to.deep.include({ title: 'Roof leaks', created_by: 'github-sync', status: 'inbox', project_id: id });
       expect(await sync(), 'nothing is new').to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
@@ -374,10 +366,9 @@ describe('GitHub', function () {
       expect(ran.body, JSON.stringify(ran.body)).to.deep.include({ ok: true });
       expect((await tasksOf(id))[0]).to.deep.include({ title: 'By the clock' });
       github.issue(repo, { number: 1, title: 'By hand' });
-      const all = await ask('POST', '/api/github/sync', { action: 'trigger-all' });
-      conforms(githubTriggerAnswer, all);
-      expect(all.body).to.deep.include({ pulled: 1, pushed: 0 });
-      expect(all.body.projects_synced).to.equal(repos);
+      const body = conforms(githubTriggerAnswer, await ask('POST', '/api/github/sync', { action: 'trigger-all' }));
+      expect(body).to.deep.include({ pulled: 1, pushed: 0 });
+      expect(body.projects_synced).to.equal(repos);
       const list = await ask('GET', '/api/github/sync');
       conforms(githubProjectsAnswer, list);
       expect(list.body.poller).to.deep.include({ running: true, interval: 86_400_000 });
@@ -398,8 +389,7 @@ describe('GitHub', function () {
         [503, { tenant: tenant.id, workspace: tenant.workspace_id }],
         [403, { tenant: 1, workspace: lab.body.workspace.id }],
       ] as const) {
-        await world.world.makeUser({ username: `of-${status}`, role: 'admin', ...place });
-        const as = await world.world.signIn(`of-${status}`);
+        const as = await world.world.makeSession({ username: `of-${status}`, role: 'admin', ...place });
         const fields = { name: `Own of ${status}`, ticket_prefix: 'OWN', github_repo: repo };
         const { project: own } = (await ask('POST', '/api/projects', fields, as)).body;
         const { id } = await world.task({ project_id: own.id }, as);

@@ -5,10 +5,12 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { causesAnswer } from '../../../shared/contract/history/causes.ts';
-import { type Receiver, startReceiver } from '../../support/receiver.ts';
-import { startRunner, type TestRunner } from '../../support/runner.ts';
+import { fixture } from '../../support/fixture.ts';
+import { startReceiver } from '../../support/receiver.ts';
+import { startRunner } from '../../support/runner.ts';
+import { bodyOf } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
-import { type PipelinesWorld, startPipelinesWorld } from '../../support/worlds/pipelines.ts';
+import { startPipelinesWorld } from '../../support/worlds/pipelines.ts';
 
 interface Shown {
   readonly id: string;
@@ -47,40 +49,28 @@ const valuesOf = (effects: readonly Effect[]): Effect[] => effects.flatMap((one)
 
 describe('/api/history/causes', function () {
   this.timeout(180_000);
-  let world: PipelinesWorld;
-  let runner: TestRunner;
-  let receiver: Receiver;
-  /** Each use of the global key is an event itself. */
-  let admin: string;
-  let all: readonly Shown[];
-
-  before(async () => {
-    runner = await startRunner();
-    receiver = await startReceiver();
-    receiver.react(({ path }) => ({ status: path.endsWith('/broken') ? 500 : 200 }));
-    world = await startPipelinesWorld({
+  const runner = fixture(startRunner);
+  const receiver = fixture(startReceiver);
+  const world = fixture(() =>
+    startPipelinesWorld({
       RUNNER_URL: runner.url,
       RUNNER_TOKEN: 'runner-token',
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
       MC_WEBHOOK_MAX_RETRIES: '1',
-    });
-    await world.world.makeUser({ username: 'vera', role: 'admin' });
-    admin = await world.world.signIn('vera');
+    }),
+  );
+  /** Each use of the global key is an event itself. */
+  let admin: string;
+  let all: readonly Shown[];
+  before(async () => {
+    receiver.react(({ path }) => ({ status: path.endsWith('/broken') ? 500 : 200 }));
+    admin = await world.world.makeSession({ username: 'vera', role: 'admin' });
     await busyRun();
     all = await log();
   });
-  after(async () => {
-    await world?.close();
-    await runner?.close();
-    await receiver?.close();
-  });
 
   const get = (path: string) => world.ask('GET', `/api/history/${path}`, undefined, admin);
-  const causesOf = async (id: string, more = '') => {
-    const reply = await get(`causes/${id}${more}`);
-    expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
-    return reply.body;
-  };
+  const causesOf = async (id: string, more = '') => bodyOf(await get(`causes/${id}${more}`));
 
   async function log(): Promise<Shown[]> {
     const events: Shown[] = [];
@@ -96,11 +86,7 @@ describe('/api/history/causes', function () {
     const { ask } = world;
     const turn = async (task_id: string) => (await ask('POST', '/api/scheduler', { task_id })).body;
     const typesNow = async () => new Set((await log()).map(({ type }) => type));
-    const made = async (path: string, body: object) => {
-      const reply = await ask('POST', path, body);
-      expect(reply.status, `${path} ${JSON.stringify(reply.body)}`).to.be.oneOf([200, 201]);
-      return reply.body;
-    };
+    const made = async (path: string, body: object) => bodyOf(await ask('POST', path, body), 200, 201);
     await made('/api/webhooks', { name: 'good', url: `${receiver.url}/good`, events: ['*'] });
     await made('/api/webhooks', { name: 'broken', url: `${receiver.url}/broken`, events: ['*'] });
     const agent = (await made('/api/agents', { name: 'worker', role: 'coder' })).agent;

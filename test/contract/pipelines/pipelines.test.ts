@@ -2,38 +2,27 @@
 import { expect } from 'chai';
 import { successAnswer } from '../../../shared/contract/common.ts';
 import { pipelineAnswer, pipelinesAnswer } from '../../../shared/contract/pipelines/pipelines.ts';
-import { startRunner, type TestRunner } from '../../support/runner.ts';
+import { fixture } from '../../support/fixture.ts';
+import { runnerSettings, startRunner } from '../../support/runner.ts';
 import { conforms } from '../../support/worlds/agents.ts';
-import { type PipelinesWorld, startPipelinesWorld } from '../../support/worlds/pipelines.ts';
-import { describeDispatch, describeNoRunner } from '../tasks/dispatch.ts';
-import { describeRuns } from './runs.ts';
+import { startPipelinesWorld } from '../../support/worlds/pipelines.ts';
 
 const PATH = '/api/pipelines';
 
 describe('pipelines', () => {
-  let world: PipelinesWorld;
-  let runner: TestRunner;
-  before(async () => {
-    runner = await startRunner();
-    world = await startPipelinesWorld({
-      RUNNER_URL: runner.url,
-      RUNNER_TOKEN: 'runner-token',
-      RUNNER_TIMEOUT_MS: '300',
-    });
-  });
-  after(async () => {
-    await world?.close();
-    await runner?.close();
-  });
+  const runner = fixture(startRunner);
+  const world = fixture(() => startPipelinesWorld(runnerSettings(runner)));
 
   describe('the record', () => {
     it('is made with its steps, shown in the list with names and counts', async () => {
       const one = await world.template('Look around.', { name: 'Scout' });
       const two = await world.template('Write it down.', { name: 'Write' });
       const steps = [{ template_id: one }, { template_id: two, on_failure: 'continue' }, { template_id: one }];
-      const reply = await world.ask('POST', PATH, { name: 'Survey', description: 'all of it', steps });
-      conforms(pipelineAnswer, reply, 201);
-      const { pipeline } = reply.body;
+      const { pipeline } = conforms(
+        pipelineAnswer,
+        await world.ask('POST', PATH, { name: 'Survey', description: 'all of it', steps }),
+        201,
+      );
       const { id, created_at } = pipeline;
       const stored = [
         { template_id: one, on_failure: 'stop' },
@@ -101,10 +90,9 @@ describe('pipelines', () => {
         { template_id: other, on_failure: 'continue' },
         { template_id: other, on_failure: 'stop' },
       ];
-      const reply = await world.ask('PUT', PATH, { id: `${pipeline.id}`, name: 'New', steps });
-      conforms(pipelineAnswer, reply);
-      const { updated_at } = reply.body.pipeline;
-      expect(reply.body.pipeline).to.deep.equal({ ...pipeline, name: 'New', steps, updated_at });
+      const body = conforms(pipelineAnswer, await world.ask('PUT', PATH, { id: `${pipeline.id}`, name: 'New', steps }));
+      const { updated_at } = body.pipeline;
+      expect(body.pipeline).to.deep.equal({ ...pipeline, name: 'New', steps, updated_at });
       const used = await world.ask('PUT', PATH, { id: pipeline.id });
       conforms(pipelineAnswer, used);
       expect(used.body.pipeline).to.deep.include({ use_count: 1, last_used_at: used.body.pipeline.updated_at });
@@ -133,25 +121,10 @@ describe('pipelines', () => {
       }
     });
   });
-
-  describeRuns(
-    () => world,
-    () => runner,
-  );
-  describeDispatch(
-    () => world,
-    () => runner,
-  );
 });
 
 describe('pipelines without an agent runner', () => {
-  let world: PipelinesWorld;
-  before(async () => {
-    world = await startPipelinesWorld();
-  });
-  after(() => world?.close());
-
-  describeNoRunner(() => world);
+  const world = fixture(startPipelinesWorld);
 
   it('runs are advanced by hand: each step says that no runner received it', async () => {
     const { id: pipeline } = await world.pipeline();

@@ -7,26 +7,15 @@ import {
   projectsAnswer,
   updatedProjectAnswer,
 } from '../../../shared/contract/projects/projects.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
-import { describeAssignments } from './assignments.ts';
-import { describeDeletion } from './deletion.ts';
+import { fixture } from '../../support/fixture.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import { startProjectsWorld } from '../../support/worlds/projects.ts';
 
 describe('contract: projects', function () {
   this.timeout(120_000);
-  let world: AgentsWorld;
-  before(async () => {
-    world = await startAgentsWorld();
-  });
-  after(() => world?.close());
+  const world = fixture(startProjectsWorld);
 
-  /** Creates a project with a name and a prefix that no other one has. */
-  let projects = 0;
-  const create = async (fields: object = {}) => {
-    const n = ++projects;
-    const reply = await world.ask('POST', '/api/projects', { name: `Project ${n}`, ticket_prefix: `P${n}`, ...fields });
-    expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
-    return reply.body.project;
-  };
+  const { createProject: create } = world;
   const get = async (id: number) => (await world.ask('GET', `/api/projects/${id}`)).body.project;
   const patch = (id: number, body: unknown) => world.ask('PATCH', `/api/projects/${id}`, body);
 
@@ -57,8 +46,7 @@ describe('contract: projects', function () {
       });
     });
     it('comes to a workspace that has none with its first project, and keeps its names', async () => {
-      await world.world.makeUser({ username: 'elsewhere', role: 'operator', tenant: 7, workspace: 7 });
-      const as = await world.world.signIn('elsewhere');
+      const as = await world.world.makeSession({ username: 'elsewhere', role: 'operator', tenant: 7, workspace: 7 });
       expect((await world.ask('GET', '/api/projects', undefined, as)).body).to.deep.equal({ projects: [] });
       const taken = await world.ask('POST', '/api/projects', { name: 'General' }, as);
       expect(taken.status).to.equal(409);
@@ -71,9 +59,11 @@ describe('contract: projects', function () {
 
   describe('POST', () => {
     it('makes slug and prefix of the name', async () => {
-      const reply = await world.ask('POST', '/api/projects', { name: '  Über Café No. 1! ' });
-      conforms(createdProjectAnswer, reply, 201);
-      const { project } = reply.body;
+      const { project } = conforms(
+        createdProjectAnswer,
+        await world.ask('POST', '/api/projects', { name: '  Über Café No. 1! ' }),
+        201,
+      );
       expect(project).to.include({
         name: 'Über Café No. 1!',
         slug: 'ber-caf-no-1',
@@ -172,9 +162,8 @@ describe('contract: projects', function () {
     it('gives one, an archived one too; 404 and 400 for others', async () => {
       const { id } = await create();
       await world.ask('DELETE', `/api/projects/${id}`);
-      const reply = await world.ask('GET', `/api/projects/${id}`);
-      conforms(projectAnswer, reply);
-      expect(reply.body.project.status).to.equal('archived');
+      const body = conforms(projectAnswer, await world.ask('GET', `/api/projects/${id}`));
+      expect(body.project.status).to.equal('archived');
       await world.refused('GET', '/api/projects/999999', undefined, 404);
       await world.refused('GET', '/api/projects/x', undefined, 400);
     });
@@ -260,9 +249,8 @@ describe('contract: projects', function () {
     it('archives by default', async () => {
       for (const query of ['', '?mode=archive', '?mode=purge']) {
         const { id } = await create();
-        const reply = await world.ask('DELETE', `/api/projects/${id}${query}`);
-        conforms(deletedProjectAnswer, reply);
-        expect(reply.body).to.deep.equal({ success: true, mode: 'archive' });
+        const body = conforms(deletedProjectAnswer, await world.ask('DELETE', `/api/projects/${id}${query}`));
+        expect(body).to.deep.equal({ success: true, mode: 'archive' });
         expect((await get(id)).status).to.equal('archived');
       }
       await world.refused('DELETE', '/api/projects/999999', undefined, 404);
@@ -270,8 +258,7 @@ describe('contract: projects', function () {
   });
 
   it('a caller whose workspace belongs to another tenant is refused, and stands in the audit trail', async () => {
-    await world.world.makeUser({ username: 'astray', role: 'admin', tenant: 9, workspace: 1 });
-    const as = await world.world.signIn('astray');
+    const as = await world.world.makeSession({ username: 'astray', role: 'admin', tenant: 9, workspace: 1 });
     const { id } = await create();
     for (const [method, path, body] of [
       ['GET', '/api/projects', undefined],
@@ -310,7 +297,4 @@ describe('contract: projects', function () {
     const { entries } = (await world.ask('GET', '/api/audit?limit=200')).body;
     expect(entries.filter(({ action }: { action: string }) => action.startsWith('project'))).to.deep.equal([]);
   });
-
-  describeAssignments(() => ({ world, create }));
-  describeDeletion(() => ({ world, create }));
 });

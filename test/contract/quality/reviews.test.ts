@@ -1,15 +1,12 @@
 /** Quality reviews, through HTTP. */
 import { expect } from 'chai';
 import { latestReviewsAnswer, reviewedAnswer, reviewsAnswer } from '../../../shared/contract/quality/reviews.ts';
+import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
-import { startTasksWorld, type TasksWorld } from '../../support/worlds/tasks.ts';
+import { startTasksWorld } from '../../support/worlds/tasks.ts';
 
 describe('Quality reviews', () => {
-  let world: TasksWorld;
-  before(async () => {
-    world = await startTasksWorld();
-  });
-  after(() => world?.close());
+  const world = fixture(startTasksWorld);
 
   const review = (body: object) => world.ask('POST', '/api/quality-review', body);
 
@@ -39,8 +36,7 @@ describe('Quality reviews', () => {
   describe('by those who are no admins', () => {
     let operator: string;
     before(async () => {
-      await world.world.makeUser({ username: 'oona', display_name: 'Oona', role: 'operator' });
-      operator = await world.world.signIn('oona');
+      operator = await world.world.makeSession({ username: 'oona', display_name: 'Oona', role: 'operator' });
     });
 
     const shown = async (id: number) => (await world.ask('GET', `/api/quality-review?taskId=${id}`)).body.reviews;
@@ -161,9 +157,8 @@ describe('Quality reviews', () => {
     for (let n = 0; n < 12; n++)
       ids.push((await review({ taskId: id, status: 'rejected', notes: `n${n}`, reviewer: 'eve' })).body.id);
     for (const name of ['taskId', 'task_id']) {
-      const reply = await world.ask('GET', `/api/quality-review?${name}=${id}`);
-      conforms(reviewsAnswer, reply);
-      expect(reply.body.reviews.map((one: { id: number }) => one.id)).to.deep.equal(ids.reverse().slice(0, 10));
+      const body = conforms(reviewsAnswer, await world.ask('GET', `/api/quality-review?${name}=${id}`));
+      expect(body.reviews.map((one: { id: number }) => one.id)).to.deep.equal(ids.reverse().slice(0, 10));
       ids.reverse();
     }
     expect((await world.ask('GET', '/api/quality-review?taskId=999999')).body).to.deep.equal({ reviews: [] });
@@ -173,9 +168,10 @@ describe('Quality reviews', () => {
     const [one, two] = [await world.task(), await world.task()];
     await review({ taskId: one.id, status: 'rejected', notes: 'n' });
     await world.approve(one.id);
-    const reply = await world.ask('GET', `/api/quality-review?taskIds=${one.id},%20${two.id},x,&taskId=7`);
-    conforms(latestReviewsAnswer, reply);
-    const { latest } = reply.body;
+    const { latest } = conforms(
+      latestReviewsAnswer,
+      await world.ask('GET', `/api/quality-review?taskIds=${one.id},%20${two.id},x,&taskId=7`),
+    );
     expect(Object.keys(latest)).to.deep.equal([String(one.id), String(two.id)]);
     expect(latest[one.id]).to.include({ status: 'approved', reviewer: 'aegis' });
     expect(latest[two.id]).to.equal(null);

@@ -1,29 +1,28 @@
 /** Super Admin: tenants that can be used, and their provisioning jobs, through real HTTP. */
 import { expect } from 'chai';
-import { TEST_ADMIN } from '../../support/service.ts';
-import { type AuthWorld, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { fixture } from '../../support/fixture.ts';
+import { bodyOf, TEST_ADMIN } from '../../support/service.ts';
+import { PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('contract: super admin', function () {
   this.timeout(60_000);
-  let world: AuthWorld;
   let ann: string;
   let bob: string;
+  const world = fixture(() => startAuthWorld({ MC_TENANT_HOME_ROOT: '/srv' }));
   before(async () => {
-    world = await startAuthWorld({ MC_TENANT_HOME_ROOT: '/srv' });
     ann = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
-    await world.makeUser({ username: 'bob', role: 'admin' });
-    bob = await world.signIn('bob');
+    bob = await world.makeSession({ username: 'bob', role: 'admin' });
   });
-  after(() => world?.close());
 
   const ask = (method: string, path: string, body?: unknown, as: string | undefined = ann) =>
     world.ask(method, path, { as, body });
   let names = 0;
   const newTenant = async (body: object = {}) => {
     const slug = `tenant-${++names}`;
-    const reply = await ask('POST', '/api/super/tenants', { slug, display_name: slug, gateway_port: 2_000, ...body });
-    expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
-    return reply.body;
+    return bodyOf(
+      await ask('POST', '/api/super/tenants', { slug, display_name: slug, gateway_port: 2_000, ...body }),
+      201,
+    );
   };
   const job = (id: number, action: string, as = bob) => ask('POST', `/api/super/provision-jobs/${id}`, { action }, as);
   const run = (id: number, as = ann) => ask('POST', `/api/super/provision-jobs/${id}/run`, undefined, as);
@@ -117,9 +116,8 @@ describe('contract: super admin', function () {
   it('a tenant can be used: its first admin is put into its workspace, and sees only that', async () => {
     const { tenant } = await newTenant();
     const user = { username: `founder-${tenant.id}`, password: PASSWORD, role: 'admin' };
-    const created = await ask('POST', '/api/auth/users', { ...user, workspace_id: tenant.workspace_id });
-    expect(created.status).to.equal(201);
-    expect(created.body.user).to.deep.include({ workspace_id: tenant.workspace_id, tenant_id: tenant.id });
+    const body = bodyOf(await ask('POST', '/api/auth/users', { ...user, workspace_id: tenant.workspace_id }), 201);
+    expect(body.user).to.deep.include({ workspace_id: tenant.workspace_id, tenant_id: tenant.id });
     const founder = await world.signIn(user.username);
     const { workspaces } = (await ask('GET', '/api/workspaces', undefined, founder)).body;
     expect(workspaces.map(({ id }: { id: number }) => id)).to.deep.equal([tenant.workspace_id]);
@@ -140,7 +138,7 @@ describe('contract: super admin', function () {
     expect(JSON.stringify(entries)).not.to.include(`"actor":"${TEST_ADMIN.username}"`);
     expect((await ask('GET', '/api/super/tenants', undefined, founder)).status).to.equal(403);
     // The last admin cannot be taken away from a tenant.
-    const away = await ask('PUT', '/api/auth/users', { id: created.body.user.id, workspace_id: 1 });
+    const away = await ask('PUT', '/api/auth/users', { id: body.user.id, workspace_id: 1 });
     expect([away.status, away.body.code]).to.deep.equal([409, 'LAST_ADMIN']);
   });
 
@@ -150,13 +148,12 @@ describe('contract: super admin', function () {
     const approved = await job(queued.id, 'approve', ann);
     expect(approved.body.job).to.include({ status: 'approved', approved_by: TEST_ADMIN.username });
     expect((await job(queued.id, 'approve')).status).to.equal(400);
-    const done = await run(queued.id);
-    expect(done.status, JSON.stringify(done.body)).to.equal(200);
-    expect(done.body.job).to.include({ status: 'completed', error_text: null });
-    const { result_json: result, plan_json: plan } = done.body.job;
+    const body = bodyOf(await run(queued.id));
+    expect(body.job).to.include({ status: 'completed', error_text: null });
+    const { result_json: result, plan_json: plan } = body.job;
     expect(result).to.deep.include({ dry_run: true, steps_executed: 0 });
     expect(result.steps).to.deep.equal(plan.map(({ key }: { key: string }) => ({ key, ok: true, skipped: true })));
-    const keys = done.body.job.events.map(({ step_key }: { step_key: string }) => step_key);
+    const keys = body.job.events.map(({ step_key }: { step_key: string }) => step_key);
     expect(keys).to.deep.equal([
       'queued',
       'approval',

@@ -6,48 +6,31 @@ import { expect } from 'chai';
 import { taskStream } from '../../../commands/tasks/tasks.ts';
 import { taskStatusChanged } from '../../../shared/events/tasks/changes.ts';
 import { placeOf, taskCreated } from '../../../shared/events/tasks/tasks.ts';
-import { needsServer } from '../../support/needs.ts';
-import { call, freshDatabase, startTestService, type TestService } from '../../support/service.ts';
+import { fixture } from '../../support/fixture.ts';
+import { describeWith } from '../../support/needs.ts';
+import { bodyOf, call, startTestService, startTwo, type TestService } from '../../support/service.ts';
 import { TASK } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
 
 describe('Task queue, many polls at once', function () {
   this.timeout(400_000);
-  let services: readonly TestService[] = [];
-  after(() => Promise.all(services.map((service) => service.close())));
-  before(async () => {
-    services = [await startTestService()];
-  });
-  races(() => services, 100);
+  const one = fixture(() => startTestService());
+  races(() => [one], 100);
 });
 
-describe('Task queue, many polls at once of two processes', function () {
+describeWith('TEST_DATABASE_URL', 'Task queue, many polls at once of two processes', function () {
   this.timeout(400_000);
-  let services: readonly TestService[] = [];
-  let drop: () => Promise<void> = async () => undefined;
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    const fresh = await freshDatabase();
-    drop = fresh.drop;
-    services = [
-      await startTestService({ DATABASE_URL: fresh.url }),
-      await startTestService({ DATABASE_URL: fresh.url }),
-    ];
-  });
-  after(async () => {
-    await Promise.all(services.map((service) => service.close()));
-    await drop();
-  });
-  races(() => services, 1_000);
+  const two = fixture(() => startTwo());
+  races(() => two.services, 1_000);
 });
 
 function races(services: () => readonly TestService[], count: number): void {
   const processOf = (n: number) => services()[n % services().length] as TestService;
-  const poll = async (n: number, agent: string, capacity = 1) => {
-    const reply = await call(processOf(n), 'GET', `/api/tasks/queue?agent=${agent}&max_capacity=${capacity}`);
-    expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
-    return reply.body as { reason: string; task: { id: number } | null };
-  };
+  const poll = async (n: number, agent: string, capacity = 1) =>
+    bodyOf(await call(processOf(n), 'GET', `/api/tasks/queue?agent=${agent}&max_capacity=${capacity}`)) as {
+      reason: string;
+      task: { id: number } | null;
+    };
   const context = () => ({ origin: testOrigin });
 
   /** Tasks of the queue, without HTTP. Gives their ids in the order of the queue. */

@@ -2,40 +2,25 @@
 import { expect } from 'chai';
 import { taskAnswer, tasksAnswer } from '../../../shared/contract/tasks/tasks.ts';
 import { MASK } from '../../../shared/secrets.ts';
+import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
-import { startTasksWorld, type TasksWorld } from '../../support/worlds/tasks.ts';
-import { describeAssignments } from './assignments.ts';
-import { describeBranches } from './branches.ts';
-import { describeBroadcasts } from './broadcasts.ts';
-import { describeChanges } from './changes.ts';
-import { describeComments } from './comments.ts';
-import { describeHistory } from './history.ts';
-import { describeQueue } from './queue.ts';
+import { startTasksWorld } from '../../support/worlds/tasks.ts';
 
 describe('Tasks', () => {
-  let world: TasksWorld;
   let operator: string;
+  const world = fixture(startTasksWorld);
   before(async () => {
-    world = await startTasksWorld();
-    await world.world.makeUser({ username: 'works', display_name: 'Wanda Works', role: 'operator' });
-    operator = await world.world.signIn('works');
+    operator = await world.world.makeSession({ username: 'works', display_name: 'Wanda Works', role: 'operator' });
   });
-  after(() => world?.close());
 
-  const ask: TasksWorld['ask'] = (...asked) => world.ask(...asked);
-  const given = () => world;
-  const list = async (query: string, as?: string) => {
-    const reply = await ask('GET', `/api/tasks${query}`, undefined, as);
-    conforms(tasksAnswer, reply);
-    return reply.body;
-  };
+  const { ask } = world;
+  const list = async (query: string, as?: string) =>
+    conforms(tasksAnswer, await ask('GET', `/api/tasks${query}`, undefined, as));
 
   describe('POST /api/tasks', () => {
     it('makes a task in the general project, with defaults', async () => {
       const now = Math.floor(Date.now() / 1000);
-      const reply = await ask('POST', '/api/tasks', { title: 'Mend the roof' });
-      conforms(taskAnswer, reply, 201);
-      const { task } = reply.body;
+      const { task } = conforms(taskAnswer, await ask('POST', '/api/tasks', { title: 'Mend the roof' }), 201);
       expect(task).to.deep.include({
         title: 'Mend the roof',
         description: null,
@@ -120,8 +105,7 @@ describe('Tasks', () => {
     });
 
     it('does not notify users of their own mention, but of their own assignment', async () => {
-      await world.world.makeUser({ username: 'selfish', role: 'operator' });
-      const selfish = await world.world.signIn('selfish');
+      const selfish = await world.world.makeSession({ username: 'selfish', role: 'operator' });
       await world.task({ description: 'for me, @selfish', assigned_to: 'selfish' }, selfish);
       expect((await world.toldTo('selfish')).map(({ type }) => type)).to.deep.equal(['assignment']);
     });
@@ -320,12 +304,4 @@ describe('Tasks', () => {
       }
     });
   });
-
-  describeChanges(given);
-  describeComments(given);
-  describeBroadcasts(given);
-  describeHistory(given);
-  describeQueue(given);
-  describeAssignments(given);
-  describeBranches(given);
 });

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import type { OpenApiDocument } from '../../../api/openapi.ts';
 import { type FakeGithub, GITHUB_TOKEN, startFakeGithub } from '../../support/github.ts';
 import { operationsOf, readsOf, type Values } from '../../support/requests.ts';
-import type { Reply } from '../../support/service.ts';
+import { bodyOf, type Reply } from '../../support/service.ts';
 import { type OpenStream, openStream } from '../../support/stream.ts';
 import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 
@@ -58,9 +58,7 @@ describe('contract: what an agent sees of tasks', function () {
   const opened: OpenStream[] = [];
 
   async function done(as: string, method: string, path: string, body?: unknown) {
-    const reply = await world.ask(method, path, { as, body });
-    expect(reply.status, `${method} ${path}: ${textOf(reply)}`).to.be.within(200, 201);
-    return reply.body;
+    return bodyOf(await world.ask(method, path, { as, body }), 200, 201);
   }
   const asAdmin = (method: string, path: string, body?: unknown) => done(world.adminKey, method, path, body);
   const asAnn = (method: string, path: string, body?: unknown) => done(key, method, path, body);
@@ -110,8 +108,7 @@ describe('contract: what an agent sees of tasks', function () {
       GITHUB_SYNC_INTERVAL_MS: '86400000',
       MC_AGENT_TIMEOUT_MINUTES: '0',
     });
-    await world.makeUser({ username: 'olga', role: 'operator' });
-    operator = await world.signIn('olga');
+    operator = await world.makeSession({ username: 'olga', role: 'operator' });
     const agent = async (name: string) =>
       (await asAdmin('POST', '/api/agents', { name, role: 'coder', session_key: `session-${name}` })).agent.id;
     ids = { bob: await agent('bob'), ann: await agent('ann') };

@@ -3,53 +3,28 @@ import { expect } from 'chai';
 import { webhookDecider, webhookStream } from '../../../commands/webhooks/webhooks.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { schemaOf } from '../../../projections/projection.ts';
-import { newWebhookAnswer, webhookChangedAnswer, webhooksAnswer } from '../../../shared/contract/webhooks/webhooks.ts';
+import { newWebhookAnswer, webhookChangedAnswer } from '../../../shared/contract/webhooks/webhooks.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
-import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { fixture } from '../../support/fixture.ts';
+import { startReceiver } from '../../support/receiver.ts';
 import { until } from '../../support/until.ts';
-import { type AgentsWorld, conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
-import type { WebhooksWorld } from '../../support/worlds/webhooks.ts';
-import { describeDeliveries } from './deliveries.ts';
-import { describeSignatures } from './signatures.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import { startWebhooksWorld } from '../../support/worlds/webhooks.ts';
 
 const PATH = '/api/webhooks';
 
 describe('webhooks', () => {
-  let world: AgentsWorld;
-  let receiver: Receiver;
-  before(async () => {
-    receiver = await startReceiver();
-    world = await startAgentsWorld({
-      WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
-      WEBHOOK_TIMEOUT_MS: '400',
-      // The last attempt comes later than a test needs to see the others fail.
-      WEBHOOK_RETRY_SECONDS: '0.05,1',
-      MC_WEBHOOK_MAX_RETRIES: '3',
-    });
-  });
-  after(async () => {
-    await world?.close();
-    await receiver?.close();
-  });
-
-  const list = async () => {
-    const reply = await world.ask('GET', PATH);
-    conforms(webhooksAnswer, reply);
-    return reply.body.webhooks;
-  };
-  const find: WebhooksWorld['find'] = async (id) => (await list()).find((one: { id: number }) => one.id === id);
-  const create: WebhooksWorld['create'] = async (fields = {}) => {
-    const reply = await world.ask('POST', PATH, { name: 'hook', url: receiver.url, events: [], ...fields });
-    conforms(newWebhookAnswer, reply);
-    return reply.body;
-  };
+  const receiver = fixture(startReceiver);
+  const world = fixture(() => startWebhooksWorld(receiver));
+  const { webhooks: list, webhook: find, createWebhook: create } = world;
 
   describe('config', () => {
     it('a webhook has a secret that is shown once, and receives all events by default', async () => {
       const before = (await list()).length;
-      const reply = await world.ask('POST', PATH, { name: ' Ops ', url: `${receiver.url}/quiet` });
-      conforms(newWebhookAnswer, reply);
-      const { id, secret, message, ...rest } = reply.body;
+      const { id, secret, message, ...rest } = conforms(
+        newWebhookAnswer,
+        await world.ask('POST', PATH, { name: ' Ops ', url: `${receiver.url}/quiet` }),
+      );
       expect(rest).to.deep.equal({
         name: 'Ops',
         url: `${receiver.url}/quiet`,
@@ -218,12 +193,11 @@ describe('webhooks', () => {
         events: ['agent.error'],
         enabled: false,
       });
-      const replaced = await world.ask('PUT', PATH, { id, regenerate_secret: true });
-      conforms(webhookChangedAnswer, replaced);
-      expect(replaced.body.secret)
+      const body = conforms(webhookChangedAnswer, await world.ask('PUT', PATH, { id, regenerate_secret: true }));
+      expect(body.secret)
         .to.match(/^[0-9a-f]{64}$/)
         .and.not.equal(secret);
-      expect((await find(id)).secret).to.equal(`••••••${replaced.body.secret.slice(-4)}`);
+      expect((await find(id)).secret).to.equal(`••••••${body.secret.slice(-4)}`);
       expect((await world.ask('PUT', PATH, { id })).body).to.deep.equal({ success: true });
       await world.ask('PUT', PATH, { id, reset_circuit: true, enabled: false });
       expect((await find(id)).enabled, 'reset_circuit beats enabled').to.equal(true);
@@ -260,8 +234,4 @@ describe('webhooks', () => {
       expect((await list()).filter(({ name }: { name: string }) => name === 'once')).to.have.length(1);
     });
   });
-
-  const part = () => ({ world, receiver, create, find });
-  describeDeliveries(part);
-  describeSignatures(part);
 });

@@ -11,29 +11,26 @@ import { tenantStream } from '../../../shared/events/super/tenants.ts';
 import { webhookCreated } from '../../../shared/events/webhooks/webhooks.ts';
 import { workspaceRemovalBegun } from '../../../shared/events/workspaces/workspaces.ts';
 import { sources } from '../../map/map.ts';
-import { TEST_ADMIN } from '../../support/service.ts';
+import { fixture } from '../../support/fixture.ts';
+import { bodyOf, TEST_ADMIN } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
-import { type AuthWorld, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
+import { PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 import { expectEnd, streamOf } from '../monitoring/events.endings.ts';
 
 describe('contract: workspaces', function () {
   this.timeout(60_000);
-  let world: AuthWorld;
   let admin: string;
+  const world = fixture(startAuthWorld);
   before(async () => {
-    world = await startAuthWorld();
     admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
   });
-  after(() => world?.close());
 
   const ask = (method: string, path: string, body?: unknown, as: string | undefined = admin) =>
     world.ask(method, path, { as, body });
   let names = 0;
   async function newWorkspace(as?: string): Promise<number> {
-    const reply = await ask('POST', '/api/workspaces', { name: `Lab ${++names}` }, as);
-    expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
-    return reply.body.workspace.id;
+    return bodyOf(await ask('POST', '/api/workspaces', { name: `Lab ${++names}` }, as), 201).workspace.id;
   }
 
   describe('/api/workspaces', () => {
@@ -51,8 +48,7 @@ describe('contract: workspaces', function () {
     });
 
     it('creates, lists, shows, changes', async () => {
-      const { status, body } = await ask('POST', '/api/workspaces', { name: ' Ärzte & Co. ', brand: 'Acme' });
-      expect(status).to.equal(201);
+      const body = bodyOf(await ask('POST', '/api/workspaces', { name: ' Ärzte & Co. ', brand: 'Acme' }), 201);
       const { workspace } = body;
       expect(workspace).to.deep.include({ name: 'Ärzte & Co.', slug: 'rzte-co', brand: 'Acme', isolation: 'shared' });
       const early = (await ask('POST', '/api/workspaces', { name: 'aaa', slug: 'A Slug', isolation: 'strict' })).body;
@@ -113,8 +109,7 @@ describe('contract: workspaces', function () {
 
     it('comes with a general project', async () => {
       const workspace = await newWorkspace();
-      await world.makeUser({ username: `in-${workspace}`, role: 'operator', workspace });
-      const there = await world.signIn(`in-${workspace}`);
+      const there = await world.makeSession({ username: `in-${workspace}`, role: 'operator', workspace });
       const { projects } = (await ask('GET', '/api/projects', undefined, there)).body;
       expect(projects).to.have.length(1);
       expect(projects[0]).to.include({ slug: 'general', workspace_id: workspace });
@@ -122,8 +117,7 @@ describe('contract: workspaces', function () {
     });
 
     it('another tenant sees none of it', async () => {
-      await world.makeUser({ username: 'foreign', role: 'admin', tenant: 90, workspace: 90 });
-      const foreign = await world.signIn('foreign');
+      const foreign = await world.makeSession({ username: 'foreign', role: 'admin', tenant: 90, workspace: 90 });
       expect((await ask('GET', '/api/workspaces', undefined, foreign)).body).to.deep.equal({
         workspaces: [],
         active_workspace_id: 90,
@@ -132,9 +126,8 @@ describe('contract: workspaces', function () {
       expect((await ask('GET', '/api/workspaces/1', undefined, foreign)).status).to.equal(404);
       expect((await ask('PUT', '/api/workspaces/1', { name: 'x' }, foreign)).status).to.equal(404);
       const user = { username: 'planted', password: PASSWORD, role: 'admin' };
-      const planted = await ask('POST', '/api/auth/users', { ...user, workspace_id: 1 }, foreign);
-      expect(planted.status).to.equal(400);
-      expect(planted.body.error).to.match(/^workspace_id: there is no workspace 1/);
+      const body = bodyOf(await ask('POST', '/api/auth/users', { ...user, workspace_id: 1 }, foreign), 400);
+      expect(body.error).to.match(/^workspace_id: there is no workspace 1/);
       const id = await world.makeUser({ username: 'not-theirs', role: 'viewer' });
       for (const workspace_id of [1, 90])
         expect((await ask('PUT', '/api/auth/users', { id, workspace_id }, foreign)).status).to.be.oneOf([400, 404]);
@@ -304,8 +297,7 @@ describe('contract: workspaces', function () {
         await ask('POST', '/api/super/tenants', { slug: 'stern', display_name: 'Stern', gateway_port: 2_000 })
       ).body;
       const main = tenant.workspace_id;
-      await world.makeUser({ username: 'stern', role: 'admin', workspace: main, tenant: tenant.id });
-      const there = await world.signIn('stern');
+      const there = await world.makeSession({ username: 'stern', role: 'admin', workspace: main, tenant: tenant.id });
       for (const isolation of ['strict', 'shared']) {
         const { body } = await ask('PUT', `/api/workspaces/${main}`, { name: 'Stern', isolation }, there);
         expect(body.workspace).to.include({ isolation });
@@ -338,8 +330,7 @@ describe('contract: workspaces', function () {
     it('give their users, agents and projects to the main one, and free their slug', async () => {
       const workspace = await newWorkspace();
       const slug = `lab-${names}`;
-      await world.makeUser({ username: `last-${workspace}`, role: 'admin', workspace });
-      const there = await world.signIn(`last-${workspace}`);
+      const there = await world.makeSession({ username: `last-${workspace}`, role: 'admin', workspace });
       const name = `gone-${workspace}`;
       const body = {
         name,
@@ -400,13 +391,8 @@ describe('contract: workspaces', function () {
       const active = async (workspace: number) =>
         (await Promise.all(KINDS.map((kind) => contents.active(workspace, kind)))).map(({ length }) => length);
       const workspace = await newWorkspace();
-      await world.makeUser({ username: `busy-${workspace}`, role: 'admin', workspace });
-      const there = await world.signIn(`busy-${workspace}`);
-      const made = async (path: string, body: unknown) => {
-        const reply = await ask('POST', path, body, there);
-        expect(reply.status, JSON.stringify(reply.body)).to.be.oneOf([200, 201]);
-        return reply.body;
-      };
+      const there = await world.makeSession({ username: `busy-${workspace}`, role: 'admin', workspace });
+      const made = async (path: string, body: unknown) => bodyOf(await ask('POST', path, body, there), 200, 201);
       for (const name of ['one', 'two']) {
         await made('/api/webhooks', { name, url: 'https://hooks.example.org/x', events: ['*'] });
         const condition = { condition_field: 'status', condition_operator: 'equals', condition_value: 'error' };
@@ -445,8 +431,7 @@ describe('contract: workspaces', function () {
     it('400 for the main one, 404 for one of another tenant', async () => {
       const main = await ask('DELETE', '/api/workspaces/1');
       expect([main.status, main.body.error.includes('main workspace')]).to.deep.equal([400, true]);
-      await world.makeUser({ username: 'stranger', role: 'admin', tenant: 91, workspace: 91 });
-      const stranger = await world.signIn('stranger');
+      const stranger = await world.makeSession({ username: 'stranger', role: 'admin', tenant: 91, workspace: 91 });
       const workspace = await newWorkspace();
       expect((await ask('DELETE', `/api/workspaces/${workspace}`, undefined, stranger)).status).to.equal(404);
     });
@@ -479,8 +464,7 @@ describe('contract: workspaces', function () {
     it('are created there, and recorded where the admin is', async () => {
       const workspace = await newWorkspace();
       const user = { username: `new-${workspace}`, password: PASSWORD, role: 'viewer' };
-      const { status, body } = await ask('POST', '/api/auth/users', { ...user, workspace_id: String(workspace) });
-      expect(status).to.equal(201);
+      const body = bodyOf(await ask('POST', '/api/auth/users', { ...user, workspace_id: String(workspace) }), 201);
       expect(body.user).to.deep.include({ workspace_id: workspace, tenant_id: 1 });
       const there = await world.signIn(user.username);
       const { active_workspace_id } = (await ask('GET', '/api/workspaces', undefined, there)).body;
@@ -503,9 +487,8 @@ describe('contract: workspaces', function () {
         .and.not.include(`new-${workspace}`);
       const stream = await streamOf(world, session);
 
-      const moved = await ask('PUT', '/api/auth/users', { id, workspace_id: workspace });
-      expect(moved.status).to.equal(200);
-      expect(moved.body.user).to.deep.include({ id, workspace_id: workspace, tenant_id: 1 });
+      const body = bodyOf(await ask('PUT', '/api/auth/users', { id, workspace_id: workspace }));
+      expect(body.user).to.deep.include({ id, workspace_id: workspace, tenant_id: 1 });
       expect(await agents()).to.deep.equal([`new-${workspace}`]);
       expect((await ask('GET', '/api/auth/me', undefined, session)).body.user.workspace_id).to.equal(workspace);
       await expectEnd(stream, 'the stream from before');
@@ -529,14 +512,12 @@ describe('contract: workspaces', function () {
       const id = await world.makeUser({ username: `away-${workspace}`, workspace });
       for (const change of [{ role: 'admin' }, { password: `${PASSWORD} 2` }, { display_name: 'x' }]) {
         expect((await ask('PUT', '/api/auth/users', { id, ...change })).status).to.equal(404);
-        const reply = await ask('PUT', '/api/auth/users', { id, ...change, workspace_id: workspace });
-        expect(reply.status).to.equal(400);
-        expect(reply.body.error).to.include('only workspace_id');
+        const body = bodyOf(await ask('PUT', '/api/auth/users', { id, ...change, workspace_id: workspace }), 400);
+        expect(body.error).to.include('only workspace_id');
       }
       const me = (await ask('GET', '/api/auth/me')).body.user;
-      const self = await ask('PUT', '/api/auth/users', { id: me.id, workspace_id: workspace });
-      expect(self.status).to.equal(400);
-      expect(self.body.error).to.include('own account');
+      const body = bodyOf(await ask('PUT', '/api/auth/users', { id: me.id, workspace_id: workspace }), 400);
+      expect(body.error).to.include('own account');
       expect((await ask('PUT', '/api/auth/users', { id: me.id, workspace_id: 1, display_name: 'Me' })).status).to.equal(
         200,
       );

@@ -10,13 +10,8 @@ import { openConfigured } from '../../../infra/database/database.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
-import {
-  commandLine,
-  KEY,
-  type ServiceProcess,
-  startProcess,
-  temporaryDirectory,
-} from '../../support/service-process.ts';
+import { fixture, fixtureForEach } from '../../support/fixture.ts';
+import { commandLine, KEY, startProcess, temporaryDirectory } from '../../support/service-process.ts';
 import { dataDirectory } from '../../support/template.ts';
 
 interface Ran {
@@ -39,12 +34,11 @@ function run(args: readonly string[], env: Record<string, string> = {}, input = 
 
 describe('command line', function () {
   this.timeout(120_000);
-  let directory: { readonly path: string; remove(): Promise<void> };
-  before(async () => {
+  const directory = fixture(async () => {
     const path = await dataDirectory();
-    directory = { path, remove: () => rm(path, { recursive: true, force: true }) };
+    return { path, remove: () => rm(path, { recursive: true, force: true }) };
   });
-  after(() => directory.remove());
+  const fresh = fixtureForEach(temporaryDirectory);
   const here = () => ({ DATA_DIR: directory.path });
 
   it('describes its commands', async () => {
@@ -87,78 +81,64 @@ describe('command line', function () {
   });
 
   it('refuses to look at a database that does not exist, and makes none', async () => {
-    const { path, remove } = await temporaryDirectory();
-    try {
-      const missing = join(path, 'data');
-      for (const args of [['status'], ['rebuild', '--check'], ['export-events'], ['jobs', 'list'], ['jobs', 'dead']]) {
-        const { code, err } = await run(args, { DATA_DIR: missing });
-        expect(code, args.join(' ')).to.equal(1);
-        expect(err, args.join(' ')).to.include(`there is no database in ${missing}. Set DATA_DIR`);
-      }
-      const copied = await run(['copy-log', '--from', `embedded:${missing}`, '--to', join(path, 'copy')]);
-      expect(copied.code).to.equal(1);
-      expect(copied.err).to.include(`There is no database in the directory ${missing}.`);
-      expect(await readdir(path)).to.deep.equal([]);
-    } finally {
-      await remove();
+    const { path } = fresh;
+    const missing = join(path, 'data');
+    for (const args of [['status'], ['rebuild', '--check'], ['export-events'], ['jobs', 'list'], ['jobs', 'dead']]) {
+      const { code, err } = await run(args, { DATA_DIR: missing });
+      expect(code, args.join(' ')).to.equal(1);
+      expect(err, args.join(' ')).to.include(`there is no database in ${missing}. Set DATA_DIR`);
     }
+    const copied = await run(['copy-log', '--from', `embedded:${missing}`, '--to', join(path, 'copy')]);
+    expect(copied.code).to.equal(1);
+    expect(copied.err).to.include(`There is no database in the directory ${missing}.`);
+    expect(await readdir(path)).to.deep.equal([]);
   });
 
   it('says which setting to change when the data directory cannot be used', async () => {
-    const { path, remove } = await temporaryDirectory();
-    try {
-      const file = join(path, 'file');
-      await writeFile(file, '');
-      for (const [directory, reason] of [
-        [file, 'it is a file'],
-        [join(file, 'data'), 'a part of its path is a file'],
-      ] as const) {
-        const { code, err } = await run(['start'], { DATA_DIR: directory });
-        expect(code).to.equal(1);
-        expect(err).to.equal(
-          `signalbox: data directory ${directory} cannot be used: ${reason}. Correct that, or set DATA_DIR to another directory.\n`,
-        );
-      }
-    } finally {
-      await remove();
+    const { path } = fresh;
+    const file = join(path, 'file');
+    await writeFile(file, '');
+    for (const [directory, reason] of [
+      [file, 'it is a file'],
+      [join(file, 'data'), 'a part of its path is a file'],
+    ] as const) {
+      const { code, err } = await run(['start'], { DATA_DIR: directory });
+      expect(code).to.equal(1);
+      expect(err).to.equal(
+        `signalbox: data directory ${directory} cannot be used: ${reason}. Correct that, or set DATA_DIR to another directory.\n`,
+      );
     }
   });
 
   it('shows generated credentials although the port is in use, and then says which setting to change', async () => {
-    const { path, remove } = await temporaryDirectory();
+    const { path } = fresh;
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     const { port } = taken.address() as AddressInfo;
-    try {
-      const env = { DATA_DIR: path, LOG_LEVEL: 'warn' };
-      const first = await run(['start'], { ...env, PORT: String(port) });
-      expect(first.code).to.equal(1);
-      expect(first.err).to.equal(
-        `signalbox: port ${port} on 127.0.0.1 is in use by another program. Stop that program, or set PORT to another port (0 picks a free one).\n`,
-      );
-      const password = /Admin password: (\S+)/.exec(first.out)?.[1];
-      const key = /API key: +(\S+)/.exec(first.out)?.[1] as string;
-      expect(password).to.match(/^\w{24}$/);
-      const named = await run(['start'], { ...env, HOST: 'no-such-host.invalid' });
-      expect(named.code).to.equal(1);
-      expect(named.err).to.include(
-        'HOST is no-such-host.invalid, which is not an address of this machine. Set HOST to',
-      );
+    const env = { DATA_DIR: path, LOG_LEVEL: 'warn' };
+    const first = await run(['start'], { ...env, PORT: String(port) });
+    expect(first.code).to.equal(1);
+    expect(first.err).to.equal(
+      `signalbox: port ${port} on 127.0.0.1 is in use by another program. Stop that program, or set PORT to another port (0 picks a free one).\n`,
+    );
+    const password = /Admin password: (\S+)/.exec(first.out)?.[1];
+    const key = /API key: +(\S+)/.exec(first.out)?.[1] as string;
+    expect(password).to.match(/^\w{24}$/);
+    const named = await run(['start'], { ...env, HOST: 'no-such-host.invalid' });
+    expect(named.code).to.equal(1);
+    expect(named.err).to.include('HOST is no-such-host.invalid, which is not an address of this machine. Set HOST to');
 
-      // API_KEY and AUTH_PASS are left out: what was shown before has to be valid.
-      const service = await startProcess(path, { API_KEY: '', AUTH_PASS: '' });
-      try {
-        const me = await fetch(`${service.url}/api/auth/me`, { headers: { 'x-api-key': key } });
-        expect(me.status).to.equal(200);
-        const login = { method: 'POST', body: JSON.stringify({ username: 'admin', password }) };
-        expect((await fetch(`${service.url}/api/auth/login`, login)).status).to.equal(200);
-      } finally {
-        await service.stop();
-      }
+    // API_KEY and AUTH_PASS are left out: what was shown before has to be valid.
+    const service = await startProcess(path, { API_KEY: '', AUTH_PASS: '' });
+    try {
+      const me = await fetch(`${service.url}/api/auth/me`, { headers: { 'x-api-key': key } });
+      expect(me.status).to.equal(200);
+      const login = { method: 'POST', body: JSON.stringify({ username: 'admin', password }) };
+      expect((await fetch(`${service.url}/api/auth/login`, login)).status).to.equal(200);
     } finally {
-      taken.close();
-      await remove();
+      await service.stop();
     }
+    taken.close();
   });
 
   it('creates a user without a service, and refuses the same name', async () => {
@@ -179,116 +159,101 @@ describe('command line', function () {
   });
 
   it('erases a person without a service; what was exported before is sealed the same way after', async () => {
-    const { path, remove } = await temporaryDirectory();
+    const { path } = fresh;
     const here = { DATA_DIR: path };
-    try {
-      await run(['create-user', '--username', 'ada', '--role', 'admin'], here);
-      await run(['create-user', '--username', 'zoe', '--role', 'viewer', '--email', 'zoe@mx9q.example'], here);
-      const exported = async (...args: string[]) => (await run(['export-events', ...args], here)).out;
-      const sealed = await exported('--type', 'UserCreated');
-      expect(await exported('--reveal')).to.include('mx9q');
-      const erased = await run(['erase-person', 'zoe'], here);
-      expect(erased.err).to.equal('');
-      expect(erased.out).to.match(/^Erased the person behind the user 2\.\nBackups made before/);
-      expect(await exported('--reveal'))
-        .to.include('"zoe"')
-        .and.not.include('mx9q');
-      expect(await exported('--type', 'UserCreated')).to.equal(sealed);
-      expect((await run(['verify'], here)).code).to.equal(0);
-      expect((await run(['rebuild', '--check'], here)).code).to.equal(0);
-      const replayed = await run(['replay', '--projection', 'all'], here);
-      expect([replayed.code, replayed.err]).to.deep.equal([0, '']);
-      for (const [args, reason] of [
-        [['zoe'], /Person not found/],
-        [['ada'], /last enabled admin/],
-        [['zoe', '--id', 'x'], /id of a user/],
-      ] as const) {
-        const { code, err } = await run(['erase-person', ...args], here);
-        expect(code).to.equal(1);
-        expect(err).to.match(reason);
-      }
-    } finally {
-      await remove();
+    await run(['create-user', '--username', 'ada', '--role', 'admin'], here);
+    await run(['create-user', '--username', 'zoe', '--role', 'viewer', '--email', 'zoe@mx9q.example'], here);
+    const exported = async (...args: string[]) => (await run(['export-events', ...args], here)).out;
+    const sealed = await exported('--type', 'UserCreated');
+    expect(await exported('--reveal')).to.include('mx9q');
+    const erased = await run(['erase-person', 'zoe'], here);
+    expect(erased.err).to.equal('');
+    expect(erased.out).to.match(/^Erased the person behind the user 2\.\nBackups made before/);
+    expect(await exported('--reveal'))
+      .to.include('"zoe"')
+      .and.not.include('mx9q');
+    expect(await exported('--type', 'UserCreated')).to.equal(sealed);
+    expect((await run(['verify'], here)).code).to.equal(0);
+    expect((await run(['rebuild', '--check'], here)).code).to.equal(0);
+    const replayed = await run(['replay', '--projection', 'all'], here);
+    expect([replayed.code, replayed.err]).to.deep.equal([0, '']);
+    for (const [args, reason] of [
+      [['zoe'], /Person not found/],
+      [['ada'], /last enabled admin/],
+      [['zoe', '--id', 'x'], /id of a user/],
+    ] as const) {
+      const { code, err } = await run(['erase-person', ...args], here);
+      expect(code).to.equal(1);
+      expect(err).to.match(reason);
     }
   });
 
   it('builds the read models of a new version before it starts, once', async () => {
-    const { path, remove } = await temporaryDirectory();
+    const { path } = fresh;
     const here = { DATA_DIR: path };
-    try {
-      await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
-      const log = createLogger('silent');
-      const database = await openConfigured(readConfig(here), log);
-      const schema = schemaOf(usersProjection);
-      // As if this program were the first with this version.
-      await database.pool.query(`DROP SCHEMA ${schema} CASCADE`);
-      await database.pool.query('DELETE FROM service.checkpoints WHERE schema_name = $1', [schema]);
-      await database.close();
-      expect((await run(['prepare'], here)).out).to.match(/^Built: users\n\d+ events in/);
-      const past = await run(['diff', '--from', '1', '--resource', 'users'], here);
-      expect(past.err + past.out, 'with its past').to.match(/^record +change/);
-      expect((await run(['prepare'], here)).out).to.equal('All read models have been built before.\n');
-      expect((await run(['rebuild', '--check', 'users'], here)).code).to.equal(0);
-    } finally {
-      await remove();
-    }
+    await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
+    const log = createLogger('silent');
+    const database = await openConfigured(readConfig(here), log);
+    const schema = schemaOf(usersProjection);
+    // As if this program were the first with this version.
+    await database.pool.query(`DROP SCHEMA ${schema} CASCADE`);
+    await database.pool.query('DELETE FROM service.checkpoints WHERE schema_name = $1', [schema]);
+    await database.close();
+    expect((await run(['prepare'], here)).out).to.match(/^Built: users\n\d+ events in/);
+    const past = await run(['diff', '--from', '1', '--resource', 'users'], here);
+    expect(past.err + past.out, 'with its past').to.match(/^record +change/);
+    expect((await run(['prepare'], here)).out).to.equal('All read models have been built before.\n');
+    expect((await run(['rebuild', '--check', 'users'], here)).code).to.equal(0);
   });
 
   it('replays read models without a service, and shows manual changes of a table', async () => {
-    const { path, remove } = await temporaryDirectory();
+    const { path } = fresh;
     const here = { DATA_DIR: path };
-    try {
-      await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
-      const whole = await run(['replay', '--projection', 'users'], here);
-      expect([whole.code, whole.err]).to.deep.equal([0, '']);
-      expect(whole.out).to.match(
-        /^read model +table +rows +only live +only replayed +different +earlier +first +positions\n/,
-      );
-      expect(whole.out).to.match(/^users +users +1 +0 +0 +0 +0 +0 to \d+$/m);
-      const log = createLogger('silent');
-      const database = await openConfigured(readConfig(here), log);
-      const users = `${schemaOf(usersProjection)}.users`;
-      await database.pool.query(
-        `UPDATE ${users} SET role = 'admin', session_mark = 'planted', avatar_url = 'https://me:sesame9x@example.com/'`,
-      );
-      const { rows } = await database.pool.query(`SELECT position FROM ${users}`);
-      await database.close();
-      const { position } = rows[0];
-      const found = await run(['replay', '--projection', 'users', 'agents'], here);
-      expect([found.code, found.err]).to.deep.equal([3, '']);
-      expect(found.out).to.match(new RegExp(`^users +users +1 +0 +0 +1 +0 +${position} +0 to \\d+$`, 'm'));
-      expect(found.out).to.match(/^agents +agents +0 +0 +0 +0 +0 +0 to \d+$/m);
-      expect(found.out).to.match(
-        new RegExp(`^  differs from position ${position} \\(UserCreated [0-9a-f-]{36}\\)$`, 'm'),
-      );
-      expect(found.out).to.match(new RegExp(`^  id 1 +${position} +\\w+ `, 'm'));
-      expect(found.out).to.match(/^ +role +admin +operator$/m);
-      expect(found.out, 'secrets')
-        .to.include('avatar_url')
-        .and.not.match(/planted|sesame/);
-      expect((await run(['replay', '--projection', 'users', '--limit', '0'], here)).out).not.to.include('operator');
-      for (const [args, reason] of [
-        [['--projection', 'nonsense'], /Unknown projection: nonsense\. Known ones: /],
-        [['--projection', 'users', '--from', 'x'], /--from must be a whole number, not x/],
-        [['--projection', 'users', '--until', '999999'], /--until: must be at most \d+, the position of users_v/],
-        [[], /Specify what to replay: --projection or --decider/],
-        [['--decider', 'nonsense'], /Unknown decider: nonsense\. Known ones: agent, /],
-      ] as const) {
-        const { code, err } = await run(['replay', ...args], here);
-        expect([code, err]).to.deep.equal([1, err]);
-        expect(err).to.match(reason);
-      }
-    } finally {
-      await remove();
+    await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
+    const whole = await run(['replay', '--projection', 'users'], here);
+    expect([whole.code, whole.err]).to.deep.equal([0, '']);
+    expect(whole.out).to.match(
+      /^read model +table +rows +only live +only replayed +different +earlier +first +positions\n/,
+    );
+    expect(whole.out).to.match(/^users +users +1 +0 +0 +0 +0 +0 to \d+$/m);
+    const log = createLogger('silent');
+    const database = await openConfigured(readConfig(here), log);
+    const users = `${schemaOf(usersProjection)}.users`;
+    await database.pool.query(
+      `UPDATE ${users} SET role = 'admin', session_mark = 'planted', avatar_url = 'https://me:sesame9x@example.com/'`,
+    );
+    const { rows } = await database.pool.query(`SELECT position FROM ${users}`);
+    await database.close();
+    const { position } = rows[0];
+    const found = await run(['replay', '--projection', 'users', 'agents'], here);
+    expect([found.code, found.err]).to.deep.equal([3, '']);
+    expect(found.out).to.match(new RegExp(`^users +users +1 +0 +0 +1 +0 +${position} +0 to \\d+$`, 'm'));
+    expect(found.out).to.match(/^agents +agents +0 +0 +0 +0 +0 +0 to \d+$/m);
+    expect(found.out).to.match(
+      new RegExp(`^  differs from position ${position} \\(UserCreated [0-9a-f-]{36}\\)$`, 'm'),
+    );
+    expect(found.out).to.match(new RegExp(`^  id 1 +${position} +\\w+ `, 'm'));
+    expect(found.out).to.match(/^ +role +admin +operator$/m);
+    expect(found.out, 'secrets')
+      .to.include('avatar_url')
+      .and.not.match(/planted|sesame/);
+    expect((await run(['replay', '--projection', 'users', '--limit', '0'], here)).out).not.to.include('operator');
+    for (const [args, reason] of [
+      [['--projection', 'nonsense'], /Unknown projection: nonsense\. Known ones: /],
+      [['--projection', 'users', '--from', 'x'], /--from must be a whole number, not x/],
+      [['--projection', 'users', '--until', '999999'], /--until: must be at most \d+, the position of users_v/],
+      [[], /Specify what to replay: --projection or --decider/],
+      [['--decider', 'nonsense'], /Unknown decider: nonsense\. Known ones: agent, /],
+    ] as const) {
+      const { code, err } = await run(['replay', ...args], here);
+      expect([code, err]).to.deep.equal([1, err]);
+      expect(err).to.match(reason);
     }
   });
 
   describe('beside a running service', () => {
-    let service: ServiceProcess;
-    before(async () => {
-      service = await startProcess(directory.path);
-    });
-    after(() => service.stop());
+    const service = fixture(() => startProcess(directory.path));
+
     // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely.
     const ask = (path: string): Promise<any> =>
       fetch(service.url + path, { headers: { 'x-api-key': KEY } }).then((response) => response.json());

@@ -14,10 +14,11 @@ import { findGlobalKey } from '../../../queries/auth/global-key.ts';
 import { findUserByName, listUsers } from '../../../queries/auth/users.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
-import { needsServer } from '../../support/needs.ts';
+import { fixture } from '../../support/fixture.ts';
+import { describeWith } from '../../support/needs.ts';
 import { freshDatabase } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
-import { ensureTables, openView, serverDatabase } from '../../support/world.ts';
+import { databaseOnServer, ensureTables, openView, serverDatabase } from '../../support/world.ts';
 
 const log = createLogger('silent');
 const sha256 = (text: string) => createHash('sha256').update(text).digest();
@@ -41,26 +42,12 @@ describe('AUTH_PASS_B64', () => {
   });
 });
 
-describe('credential store', () => {
-  let database: Database;
-  let drop: () => Promise<void>;
-  let store: CredentialStore;
-
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    const fresh = await freshDatabase();
-    drop = fresh.drop;
-    database = await serverDatabase(fresh.url);
-    store = createCredentials(database, log);
-  });
-  after(async () => {
-    await store?.close();
-    await database?.close();
-    await drop?.();
-  });
+describeWith('TEST_DATABASE_URL', 'credential store', () => {
+  const place = fixture(databaseOnServer);
+  const store = fixture(() => createCredentials(place.database, log));
 
   const version = async (): Promise<number> =>
-    (await database.pool.query('SELECT version FROM credentials.version')).rows[0].version;
+    (await place.database.pool.query('SELECT version FROM credentials.version')).rows[0].version;
   const raised = async (act: () => Promise<unknown>): Promise<boolean> => {
     const before = await version();
     const changes = store.changes();
@@ -70,7 +57,7 @@ describe('credential store', () => {
 
   it('stores passwords only as argon2id hashes', async () => {
     const id = await store.addPassword(7, 'correct horse');
-    const { rows } = await database.pool.query('SELECT hash FROM credentials.passwords WHERE id = $1', [id]);
+    const { rows } = await place.database.pool.query('SELECT hash FROM credentials.passwords WHERE id = $1', [id]);
     expect(rows[0].hash).to.match(/^\$argon2id\$v=19\$m=19456,(t=2,p=1|p=1,t=2)\$/);
     expect(await store.verifyPassword(id, 'correct horse')).to.equal(true);
     expect(await store.verifyPassword(id, 'Correct horse')).to.equal(false);
@@ -105,10 +92,10 @@ describe('credential store', () => {
       timeCost: 1,
       parallelism: 1,
     });
-    await database.pool.query('UPDATE credentials.passwords SET hash = $2 WHERE id = $1', [id, weak]);
+    await place.database.pool.query('UPDATE credentials.passwords SET hash = $2 WHERE id = $1', [id, weak]);
     expect(await store.verifyPassword(id, 'wrong')).to.equal(false);
     expect(await store.verifyPassword(id, 'old one')).to.equal(true);
-    const { rows } = await database.pool.query('SELECT hash FROM credentials.passwords WHERE id = $1', [id]);
+    const { rows } = await place.database.pool.query('SELECT hash FROM credentials.passwords WHERE id = $1', [id]);
     expect(rows[0].hash).to.include('m=19456');
     expect(await store.verifyPassword(id, 'old one')).to.equal(true);
   });
@@ -164,7 +151,7 @@ describe('credential store', () => {
     for (let i = 0; i < 100; i++) store.keyUsed({ kind: 'agent', keyId: 3 });
     expect((await store.keysLastUsed('agent', [3])).get(3)).to.be.closeTo(now(), 2);
     await until('the use is written', async () => {
-      const { rows } = await database.pool.query('SELECT last_used_at FROM credentials.keys WHERE key_id = 3');
+      const { rows } = await place.database.pool.query('SELECT last_used_at FROM credentials.keys WHERE key_id = 3');
       return rows[0].last_used_at !== null;
     });
     expect((await store.keysLastUsed('global', [3])).size).to.equal(0);
@@ -196,7 +183,7 @@ describe('credential store', () => {
       expiresAt: now() + 100,
     });
     for (const table of ['passwords', 'keys', 'sessions']) {
-      const { rows } = await database.pool.query(`SELECT t::text AS text FROM credentials.${table} t`);
+      const { rows } = await place.database.pool.query(`SELECT t::text AS text FROM credentials.${table} t`);
       const all = rows.map((row) => row.text).join('\n');
       for (const secret of secrets) {
         expect(all).not.to.include(secret);
@@ -207,7 +194,7 @@ describe('credential store', () => {
 
   describe('person keys', () => {
     it('every process gets the same one, however many ask at once', async () => {
-      const [one, two] = [createPersonKeys(database), createPersonKeys(database)];
+      const [one, two] = [createPersonKeys(place.database), createPersonKeys(place.database)];
       expect(await one.find('user:1')).to.equal(undefined);
       const keys = await Promise.all(Array.from({ length: 50 }, (_, i) => (i % 2 ? one : two).findOrCreate('user:1')));
       expect(new Set(keys.map((key) => key.toString('hex'))).size).to.equal(1);
@@ -215,14 +202,14 @@ describe('credential store', () => {
       expect(await one.find('user:1')).to.deep.equal(keys[0]);
     });
     it('an erased person stays erased, and what comes later is sealed for nobody', async () => {
-      const keys = createPersonKeys(database);
+      const keys = createPersonKeys(place.database);
       const before = await keys.findOrCreate('user:2');
       await keys.erase('user:2');
       expect(await keys.find('user:2')).to.equal(undefined);
       const after = await keys.findOrCreate('user:2');
       expect(after).to.have.length(32).and.not.deep.equal(before);
       expect(await keys.find('user:2')).to.equal(undefined);
-      expect(await createPersonKeys(database).find('user:2')).to.equal(undefined);
+      expect(await createPersonKeys(place.database).find('user:2')).to.equal(undefined);
       await keys.erase('user:never-seen');
       expect(await keys.find('user:never-seen')).to.equal(undefined);
     });

@@ -1,29 +1,18 @@
 /** Locks that processes share: one holder at a time, the next one when it has ended, however it has ended. */
 import { expect } from 'chai';
-import { createLocks, type OpenLocks } from '../../../infra/database/locks.ts';
+import { createLocks } from '../../../infra/database/locks.ts';
 import { AppError } from '../../../shared/errors.ts';
+import { fixture, fixtureForEach } from '../../support/fixture.ts';
 import { gate } from '../../support/memory-world.ts';
-import { needsServer } from '../../support/needs.ts';
+import { describeWith } from '../../support/needs.ts';
 import { until } from '../../support/until.ts';
 import { databaseOnServer } from '../../support/world.ts';
 
-describe('locks', function () {
+describeWith('TEST_DATABASE_URL', 'locks', function () {
   this.timeout(60_000);
-  let opened: Awaited<ReturnType<typeof databaseOnServer>>;
-  let here: OpenLocks;
-  let there: OpenLocks;
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    opened = await databaseOnServer();
-  });
-  after(() => opened?.close());
-  beforeEach(() => {
-    [here, there] = [createLocks(opened.database), createLocks(opened.database)];
-  });
-  afterEach(async () => {
-    await here.close();
-    await there.close();
-  });
+  const opened = fixture(databaseOnServer);
+  const here = fixtureForEach(() => createLocks(opened.database));
+  const there = fixtureForEach(() => createLocks(opened.database));
 
   const query = async (text: string) => (await opened.database.pool.query(text)).rows;
   /** Connections that hold locks, or may. */

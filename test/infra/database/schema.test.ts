@@ -17,6 +17,7 @@ import { createLogger } from '../../../infra/logging.ts';
 import { hashOfTables, markPrepared, readMark, settlePrepared } from '../../../infra/read-models/prepared.ts';
 import { projections } from '../../../projections/index.ts';
 import { schemaOf } from '../../../projections/projection.ts';
+import { fixture } from '../../support/fixture.ts';
 import { embeddedDatabase, ensureTables } from '../../support/world.ts';
 
 // Compiled tests run from dist/; the golden files stay with the sources.
@@ -105,12 +106,10 @@ async function schemaText(pool: Pool): Promise<string> {
 
 describe('schema of a migrated database', function () {
   this.timeout(60_000);
-  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
+  const place = fixture(embeddedDatabase);
   before(async () => {
-    place = await embeddedDatabase();
     await ensureTables(place.database, projections);
   });
-  after(() => place.close());
 
   it('matches test/golden/schema.txt', async () => {
     const now = await schemaText(place.database.pool);

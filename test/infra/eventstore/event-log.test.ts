@@ -15,7 +15,7 @@ import {
   type StandInOptions,
   startEventStoreStandIn,
 } from '../../support/eventstore-stand-in.ts';
-import { needsServer } from '../../support/needs.ts';
+import { describeWith } from '../../support/needs.ts';
 import { freshPrefix } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import {
@@ -72,10 +72,7 @@ describeEventLog('EventStoreDB, stand-in server shared with others', async () =>
   };
 });
 
-describe('event log on a real server', () => {
-  before(function () {
-    needsServer('TEST_EVENTSTORE_URL', this);
-  });
+describeWith('TEST_EVENTSTORE_URL', 'event log on a real server', () => {
   const realUrl = process.env.TEST_EVENTSTORE_URL ?? '';
   describeEventLog('EventStoreDB', async () => {
     const log = await openEventStoreLog({ url: realUrl, log: silent });

@@ -16,10 +16,10 @@ import {
   JobsUnavailableError,
   MAX_PAYLOAD_BYTES,
 } from '../../../shared/ports/jobs.ts';
-import { needsServer } from '../../support/needs.ts';
-import { freshDatabase } from '../../support/service.ts';
+import { fixture } from '../../support/fixture.ts';
+import { describeWith } from '../../support/needs.ts';
 import { until } from '../../support/until.ts';
-import { embeddedDatabase, serverDatabase } from '../../support/world.ts';
+import { databaseOnServer, embeddedDatabase, type TestDatabase } from '../../support/world.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const work = defineJob({ name: 'work', schema: z.object({ n: z.int() }) });
@@ -58,17 +58,13 @@ describe('pauses between attempts', () => {
 });
 
 function suite(name: string, open: () => Promise<Place>): void {
-  describe(`jobs on ${name}`, () => {
-    let place: Place;
+  describe(`jobs on ${name}`, function () {
+    this.timeout(60_000);
+    const place = fixture(open);
     let queue = '';
     let opened: Jobs[] = [];
     let tests = 0;
 
-    before(async function () {
-      this.timeout(60_000);
-      place = await open();
-    });
-    after(() => place?.close());
     beforeEach(() => {
       queue = `test-${process.pid}-${++tests}`;
     });
@@ -348,42 +344,24 @@ function suite(name: string, open: () => Promise<Place>): void {
   });
 }
 
-suite('PGlite', async () => {
-  const { database, close } = await embeddedDatabase();
-  return { options: { database, databaseUrl: undefined, redisUrl: undefined }, close };
-});
+const onDatabase = async (open: Promise<TestDatabase>) => {
+  const { database, url, close } = await open;
+  return { options: { database, databaseUrl: url, redisUrl: undefined }, close };
+};
 
-describe('jobs on a server', () => {
-  before(function () {
-    needsServer('TEST_DATABASE_URL', this);
-  });
-  suite('PostgreSQL', async () => {
-    const fresh = await freshDatabase();
-    const database = await serverDatabase(fresh.url);
-    return {
-      options: { database, databaseUrl: fresh.url, redisUrl: undefined },
-      async close() {
-        await database.close();
-        await fresh.drop();
-      },
-    };
-  });
-});
+suite('PGlite', () => onDatabase(embeddedDatabase()));
 
-describe('schedules on PostgreSQL', () => {
-  before(function () {
-    needsServer('TEST_DATABASE_URL', this);
-  });
+describeWith('TEST_DATABASE_URL', 'jobs on a server', () => suite('PostgreSQL', () => onDatabase(databaseOnServer())));
 
+describeWith('TEST_DATABASE_URL', 'schedules on PostgreSQL', () => {
   it('run each turn once when two processes store a schedule at the same time', async () => {
-    const fresh = await freshDatabase();
-    const database = await serverDatabase(fresh.url);
+    const { database, url, close } = await databaseOnServer();
     const tick = defineJob({ name: 'tick', schema: z.object({}) });
     const turns: string[] = [];
     const open = () =>
       openJobs({
         database,
-        databaseUrl: fresh.url,
+        databaseUrl: url,
         redisUrl: undefined,
         statementTimeoutMs: 15_000,
         log,
@@ -409,16 +387,12 @@ describe('schedules on PostgreSQL', () => {
       expect(turns.filter((id, at) => turns.indexOf(id) !== at)).to.deep.equal([]);
     } finally {
       await Promise.all(both.map((jobs) => jobs.close()));
-      await database.close();
-      await fresh.drop();
+      await close();
     }
   });
 });
 
-describe('jobs on Redis', () => {
-  before(function () {
-    needsServer('TEST_REDIS_URL', this);
-  });
+describeWith('TEST_REDIS_URL', 'jobs on Redis', () => {
   suite('Redis', async () => {
     const redisUrl = process.env.TEST_REDIS_URL as string;
     return {

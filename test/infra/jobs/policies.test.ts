@@ -1,14 +1,11 @@
 /** Policies: one job per event despite restarts, crashes and Redis outages; none for history or a rebuild. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
 import { definePolicy, type Policy, wantJob, whenever } from '../../../commands/policies/policy.ts';
-import { type Database, openDatabase } from '../../../infra/database/database.ts';
-import { migrate } from '../../../infra/database/migrations.ts';
+import type { Database } from '../../../infra/database/database.ts';
 import { Following } from '../../../infra/following/following.ts';
 import { openJobs } from '../../../infra/jobs/jobs.ts';
 import { checkpointOf, type Policies, startPolicies } from '../../../infra/jobs/policies.ts';
@@ -16,12 +13,20 @@ import { createLogger } from '../../../infra/logging.ts';
 import { change, defineProjection, defineTable, on } from '../../../projections/projection.ts';
 import { defineEvent } from '../../../shared/events/define.ts';
 import { defineJob, handleJob, type Jobs, JobsUnavailableError } from '../../../shared/ports/jobs.ts';
-import { needs, needsServer } from '../../support/needs.ts';
+import { fixture } from '../../support/fixture.ts';
+import { listen } from '../../support/listen.ts';
+import { describeWith, needs } from '../../support/needs.ts';
 import { rebuildProjection } from '../../support/rebuild.ts';
-import { freshDatabase } from '../../support/service.ts';
 import { freePort, temporaryDirectory } from '../../support/service-process.ts';
 import { until } from '../../support/until.ts';
-import { ensureTables, openView, serverDatabase, testOrigin } from '../../support/world.ts';
+import {
+  databaseOnServer,
+  embeddedDatabase,
+  type openView,
+  type TestDatabase,
+  testOrigin,
+  viewOn,
+} from '../../support/world.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
@@ -43,25 +48,21 @@ const echo = definePolicy('echo', [whenever(rang, ({ data }) => [wantJob(notify,
 /** The outside world: counts the calls that it receives, by id. */
 async function receiver() {
   const calls: { readonly id: string; readonly bell: string }[] = [];
-  const server: Server = createServer((request, response) => {
+  const server = await listen((request, response) => {
     const url = new URL(request.url ?? '', 'http://receiver');
     calls.push({ id: url.searchParams.get('id') ?? '', bell: url.searchParams.get('bell') ?? '' });
     response.end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   return {
     calls,
     /** Calls about this bell. */
     of: (bell: string) => calls.filter((one) => one.bell === bell).map(({ id }) => id),
     handler: handleJob(notify, async ({ bell }, { id, signal }) => {
-      await fetch(`http://127.0.0.1:${port}/?id=${id}&bell=${bell}`, { signal });
+      await fetch(`${server.url}/?id=${id}&bell=${bell}`, { signal });
     }),
-    close: () => new Promise<void>((resolve) => server.close(() => resolve())),
+    close: server.close,
   };
 }
-type World = Awaited<ReturnType<typeof receiver>>;
 type View = Awaited<ReturnType<typeof openView>>;
 
 const definitions = [rang, cracked, unheard];
@@ -77,39 +78,24 @@ const positionOf = async (database: Database, policy: Policy): Promise<number> =
   return (rows[0] as { position: number } | undefined)?.position ?? -1;
 };
 
-function suite(
-  name: string,
-  open: () => Promise<{ database: Database; url: string | undefined; dataDir: string; close(): Promise<void> }>,
-): void {
-  describe(`policies on ${name}`, () => {
-    let place: Awaited<ReturnType<typeof open>>;
-    let view: View;
-    let world: World;
-    let jobs: Jobs;
+function suite(name: string, open: () => Promise<TestDatabase>): void {
+  describe(`policies on ${name}`, function () {
+    this.timeout(60_000);
     let running: Policies[] = [];
 
-    before(async function () {
-      this.timeout(60_000);
-      place = await open();
-      await ensureTables(place.database, [bellsProjection]);
-      view = await openView(place.database, definitions, [bellsProjection]);
-      world = await receiver();
-      jobs = await openJobs({
-        redisUrl: undefined,
+    const { place, view } = viewOn(open, definitions, [bellsProjection]);
+    const world = fixture(receiver);
+    const jobsOn = (redisUrl: string | undefined) =>
+      openJobs({
+        redisUrl,
         databaseUrl: place.url,
         statementTimeoutMs: 15_000,
         database: place.database,
         log,
         shutdownTimeoutMs: 10_000,
       });
-      jobs.work([world.handler]);
-    });
-    after(async () => {
-      await jobs?.close();
-      await view?.close();
-      await world?.close();
-      await place?.close();
-    });
+    const jobs = fixture(() => jobsOn(undefined));
+    before(() => jobs.work([world.handler]));
     afterEach(async () => {
       await Promise.all(running.map((one) => one.close()));
       running = [];
@@ -342,14 +328,7 @@ function suite(
       });
 
       it('continues without it, and does everything when it is back', async () => {
-        const inRedis = await openJobs({
-          redisUrl: `redis://127.0.0.1:${port}`,
-          databaseUrl: place.url,
-          statementTimeoutMs: 15_000,
-          database: place.database,
-          log,
-          shutdownTimeoutMs: 10_000,
-        });
+        const inRedis = await jobsOn(`redis://127.0.0.1:${port}`);
         try {
           const relay = definePolicy('relay', [whenever(rang, ({ data }) => [wantJob(notify, { bell: data.bell })])]);
           start([relay], inRedis);
@@ -385,36 +364,5 @@ function suite(
   });
 }
 
-suite('PGlite', async () => {
-  const directory = await temporaryDirectory();
-  const database = await openDatabase({ dataDir: directory.path, poolSize: 10, statementTimeoutMs: 15_000, log });
-  await migrate(database.db);
-  return {
-    database,
-    url: undefined,
-    dataDir: directory.path,
-    async close() {
-      await database.close();
-      await directory.remove();
-    },
-  };
-});
-
-describe('policies on a server', () => {
-  before(function () {
-    needsServer('TEST_DATABASE_URL', this);
-  });
-  suite('PostgreSQL', async () => {
-    const fresh = await freshDatabase();
-    const database = await serverDatabase(fresh.url);
-    return {
-      database,
-      url: fresh.url,
-      dataDir: '',
-      async close() {
-        await database.close();
-        await fresh.drop();
-      },
-    };
-  });
-});
+suite('PGlite', embeddedDatabase);
+describeWith('TEST_DATABASE_URL', 'policies on a server', () => suite('PostgreSQL', databaseOnServer));

@@ -6,6 +6,7 @@ import { notificationsProjection } from '../../../projections/monitoring/notific
 import { schemaOf } from '../../../projections/projection.ts';
 import { notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
+import { sample } from '../../support/kit.ts';
 import { call, startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -70,15 +71,12 @@ describe('schedules', () => {
     const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
     const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
     await commands.record('notifications-7', { origin: { ...testOrigin, workspace: 7 } }, [
-      notificationRaised.draft({
+      sample(notificationRaised, {
         ...{
           recipient: 'ada',
           type: 'mention',
           title: 't',
           message: 'm',
-          source_type: null,
-          source_id: null,
-          by: null,
         },
       }),
     ]);

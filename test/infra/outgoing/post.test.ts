@@ -1,14 +1,15 @@
 /** Requests to URLs that users give: where they go, and how much of an answer is waited for. */
 import type { LookupAddress, lookup } from 'node:dns';
-import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { expect } from 'chai';
 import { createGateways } from '../../../infra/outgoing/admin/gateways.ts';
 import { createOutgoing, KEPT_ANSWER } from '../../../infra/outgoing/post.ts';
 import { createAddressRule } from '../../../shared/addresses.ts';
 import { GatewayError } from '../../../shared/ports/admin/gateways.ts';
+import { fixture } from '../../support/fixture.ts';
 import { startFakeGateway } from '../../support/gateway.ts';
-import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { listen } from '../../support/listen.ts';
+import { startReceiver } from '../../support/receiver.ts';
 import { until } from '../../support/until.ts';
 
 /** A name server that gives these answers, one after the other, the last one for good. */
@@ -32,11 +33,7 @@ const PUBLIC_ONLY = createAddressRule([]);
 const request = (url: string) => ({ url, headers: { 'x-test': '1' }, body: '{"a":"ä"}' });
 
 describe('requests to URLs of users', () => {
-  let receiver: Receiver;
-  before(async () => {
-    receiver = await startReceiver();
-  });
-  after(() => receiver.close());
+  const receiver = fixture(startReceiver);
 
   const sent = () => receiver.requests.length;
 
@@ -149,10 +146,7 @@ describe('requests to URLs of users', () => {
   });
 
   it('an endless response is read up to a limit, and a slow one until the time-out', async () => {
-    const open = new Set<ServerResponse>();
-    const sockets = new Set<Socket>();
-    const server = createServer((req, res) => {
-      open.add(res);
+    const server = await listen((req, res) => {
       res.writeHead(200);
       if (req.url === '/endless') {
         const more = () => {
@@ -162,18 +156,14 @@ describe('requests to URLs of users', () => {
         more();
       } else res.write('slowly');
     });
-    server.on('connection', (socket) => sockets.add(socket));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
     const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 500 });
-    const endless = await outgoing.post(request(`http://127.0.0.1:${port}/endless`));
+    const endless = await outgoing.post(request(`${server.url}/endless`));
     expect(endless).to.include({ status: 200, body: `${'y'.repeat(KEPT_ANSWER)}...`, error: null });
     // The status has come, so the delivery has arrived.
-    const slow = await outgoing.post(request(`http://127.0.0.1:${port}/slow`));
+    const slow = await outgoing.post(request(`${server.url}/slow`));
     expect(slow).to.include({ status: 200, body: 'slowly', error: null });
     expect(slow.durationMs).to.be.within(400, 20_000);
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
+    await server.close();
   });
 
   it('characters that cannot be stored are replaced, and none is cut in half', async () => {
@@ -229,7 +219,7 @@ describe('requests to gateways', () => {
 
   it('a response that is too long ends its connection', async () => {
     let ended = false;
-    const server = createServer((_req, res) => {
+    const server = await listen((_req, res) => {
       res.on('close', () => {
         ended = true;
       });
@@ -239,12 +229,10 @@ describe('requests to gateways', () => {
       };
       more();
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const health = await createGateways().probe(`http://127.0.0.1:${port}`);
+    const health = await createGateways().probe(server.url);
     expect(health.error).to.equal('The gateway sent more than 1048576 bytes.');
     await until('the connection has ended', () => ended);
-    await new Promise((resolve) => server.close(resolve));
+    await server.close();
   });
 
   it('a request may have less time than the others', async () => {

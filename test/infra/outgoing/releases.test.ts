@@ -1,27 +1,20 @@
 /** The feed of releases, played by a local server that answers, fails, hangs and sends too much. */
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { expect } from 'chai';
 import { createReleases } from '../../../infra/outgoing/releases.ts';
 import { isNewer } from '../../../shared/contract/releases.ts';
+import { fixture } from '../../support/fixture.ts';
+import { listen } from '../../support/listen.ts';
 
 describe('the feed of releases', () => {
-  let server: Server;
   let answer: RequestListener;
   let asked = 0;
-  let url: string;
-  before(async () => {
-    server = createServer((req, res) => {
+  const server = fixture(() =>
+    listen((req, res) => {
       asked++;
       answer(req, res);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/latest`;
-  });
-  after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+    }),
+  );
   beforeEach(() => {
     asked = 0;
   });
@@ -31,14 +24,14 @@ describe('the feed of releases', () => {
     (_req, res) =>
       res.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
   const errorOf = async (options: { releasesUrl?: string; timeoutMs?: number } = {}) => {
-    const latest = await createReleases({ releasesUrl: url, ...options }).latest();
+    const latest = await createReleases({ releasesUrl: `${server.url}/latest`, ...options }).latest();
     return 'error' in latest ? latest.error : JSON.stringify(latest);
   };
 
   it('is asked once an hour, by all that ask at the same time together', async () => {
     answer = sends(200, RELEASE);
     let now = 0;
-    const releases = createReleases({ releasesUrl: url }, () => now);
+    const releases = createReleases({ releasesUrl: `${server.url}/latest` }, () => now);
     const found = { version: '1.2.3', url: RELEASE.html_url, notes: 'News' };
     expect(await Promise.all([releases.latest(), releases.latest()])).to.deep.equal([found, found]);
     now = 3_599_999;
@@ -52,7 +45,7 @@ describe('the feed of releases', () => {
   it('that fails is asked again after ten minutes', async () => {
     answer = sends(500, '');
     let now = 0;
-    const releases = createReleases({ releasesUrl: url }, () => now);
+    const releases = createReleases({ releasesUrl: `${server.url}/latest` }, () => now);
     expect(await releases.latest()).to.deep.equal({ error: 'The release feed responded with status 500.' });
     answer = sends(200, RELEASE);
     now = 599_999;
@@ -68,7 +61,7 @@ describe('the feed of releases', () => {
     expect(await errorOf({ timeoutMs: 100 })).to.equal('The release feed did not respond within 100 ms.');
     answer = (req) => req.socket.destroy();
     expect(await errorOf()).to.match(/^The release feed could not be reached \(\w+\)\.$/);
-    answer = sends(302, '', { location: url });
+    answer = sends(302, '', { location: `${server.url}/latest` });
     expect(await errorOf()).to.equal('The release feed responded with status 302.');
     expect(asked, 'redirects are not followed').to.equal(4);
     answer = sends(200, ' '.repeat(1_000_001));

@@ -1,8 +1,5 @@
 /** The event log on PostgreSQL and on PGlite: the conformance suite, and what only this adapter promises. */
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import { type Database, openDatabase } from '../../../infra/database/database.ts';
 import { migrate } from '../../../infra/database/migrations.ts';
@@ -12,9 +9,11 @@ import { planGroup } from '../../../infra/postgres/group.ts';
 import { ConflictError, LogUnavailableError } from '../../../shared/errors.ts';
 import type { Expectation } from '../../../shared/ports/event-log.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
+import { fixture } from '../../support/fixture.ts';
 import { needsServer } from '../../support/needs.ts';
 import { freshDatabase } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
+import { embeddedDatabase } from '../../support/world.ts';
 import { describeEventLog } from '../event-log/conformance.ts';
 
 const log = createLogger('silent');
@@ -33,22 +32,12 @@ async function refusesChanges(database: Database): Promise<void> {
 }
 
 describe('event log on PGlite', () => {
-  let directory: string;
-  let database: Database;
-  before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'sbx-log-'));
-    database = await open({ dataDir: directory });
-    await migrate(database.db);
-  });
-  after(async () => {
-    await database.close();
-    await rm(directory, { recursive: true, force: true });
-  });
-  it('refuses to change or remove events', () => refusesChanges(database));
+  const place = fixture(embeddedDatabase);
+  it('refuses to change or remove events', () => refusesChanges(place.database));
 
   it('refuses a certain conflict without a transaction; what it has written before, it answers again', async () => {
     const transactions: string[] = [];
-    const { pool } = database;
+    const { pool } = place.database;
     async function connect() {
       const client = await pool.connect();
       const query = (asked: never, values: never) => {
@@ -57,7 +46,7 @@ describe('event log on PGlite', () => {
       };
       return { query, release: (error?: Error) => client.release(error) };
     }
-    const watched = { ...database, pool: { connect, query: pool.query.bind(pool) } } as unknown as Database;
+    const watched = { ...place.database, pool: { connect, query: pool.query.bind(pool) } } as unknown as Database;
     const eventLog = openPostgresLog({ database: watched, log });
     const one = () => [{ id: randomUUID(), type: 'Raced', data: {}, meta: {} }];
     const append = (events: ReturnType<typeof one>, expected: Expectation) =>
@@ -77,7 +66,7 @@ describe('event log on PGlite', () => {
   });
 
   describeEventLog('PGlite', async () => {
-    const eventLog = openPostgresLog({ database, log });
+    const eventLog = openPostgresLog({ database: place.database, log });
     return { log: eventLog, close: () => eventLog.close() };
   });
 });

@@ -5,23 +5,17 @@ import type { Database } from '../../../infra/database/database.ts';
 import { newestNote } from '../../../infra/proof/checkpoints.ts';
 import { EMPTY_ROOT } from '../../../infra/proof/hashing.ts';
 import { signNote } from '../../../infra/proof/notes.ts';
-import { needsServer } from '../../support/needs.ts';
-import { databaseOnServer, embeddedDatabase } from '../../support/world.ts';
+import { fixture } from '../../support/fixture.ts';
+import { describeWith } from '../../support/needs.ts';
+import { databaseOnServer, embeddedDatabase, type TestDatabase } from '../../support/world.ts';
 
 const { privateKey } = generateKeyPairSync('ed25519');
 /** One every 30 seconds for a day, and most of them under an origin that a restore has ended. */
 const SIGNED = 2_880;
 
-function suite(
-  name: string,
-  open: (context: Mocha.Context) => Promise<{ database: Database; close(): Promise<void> }>,
-) {
+function suite(name: string, open: () => Promise<TestDatabase>) {
   describe(`checkpoints on ${name}`, () => {
-    let place: Awaited<ReturnType<typeof open>>;
-    before(async function () {
-      place = await open(this);
-    });
-    after(() => place?.close());
+    const place = fixture(open);
 
     it('the newest is read through an index, although one of a log before a restore is larger', async () => {
       const { pool } = place.database;
@@ -50,8 +44,5 @@ function suite(
   });
 }
 
-suite('PGlite', () => embeddedDatabase());
-suite('PostgreSQL', (context) => {
-  needsServer('TEST_DATABASE_URL', context);
-  return databaseOnServer();
-});
+suite('PGlite', embeddedDatabase);
+describeWith('TEST_DATABASE_URL', 'checkpoints on a server', () => suite('PostgreSQL', databaseOnServer));

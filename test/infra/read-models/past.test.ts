@@ -1,15 +1,15 @@
 /** Reads of the past: what they read, and how far back it goes. */
 import { expect } from 'chai';
 import { z } from 'zod';
-import type { Database } from '../../../infra/database/database.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { blockOf, lookAt, pastOf } from '../../../infra/read-models/history.ts';
-import { ensureTables, type Projector } from '../../../infra/read-models/projector.ts';
+import { ensureTables } from '../../../infra/read-models/projector.ts';
 import { beginningOfPast, beginPastAt } from '../../../infra/read-models/retention.ts';
 import { change, defineProjection, defineTable, historyOf, on, schemaOf } from '../../../projections/projection.ts';
 import { tables } from '../../../queries/reads.ts';
 import type { AppError } from '../../../shared/errors.ts';
 import { defineEvent } from '../../../shared/events/define.ts';
+import { fixture } from '../../support/fixture.ts';
 import { rebuildProjection } from '../../support/rebuild.ts';
 import { temporaryDirectory } from '../../support/service-process.ts';
 import { openView, testDatabase, testOrigin } from '../../support/world.ts';
@@ -43,13 +43,8 @@ const projection = defineProjection({
 const schema = schemaOf(projection);
 
 describe('the past of a read model', () => {
-  let place: { database: Database; close(): Promise<void> };
-  before(async function () {
-    this.timeout(60_000);
-    place = await testDatabase();
-    await ensureTables(place.database, [projection]);
-  });
-  after(async () => place?.close());
+  const place = fixture(testDatabase);
+  before(() => ensureTables(place.database, [projection]));
   const one = async (text: string, values: unknown[] = []) => (await place.database.pool.query(text, values)).rows[0];
 
   describe('with many rows', () => {
@@ -151,23 +146,17 @@ describe('the past of a read model', () => {
   });
 
   describe('that is kept for a time', () => {
-    let view: Awaited<ReturnType<typeof openView>>;
-    let projector: Projector;
     /** Positions of the events, of which the n-th names thing 1 `n`. */
     const at: number[] = [];
+    const view = fixture(() => openView(place.database, [named], [projection]));
+    fixture(() => view.project('past test'));
     before(async () => {
-      view = await openView(place.database, [named], [projection]);
-      projector = view.project('past test');
       for (let n = 0; n < 10; n++) {
         const events = await view.store.prepare([named.draft({ id: 1, name: String(n) })], testOrigin);
         await view.store.append('things', events, n - 1 < 0 ? 'none' : n - 1);
         at.push(await view.store.log.head());
       }
       await view.positions.reachSchemas([schema], { position: at[9] as number });
-    });
-    after(async () => {
-      await projector?.close();
-      await view?.close();
     });
 
     const nameAt = async (n: number) => {

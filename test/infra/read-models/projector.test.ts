@@ -15,9 +15,16 @@ import {
   update,
 } from '../../../projections/projection.ts';
 import { defineEvent } from '../../../shared/events/define.ts';
-import { needsServer } from '../../support/needs.ts';
+import { describeWith } from '../../support/needs.ts';
 import { until } from '../../support/until.ts';
-import { databaseOnServer, embeddedDatabase, ensureTables, openView, testOrigin } from '../../support/world.ts';
+import {
+  databaseOnServer,
+  embeddedDatabase,
+  openView,
+  type TestDatabase,
+  testOrigin,
+  viewOn,
+} from '../../support/world.ts';
 
 const opened = defineEvent({ type: 'BoxOpened', version: 1, doc: 'test', schema: z.object({ box: z.int() }) });
 const filled = defineEvent({
@@ -86,19 +93,9 @@ const add = async (view: View, stream: string, ...drafts: { type: string; data: 
 const rows = async (database: Database, table: string) =>
   (await database.pool.query(`SELECT * FROM ${table} ORDER BY id`)).rows as Record<string, unknown>[];
 
-function suite(name: string, open: () => Promise<{ database: Database; close(): Promise<void> }>, two: boolean): void {
+function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): void {
   describe(`projections on ${name}`, () => {
-    let place: Awaited<ReturnType<typeof open>>;
-    let view: View;
-    before(async () => {
-      place = await open();
-      await ensureTables(place.database, projections);
-      view = await openView(place.database, definitions, projections);
-    });
-    after(async () => {
-      await view?.close();
-      await place?.close();
-    });
+    const { place, view } = viewOn(open, definitions, projections);
 
     it('inserts, changes and deletes rows; rows have their position; types without a listener are skipped', async () => {
       const projector = view.project('one');
@@ -355,9 +352,6 @@ function suite(name: string, open: () => Promise<{ database: Database; close(): 
 
 suite('PGlite', embeddedDatabase, false);
 
-describe('projections on a server', () => {
-  before(function () {
-    needsServer('TEST_DATABASE_URL', this);
-  });
+describeWith('TEST_DATABASE_URL', 'projections on a server', () => {
   suite('PostgreSQL', databaseOnServer, true);
 });

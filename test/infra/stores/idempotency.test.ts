@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { createIdempotencyStore, purgeIdempotency } from '../../../infra/stores/idempotency.ts';
 import { AppError } from '../../../shared/errors.ts';
 import type { IdempotencyStore } from '../../../shared/ports/idempotency.ts';
+import { fixture } from '../../support/fixture.ts';
 import { until } from '../../support/until.ts';
 import { embeddedDatabase } from '../../support/world.ts';
 
@@ -11,14 +12,10 @@ const request = Buffer.alloc(32, 1);
 
 describe('idempotency leases', function () {
   this.timeout(60_000);
-  let place: Awaited<ReturnType<typeof embeddedDatabase>>;
   let keys = 0;
   const key = () => Buffer.alloc(32, ++keys);
   const process = (name: string, pool = place.database.pool) => createIdempotencyStore(pool, name, LEASE_MS);
-  before(async () => {
-    place = await embeddedDatabase();
-  });
-  after(() => place.close());
+  const place = fixture(embeddedDatabase);
 
   it('a request that takes longer than its lease stays with its process', async () => {
     const hash = key();

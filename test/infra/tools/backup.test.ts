@@ -1,34 +1,25 @@
 /** What a backup holds when the service goes on writing meanwhile. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { createBackups, readBackup } from '../../../infra/tools/backup.ts';
 import { readRelated } from '../../../infra/tools/related.ts';
 import type { EventLog } from '../../../shared/ports/event-log.ts';
-import { call, startTestService, type TestService } from '../../support/service.ts';
+import { fixture } from '../../support/fixture.ts';
+import { bodyOf, call, startTestService } from '../../support/service.ts';
+import { temporaryDirectory } from '../../support/service-process.ts';
 
 describe('backups of a service that keeps writing', function () {
   this.timeout(60_000);
-  let service: TestService;
-  let dataDir: string;
-  before(async () => {
-    service = await startTestService();
-    dataDir = await mkdtemp(join(tmpdir(), 'sbx-backup-'));
-  });
-  after(async () => {
-    await service.close();
-    await rm(dataDir, { recursive: true, force: true });
-  });
+  const service = fixture(() => startTestService());
+  const directory = fixture(temporaryDirectory);
 
   let users = 0;
   /** A user whose e-mail address is sealed with a new key, under a new id. */
   async function newUser(): Promise<number> {
     const username = `late-${++users}`;
     const fields = { username, password: 'a long enough password', role: 'viewer', email: `${username}@example.org` };
-    const { status, body } = await call(service, 'POST', '/api/auth/users', fields);
-    expect(status, JSON.stringify(body)).to.equal(201);
+    const body = bodyOf(await call(service, 'POST', '/api/auth/users', fields), 201);
     return body.user.id;
   }
 
@@ -45,7 +36,7 @@ describe('backups of a service that keeps writing', function () {
         },
       },
     }) as EventLog;
-    const backups = createBackups({ database, eventLog: watched, config: { ...config, dataDir } });
+    const backups = createBackups({ database, eventLog: watched, config: { ...config, dataDir: directory.path } });
     expect(backups.progress()).to.equal(undefined);
     const head = await eventLog.head();
     const { createdAt } = await backups.create(5);
@@ -76,7 +67,11 @@ describe('backups of a service that keeps writing', function () {
         },
       },
     }) as EventLog;
-    const { path } = await createBackups({ database, eventLog: busy, config: { ...config, dataDir } }).create(5);
+    const { path } = await createBackups({
+      database,
+      eventLog: busy,
+      config: { ...config, dataDir: directory.path },
+    }).create(5);
     const { pages, counters } = await readBackup(path);
 
     const events = gunzipSync(await readFile(path))
@@ -115,7 +110,11 @@ describe('backups of a service that keeps writing', function () {
         },
       },
     }) as EventLog;
-    const { path } = await createBackups({ database, eventLog: busy, config: { ...config, dataDir } }).create(5);
+    const { path } = await createBackups({
+      database,
+      eventLog: busy,
+      config: { ...config, dataDir: directory.path },
+    }).create(5);
     const { pages, counts } = await readBackup(path);
     const rowsOf = (table: string) => (pages.get(table) ?? []).flatMap((text) => JSON.parse(text));
     const named: { credentials: string[]; keys: number[] } = { credentials: [], keys: [] };

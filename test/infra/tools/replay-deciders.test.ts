@@ -15,8 +15,6 @@ import type { Replayable } from '../../../commands/replayable.ts';
 import { replayables } from '../../../commands/replays.ts';
 import { foldOne, snapshotKind } from '../../../commands/states.ts';
 import { changeWorkflow, createWorkflow, deleteWorkflow } from '../../../commands/workflows.ts';
-import type { Database } from '../../../infra/database/database.ts';
-import { openEventStoreLog } from '../../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { createSnapshots } from '../../../infra/stores/snapshots.ts';
 import { type DecisionOptions, replayDecider } from '../../../infra/tools/replay-deciders.ts';
@@ -25,28 +23,18 @@ import { SETTINGS_STREAM } from '../../../shared/events/admin/settings.ts';
 import { agentHidden } from '../../../shared/events/agents/agents.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { DomainEvent, EventDraft } from '../../../shared/events/define.ts';
-import type { EventLog } from '../../../shared/ports/event-log.ts';
-import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
-import { needsServer } from '../../support/needs.ts';
 import { agentRegisteredAs } from '../../support/rows.ts';
-import { databaseOnServer, embeddedDatabase, openView, testOrigin } from '../../support/world.ts';
+import { onEveryDatabase, type TestDatabase, testOrigin, viewOn } from '../../support/world.ts';
 
 const log = createLogger('silent');
 const NOTHING_FOUND = { refused: 0, otherwise: 0, notFolded: 0, savedStatesDiffering: 0, findings: [] };
 
-interface Place {
-  readonly database: Database;
-  openLog?(): Promise<EventLog>;
-  close(): Promise<void>;
-}
-
 const named = (name: string): Replayable => replayables.find((one) => one.name === name) as Replayable;
 
-function suite(name: string, open: () => Promise<Place>): void {
+function suite(name: string, open: () => Promise<TestDatabase>): void {
   describe(`replay of deciders on ${name}`, function () {
     this.timeout(60_000);
-    let place: Place;
-    let view: Awaited<ReturnType<typeof openView>>;
+    const { place, view } = viewOn(open, [...catalogue.values()], []);
     const stream = agentStream(1, 7);
 
     const replay = (replayed: Replayable, options: DecisionOptions = {}) =>
@@ -62,8 +50,6 @@ function suite(name: string, open: () => Promise<Place>): void {
     const eventsOf = async (one: string): Promise<DomainEvent[]> => [...(await view.store.readStream(one))];
 
     before(async () => {
-      place = await open();
-      view = await openView(place.database, [...catalogue.values()], [], await place.openLog?.());
       const itself = { ...testOrigin, actor: { type: 'agent', id: 7, name: 'ada' } } as const;
       await agent(() => [agentRegisteredAs(7, 'ada')]);
       await agent((state) => decideUpdate(state, { status: 'busy', last_activity: 'at work' }, { via: 'id' }));
@@ -95,10 +81,6 @@ function suite(name: string, open: () => Promise<Place>): void {
       await deleteWorkflow(view.commands, { origin: testOrigin }, id);
       await decide(settingsDecider, SETTINGS_STREAM, (state) => decideSettings(state, [{ name: 'a', value: '1' }]));
       await decide(settingsDecider, SETTINGS_STREAM, (state) => decideReset(state, 'a'));
-    });
-    after(async () => {
-      await view?.close();
-      await place?.close();
     });
 
     it('decides the same again, and says what it cannot decide again', async () => {
@@ -221,23 +203,4 @@ function suite(name: string, open: () => Promise<Place>): void {
   });
 }
 
-suite('PGlite', embeddedDatabase);
-
-describe('replay of deciders on a server', () => {
-  before(function () {
-    needsServer('TEST_DATABASE_URL', this);
-  });
-  suite('PostgreSQL', databaseOnServer);
-  suite('PostgreSQL, with the log on an event store', async () => {
-    const place = await databaseOnServer();
-    const standIn = await startEventStoreStandIn();
-    return {
-      database: place.database,
-      openLog: () => openEventStoreLog({ url: standIn.url, log }),
-      async close() {
-        await standIn.stop();
-        await place.close();
-      },
-    };
-  });
-});
+onEveryDatabase('replay of deciders', suite);

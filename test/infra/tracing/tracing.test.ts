@@ -1,13 +1,14 @@
 /** Traces: a real service process that sends to a receiver of OTLP over HTTP. */
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingHttpHeaders } from 'node:http';
 import { expect } from 'chai';
 import { ConfigError } from '../../../infra/config.ts';
 import { createLogger, traceIds } from '../../../infra/logging.ts';
 import { tracingSettingsOf } from '../../../infra/tracing/settings.ts';
 import { traceparentOf, withTraceparent } from '../../../shared/ports/tracing.ts';
-import { type Receiver, startReceiver } from '../../support/receiver.ts';
-import { startRunner, type TestRunner } from '../../support/runner.ts';
+import { fixture } from '../../support/fixture.ts';
+import { listen } from '../../support/listen.ts';
+import { startReceiver } from '../../support/receiver.ts';
+import { startRunner } from '../../support/runner.ts';
 import { call } from '../../support/service.ts';
 import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../../support/service-process.ts';
 import { until } from '../../support/until.ts';
@@ -34,7 +35,7 @@ interface Sent {
 /** A collector: it keeps what it is sent. Spans are decoded from OTLP/JSON. */
 async function startCollector() {
   const sent: Sent[] = [];
-  const server = createServer((req, res) => {
+  const server = await listen((req, res) => {
     const chunks: Buffer[] = [];
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
     req.on('end', () => {
@@ -44,7 +45,6 @@ async function startCollector() {
         .end(req.headers['content-type'] === 'application/json' ? '{}' : '');
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const resources = () =>
     sent.flatMap(
       ({ body }) =>
@@ -58,15 +58,11 @@ async function startCollector() {
         ).resourceSpans,
     );
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     sent,
     resources,
     spans: () => resources().flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans)),
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: server.close,
   };
 }
 
@@ -82,23 +78,12 @@ const headers = { 'x-api-key': KEY };
 
 describe('traces', function () {
   this.timeout(300_000);
-  let collector: Awaited<ReturnType<typeof startCollector>>;
-  let webhook: Receiver;
-  let runner: TestRunner;
-  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  const collector = fixture(startCollector);
+  const webhook = fixture(startReceiver);
+  const runner = fixture(startRunner);
+  const directory = fixture(temporaryDirectory);
   let service: ServiceProcess | undefined;
-
-  before(async () => {
-    collector = await startCollector();
-    webhook = await startReceiver();
-    runner = await startRunner();
-    directory = await temporaryDirectory();
-  });
-  after(async () => {
-    await service?.stop('SIGKILL');
-    await Promise.all([collector?.close(), webhook?.close(), runner?.close()]);
-    await directory?.remove();
-  });
+  fixture(() => ({ close: () => service?.stop('SIGKILL') }));
 
   const start = async (env: Record<string, string>) => {
     service = await startProcess(directory.path, {

@@ -1,17 +1,10 @@
 import { expect } from 'chai';
 import { gatewayConfigProjection } from '../../../projections/admin/gateway-config.ts';
 import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-config.ts';
-import { eventsOf, rowsAfter as rowsOf } from '../../support/kit.ts';
+import { eventsOf, rowsAfter as rowsOf, sample } from '../../support/kit.ts';
 
 const changed = (document: Record<string, unknown> | null) =>
-  gatewayConfigChanged.draft({
-    document,
-    cause: 'update',
-    updated_keys: ['*'],
-    agent_name: null,
-    template: null,
-    fields: [],
-  });
+  sample(gatewayConfigChanged, { document, cause: 'update', updated_keys: ['*'] });
 
 describe('projection gateway_config', () => {
   const rowsAfter = (...documents: readonly (Record<string, unknown> | null)[]) =>

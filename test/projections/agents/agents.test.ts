@@ -1,20 +1,14 @@
 import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
-import {
-  agentDeleted,
-  agentDetailsChanged,
-  agentHidden,
-  agentShown,
-  agentStatusChanged,
-} from '../../../shared/events/agents/agents.ts';
+import { agentDeleted, agentHidden, agentShown } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived, agentWoken } from '../../../shared/events/agents/heartbeat.ts';
 import { agentMemoryCleared, agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
 import { agentReturned } from '../../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { seconds } from '../../../shared/time.ts';
+import { ada, details, status } from '../../support/agent.ts';
 import { type Draft, eventsOf, registeredAgent, rowsAfter as rowsOf } from '../../support/kit.ts';
 
-const ada = { agent_id: 7, name: 'ada' };
 const registered = (more: object = {}) =>
   registeredAgent({
     ...ada,
@@ -25,20 +19,6 @@ const registered = (more: object = {}) =>
     runtime_type: 'codex',
     ...more,
   });
-const details = (changes: object, more: object = {}) =>
-  agentDetailsChanged.draft({ ...ada, changes, via: 'id', write_to_gateway: false, status: null, ...more });
-const status = (to: string, more: object = {}) =>
-  agentStatusChanged.draft({
-    ...ada,
-    from: 'offline',
-    to,
-    cause: 'update',
-    last_activity: null,
-    seen: false,
-    announced: false,
-    ...more,
-  });
-
 /** Unix seconds of the n-th told event. */
 const at = (n: number) =>
   seconds(eventsOf([...Array.from({ length: n }, () => registered())]).at(-1)?.meta.at as number);

@@ -7,7 +7,7 @@ import type { DomainEvent } from '../../../shared/events/define.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { DAY_MS, HOUR_MS, startOf } from '../../../shared/time-buckets.ts';
-import { type Draft, eventsOf, registeredAgent, rowsAfter, timeOf } from '../../support/kit.ts';
+import { type Draft, eventsOf, registeredAgent, rowsAfter, sample, timeOf } from '../../support/kit.ts';
 import { TASK } from '../../support/tasks.ts';
 
 type Meta = Partial<DomainEvent['meta']>;
@@ -24,33 +24,18 @@ const rowsOf = (...told: readonly (readonly [Draft, Meta?])[]) => {
 };
 
 const about = { agent_id: 7, name: 'scout' };
-const heartbeat = agentHeartbeatReceived.draft({
-  ...about,
-  last_activity: 'Heartbeat',
-  connection_id: null,
-  work_items_count: 0,
-  work_item_types: [],
-});
+const heartbeat = sample(agentHeartbeatReceived, { ...about, last_activity: 'Heartbeat' });
 const created = (createdBy: string) =>
   taskCreated.draft({ task_id: 3, task: { ...TASK, created_by: createdBy, description: 'for scout' }, source: 'api' });
 const commented = (commentId: number) =>
-  taskCommented.draft({
+  sample(taskCommented, {
     task_id: 3,
     title: 'Mend the roof',
     comment_id: commentId,
-    parent_id: null,
-    depth: 0,
     author: 'scout',
     content: 'scout says',
-    mentions: [],
   });
-const renamed = agentDetailsChanged.draft({
-  ...about,
-  changes: { name: 'pathfinder' },
-  via: 'id',
-  write_to_gateway: false,
-  status: null,
-});
+const renamed = sample(agentDetailsChanged, { ...about, changes: { name: 'pathfinder' }, via: 'id' });
 const purged = (...ids: number[]) => recordsPurged.draft({ table: 'activities', ids, counts: [], phrases: [] });
 
 const known = (rows: readonly { readonly kind: string; readonly type: string; readonly known_by: string }[]) =>
@@ -76,15 +61,7 @@ describe('projection: attribution', () => {
 
   it('attributes calls that only an agent makes, whoever sent them', () => {
     const status = (cause: 'heartbeat' | 'wake' | 'update' | 'sweep' | 'disconnect' | 'connect') =>
-      agentStatusChanged.draft({
-        ...about,
-        from: 'idle',
-        to: 'busy',
-        cause,
-        last_activity: null,
-        seen: true,
-        announced: false,
-      });
+      sample(agentStatusChanged, { ...about, from: 'idle', to: 'busy', cause, seen: true });
     const { actions } = rowsOf(
       [heartbeat],
       [status('heartbeat')],

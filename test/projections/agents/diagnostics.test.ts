@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { diagnosticsProjection } from '../../../projections/agents/diagnostics.ts';
 import { agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { seconds } from '../../../shared/time.ts';
-import { type Draft, eventsOf, registeredAgent, rowsAfter, timeOf } from '../../support/kit.ts';
+import { type Draft, eventsOf, registeredAgent, rowsAfter, sample, timeOf } from '../../support/kit.ts';
 import { claimed, created, deleted, requeued, reviewed, statusSet, updated } from '../../support/tasks.ts';
 
 const rows = (...drafts: Draft[]) => rowsAfter(diagnosticsProjection, eventsOf(drafts));
@@ -11,25 +11,14 @@ const signals = (...drafts: Draft[]) =>
 
 const ADA = { assigned_to: 'ada' };
 const renamed = (name: string | undefined) =>
-  agentDetailsChanged.draft({
+  sample(agentDetailsChanged, {
     agent_id: 7,
     name: 'ada',
     changes: name === undefined ? { role: 'lead' } : { name },
     via: 'id',
-    write_to_gateway: false,
-    status: null,
   });
 const status = (from: string, to: string, lastActivity: string | null = null) =>
-  agentStatusChanged.draft({
-    agent_id: 7,
-    name: 'ada',
-    from,
-    to,
-    cause: 'update',
-    last_activity: lastActivity,
-    seen: false,
-    announced: false,
-  });
+  sample(agentStatusChanged, { agent_id: 7, name: 'ada', from, to, cause: 'update', last_activity: lastActivity });
 
 describe('projection diagnostics', () => {
   it('knows which names an agent has had since when', () => {

@@ -9,13 +9,13 @@ import {
   alertRuleUpdated,
   NO_RULE,
 } from '../../../shared/events/alerts/rules.ts';
-import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter, sample, timeOf } from '../../support/kit.ts';
 
 const rule = { ...NO_RULE, name: 'errors', enabled: true, condition_field: 'status', condition_value: 'error' };
 const created = alertRuleCreated.draft({ rule_id: 3, ...rule });
 const triggered = (more: object = {}) =>
-  alertRuleTriggered.draft({
-    ...{ rule_id: 3, name: 'errors', description: null, entity_type: 'agent', condition_field: 'status' },
+  sample(alertRuleTriggered, {
+    ...{ rule_id: 3, name: 'errors', entity_type: 'agent', condition_field: 'status' },
     ...{
       condition_operator: 'equals',
       condition_value: 'error',

@@ -5,7 +5,7 @@ import {
   accessRequested,
   accessRequestRejected,
 } from '../../../shared/events/auth/access-requests.ts';
-import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter, sample } from '../../support/kit.ts';
 
 const rows = (...drafts: readonly Draft[]) => ({
   requests: rowsAfter(usersProjection, eventsOf(drafts)).access_requests,
@@ -14,12 +14,11 @@ const rows = (...drafts: readonly Draft[]) => ({
 describe('projection users: access requests', () => {
   it('counts attempts for access and keeps the first time', () => {
     const asked = (displayName: string) =>
-      accessRequested.draft({
+      sample(accessRequested, {
         request_id: 3,
         provider: 'google',
         email: 'a@example.com',
         display_name: displayName,
-        avatar_url: null,
         provider_id: 'sub',
       });
     const { requests } = rows(

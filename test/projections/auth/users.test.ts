@@ -10,6 +10,7 @@ import {
   userTransferred,
   userUpdated,
 } from '../../../shared/events/auth/users.ts';
+import { newUser } from '../../support/ann.ts';
 import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
 
 const FIRST = '11111111-1111-4111-8111-111111111111';
@@ -17,19 +18,9 @@ const SECOND = '22222222-2222-4222-8222-222222222222';
 
 const ann = (userId = 7) =>
   userCreated.draft({
+    ...newUser(`ann${userId}`, { display_name: 'Ann', email: 'Ann@Example.com', workspace: 2 }),
     user_id: userId,
-    username: `ann${userId}`,
-    display_name: 'Ann',
-    email: 'Ann@Example.com',
-    avatar_url: null,
-    role: 'viewer',
-    provider: 'local',
-    provider_id: null,
-    is_approved: true,
-    tenant: 1,
-    workspace: 2,
     credential_id: FIRST,
-    source: 'admin',
   });
 const id = { user_id: 7, username: 'ann7' };
 const updated = (changes: object) => userUpdated.draft({ ...id, password_changed: false, by: 'admin', ...changes });

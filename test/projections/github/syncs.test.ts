@@ -4,14 +4,14 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { taskIssueGone, taskLinked, taskSynced } from '../../../shared/events/github/links.ts';
 import { githubSynced } from '../../../shared/events/github/syncs.ts';
 import { taskBranched, taskPullOpened } from '../../../shared/events/tasks/branches.ts';
-import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter, sample } from '../../support/kit.ts';
 import { at, created, deleted, TASK } from '../../support/tasks.ts';
 
 type Synced = Parameters<typeof githubSynced.draft>[0];
 const synced = (fields: Partial<Synced> = {}) =>
-  githubSynced.draft({
-    ...{ sync_id: 5, source: 'project-3', earlier: 0, repo: 'acme/web', project_id: 3, status: 'success', error: null },
-    ...{ issues: 4, imported: 2, updated: 1, pushed: 1, skipped: 1, errors: 0, cursor: null },
+  sample(githubSynced, {
+    ...{ sync_id: 5, source: 'project-3', repo: 'acme/web', project_id: 3, status: 'success' },
+    ...{ issues: 4, imported: 2, updated: 1, pushed: 1, skipped: 1 },
     ...fields,
   });
 const LINK = {

@@ -7,15 +7,9 @@ import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import { seconds } from '../../../shared/time.ts';
-import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter, sample, timeOf } from '../../support/kit.ts';
 
-const soul = agentSoulChanged.draft({
-  agent_id: 7,
-  name: 'ada',
-  soul_content: 'calm',
-  template: null,
-  previous_length: 0,
-});
+const soul = sample(agentSoulChanged, { agent_id: 7, name: 'ada', soul_content: 'calm' });
 const rows = (drafts: readonly Draft[], meta = {}) => rowsAfter(activitiesProjection, eventsOf(drafts, meta));
 
 describe('projection activities', () => {
@@ -37,14 +31,7 @@ describe('projection activities', () => {
   });
   it('has none for the others', () => {
     expect(rows([agentHidden.draft({ agent_id: 7, name: 'ada' })]).activities).to.deep.equal([]);
-    const alongside = agentMemoryFieldsSet.draft({
-      agent_id: 7,
-      name: 'ada',
-      fields: {},
-      size: 0,
-      append: false,
-      announced: true,
-    });
+    const alongside = sample(agentMemoryFieldsSet, { agent_id: 7, name: 'ada', announced: true });
     expect(rows([alongside]), 'announced by another event of the same append').to.deep.equal({
       activities: [],
       activity_counts: [],
@@ -52,14 +39,13 @@ describe('projection activities', () => {
     });
   });
   it('counts by type, actor and kind of entity', () => {
-    const message = agentMessageSent.draft({
+    const message = sample(agentMessageSent, {
       message_id: 1,
       from: 'ada',
       to: 'bob',
       to_agent_id: 8,
       content: 'hello',
       message_type: 'text',
-      secrets: { count: 0, types: [] },
     });
     const { activities, activity_counts } = rows([soul, message, soul]);
     expect(activities.map(({ id }) => id)).to.deep.equal([1, 2, 3]);

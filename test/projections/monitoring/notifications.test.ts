@@ -9,19 +9,10 @@ import {
   notificationsRead,
 } from '../../../shared/events/monitoring/notifications.ts';
 import { seconds } from '../../../shared/time.ts';
-import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+import { eventsOf, rowsAfter, sample, timeOf } from '../../support/kit.ts';
 
 const offline = (cause: 'sweep' | 'update') =>
-  agentStatusChanged.draft({
-    agent_id: 7,
-    name: 'ada',
-    from: 'idle',
-    to: 'offline',
-    cause,
-    last_activity: null,
-    seen: false,
-    announced: false,
-  });
+  sample(agentStatusChanged, { agent_id: 7, name: 'ada', from: 'idle', to: 'offline', cause });
 
 describe('projection notifications', () => {
   it('has an unread row for each event with a notification', () => {
@@ -47,23 +38,13 @@ describe('projection notifications', () => {
     ]);
   });
   const raised = (recipient: string) =>
-    notificationRaised.draft({
-      recipient,
-      type: 'mention',
-      title: 't',
-      message: 'm',
-      source_type: null,
-      source_id: null,
-      by: null,
-    });
+    sample(notificationRaised, { recipient, type: 'mention', title: 't', message: 'm' });
   const forwarded = (notificationId: number) =>
-    notificationForwarded.draft({
+    sample(notificationForwarded, {
       notification_id: notificationId,
       recipient: 'ada',
       notification_type: 'mention',
       title: 't',
-      session_key: null,
-      message: null,
     });
   it('is read and delivered once; what is deleted has no row, whatever is said of it later', () => {
     const { notifications, notification_totals } = rowsAfter(

@@ -7,7 +7,8 @@ import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { signInFailed } from '../../../shared/events/auth/sign-in.ts';
 import { userCreated, userDeleted } from '../../../shared/events/auth/users.ts';
 import { pipelineCreated, pipelineDeleted, pipelineUpdated } from '../../../shared/events/pipelines/pipelines.ts';
-import { type Draft, eventsOf, registeredAgent, rowsAfter } from '../../support/kit.ts';
+import { newUser } from '../../support/ann.ts';
+import { type Draft, eventsOf, registeredAgent, rowsAfter, sample } from '../../support/kit.ts';
 import { at, created, deleted, placed, reviewed, TASK, updated } from '../../support/tasks.ts';
 
 const BETWEEN = '\u001f';
@@ -25,29 +26,13 @@ const registered = registeredAgent({
   soul_content: 'soul',
   config: { api_key: 'sk-secret' },
 });
-const beat = agentHeartbeatReceived.draft({
-  ...about,
-  last_activity: 'Heartbeat received',
-  connection_id: null,
-  work_items_count: 0,
-  work_item_types: [],
-});
+const beat = sample(agentHeartbeatReceived, { ...about, last_activity: 'Heartbeat received' });
 const changed = (changes: object) =>
   agentDetailsChanged.draft({ ...about, changes, via: 'name', write_to_gateway: false, status: null });
 const user = {
+  ...newUser('bob', { display_name: 'Bob Miller', email: 'bob@example.org' }),
   user_id: 3,
-  username: 'bob',
-  display_name: 'Bob Miller',
-  email: 'bob@example.org',
-  avatar_url: null,
-  role: 'viewer' as const,
-  provider: 'local' as const,
-  provider_id: null,
-  is_approved: true,
-  tenant: 1,
-  workspace: 1,
   credential_id: null,
-  source: 'admin' as const,
 };
 
 describe('projection search', () => {
@@ -80,14 +65,13 @@ describe('projection search', () => {
   });
 
   it('a message is found by content and sender', () => {
-    const message = agentMessageSent.draft({
+    const message = sample(agentMessageSent, {
       message_id: 9,
       from: 'Ada',
       to: 'Scout',
       to_agent_id: 7,
       content: `100%${BETWEEN}Sure`,
       message_type: 'text',
-      secrets: { count: 0, types: [] },
     });
     expect(texts('message', message)).to.deep.equal(['100% sure|ada']);
     expect(rows(message).phrases[0]?.text).to.include('ada wrote to scout');

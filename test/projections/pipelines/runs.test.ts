@@ -15,27 +15,25 @@ import {
   pipelineStepStarted,
 } from '../../../shared/events/pipelines/runs.ts';
 import { seconds } from '../../../shared/time.ts';
-import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter, sample, timeOf } from '../../support/kit.ts';
 
 const run = { run_id: 9, pipeline_id: 3 };
 const before: Draft[] = [
-  pipelineCreated.draft({
+  sample(pipelineCreated, {
     pipeline_id: 3,
     name: 'Survey',
-    description: null,
     steps: [
       { template_id: 1, on_failure: 'stop' },
       { template_id: 2, on_failure: 'continue' },
     ],
   }),
-  pipelineRunStarted.draft({
+  sample(pipelineRunStarted, {
     ...run,
     pipeline_name: 'Survey',
     steps: [
       { template_id: 1, template_name: 'one', on_failure: 'stop' },
       { template_id: 2, template_name: 'two', on_failure: 'continue' },
     ],
-    templates: [],
   }),
   pipelineStepStarted.draft({ ...run, step: 0, hand_over: 'runner' }),
 ];

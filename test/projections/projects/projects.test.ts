@@ -11,15 +11,13 @@ import {
   projectUpdated,
 } from '../../../shared/events/projects/projects.ts';
 import { seconds } from '../../../shared/time.ts';
-import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter, sample, timeOf } from '../../support/kit.ts';
 
 const about = { project_id: 7, name: 'API' };
-const created = projectCreated.draft({
+const created = sample(projectCreated, {
   ...about,
   slug: 'api',
-  description: null,
   ticket_prefix: 'API',
-  github_repo: null,
   deadline: 1_800_000_000,
   color: '#fff',
 });

@@ -10,19 +10,18 @@ import {
   provisionJobStarted,
   provisionStepEnded,
 } from '../../../shared/events/super/provision-jobs.ts';
-import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
+import { type Draft, eventsOf, rowsAfter, sample } from '../../support/kit.ts';
 import { tenantMade } from '../../support/tenants.ts';
 
 const ann = { type: 'user', id: 1, name: 'ann' } as const;
 const bob = { type: 'user', id: 2, name: 'bob' } as const;
 const about = { tenant_id: 4, job_id: 5, job_type: 'bootstrap', dry_run: true } as const;
 const step = { key: 'one', title: 'Step one', command: ['run', 'it'], requires_root: true, timeout_ms: 50 };
-const queued = provisionJobQueued.draft({
+const queued = sample(provisionJobQueued, {
   ...about,
   request: { dry_run: true },
   plan: [step, { ...step, key: 'two', timeout_ms: null }],
   requested_by: ann,
-  idempotency_key: null,
   reason: 'a new customer',
 });
 const approved = provisionJobApproved.draft({ ...about, by: bob, reason: null });

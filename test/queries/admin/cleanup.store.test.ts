@@ -10,19 +10,18 @@ import { retentionReads } from '../../../queries/admin/cleanup.ts';
 import { notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
 import { pipelineRunCompleted, pipelineRunStarted } from '../../../shared/events/pipelines/runs.ts';
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
-import { openReadModels, type ReadModels, secondsOf, type Told } from '../../support/rows.ts';
+import { sample } from '../../support/kit.ts';
+import { readModels, secondsOf, type Told } from '../../support/rows.ts';
 
 const LIMIT = 100;
 
 const started = (runId: number): Told =>
-  pipelineRunStarted.draft({
+  sample(pipelineRunStarted, {
     ...{ run_id: runId, pipeline_id: 3, pipeline_name: 'Survey' },
     steps: [{ template_id: 1, template_name: 'one', on_failure: 'stop' }],
-    templates: [],
   });
 const report = (id: string): Told =>
-  tokensReported.draft({
-    page: null,
+  sample(tokensReported, {
     reports: [
       {
         ...{
@@ -39,26 +38,25 @@ const report = (id: string): Told =>
     ],
   });
 
-const raised: Told = notificationRaised.draft({
+const raised: Told = sample(notificationRaised, {
   ...{ recipient: 'ada', type: 'mention', title: 't', message: 'm' },
-  ...{ source_type: null, source_id: null, by: null },
+  ...{},
 });
 const completed = (runId: number): Told =>
   pipelineRunCompleted.draft({ run_id: runId, pipeline_id: 3, pipeline_name: 'Survey' });
 
 describe('queries of cleanups', () => {
-  let models: ReadModels;
   /** Nothing that is told from here on is old; Unix seconds. */
   let cutoff: number;
+  const models = readModels([
+    activitiesProjection,
+    auditProjection,
+    notificationsProjection,
+    pipelinesProjection,
+    searchProjection,
+    tokensProjection,
+  ]);
   before(async () => {
-    models = await openReadModels([
-      activitiesProjection,
-      auditProjection,
-      notificationsProjection,
-      pipelinesProjection,
-      searchProjection,
-      tokensProjection,
-    ]);
     const old: Told[] = [started(1), started(2), completed(2), report('old'), raised];
     const elsewhere = [started(3), completed(3), report('other'), raised].map((one): Told => {
       const [draft] = [one].flat() as [Exclude<Told, readonly unknown[]>];
@@ -67,7 +65,6 @@ describe('queries of cleanups', () => {
     cutoff = secondsOf(old.length + elsewhere.length + 1);
     await models.tell(...old, ...elsewhere, started(4), completed(4), report('new'), raised);
   });
-  after(() => models?.close());
 
   it('runs that go on are not old, whenever they began', async () => {
     const { expired, count } = retentionReads(models.reads);

@@ -3,15 +3,14 @@ import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { exportedRows } from '../../../queries/admin/export.ts';
 import { allTasks } from '../../../shared/identity.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
 
 const AGENTS = 650;
 const HUGE = 600_000;
 
 describe('exported rows', () => {
-  let models: ReadModels;
+  const models = readModels([agentsProjection]);
   before(async () => {
-    models = await openReadModels([agentsProjection]);
     const huge = [agentRegisteredAs(900, 'a', { soul_content: 'x'.repeat(HUGE) }), { at: 5_000 }] as const;
     await models.tell(
       ...Array.from({ length: AGENTS }, (_, n) => [agentRegisteredAs(n + 1, `agent-${n}`), { at: 9_000 }] as const),
@@ -21,7 +20,6 @@ describe('exported rows', () => {
       [agentRegisteredAs(903, 'foreign'), { workspace: 2 }],
     );
   });
-  after(() => models?.close());
 
   async function pages(range: object = {}, limit = 10_000) {
     const found: (readonly { readonly [column: string]: unknown }[])[] = [];

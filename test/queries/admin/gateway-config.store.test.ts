@@ -4,25 +4,14 @@ import { gatewayConfigProjection } from '../../../projections/admin/gateway-conf
 import { gatewayConfig, hasGatewayConfig, storedText } from '../../../queries/admin/gateway-config.ts';
 import { hashOf } from '../../../shared/contract/admin/gateway-document.ts';
 import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-config.ts';
-import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { sample } from '../../support/kit.ts';
+import { readModels } from '../../support/rows.ts';
 
 describe('queries of the gateway configuration', () => {
   const document = { name: 'Zoë', token: 'very-secret-token' };
-  let models: ReadModels;
-  before(async () => {
-    models = await openReadModels([gatewayConfigProjection]);
-    await models.tell(
-      gatewayConfigChanged.draft({
-        document,
-        cause: 'update',
-        updated_keys: ['*'],
-        agent_name: null,
-        template: null,
-        fields: [],
-      }),
-    );
-  });
-  after(() => models?.close());
+  const models = readModels([gatewayConfigProjection], () => [
+    sample(gatewayConfigChanged, { document, cause: 'update', updated_keys: ['*'] }),
+  ]);
 
   it('hide its secrets, and give size in bytes and hash of what is stored', async () => {
     const text = JSON.stringify(document);

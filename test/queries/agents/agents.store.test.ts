@@ -11,42 +11,31 @@ import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-confi
 import { agentHidden } from '../../../shared/events/agents/agents.ts';
 import { agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { sample } from '../../support/kit.ts';
+import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
 
 const document = (agents: readonly object[]) =>
-  gatewayConfigChanged.draft({
-    document: { agents: { list: agents } },
-    cause: 'update',
-    updated_keys: ['*'],
-    agent_name: null,
-    template: null,
-    fields: [],
-  });
+  sample(gatewayConfigChanged, { document: { agents: { list: agents } }, cause: 'update', updated_keys: ['*'] });
 const ada = { agent_id: 1, name: 'ada' };
 const elsewhere = { workspace: 2, tenant: 2 };
 
 describe('queries of agents', () => {
-  let models: ReadModels;
-  before(async () => {
-    models = await openReadModels(projections);
-    await models.tell(
-      agentRegisteredAs(1, 'ada', {
-        session_key: 'key',
-        config: { model: 'm' },
-        soul_content: 'calm',
-        runtime_type: 'codex',
-      }),
-      agentRegisteredAs(2, 'bob', { status: 'offline' }),
-      agentRegisteredAs(3, 'cyn', { role: 'lead', source: 'gateway' }),
-      agentRegisteredAs(4, 'dan'),
-      agentHidden.draft({ agent_id: 4, name: 'dan' }),
-      [agentRegisteredAs(5, 'ada', { role: 'spy' }), elsewhere],
-      agentMemoryWritten.draft({ ...ada, text: 'note', append: false, size: 4 }),
-      agentMemoryFieldsSet.draft({ ...ada, fields: { mood: 'calm' }, size: 4, append: false, announced: true }),
-      agentSoulChanged.draft({ ...ada, soul_content: 'curious', template: null, previous_length: 4 }),
-    );
-  });
-  after(() => models?.close());
+  const models = readModels(projections, () => [
+    agentRegisteredAs(1, 'ada', {
+      session_key: 'key',
+      config: { model: 'm' },
+      soul_content: 'calm',
+      runtime_type: 'codex',
+    }),
+    agentRegisteredAs(2, 'bob', { status: 'offline' }),
+    agentRegisteredAs(3, 'cyn', { role: 'lead', source: 'gateway' }),
+    agentRegisteredAs(4, 'dan'),
+    agentHidden.draft({ agent_id: 4, name: 'dan' }),
+    [agentRegisteredAs(5, 'ada', { role: 'spy' }), elsewhere],
+    agentMemoryWritten.draft({ ...ada, text: 'note', append: false, size: 4 }),
+    agentMemoryFieldsSet.draft({ ...ada, fields: { mood: 'calm' }, size: 4, append: false, announced: true }),
+    agentSoulChanged.draft({ ...ada, soul_content: 'curious', template: null, previous_length: 4 }),
+  ]);
 
   const record = {
     id: 1,

@@ -28,8 +28,8 @@ import { allTasks } from '../../../shared/identity.ts';
 import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
 import { EvidenceReader } from '../../support/evidence.ts';
 import { checkAttribution } from '../../support/evidence-checks.ts';
-import type { Draft } from '../../support/kit.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
+import { type Draft, sample } from '../../support/kit.ts';
+import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
 const NOW = Date.UTC(2026, 2, 3, 10, 20, 30, 400);
@@ -74,13 +74,7 @@ function caseOf(n: number): Case {
   const about = { agent_id: agent, name: NAMES[agent] };
   switch (below(6)) {
     case 0: {
-      const draft = agentDetailsChanged.draft({
-        ...about,
-        changes: { role: `r${n}` },
-        via: 'id',
-        write_to_gateway: false,
-        status: null,
-      });
+      const draft = sample(agentDetailsChanged, { ...about, changes: { role: `r${n}` }, via: 'id' });
       return { at, agent, draft, activity: 'agent_config_updated', audit: 'agent_updated', status: true };
     }
     case 1: {
@@ -89,12 +83,10 @@ function caseOf(n: number): Case {
       return { at, agent, draft, activity: 'task_created', mutation: true };
     }
     case 2: {
-      const draft = taskCommented.draft({
+      const draft = sample(taskCommented, {
         task_id: 1_000,
         title: 't',
         comment_id: n + 1,
-        parent_id: null,
-        depth: 0,
         author: 'ada',
         content: 'c'.repeat(300),
         mentions: ['bob'],
@@ -118,13 +110,7 @@ function caseOf(n: number): Case {
       return { at, agent, draft: tokensReported.draft({ page: null, reports }), reports };
     }
     default: {
-      const draft = agentHeartbeatReceived.draft({
-        ...about,
-        last_activity: '',
-        connection_id: null,
-        work_items_count: 0,
-        work_item_types: [],
-      });
+      const draft = sample(agentHeartbeatReceived, { ...about, last_activity: '' });
       return { at, agent, draft, activity: 'agent_heartbeat' };
     }
   }
@@ -142,21 +128,20 @@ const countBy = <T>(all: readonly T[], keyOf: (one: T) => string | undefined): R
 };
 
 describe('queries: attribution', () => {
-  let models: ReadModels;
   const agents = new Map<Id, AgentRecord>();
   /** Positions by the index of a case; two agents come first. */
   const positionOf = (one: Case) => cases.indexOf(one) + 3;
 
+  const models = readModels([
+    agentsProjection,
+    agentAttributionProjection,
+    activitiesProjection,
+    auditProjection,
+    tasksProjection,
+    taskCommentsProjection,
+    tokensProjection,
+  ]);
   before(async () => {
-    models = await openReadModels([
-      agentsProjection,
-      agentAttributionProjection,
-      activitiesProjection,
-      auditProjection,
-      tasksProjection,
-      taskCommentsProjection,
-      tokensProjection,
-    ]);
     const own = ({ agent, at }: Case): Partial<DomainEvent['meta']> => ({
       at,
       actor: { type: 'agent', id: agent, name: `agent:${NAMES[agent]}` },
@@ -168,7 +153,6 @@ describe('queries: attribution', () => {
     );
     for (const id of [1, 2] as const) agents.set(id, (await agentRecord(models.reads, 1, { id })) as AgentRecord);
   });
-  after(() => models?.close());
 
   const about = (id: Id) => ({ workspace: 1, agent: agents.get(id) as AgentRecord, view: allTasks(1) });
   const ALL = new Set(ATTRIBUTION_SECTIONS);

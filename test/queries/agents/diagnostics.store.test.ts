@@ -20,7 +20,8 @@ import { allTasks } from '../../../shared/identity.ts';
 import { DAY, HOUR } from '../../../shared/time.ts';
 import { EvidenceReader } from '../../support/evidence.ts';
 import { checkDiagnostics } from '../../support/evidence-checks.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
+import { sample } from '../../support/kit.ts';
+import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
 import { created, requeued, updated } from '../../support/tasks.ts';
 
 /** Unix seconds: the beginning of an hour. */
@@ -59,26 +60,16 @@ const told = ({ kind, name, at, tokens }: Case): Told => {
   const meta = { at: at * 1_000 + below(1_000) };
   switch (kind) {
     case 'beat':
-      return [
-        agentHeartbeatReceived.draft({
-          ...about,
-          last_activity: 'Heartbeat',
-          connection_id: null,
-          work_items_count: 0,
-          work_item_types: [],
-        }),
-        meta,
-      ];
+      return [sample(agentHeartbeatReceived, { ...about, last_activity: 'Heartbeat' }), meta];
     case 'error':
       return [
-        agentStatusChanged.draft({
+        sample(agentStatusChanged, {
           ...about,
           from: 'idle',
           to: 'error',
           cause: 'update',
           last_activity: 'no network',
           seen: true,
-          announced: false,
         }),
         meta,
       ];
@@ -117,7 +108,6 @@ const tally = (names: readonly string[]) =>
     .sort((a, b) => b.count - a.count || (a.type < b.type ? -1 : 1));
 
 describe('diagnostics of an agent', () => {
-  let models: ReadModels;
   const agent = { id: ID, name: 'robert', role: 'coder', status: 'idle' };
   const ask = (
     hours: number,
@@ -127,14 +117,14 @@ describe('diagnostics of an agent', () => {
     most?: number,
   ) => diagnosticsOf(models.reads, allTasks(1), of, windowOf(String(hours), now * 1_000), new Set(sections), most);
 
+  const models = readModels([
+    agentsProjection,
+    activitiesProjection,
+    tasksProjection,
+    tokensProjection,
+    diagnosticsProjection,
+  ]);
   before(async () => {
-    models = await openReadModels([
-      agentsProjection,
-      activitiesProjection,
-      tasksProjection,
-      tokensProjection,
-      diagnosticsProjection,
-    ]);
     const happened: [number, Told][] = cases.map((one) => [one.at, told(one)]);
     const changes: [number, Told][] = [
       [FIRST, [agentRegisteredAs(9, 'bob'), { at: FIRST * 1_000 }]],
@@ -149,14 +139,7 @@ describe('diagnostics of an agent', () => {
       [
         RENAMED,
         [
-          agentDetailsChanged.draft({
-            agent_id: ID,
-            name: 'bob',
-            changes: { name: 'robert' },
-            via: 'id',
-            write_to_gateway: false,
-            status: null,
-          }),
+          sample(agentDetailsChanged, { agent_id: ID, name: 'bob', changes: { name: 'robert' }, via: 'id' }),
           { at: RENAMED * 1_000 },
         ],
       ],
@@ -171,7 +154,6 @@ describe('diagnostics of an agent', () => {
       }),
     );
   });
-  after(() => models?.close());
 
   it('at any window gives what counting one by one gives', async () => {
     const now = fc.oneof(

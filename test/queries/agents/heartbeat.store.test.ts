@@ -8,28 +8,25 @@ import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { HOUR } from '../../../shared/time.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { sample } from '../../support/kit.ts';
+import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
 
 const silent = (agentId: number) =>
-  agentStatusChanged.draft({
+  sample(agentStatusChanged, {
     agent_id: agentId,
     name: `agent ${agentId}`,
     from: 'idle',
     to: 'offline',
     cause: 'sweep',
-    last_activity: null,
-    seen: false,
-    announced: false,
   });
 const message = (messageId: number, toAgentId: number) =>
-  agentMessageSent.draft({
+  sample(agentMessageSent, {
     message_id: messageId,
     from: 'eve',
     to: 'ada',
     to_agent_id: toAgentId,
     content: 'hello',
     message_type: 'text',
-    secrets: { count: 0, types: [] },
   });
 /** Unix seconds. */
 const NOW = secondsOf(1_000);
@@ -38,9 +35,8 @@ const elsewhere = { workspace: 2 };
 const ADA = { id: 1, name: 'ada' };
 
 describe('queries of heartbeats', () => {
-  let models: ReadModels;
+  const models = readModels(projections);
   before(async () => {
-    models = await openReadModels(projections);
     // Offline agents are told to the recipient "system": an agent of that name reads what a person would.
     await models.tell(
       agentRegisteredAs(1, 'ada'),
@@ -67,7 +63,6 @@ describe('queries of heartbeats', () => {
         [id, workspace, type, description, at],
       );
   });
-  after(() => models?.close());
 
   it('messages to the agent that are not read, the oldest first', async () => {
     const inbox = await inboxOf(models.reads, allTasks(1), ADA, NOW);

@@ -6,11 +6,12 @@ import { findGlobalKey } from '../../../queries/auth/global-key.ts';
 import { agentDeleted } from '../../../shared/events/agents/agents.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../../shared/events/agents/keys.ts';
 import { globalKeyConfigured } from '../../../shared/events/auth/global-key.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { sample } from '../../support/kit.ts';
+import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
 
 const NAMES: Readonly<Record<number, string>> = { 1: 'ada', 2: 'bob', 3: 'cyn', 4: 'dan' };
 const issued = (keyId: number, agentId: number) =>
-  agentKeyIssued.draft({
+  sample(agentKeyIssued, {
     key_id: keyId,
     agent_id: agentId,
     agent_name: String(NAMES[agentId]),
@@ -18,29 +19,23 @@ const issued = (keyId: number, agentId: number) =>
     prefix: 'mca_00000000',
     scopes: ['viewer'],
     created_by: 'admin',
-    expires_at: null,
   });
 const elsewhere = { workspace: 2, tenant: 3 };
 
 describe('queries of keys', () => {
-  let models: ReadModels;
-  before(async () => {
-    models = await openReadModels([agentKeysProjection]);
-    await models.tell(
-      agentRegisteredAs(1, 'ada'),
-      issued(1, 1),
-      issued(2, 1),
-      agentKeyRevoked.draft({ key_id: 1, agent_id: 1, agent_name: 'ada' }),
-      agentRegisteredAs(2, 'bob'),
-      issued(3, 2),
-      agentDeleted.draft({ agent_id: 2, name: 'bob', role: 'coder', remove_workspace: false }),
-      [agentRegisteredAs(3, 'cyn'), elsewhere],
-      [issued(4, 3), elsewhere],
-      agentRegisteredAs(4, 'dan'),
-      issued(5, 4),
-    );
-  });
-  after(() => models?.close());
+  const models = readModels([agentKeysProjection], () => [
+    agentRegisteredAs(1, 'ada'),
+    issued(1, 1),
+    issued(2, 1),
+    agentKeyRevoked.draft({ key_id: 1, agent_id: 1, agent_name: 'ada' }),
+    agentRegisteredAs(2, 'bob'),
+    issued(3, 2),
+    agentDeleted.draft({ agent_id: 2, name: 'bob', role: 'coder', remove_workspace: false }),
+    [agentRegisteredAs(3, 'cyn'), elsewhere],
+    [issued(4, 3), elsewhere],
+    agentRegisteredAs(4, 'dan'),
+    issued(5, 4),
+  ]);
 
   it('a key lives until it is revoked or its agent is deleted', async () => {
     const live = await findLiveKeys(models.reads, [1, 2, 3, 4]);

@@ -5,18 +5,18 @@ import { listComms } from '../../../queries/agents/messages.ts';
 import { MAX_GRAPH } from '../../../shared/contract/agents/messages.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { allTasks } from '../../../shared/identity.ts';
+import { sample } from '../../support/kit.ts';
 import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
 
 let number = 0;
 const sent = (from: string, to: string) =>
-  agentMessageSent.draft({
+  sample(agentMessageSent, {
     message_id: ++number,
     from,
     to,
     to_agent_id: 1,
     content: `${from} to ${to}`,
     message_type: 'text',
-    secrets: { count: 0, types: [] },
   });
 
 describe('queries of messages', () => {

@@ -19,7 +19,7 @@ import {
   spanOf,
 } from '../../../shared/contract/alerts/conditions.ts';
 import { evaluate } from '../../support/alerts.ts';
-import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { readModels } from '../../support/rows.ts';
 
 const NOW = 1_700_000_000;
 const WORKSPACE = 5;
@@ -122,11 +122,7 @@ const seenOf =
 
 describe('queries: conditions of alert rules', function () {
   this.timeout(60_000);
-  let models: ReadModels;
-  before(async () => {
-    models = await openReadModels([agentsProjection, tasksProjection, sessionsProjection, activitiesProjection]);
-  });
-  after(() => models?.close());
+  const models = readModels([agentsProjection, tasksProjection, sessionsProjection, activitiesProjection]);
 
   /** Puts records in place of those that are there; another workspace has one that matches nearly everything. */
   async function store(entity: EntityType, records: readonly Record_[]): Promise<void> {

@@ -21,35 +21,25 @@ import {
   accessRequestRejected,
 } from '../../../shared/events/auth/access-requests.ts';
 import { userCreated } from '../../../shared/events/auth/users.ts';
-import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { newUser } from '../../support/ann.ts';
+import { sample } from '../../support/kit.ts';
+import { openReadModels, readModels, secondsOf } from '../../support/rows.ts';
 
 const CREDENTIAL = '11111111-1111-4111-8111-111111111111';
 const created = (userId: number, username: string, more: object = {}) =>
   userCreated.draft({
+    ...newUser(username, { display_name: null }),
     user_id: userId,
-    username,
-    display_name: null,
-    email: null,
-    avatar_url: null,
-    role: 'viewer',
-    provider: 'local',
-    provider_id: null,
-    is_approved: true,
-    tenant: 1,
-    workspace: 1,
     credential_id: null,
-    source: 'admin',
     ...more,
   });
 const google = (userId: number, username: string, more: object) =>
   created(userId, username, { provider: 'google', ...more });
 const asked = (requestId: number, more: object = {}) =>
-  accessRequested.draft({
+  sample(accessRequested, {
     request_id: requestId,
     provider: 'google',
     email: `r${requestId}@example.com`,
-    display_name: null,
-    avatar_url: null,
     provider_id: `sub-r${requestId}`,
     ...more,
   });
@@ -57,11 +47,7 @@ const asked = (requestId: number, more: object = {}) =>
 const noRecords = {} as Records;
 
 describe('queries of users', () => {
-  let models: ReadModels;
-  before(async () => {
-    models = await openReadModels([usersProjection]);
-  });
-  after(() => models?.close());
+  const models = readModels([usersProjection]);
 
   it('a deployment was set up once there was a user', async () => {
     expect(await wasSetUp(models.reads)).to.equal(false);

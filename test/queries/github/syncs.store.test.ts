@@ -8,7 +8,7 @@ import { githubProjects } from '../../../queries/github/syncs.ts';
 import { projectCreated, projectUpdated } from '../../../shared/events/projects/projects.ts';
 import { workspaceCreated } from '../../../shared/events/workspaces/workspaces.ts';
 import type { GithubProjects } from '../../../shared/ports/github/syncs.ts';
-import { openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
+import { readModels, type Told } from '../../support/rows.ts';
 
 const REPO = 'acme/web';
 
@@ -16,10 +16,9 @@ const REPO = 'acme/web';
 const TENANTS: Readonly<Record<number, number>> = { 1: 1, 2: 2, 3: 1 };
 
 describe('queries of syncs with GitHub', () => {
-  let models: ReadModels;
   let projects: GithubProjects;
+  const models = readModels([githubProjection, projectsProjection, tasksProjection, workspacesProjection]);
   before(async () => {
-    models = await openReadModels([githubProjection, projectsProjection, tasksProjection, workspacesProjection]);
     projects = githubProjects(models.reads);
     const told: Told[] = [];
     for (const [name, tenant] of Object.entries(TENANTS)) {
@@ -37,7 +36,6 @@ describe('queries of syncs with GitHub', () => {
     }
     await models.tell(...told);
   });
-  after(() => models?.close());
 
   const idsOf = (found: readonly { readonly id: number }[]) => found.map(({ id }) => id);
   const start = { workspace: 0, id: 0 };

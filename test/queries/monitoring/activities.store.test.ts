@@ -9,35 +9,27 @@ import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { userSignedIn } from '../../../shared/events/auth/sign-in.ts';
 import { userDeleted } from '../../../shared/events/auth/users.ts';
 import { allTasks } from '../../../shared/identity.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { sample } from '../../support/kit.ts';
+import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
 
 const registered = agentRegisteredAs(7, 'ada');
-const soul = agentSoulChanged.draft({
-  agent_id: 7,
-  name: 'ada',
-  soul_content: 'calm',
-  template: null,
-  previous_length: 0,
-});
-const message = agentMessageSent.draft({
+const soul = sample(agentSoulChanged, { agent_id: 7, name: 'ada', soul_content: 'calm' });
+const message = sample(agentMessageSent, {
   message_id: 1,
   from: 'eve',
   to: 'bob',
   to_agent_id: 8,
   content: 'hello',
   message_type: 'text',
-  secrets: { count: 0, types: [] },
 });
 const by = (id: number, name: string) => ({ actor: { type: 'user' as const, id, name } });
 const elsewhere = { workspace: 2 };
 
 describe('queries of activities', () => {
-  let models: ReadModels;
-  before(async () => {
-    models = await openReadModels(projections.filter(({ name }) => ACTIVITY_MODELS.includes(name)));
-    await models.tell(registered, soul, message, [soul, by(2, 'bea')], [soul, elsewhere], soul);
-  });
-  after(() => models?.close());
+  const models = readModels(
+    projections.filter(({ name }) => ACTIVITY_MODELS.includes(name)),
+    () => [registered, soul, message, [soul, by(2, 'bea')], [soul, elsewhere], soul],
+  );
 
   const list = (query: object = {}, workspace = 1) =>
     listActivities(models.reads, allTasks(workspace), { limit: 50, offset: 0, ...query } as Parameters<
@@ -166,18 +158,13 @@ describe('queries of activities', () => {
 describe('queries of the audit trail', () => {
   const signedIn = userSignedIn.draft({ user_id: 7, username: 'bob', method: 'password' });
   const deleted = userDeleted.draft({ user_id: 7, username: 'bob' });
-  let models: ReadModels;
-  before(async () => {
-    models = await openReadModels([auditProjection]);
-    await models.tell(
-      [signedIn, { ...by(7, 'bob'), ip: '192.0.2.7', userAgent: 'curl/8' }],
-      signedIn,
-      deleted,
-      [deleted, elsewhere],
-      [deleted, by(2, 'bea')],
-    );
-  });
-  after(() => models?.close());
+  const models = readModels([auditProjection], () => [
+    [signedIn, { ...by(7, 'bob'), ip: '192.0.2.7', userAgent: 'curl/8' }],
+    signedIn,
+    deleted,
+    [deleted, elsewhere],
+    [deleted, by(2, 'bea')],
+  ]);
 
   const list = (query: object = {}, workspace = 1) =>
     listAudit(models.reads, workspace, { limit: 100, offset: 0, ...query } as Parameters<typeof listAudit>[2]);

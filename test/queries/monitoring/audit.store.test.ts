@@ -4,31 +4,26 @@ import { auditProjection } from '../../../projections/monitoring/audit.ts';
 import { listAudit } from '../../../queries/monitoring/audit.ts';
 import { agentDeleted } from '../../../shared/events/agents/agents.ts';
 import { signInFailed } from '../../../shared/events/auth/sign-in.ts';
-import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { readModels } from '../../support/rows.ts';
 
 const ENTRIES = 1_060;
 /** Every third entry is of another kind. */
 const isDeletion = (id: number): boolean => id % 3 === 0;
 
 describe('the audit trail', () => {
-  let models: ReadModels;
   const idsOf = async (offset: number, limit: number, action?: string) => {
     const query = { action, actor: undefined, since: undefined, until: undefined, limit, offset };
     const { entries, total } = await listAudit(models.reads, 1, query);
     return { ids: entries.map(({ id }) => id), total };
   };
 
-  before(async () => {
-    models = await openReadModels([auditProjection]);
-    await models.tell(
-      ...Array.from({ length: ENTRIES }, (_, n) =>
-        isDeletion(n + 1)
-          ? agentDeleted.draft({ agent_id: n + 1, name: 'ada', role: 'coder', remove_workspace: false })
-          : signInFailed.draft({ username: 'eve', user_id: null, reason: 'user_not_found', month: '2026-03' }),
-      ),
-    );
-  });
-  after(() => models?.close());
+  const models = readModels([auditProjection], () => [
+    ...Array.from({ length: ENTRIES }, (_, n) =>
+      isDeletion(n + 1)
+        ? agentDeleted.draft({ agent_id: n + 1, name: 'ada', role: 'coder', remove_workspace: false })
+        : signInFailed.draft({ username: 'eve', user_id: null, reason: 'user_not_found', month: '2026-03' }),
+    ),
+  ]);
 
   it('is newest first at every offset, also behind the middle and behind the end', async () => {
     const newestFirst = Array.from({ length: ENTRIES }, (_, n) => ENTRIES - n);

@@ -7,53 +7,39 @@ import { deliveryState, notificationDirectory, notificationsOf } from '../../../
 import { userCreated } from '../../../shared/events/auth/users.ts';
 import { notificationForwarded, notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
 import { ann } from '../../support/ann.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { sample } from '../../support/kit.ts';
+import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
 
 const raised = (recipient: string, title: string) =>
-  notificationRaised.draft({
-    recipient,
-    type: 'mention',
-    title,
-    message: 'so',
-    source_type: null,
-    source_id: null,
-    by: null,
-  });
+  sample(notificationRaised, { recipient, type: 'mention', title, message: 'so' });
 const forwarded = (notificationId: number, recipient: string, title: string) =>
-  notificationForwarded.draft({
+  sample(notificationForwarded, {
     ...{
       notification_id: notificationId,
       recipient,
       notification_type: 'mention',
       title,
-      session_key: null,
-      message: null,
     },
   });
 
 describe('queries of notifications', () => {
-  let models: ReadModels;
   const other = { workspace: 2 };
-  before(async () => {
-    models = await openReadModels([notificationsProjection, agentsProjection, usersProjection]);
-    await models.tell(
-      // The ids of notifications are the numbers of their events.
-      [agentRegisteredAs(1, 'ada', { session_key: 'of another workspace' }), other],
-      agentRegisteredAs(2, 'eve', { session_key: 'session-eve' }),
-      raised('ada', 'first'),
-      raised('eve', 'second'),
-      raised('ada', 'third'),
-      raised('eve', 'fourth'),
-      raised('ada', 'fifth'),
-      [raised('ada', 'elsewhere'), other],
-      // In another order than that in which they were raised.
-      forwarded(5, 'ada', 'third'),
-      forwarded(3, 'ada', 'first'),
-      forwarded(4, 'eve', 'second'),
-      [forwarded(8, 'ada', 'elsewhere'), other],
-    );
-  });
-  after(() => models?.close());
+  const models = readModels([notificationsProjection, agentsProjection, usersProjection], () => [
+    // The ids of notifications are the numbers of their events.
+    [agentRegisteredAs(1, 'ada', { session_key: 'of another workspace' }), other],
+    agentRegisteredAs(2, 'eve', { session_key: 'session-eve' }),
+    raised('ada', 'first'),
+    raised('eve', 'second'),
+    raised('ada', 'third'),
+    raised('eve', 'fourth'),
+    raised('ada', 'fifth'),
+    [raised('ada', 'elsewhere'), other],
+    // In another order than that in which they were raised.
+    forwarded(5, 'ada', 'third'),
+    forwarded(3, 'ada', 'first'),
+    forwarded(4, 'eve', 'second'),
+    [forwarded(8, 'ada', 'elsewhere'), other],
+  ]);
 
   it('the latest deliveries come last delivered first, whenever they were raised', async () => {
     const { recent_deliveries, statistics } = await deliveryState(models.reads, 1, undefined, undefined);

@@ -11,6 +11,7 @@ import { searchRecords } from '../../../queries/monitoring/search.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { searchQuery } from '../../../shared/contract/monitoring/search.ts';
 import { allTasks } from '../../../shared/identity.ts';
+import { fixture } from '../../support/fixture.ts';
 import { testDatabase } from '../../support/world.ts';
 
 const WORKSPACE = 4;
@@ -27,12 +28,11 @@ const SPECIAL: Readonly<Record<number, string>> = {
 
 describe('search of many texts', function () {
   this.timeout(120_000);
-  let place: Awaited<ReturnType<typeof testDatabase>>;
   const statements: CompiledQuery[] = [];
   let reads: Reads;
 
+  const place = fixture(testDatabase);
   before(async () => {
-    place = await testDatabase();
     const { db, pool } = place.database;
     await ensureTables(place.database, [searchProjection, chatProjection, activitiesProjection]);
     await createBareTables(db, searchProjection, SCHEMA);
@@ -77,7 +77,6 @@ describe('search of many texts', function () {
       schema: (projection) => (projection.name === 'search' ? SCHEMA : schemaOf(projection)),
     };
   });
-  after(() => place?.close());
 
   /** Ids of the messages that are found, and the plans of the statements that looked for them. */
   async function search(q: string, more: { limit?: string; type?: string } = {}) {

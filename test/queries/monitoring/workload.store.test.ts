@@ -5,7 +5,7 @@ import { activitiesProjection } from '../../../projections/monitoring/activities
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { workloadOf } from '../../../queries/monitoring/workload.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
-import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { readModels, secondsOf } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
 const THRESHOLDS = {
@@ -16,9 +16,8 @@ const THRESHOLDS = {
 const NOW = secondsOf(100);
 
 describe('queries of the workload', () => {
-  let models: ReadModels;
+  const models = readModels([tasksProjection, activitiesProjection, agentsProjection]);
   before(async () => {
-    models = await openReadModels([tasksProjection, activitiesProjection, agentsProjection]);
     const made = (taskId: number, status: string) =>
       taskCreated.draft({ task_id: taskId, task: { ...TASK, status }, source: 'api' });
     await models.tell(
@@ -35,7 +34,6 @@ describe('queries of the workload', () => {
       [made(10, 'in_progress'), { workspace: 4 }],
     );
   });
-  after(() => models?.close());
 
   it('the oldest waiting task is the oldest of all, whichever its status', async () => {
     const age = async (workspace: number) =>

@@ -12,16 +12,14 @@ import {
 } from '../../../shared/events/projects/projects.ts';
 import type { ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
 import type { ReadAt } from '../../../shared/ports/read-models.ts';
-import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { readModels } from '../../support/rows.ts';
 
 describe('queries of projects', () => {
-  let models: ReadModels;
   let directory: ProjectDirectory;
+  const models = readModels([projectsProjection]);
   before(async () => {
-    models = await openReadModels([projectsProjection]);
     directory = projectDirectory(models.reads);
   });
-  after(() => models?.close());
 
   const about = (projectId: number, slug: string) => ({
     project_id: projectId,

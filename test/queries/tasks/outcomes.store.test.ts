@@ -6,7 +6,7 @@ import { taskRegression } from '../../../queries/tasks/regression.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { DAY } from '../../../shared/time.ts';
-import { openReadModels, type ReadModels, secondsOf, type Told } from '../../support/rows.ts';
+import { readModels, secondsOf, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
 /** Unix seconds; every task is created within the minute before. */
@@ -22,22 +22,17 @@ const done = (completedAt: number, took: number, fields: Partial<TaskData> = {},
   task({ status: 'done', completed_at: completedAt, ...fields }, { at: (completedAt - took) * 1_000, ...meta });
 
 describe('outcomes of tasks', () => {
-  let models: ReadModels;
-  before(async () => {
-    models = await openReadModels([tasksProjection]);
-    await models.tell(
-      done(NOW - 10, 100, { outcome: 'success', assigned_to: 'ada', priority: 'high' }),
-      done(NOW - 20, 200, { outcome: 'failed', assigned_to: 'ada', error_message: ' no disk\n', retry_count: 3 }),
-      done(NOW - DAY, 300, { assigned_to: 'bob', error_message: 'no disk' }),
-      done(NOW - DAY - 1, 400, { outcome: 'partial', error_message: 'odd', assigned_to: '' }),
-      done(NOW - 30 * DAY, -5, { outcome: 'abandoned', error_message: '  ' }),
-      // Not completed at any time: its last change counts.
-      task({ status: 'done', outcome: 'success' }, { at: (NOW - 100) * 1_000 }),
-      task({ status: 'failed', outcome: 'failed', completed_at: NOW - 5, error_message: 'no disk' }),
-      done(NOW - 10, 1, { outcome: 'success' }, { workspace: 2 }),
-    );
-  });
-  after(() => models?.close());
+  const models = readModels([tasksProjection], () => [
+    done(NOW - 10, 100, { outcome: 'success', assigned_to: 'ada', priority: 'high' }),
+    done(NOW - 20, 200, { outcome: 'failed', assigned_to: 'ada', error_message: ' no disk\n', retry_count: 3 }),
+    done(NOW - DAY, 300, { assigned_to: 'bob', error_message: 'no disk' }),
+    done(NOW - DAY - 1, 400, { outcome: 'partial', error_message: 'odd', assigned_to: '' }),
+    done(NOW - 30 * DAY, -5, { outcome: 'abandoned', error_message: '  ' }),
+    // Not completed at any time: its last change counts.
+    task({ status: 'done', outcome: 'success' }, { at: (NOW - 100) * 1_000 }),
+    task({ status: 'failed', outcome: 'failed', completed_at: NOW - 5, error_message: 'no disk' }),
+    done(NOW - 10, 1, { outcome: 'success' }, { workspace: 2 }),
+  ]);
   const outcomes = (timeframe: string, workspace = 1) =>
     taskOutcomes(models.reads, allTasks(workspace), timeframe, NOW);
 
@@ -81,22 +76,17 @@ describe('outcomes of tasks', () => {
 });
 
 describe('tasks before and since a change', () => {
-  let models: ReadModels;
   const start = NOW - 1_000;
-  before(async () => {
-    models = await openReadModels([tasksProjection]);
-    await models.tell(
-      // Twenty before: they took 1 to 20 seconds; the oldest is the first moment of a window as long as the one since.
-      ...Array.from({ length: 20 }, (_, n) => done(start - 1 - n * 50, n + 1)),
-      done(start - 1_001, 500, { retry_count: 1 }),
-      done(start - 1_002, 9_000),
-      done(start, 40, { outcome: 'failed' }),
-      done(NOW, 60, { error_message: ' ' }),
-      done(NOW, -1, { outcome: 'partial' }),
-      done(NOW + 1, 1),
-    );
-  });
-  after(() => models?.close());
+  const models = readModels([tasksProjection], () => [
+    // Twenty before: they took 1 to 20 seconds; the oldest is the first moment of a window as long as the one since.
+    ...Array.from({ length: 20 }, (_, n) => done(start - 1 - n * 50, n + 1)),
+    done(start - 1_001, 500, { retry_count: 1 }),
+    done(start - 1_002, 9_000),
+    done(start, 40, { outcome: 'failed' }),
+    done(NOW, 60, { error_message: ' ' }),
+    done(NOW, -1, { outcome: 'partial' }),
+    done(NOW + 1, 1),
+  ]);
   const regression = (lookback: number, from = start) =>
     taskRegression(models.reads, allTasks(1), { start: from, lookback }, NOW);
 

@@ -7,24 +7,21 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { staleTaskReads } from '../../../queries/tasks/queue.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
-import { timeOf } from '../../support/kit.ts';
-import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { sample, timeOf } from '../../support/kit.ts';
+import { readModels, secondsOf } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
 describe('pages of tasks that stand still', () => {
-  let models: ReadModels;
+  const models = readModels([tasksProjection, projectsProjection, agentsProjection, usersProjection]);
   before(async () => {
-    models = await openReadModels([tasksProjection, projectsProjection, agentsProjection, usersProjection]);
-    const project = projectCreated.draft({
+    const project = sample(projectCreated, {
       ...{
         project_id: 1,
         name: 'General',
         slug: 'general',
-        description: null,
         ticket_prefix: 'GEN',
-        github_repo: null,
       },
-      ...{ deadline: null, color: null },
+      ...{},
     });
     const working = (taskId: number) =>
       taskCreated.draft({
@@ -48,7 +45,6 @@ describe('pages of tasks that stand still', () => {
       [working(6), at(40, 2)],
     );
   });
-  after(() => models?.close());
 
   it('have all of them once, oldest first, however long a page is', async () => {
     const { stale } = staleTaskReads(models.reads);

@@ -14,8 +14,8 @@ import { userCreated } from '../../../shared/events/auth/users.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
-import { timeOf } from '../../support/kit.ts';
-import { openReadModels, type ReadModels, secondsOf } from '../../support/rows.ts';
+import { sample, timeOf } from '../../support/kit.ts';
+import { readModels, secondsOf } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
 const BACKLOG = 20_000;
@@ -32,26 +32,21 @@ const nodesOf = (plan: Plan): readonly Plan[] => [plan, ...(plan.Plans ?? []).fl
 
 describe('queries of the queue', function () {
   this.timeout(120_000);
-  let models: ReadModels;
   const made = (taskId: number, fields: Partial<TaskData>) =>
     taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' });
-  before(async () => {
-    models = await openReadModels([tasksProjection, projectsProjection, agentsProjection, usersProjection]);
-    await models.tell(
-      made(1, { priority: 'low' }),
-      made(2, { due_date: 20 }),
-      made(3, { due_date: 10, assigned_to: 'ada', status: 'assigned' }),
-      made(4, { assigned_to: 'ada', status: 'in_progress' }),
-      made(5, { assigned_to: 'bob', status: 'assigned', priority: 'critical' }),
-      made(6, {}),
-      made(7, { priority: 'critical', assigned_to: 'ada', status: 'assigned' }),
-      [made(8, { priority: 'critical' }), { workspace: 2 }],
-      made(9, { status: 'backlog' }),
-      made(10, { priority: 'urgent', assigned_to: 'ada', status: 'inbox' }),
-      made(11, { assigned_to: 'ada', status: 'in_progress' }),
-    );
-  });
-  after(() => models?.close());
+  const models = readModels([tasksProjection, projectsProjection, agentsProjection, usersProjection], () => [
+    made(1, { priority: 'low' }),
+    made(2, { due_date: 20 }),
+    made(3, { due_date: 10, assigned_to: 'ada', status: 'assigned' }),
+    made(4, { assigned_to: 'ada', status: 'in_progress' }),
+    made(5, { assigned_to: 'bob', status: 'assigned', priority: 'critical' }),
+    made(6, {}),
+    made(7, { priority: 'critical', assigned_to: 'ada', status: 'assigned' }),
+    [made(8, { priority: 'critical' }), { workspace: 2 }],
+    made(9, { status: 'backlog' }),
+    made(10, { priority: 'urgent', assigned_to: 'ada', status: 'inbox' }),
+    made(11, { assigned_to: 'ada', status: 'in_progress' }),
+  ]);
 
   const look = async (
     workspace: number,
@@ -114,34 +109,28 @@ describe('queries of the queue', function () {
   it('tasks that stand still while their agent is offline or unknown, page by page', async () => {
     const { stale } = staleTaskReads(models.reads);
     const registered = (agentId: number, name: string, status: string) =>
-      agentRegistered.draft({
+      sample(agentRegistered, {
         ...{
           agent_id: agentId,
           name,
           role: 'coder',
           status,
-          session_key: null,
-          soul_content: null,
-          config: {},
-          template: null,
         },
-        ...{ runtime_type: null, source: 'manual', via: 'operator', framework: null, capabilities: [] },
+        ...{ source: 'manual', via: 'operator' },
       });
-    const user = userCreated.draft({
-      ...{ user_id: 1, username: 'ann', display_name: 'Ann A', email: null, avatar_url: null, role: 'operator' },
-      ...{ provider: 'local', provider_id: null, is_approved: true, tenant: 9, workspace: 5, source: 'admin' },
+    const user = sample(userCreated, {
+      ...{ user_id: 1, username: 'ann', display_name: 'Ann A', role: 'operator' },
+      ...{ provider: 'local', is_approved: true, tenant: 9, workspace: 5, source: 'admin' },
       credential_id: 'c',
     });
-    const project = projectCreated.draft({
+    const project = sample(projectCreated, {
       ...{
         project_id: 1,
         name: 'General',
         slug: 'general',
-        description: null,
         ticket_prefix: 'GEN',
-        github_repo: null,
       },
-      ...{ deadline: null, color: null },
+      ...{},
     });
     const working = (taskId: number, assignedTo: string | null) =>
       made(taskId, { status: 'in_progress', assigned_to: assignedTo });

@@ -7,20 +7,19 @@ import { routingReads } from '../../../queries/tasks/routing.ts';
 import { agentHidden, agentShown } from '../../../shared/events/agents/agents.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
-import { timeOf } from '../../support/kit.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels } from '../../support/rows.ts';
+import { sample, timeOf } from '../../support/kit.ts';
+import { agentRegisteredAs, readModels } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
-const project = projectCreated.draft({
-  ...{ project_id: 1, name: 'General', slug: 'general', description: null, ticket_prefix: 'GEN', github_repo: null },
-  ...{ deadline: null, color: null },
+const project = sample(projectCreated, {
+  ...{ project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' },
+  ...{},
 });
 const waiting = (taskId: number) => taskCreated.draft({ task_id: taskId, task: TASK, source: 'api' });
 
 describe('queries of routing', () => {
-  let models: ReadModels;
+  const models = readModels([tasksProjection, projectsProjection, agentsProjection]);
   before(async () => {
-    models = await openReadModels([tasksProjection, projectsProjection, agentsProjection]);
     const second = { workspace: 2 };
     await models.tell(
       project,
@@ -37,7 +36,6 @@ describe('queries of routing', () => {
       [waiting(2), second],
     );
   });
-  after(() => models?.close());
 
   it('agents that are hidden, offline or in error get no tasks', async () => {
     const { agents } = routingReads(models.reads);

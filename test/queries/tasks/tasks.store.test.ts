@@ -10,7 +10,7 @@ import { assignmentsFor, taskStatsOf } from '../../../queries/tasks/assignments.
 import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { PRIORITIES, TASK_SORTS, TASK_STATUSES, type TasksQuery } from '../../../shared/contract/tasks/tasks.ts';
 import { allTasks } from '../../../shared/identity.ts';
-import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { openReadModels, readModels } from '../../support/rows.ts';
 import { created, updated } from '../../support/tasks.ts';
 import { until } from '../../support/until.ts';
 
@@ -32,11 +32,10 @@ const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nod
 
 describe('queries of tasks, with 100,000 of them', function () {
   this.timeout(180_000);
-  let models: ReadModels;
   let asked: { readonly node: RootOperationNode; readonly queryId: QueryId }[] = [];
   let watched: Reads;
+  const models = readModels([tasksProjection, projectsProjection]);
   before(async () => {
-    models = await openReadModels([tasksProjection, projectsProjection]);
     const list = (texts: readonly string[]) => `(ARRAY[${texts.map((text) => `'${text}'`).join()}])`;
     const schema = schemaOf(tasksProjection);
     const { db } = models.reads;
@@ -75,7 +74,6 @@ describe('queries of tasks, with 100,000 of them', function () {
     };
     watched = { ...models.reads, db: models.reads.db.withPlugin(watcher) };
   });
-  after(() => models?.close());
 
   /** Rows of `tasks` that the statements of a question touch, and how they get at them. */
   async function read(question: (reads: Reads) => Promise<unknown>) {

@@ -8,7 +8,7 @@ import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { allTasks, seesTask, type TaskView } from '../../../shared/identity.ts';
-import { openReadModels, type ReadModels } from '../../support/rows.ts';
+import { readModels } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
 /** Queries that read tasks, or what tells of them, without a view, and why nobody is shown a task by them. */
@@ -39,7 +39,6 @@ const messageOf = (work: () => Promise<unknown>): Promise<string | undefined> =>
 const TELLING = /projections\/(tasks\/tasks|tasks\/comments|quality\/reviews|monitoring\/activities|chat)\.js'/;
 
 describe('which tasks a caller sees', () => {
-  let models: ReadModels;
   const owners = [
     { assigned_to: null, creatorAgent: null },
     { assigned_to: 'ada', creatorAgent: null },
@@ -57,22 +56,18 @@ describe('which tasks a caller sees', () => {
     ...[agent('ada', 1), agent('ada', null), agent('ada', 7), agent('bob', 2), agent('', 3), agent('Ada', 0)],
   ];
 
-  before(async () => {
-    models = await openReadModels([tasksProjection, projectsProjection]);
-    await models.tell(
-      ...owners.map(({ assigned_to, creatorAgent }, index) => {
-        const created = taskCreated.draft({ task_id: index + 1, task: { ...TASK, assigned_to }, source: 'api' });
-        const actor = { type: 'agent', id: creatorAgent ?? 0, name: 'agent' } as const;
-        return [created, creatorAgent === null ? {} : { actor }] as const;
-      }),
-      // By a user for an agent, in another workspace.
-      [
-        taskCreated.draft({ task_id: 20, task: { ...TASK, assigned_to: 'ada' }, source: 'api' }),
-        { workspace: 2, agent: 1 },
-      ],
-    );
-  });
-  after(() => models?.close());
+  const models = readModels([tasksProjection, projectsProjection], () => [
+    ...owners.map(({ assigned_to, creatorAgent }, index) => {
+      const created = taskCreated.draft({ task_id: index + 1, task: { ...TASK, assigned_to }, source: 'api' });
+      const actor = { type: 'agent', id: creatorAgent ?? 0, name: 'agent' } as const;
+      return [created, creatorAgent === null ? {} : { actor }] as const;
+    }),
+    // By a user for an agent, in another workspace.
+    [
+      taskCreated.draft({ task_id: 20, task: { ...TASK, assigned_to: 'ada' }, source: 'api' }),
+      { workspace: 2, agent: 1 },
+    ],
+  ]);
 
   it('is the same rule in statements as in memory, in lists, totals and records', async () => {
     const query = { limit: 200, offset: 0 } as Parameters<typeof listTasks>[2];

@@ -26,7 +26,8 @@ import { allTasks, type TaskView } from '../../../shared/identity.ts';
 import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
 import { EvidenceReader } from '../../support/evidence.ts';
 import { checkTokens } from '../../support/evidence-checks.ts';
-import { agentRegisteredAs, openReadModels, type ReadModels, type Told } from '../../support/rows.ts';
+import { sample } from '../../support/kit.ts';
+import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 import { farFromUtc } from '../../support/time-zone.ts';
 
@@ -111,15 +112,14 @@ const daysOf = (reports: readonly Case[]) =>
 describe('sums of tokens', () => {
   farFromUtc();
 
-  let models: ReadModels;
+  const models = readModels([
+    agentsProjection,
+    tasksProjection,
+    projectsProjection,
+    tokensProjection,
+    tokenPricesProjection,
+  ]);
   before(async () => {
-    models = await openReadModels([
-      agentsProjection,
-      tasksProjection,
-      projectsProjection,
-      tokensProjection,
-      tokenPricesProjection,
-    ]);
     const batches: Told[] = [];
     for (let n = 0; n < REPORTS; ) {
       // Those of one moment are in one event.
@@ -145,17 +145,10 @@ describe('sums of tokens', () => {
       [task(3), { workspace: 2 }],
       [tokenPriceSet.draft({ model: 'z', price: { input: 9, output: 9 }, before: null }), { workspace: 2 }],
       tokenPriceSet.draft({ model: 'm', price: { input: 1, output: 2 }, before: null }),
-      agentDetailsChanged.draft({
-        ...about,
-        changes: { name: 'Ada' },
-        via: 'id',
-        write_to_gateway: false,
-        status: null,
-      }),
+      sample(agentDetailsChanged, { ...about, changes: { name: 'Ada' }, via: 'id' }),
       agentDeleted.draft({ agent_id: 2, name: 'bob', role: 'coder', remove_workspace: false }),
     );
   });
-  after(() => models?.close());
 
   const within = (timeframe: string) => {
     const span = TIMEFRAMES[timeframe];
@@ -437,11 +430,7 @@ describe('sums of tokens', () => {
 });
 
 describe('evidence of sums of tokens', () => {
-  let models: ReadModels;
-  before(async () => {
-    models = await openReadModels([agentsProjection, tokensProjection]);
-  });
-  after(() => models?.close());
+  const models = readModels([agentsProjection, tokensProjection]);
 
   it('leaves out reports that were removed, in a list and in a range', async () => {
     const told = cases.slice(-20).map(({ at, ...one }) => ({ at, one }));

@@ -1,56 +1,39 @@
 /** A service with what the tests of agents share: a key with all rights, a stream, and shortcuts for requests. */
 import { expect } from 'chai';
 import type { z } from 'zod';
-import type { Reply } from '../service.ts';
-import { type Frame, type OpenStream, openStream } from '../stream.ts';
-import { type AuthWorld, startAuthWorld } from './auth.ts';
+import { bodyOf, type Reply } from '../service.ts';
+import { type Frame, openStream } from '../stream.ts';
+import { startAuthWorld } from './auth.ts';
 
-export interface AgentsWorld {
-  readonly world: AuthWorld;
-  readonly stream: OpenStream;
-  /** One request; `as` is a key or a cookie, the global key unless given. */
-  ask(method: string, path: string, body?: unknown, as?: string, headers?: Record<string, string>): Promise<Reply>;
-  /** Expects a refusal with a text, and with `says` somewhere in the answer. */
-  refused(method: string, path: string, body: unknown, status: number, says?: RegExp): Promise<Reply>;
-  /** A name that no other agent of the test has. */
-  fresh(prefix?: string): string;
-  create(fields?: object): Promise<{ id: number; name: string; created_at: number } & Record<string, unknown>>;
-  // biome-ignore lint/suspicious/noExplicitAny: records are looked into freely.
-  get(id: number | string): Promise<any>;
-  /** Activities of one agent, newest first. */
-  // biome-ignore lint/suspicious/noExplicitAny: records are looked into freely.
-  activities(type: string, agentId: number): Promise<any[]>;
-  /** Frames about one agent that have come so far. */
-  framesOf(type: string, agentId: number): Frame[];
-  close(): Promise<void>;
+export type AgentsWorld = Awaited<ReturnType<typeof startAgentsWorld>>;
+
+/** The whole body matches its description, without anything else. Gives the body. */
+export function conforms(schema: z.ZodType, reply: Reply, status = 200): Reply['body'] {
+  const body = bodyOf(reply, status);
+  expect(schema.parse(body)).to.deep.equal(body);
+  return body;
 }
 
-/** The whole answer matches the description, without anything else. */
-export function conforms(schema: z.ZodType, reply: Reply, status = 200): void {
-  expect(reply.status, JSON.stringify(reply.body)).to.equal(status);
-  expect(schema.parse(reply.body)).to.deep.equal(reply.body);
-}
-
-/** The calls of a world that is started later, in a hook. */
-export const callsOf = (world: () => AgentsWorld): Pick<AgentsWorld, 'ask' | 'create' | 'get' | 'activities'> => ({
-  ask: (...asked) => world().ask(...asked),
-  create: (...fields) => world().create(...fields),
-  get: (...id) => world().get(...id),
-  activities: (...about) => world().activities(...about),
-});
-
-export async function startAgentsWorld(env: Record<string, string> = {}): Promise<AgentsWorld> {
+export async function startAgentsWorld(env: Record<string, string> = {}) {
   const world = await startAuthWorld(env);
   const stream = await openStream(`${world.url}/api/events`, { 'x-api-key': world.adminKey });
   let names = 0;
+  /** A name that no other agent of the test has. */
   const fresh = (prefix = 'agent') => `${prefix}-${++names}`;
-  const ask: AgentsWorld['ask'] = (method, path, body, as = world.adminKey, headers = {}) =>
-    world.ask(method, path, { as, body, headers });
+  /** One request; `as` is a key or a cookie, the global key unless given. */
+  const ask = (
+    method: string,
+    path: string,
+    body?: unknown,
+    as = world.adminKey,
+    headers: Record<string, string> = {},
+  ): Promise<Reply> => world.ask(method, path, { as, body, headers });
   return {
     world,
     stream,
     ask,
-    async refused(method, path, body, status, says) {
+    /** Expects a refusal with a text, and with `says` somewhere in the body. */
+    async refused(method: string, path: string, body: unknown, status: number, says?: RegExp): Promise<Reply> {
       const reply = await ask(method, path, body);
       const what = `${method} ${path} ${JSON.stringify(body)?.slice(0, 100)}: ${JSON.stringify(reply.body)}`;
       expect(reply.status, what).to.equal(status);
@@ -59,17 +42,20 @@ export async function startAgentsWorld(env: Record<string, string> = {}): Promis
       return reply;
     },
     fresh,
-    async create(fields = {}) {
-      const reply = await ask('POST', '/api/agents', { name: fresh(), role: 'coder', ...fields });
-      expect(reply.status, JSON.stringify(reply.body)).to.equal(201);
-      return reply.body.agent;
+    async create(
+      fields: object = {},
+    ): Promise<{ id: number; name: string; created_at: number } & Record<string, unknown>> {
+      return bodyOf(await ask('POST', '/api/agents', { name: fresh(), role: 'coder', ...fields }), 201).agent;
     },
-    get: async (id) => (await ask('GET', `/api/agents/${id}`)).body.agent,
-    async activities(type, agentId) {
+    get: async (id: number | string) => (await ask('GET', `/api/agents/${id}`)).body.agent,
+    /** Activities of one agent, newest first. */
+    async activities(type: string, agentId: number): Promise<Reply['body'][]> {
       const { activities } = (await ask('GET', `/api/activities?type=${type}&limit=200`)).body;
       return activities.filter((activity: { entity_id: number }) => activity.entity_id === agentId);
     },
-    framesOf: (type, agentId) => stream.frames.filter((frame) => frame.type === type && frame.data.id === agentId),
+    /** Frames about one agent that have come so far. */
+    framesOf: (type: string, agentId: number): Frame[] =>
+      stream.frames.filter((frame) => frame.type === type && frame.data.id === agentId),
     async close() {
       stream.close();
       await world.close();

@@ -1,15 +1,28 @@
 /** What the tests of webhooks share. */
+import { newWebhookAnswer, webhooksAnswer } from '../../../shared/contract/webhooks/webhooks.ts';
 import type { Receiver } from '../receiver.ts';
-import type { AgentsWorld } from './agents.ts';
+import { conforms, startAgentsWorld } from './agents.ts';
 
-/** A webhook's calls, for the files beside this one. */
-export interface WebhooksWorld {
-  readonly world: AgentsWorld;
-  readonly receiver: Receiver;
-  /** Creates one and gives the answer. */
-  // biome-ignore lint/suspicious/noExplicitAny: records are looked into freely.
-  create(fields?: object): Promise<any>;
-  /** As the list shows it. */
-  // biome-ignore lint/suspicious/noExplicitAny: records are looked into freely.
-  find(id: number): Promise<any>;
+/** A service that may send to the receiver, and gives up soon. */
+export async function startWebhooksWorld({ url }: Pick<Receiver, 'url'>) {
+  const world = await startAgentsWorld({
+    WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+    WEBHOOK_TIMEOUT_MS: '400',
+    // The last attempt comes later than a test needs to see the others fail.
+    WEBHOOK_RETRY_SECONDS: '0.05,1',
+    MC_WEBHOOK_MAX_RETRIES: '3',
+  });
+  const webhooks = async () => conforms(webhooksAnswer, await world.ask('GET', '/api/webhooks')).webhooks;
+  return {
+    ...world,
+    /** As the list shows them. */
+    webhooks,
+    webhook: async (id: number) => (await webhooks()).find((one: { id: number }) => one.id === id),
+    /** Creates one and gives the body of the response. */
+    createWebhook: async (fields: object = {}) =>
+      conforms(
+        newWebhookAnswer,
+        await world.ask('POST', '/api/webhooks', { name: 'hook', url, events: [], ...fields }),
+      ),
+  };
 }

@@ -1,8 +1,7 @@
 /** Conformance: reading streams and the log, both ways, and the head. */
 import { expect } from 'chai';
 import { UnknownPositionError } from '../../../../shared/errors.ts';
-import type { LoggedEvent, ReadStreamOptions } from '../../../../shared/ports/event-log.ts';
-import { BEGINNING } from '../../../../shared/ports/event-log.ts';
+import { BEGINNING, type LoggedEvent, type ReadStreamOptions } from '../../../../shared/ports/event-log.ts';
 import {
   errorOf,
   gather,

@@ -3,16 +3,15 @@ import { SignJWT } from 'jose';
 import { createGoogleVerifier } from '../../../../infra/outgoing/auth/google.ts';
 import { AppError } from '../../../../shared/errors.ts';
 import type { VerifyGoogleToken } from '../../../../shared/ports/auth/google.ts';
-import { CLIENT_ID, type FakeGoogle, ISSUER, startFakeGoogle } from '../../../support/google.ts';
+import { fixture } from '../../../support/fixture.ts';
+import { CLIENT_ID, ISSUER, startFakeGoogle } from '../../../support/google.ts';
 
 describe('Google ID tokens', () => {
-  let google: FakeGoogle;
   let verify: VerifyGoogleToken;
+  const google = fixture(startFakeGoogle);
   before(async () => {
-    google = await startFakeGoogle();
     verify = createGoogleVerifier(settings());
   });
-  after(() => google.close());
 
   const settings = () => ({
     googleClientId: CLIENT_ID,

@@ -1,30 +1,24 @@
 /** GitHub, played by a local server that is away, has had enough, repeats the token, or sends too much. */
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
 import { createGithub } from '../../../../infra/outgoing/github/client.ts';
 import { GithubError } from '../../../../shared/ports/github/client.ts';
+import { fixture } from '../../../support/fixture.ts';
 import { GITHUB_TOKEN } from '../../../support/github.ts';
+import { listen } from '../../../support/listen.ts';
 
 const REPO = 'acme/web';
 
 describe('requests to GitHub', () => {
-  let server: Server;
-  let url: string;
   let answer: RequestListener;
   let asked = 0;
-  before(async () => {
-    server = createServer((req, res) => {
+  const server = fixture(() =>
+    listen((req, res) => {
       asked++;
       answer(req, res);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  });
-  after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+    }),
+  );
   beforeEach(() => {
     asked = 0;
   });
@@ -48,11 +42,11 @@ describe('requests to GitHub', () => {
         throw error;
       },
     );
-  const list = (github = githubAt(url)) => github.issues(REPO, { state: 'open', perPage: 1 });
+  const list = (github = githubAt(server.url)) => github.issues(REPO, { state: 'open', perPage: 1 });
 
   it('go nowhere without a token', async () => {
     const github = createGithub({
-      ...{ githubApiUrl: url, githubToken: undefined, githubDefaultRepo: REPO, githubTimeoutMs: 2_000 },
+      ...{ githubApiUrl: server.url, githubToken: undefined, githubDefaultRepo: REPO, githubTimeoutMs: 2_000 },
     });
     expect(github).to.include({ configured: false, defaultRepo: REPO });
     const { fault, message } = await failureOf(list(github));
@@ -75,7 +69,7 @@ describe('requests to GitHub', () => {
 
   it('wait until the time that GitHub names, and no longer', async () => {
     let now = 1_800_000_000_000;
-    const github = githubAt(url, () => now);
+    const github = githubAt(server.url, () => now);
     const spent = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(now / 1_000 + 90) };
     answer = sends(403, '{}', spent);
     expect(await failureOf(list(github))).to.include({ fault: 'limited', retryAfter: 90 });
@@ -120,7 +114,7 @@ describe('requests to GitHub', () => {
   it('are given up with the work that they belong to', async () => {
     answer = () => undefined;
     const stop = new AbortController();
-    const work = githubAt(url).issues(REPO, { state: 'open', perPage: 1 }, stop.signal);
+    const work = githubAt(server.url).issues(REPO, { state: 'open', perPage: 1 }, stop.signal);
     stop.abort(new Error('the process stops'));
     const error = await work.catch((reason) => reason);
     expect(error.message).to.equal('the process stops');

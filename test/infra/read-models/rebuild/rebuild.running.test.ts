@@ -1,25 +1,18 @@
 /** A rebuild beside a running service: what the service has kept of the old tables is not served after the switch. */
 import { expect } from 'chai';
-import { type Core, openCore } from '../../../../infra/core.ts';
+import { openCore } from '../../../../infra/core.ts';
 import { createLogger } from '../../../../infra/logging.ts';
 import { agentsProjection } from '../../../../projections/agents/agents.ts';
 import { schemaOf } from '../../../../projections/projection.ts';
+import { fixture } from '../../../support/fixture.ts';
 import { rebuildProjection } from '../../../support/rebuild.ts';
-import { call, startTestService, type TestService } from '../../../support/service.ts';
+import { call, startTestService } from '../../../support/service.ts';
 
 describe('a rebuild beside a running service', function () {
   this.timeout(60_000);
-  let service: TestService;
-  let tool: Core;
-  before(async () => {
-    service = await startTestService();
-    // As a command-line tool in another process: it has its own connections to the same database.
-    tool = await openCore(service.config, createLogger('silent'), { attach: true });
-  });
-  after(async () => {
-    await tool.close();
-    await service.close();
-  });
+  const service = fixture(startTestService);
+  // As a command-line tool in another process: it has its own connections to the same database.
+  const tool = fixture(() => openCore(service.config, createLogger('silent'), { attach: true }));
 
   let made = 0;
   const table = `${schemaOf(agentsProjection)}.agents`;

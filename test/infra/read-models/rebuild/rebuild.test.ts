@@ -1,15 +1,11 @@
 /** Rebuilding read models: the same rows as live, beside the live ones, despite interruptions and live traffic. */
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { type Database, openDatabase } from '../../../../infra/database/database.ts';
-import { migrate } from '../../../../infra/database/migrations.ts';
-import { openEventStoreLog } from '../../../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../../../infra/logging.ts';
-import { ensureTables, type Projector } from '../../../../infra/read-models/projector.ts';
+import type { Projector } from '../../../../infra/read-models/projector.ts';
 import type { RebuildOptions, RebuildReport } from '../../../../infra/read-models/rebuild/plan.ts';
 import { rebuildProjections } from '../../../../infra/read-models/rebuild/rebuild.ts';
 import { agentsProjection } from '../../../../projections/agents/agents.ts';
@@ -32,13 +28,11 @@ import type { EventStore } from '../../../../shared/event-store.ts';
 import { catalogue } from '../../../../shared/events/catalogue.ts';
 import { type DomainEvent, defineEvent } from '../../../../shared/events/define.ts';
 import type { EventLog, LoggedEvent } from '../../../../shared/ports/event-log.ts';
-import { startEventStoreStandIn } from '../../../support/eventstore-stand-in.ts';
+import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
-import { needsServer } from '../../../support/needs.ts';
 import { rebuildProjection } from '../../../support/rebuild.ts';
-import { freshDatabase } from '../../../support/service.ts';
 import { until } from '../../../support/until.ts';
-import { openView, testOrigin } from '../../../support/world.ts';
+import { onEveryDatabase, openView, type TestDatabase, testOrigin, viewOn } from '../../../support/world.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
@@ -126,16 +120,6 @@ const passing = (log: EventLog, readAll: EventLog['readAll']): EventLog => ({
 });
 
 type View = Awaited<ReturnType<typeof openView>>;
-interface Place {
-  readonly database: Database;
-  readonly dataDir: string;
-  /** Another process's connection. */
-  other?(): Promise<Database>;
-  /** The log, where it is not in the database. */
-  openLog?(): Promise<EventLog>;
-  close(): Promise<void>;
-}
-
 /** What a database gives back: absent columns are null. */
 function wholeRow(table: Pick<Table, 'columns'>, row: AnyStoredRow): object {
   const whole = Object.fromEntries(Object.keys(table.columns).map((column) => [column, row[column] ?? null]));
@@ -146,24 +130,17 @@ function wholeRow(table: Pick<Table, 'columns'>, row: AnyStoredRow): object {
 const sortedRows = (rows: readonly object[]): string[] =>
   rows.map((row) => JSON.stringify(Object.entries(withSortedJson(row)).sort(([a], [b]) => (a < b ? -1 : 1)))).sort();
 
-function suite(name: string, open: () => Promise<Place>): void {
+function suite(name: string, open: () => Promise<TestDatabase>): void {
   describe(`rebuild on ${name}`, function () {
     this.timeout(180_000);
-    let place: Place;
-    let view: View;
-    let projector: Projector | undefined;
     let seed = 0;
 
-    before(async () => {
-      place = await open();
-      await ensureTables(place.database, everything);
-      view = await openView(place.database, definitions, everything, await place.openLog?.());
+    const { place, view } = viewOn(open, definitions, everything);
+    /** Tests end it and start others. */
+    let projector: Projector | undefined;
+    fixture(() => {
       projector = view.project('live');
-    });
-    after(async () => {
-      await projector?.close();
-      await view?.close();
-      await place?.close();
+      return { close: () => projector?.close() };
     });
 
     const stores = () => ({ database: place.database, store: view.store, log, config: { dataDir: place.dataDir } });
@@ -645,50 +622,4 @@ function withSortedJson(row: object): object {
   return sorted(row) as object;
 }
 
-suite('PGlite', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
-  const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
-  await migrate(database.db);
-  return {
-    database,
-    dataDir,
-    async close() {
-      await database.close();
-      await rm(dataDir, { recursive: true, force: true });
-    },
-  };
-});
-
-describe('rebuild on a server', () => {
-  before(function () {
-    needsServer('TEST_DATABASE_URL', this);
-  });
-  const onServer = async () => {
-    const fresh = await freshDatabase();
-    const open = () => openDatabase({ url: fresh.url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
-    const database = await open();
-    await migrate(database.db);
-    return {
-      database,
-      dataDir: '',
-      other: open,
-      async close() {
-        await database.close();
-        await fresh.drop();
-      },
-    };
-  };
-  suite('PostgreSQL', onServer);
-  suite('PostgreSQL, with the log on an event store', async () => {
-    const place = await onServer();
-    const standIn = await startEventStoreStandIn();
-    return {
-      ...place,
-      openLog: () => openEventStoreLog({ url: standIn.url, log }),
-      async close() {
-        await standIn.stop();
-        await place.close();
-      },
-    };
-  });
-});
+onEveryDatabase('rebuild', suite);

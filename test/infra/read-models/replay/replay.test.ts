@@ -1,14 +1,6 @@
-/** Replays: what the projections of this program make of the log, compared with the live tables at every position. */
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { type Database, openDatabase } from '../../../../infra/database/database.ts';
-import { migrate } from '../../../../infra/database/migrations.ts';
-import { openEventStoreLog } from '../../../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../../../infra/logging.ts';
-import { ensureTables, type Projector } from '../../../../infra/read-models/projector.ts';
 import { replayerOf } from '../../../../infra/read-models/rebuild/building.ts';
 import {
   differs,
@@ -24,55 +16,33 @@ import { agentDeleted } from '../../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../../../shared/events/agents/heartbeat.ts';
 import { catalogue } from '../../../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../../../shared/events/define.ts';
-import type { EventLog } from '../../../../shared/ports/event-log.ts';
-import { startEventStoreStandIn } from '../../../support/eventstore-stand-in.ts';
+import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
-import { needsServer } from '../../../support/needs.ts';
-import { freshDatabase } from '../../../support/service.ts';
+import { sample } from '../../../support/kit.ts';
 import { until } from '../../../support/until.ts';
-import { openView, testOrigin } from '../../../support/world.ts';
+import { onEveryDatabase, type openView, type TestDatabase, testOrigin, viewOn } from '../../../support/world.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const AGENTS = `${schemaOf(agentsProjection)}.agents`;
 const AGENTS_PAST = `${historyOf(schemaOf(agentsProjection))}.agents`;
 
-interface Place {
-  readonly database: Database;
-  readonly dataDir: string;
-  /** The log, where it is not in the database. */
-  openLog?(): Promise<EventLog>;
-  close(): Promise<void>;
-}
-
-type View = Awaited<ReturnType<typeof openView>>;
-
 /** A row without its position, as text. */
 const contentsOf = (table: Table, row: Readonly<Record<string, unknown>> | undefined): string | undefined =>
   row && JSON.stringify(Object.keys(table.columns).map((name) => row[name] ?? null));
 
-function suite(name: string, open: () => Promise<Place>): void {
+function suite(name: string, open: () => Promise<TestDatabase>): void {
   describe(`replay on ${name}`, function () {
     this.timeout(180_000);
-    let place: Place;
-    let view: View;
-    let projector: Projector | undefined;
     let events: DomainEvent[];
 
+    const { place, view } = viewOn(open, [...catalogue.values()], projections);
+    fixture(() => view.project('live'));
     before(async () => {
-      place = await open();
-      await ensureTables(place.database, projections);
-      view = await openView(place.database, [...catalogue.values()], projections, await place.openLog?.());
-      projector = view.project('live');
       await writeHistory(view.store, { events: 500, agents: 6 });
       await live();
       events = [];
       for await (const page of view.store.log.readAll())
         for (const event of page) events.push(await view.store.decode(event));
-    });
-    after(async () => {
-      await projector?.close();
-      await view?.close();
-      await place?.close();
     });
 
     /** Waits until every checkpoint is stored at the end of the log. */
@@ -399,13 +369,10 @@ function suite(name: string, open: () => Promise<Place>): void {
           string,
           { agent_id: number }
         >;
-        const beat = agentHeartbeatReceived.draft({
+        const beat = sample(agentHeartbeatReceived, {
           agent_id: agent.data.agent_id,
           name: 'late',
           last_activity: 'Heartbeat',
-          connection_id: null,
-          work_items_count: 0,
-          work_item_types: [],
         });
         await view.store.append(agent.stream, await view.store.prepare([beat], testOrigin), 'any');
         await live();
@@ -420,48 +387,4 @@ function suite(name: string, open: () => Promise<Place>): void {
   });
 }
 
-suite('PGlite', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
-  const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
-  await migrate(database.db);
-  return {
-    database,
-    dataDir,
-    async close() {
-      await database.close();
-      await rm(dataDir, { recursive: true, force: true });
-    },
-  };
-});
-
-describe('replay on a server', () => {
-  before(function () {
-    needsServer('TEST_DATABASE_URL', this);
-  });
-  const onServer = async () => {
-    const fresh = await freshDatabase();
-    const database = await openDatabase({ url: fresh.url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
-    await migrate(database.db);
-    return {
-      database,
-      dataDir: '',
-      async close() {
-        await database.close();
-        await fresh.drop();
-      },
-    };
-  };
-  suite('PostgreSQL', onServer);
-  suite('PostgreSQL, with the log on an event store', async () => {
-    const place = await onServer();
-    const standIn = await startEventStoreStandIn();
-    return {
-      ...place,
-      openLog: () => openEventStoreLog({ url: standIn.url, log }),
-      async close() {
-        await standIn.stop();
-        await place.close();
-      },
-    };
-  });
-});
+onEveryDatabase('replay', suite);

@@ -4,6 +4,7 @@ import { createLogger, holdLines } from '../../../../infra/logging.ts';
 import { createLogEntries, entryOf, keepLines } from '../../../../infra/stores/monitoring/logs.ts';
 import type { NewLogEntry } from '../../../../shared/ports/monitoring/logs.ts';
 import { DAY } from '../../../../shared/time.ts';
+import { fixture } from '../../../support/fixture.ts';
 import { until } from '../../../support/until.ts';
 import { testDatabase } from '../../../support/world.ts';
 
@@ -14,11 +15,8 @@ const line = (message: string, more: Partial<NewLogEntry> = {}): NewLogEntry => 
 
 describe('log entries', function () {
   this.timeout(60_000);
-  let place: Awaited<ReturnType<typeof testDatabase>>;
-  before(async () => {
-    place = await testDatabase();
-  });
-  after(() => place?.close());
+  const place = fixture(testDatabase);
+
   const messagesOf = async (store: ReturnType<typeof createLogEntries>, workspace: number) =>
     (await store.recent(workspace, { limit: 200 })).map(({ message }) => message);
 

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { createWebhookQueue, createWebhookRecords } from '../../../../infra/stores/webhooks/deliveries.ts';
 import type { Claim, NewDelivery, WebhookQueue, WebhookRecords } from '../../../../shared/ports/webhooks/deliveries.ts';
+import { fixture } from '../../../support/fixture.ts';
 import { until } from '../../../support/until.ts';
 import { testDatabase } from '../../../support/world.ts';
 
@@ -24,15 +25,13 @@ const delivery = (fields: Partial<NewDelivery> = {}): NewDelivery => ({
 const REST = { done: true, retries: true };
 
 describe('queue of webhooks', () => {
-  let world: Awaited<ReturnType<typeof testDatabase>>;
   let queue: WebhookQueue;
   let records: WebhookRecords;
+  const world = fixture(testDatabase);
   before(async () => {
-    world = await testDatabase();
     queue = createWebhookQueue(world.database.pool, 60_000);
     records = createWebhookRecords(world.database.pool);
   });
-  after(() => world.close());
   beforeEach(() => world.database.pool.query('DELETE FROM service.webhooks'));
 
   const claimed = async (): Promise<Claim> => (await queue.claim()) ?? expect.fail('nothing to claim');

@@ -1,0 +1,192 @@
+import { expect } from 'chai';
+import { DIAGNOSTICS_SECTIONS, diagnosticsAnswer } from '../../../shared/contract/agents/diagnostics.ts';
+import { EvidenceReader, logOf } from '../../support/evidence.ts';
+import { checkDiagnostics } from '../../support/evidence-checks.ts';
+import { fixture } from '../../support/fixture.ts';
+import { bodyOf } from '../../support/service.ts';
+import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
+
+describe('GET /api/agents/{id}/diagnostics', () => {
+  const world = fixture(startAgentsWorld);
+
+  const { ask, create } = world;
+  const diagnostics = (id: number | string, query = '') =>
+    ask('GET', `/api/agents/${id}/diagnostics?privileged=1${query}`);
+  const done = async (method: string, path: string, body: unknown) => bodyOf(await ask(method, path, body), 200, 201);
+
+  it('of a new agent, every section is there and empty', async () => {
+    const { id, name } = await create();
+    const body = conforms(diagnosticsAnswer, await diagnostics(id));
+    expect(Object.keys(body)).to.deep.equal(['agent', 'timeframe', ...DIAGNOSTICS_SECTIONS]);
+    expect(body.agent).to.deep.equal({ id, name, role: 'coder', status: 'offline' });
+    const { hours, since, until } = body.timeframe;
+    expect([hours, until - since]).to.deep.equal([24, 86_400]);
+    expect(body.summary).to.deep.equal({
+      tasks_completed: 0,
+      tasks_total: 0,
+      activity_count: 0,
+      error_count: 0,
+      error_rate_percent: 0,
+    });
+    expect(body.trends.alerts).to.deep.equal([]);
+    expect((await diagnostics(name)).body.agent.id).to.equal(id);
+  });
+
+  it('shows at once what happens: heartbeats, tasks done and failed, errors, tokens', async () => {
+    const { id, name } = await create();
+    const path = `/api/agents/${id}`;
+    const model = world.fresh('model');
+    const usage = { model, inputTokens: 30, outputTokens: 4 };
+    await done('POST', `${path}/heartbeat`, { token_usage: usage });
+    expect((await diagnostics(id, '&section=summary')).body.summary.activity_count).to.be.above(0);
+    const task = async (fields: object) =>
+      (await done('POST', '/api/tasks', { title: world.fresh('task'), assigned_to: name, ...fields })).task;
+    const one = await task({ priority: 'high' });
+    await done('POST', '/api/quality-review', { taskId: one.id, status: 'approved', reviewer: 'aegis', notes: 'ok' });
+    const two = await task({});
+    await done('PUT', `/api/tasks/${two.id}`, { status: 'failed', error_message: 'disk full' });
+    const three = await task({});
+    await done('PUT', `/api/tasks/${three.id}`, { outcome: 'failed', error_message: 'no such file' });
+    await done('PUT', path, { status: 'error' });
+    await done('POST', '/api/tokens', { ...usage, sessionId: `${name}:cli` });
+
+    const { summary, tasks, errors, activity, trends, tokens } = conforms(diagnosticsAnswer, await diagnostics(id));
+    expect(summary).to.deep.include({ tasks_completed: 1, tasks_total: 3, error_count: 3 });
+    expect(tasks.by_status).to.deep.equal({ done: 1, failed: 1, assigned: 1 });
+    expect(tasks.by_priority).to.deep.equal({ high: 1, medium: 2 });
+    expect(tasks.throughput_per_day).to.equal(1);
+    expect(tasks.recent_completed).to.have.length(1);
+    expect(tasks.recent_completed[0]).to.include({ id: one.id, title: one.title, priority: 'high' });
+    expect(
+      errors.recent.map((e: { type: string; description: string }) => `${e.type}: ${e.description}`),
+    ).to.deep.equal([
+      `agent_error: Agent ${name}: idle → error`,
+      'task_outcome_failed: no such file',
+      'task_failed: disk full',
+    ]);
+    expect(errors.recent[1].data).to.include({ task_id: three.id, title: three.title });
+    expect(errors.total).to.equal(3);
+    const activities = (await ask('GET', `/api/activities?actor=${name}`)).body.total;
+    expect(summary.activity_count, 'as the list of activities has').to.equal(activities);
+    expect(activity.timeline.reduce((sum: number, { count }: { count: number }) => sum + count, 0)).to.equal(
+      activities,
+    );
+    expect(trends.current_period).to.deep.include({ activities, errors: 3, tasks_completed: 1 });
+    expect(trends.previous_period).to.deep.include({ activities: 0, errors: 0, tasks_completed: 0 });
+    expect(trends.change).to.deep.equal({ activities_pct: 100, errors_pct: 100, tasks_completed_pct: 100 });
+    expect(tokens).to.deep.equal({
+      by_model: [{ model, input_tokens: 60, output_tokens: 8, request_count: 2 }],
+      total: { input_tokens: 60, output_tokens: 8, requests: 2 },
+    });
+  });
+
+  it('shows the events behind each number, from which the log gives the number again', async () => {
+    const { id, name } = await create();
+    const other = await create();
+    const path = `/api/agents/${id}`;
+    for (const model of ['m', 'n', 'm'])
+      await done('POST', `${path}/heartbeat`, { token_usage: { model, inputTokens: 30, outputTokens: 4 } });
+    const task = async (fields: object) =>
+      (await done('POST', '/api/tasks', { title: world.fresh('task'), assigned_to: name, ...fields })).task;
+    const one = await task({ priority: 'high' });
+    await done('POST', '/api/quality-review', { taskId: one.id, status: 'approved', reviewer: 'aegis', notes: 'ok' });
+    await done('PUT', `/api/tasks/${(await task({})).id}`, { status: 'failed', error_message: 'disk full' });
+    await done('PUT', `/api/tasks/${(await task({})).id}`, { assigned_to: other.name, outcome: 'failed' });
+    await world.world.ask('DELETE', `/api/tasks/${(await task({})).id}`, { as: world.world.adminKey });
+    await done('PUT', path, { status: 'error' });
+    const renamed = world.fresh('renamed');
+    await done('PUT', path, { name: renamed });
+    const strange = await world.world.makeAgent(renamed, 2);
+    const strangeKey = await world.world.makeKey(strange, ['operator', 'agent:self'], 2);
+    const usage = { model: 'm', inputTokens: 7, outputTokens: 7 };
+    const beat = await ask('POST', `/api/agents/${strange}/heartbeat`, { token_usage: usage }, strangeKey);
+    expect(beat.status, JSON.stringify(beat.body)).to.equal(200);
+    await task({ assigned_to: renamed, priority: 'low' });
+    await done('POST', '/api/tokens', { model: 'n', inputTokens: 5, outputTokens: 6, sessionId: `${renamed}:cli` });
+
+    const plain = (await diagnostics(id)).body;
+    const log = await logOf(world);
+    expect(log.filter(({ meta }) => meta.workspace !== 1)).not.to.be.empty;
+    const reader = new EvidenceReader(log, 1);
+    // The two were asked for at different times.
+    const timeless = (body: object) => JSON.stringify(body).replaceAll(/"(since|until)":\d+/g, '');
+    for (const limit of [1, 3, 1_000]) {
+      const { evidence, timeframe, ...sections } = conforms(
+        diagnosticsAnswer,
+        await diagnostics(id, `&evidence=1&limit=${limit}`),
+      );
+      const { timeframe: _, ...expected } = plain;
+      expect(timeless(sections), 'as without evidence').to.equal(timeless(expected));
+      checkDiagnostics({ ...sections, timeframe, evidence }, reader);
+      expect(evidence['summary.activity_count']).to.have.any.keys(limit === 1_000 ? 'positions' : 'from');
+    }
+    const position = (await ask('GET', path)).headers.get('x-signalbox-position');
+    await done('POST', `${path}/heartbeat`, { token_usage: { model: 'm', inputTokens: 1, outputTokens: 1 } });
+    await task({ assigned_to: renamed, priority: 'high' });
+    for (const limit of [1, 1_000]) {
+      const body = conforms(diagnosticsAnswer, await diagnostics(id, `&as_of=${position}&evidence=1&limit=${limit}`));
+      expect(body.summary).to.deep.equal(plain.summary);
+      checkDiagnostics(body, new EvidenceReader(await logOf(world), 1));
+    }
+    const later = new EvidenceReader(await logOf(world), 1);
+    for (const section of DIAGNOSTICS_SECTIONS) {
+      const { body } = await diagnostics(id, `&evidence=1&section=${section}`);
+      checkDiagnostics(body, later);
+    }
+    expect((await diagnostics(id, '&evidence=0&limit=5')).body).not.to.have.property('evidence');
+  });
+
+  it('an agent keeps what it did under another name', async () => {
+    const { id, name } = await create();
+    await done('POST', `/api/agents/${id}/heartbeat`, {});
+    const renamed = world.fresh('renamed');
+    await done('PUT', `/api/agents/${id}`, { name: renamed });
+    const counted = (await diagnostics(id, '&section=summary')).body.summary.activity_count;
+    expect(counted).to.be.above(0);
+    expect((await diagnostics(renamed, '&section=summary')).body.summary.activity_count).to.equal(counted);
+    expect((await diagnostics(name)).status).to.equal(404);
+  });
+
+  it('is for the agent itself, and for admins who ask for it', async () => {
+    const { id, name } = await create();
+    const other = await create();
+    const path = `/api/agents/${id}/diagnostics`;
+    const key = await world.world.makeKey(id, ['agent:self']);
+    const otherKey = await world.world.makeKey(other.id, ['agent:self']);
+    const adminKey = world.world.adminKey;
+    const statusOf = async (query: string, as: string, headers = {}) =>
+      (await ask('GET', `${path}${query}`, undefined, as, headers)).status;
+    // Each twice: the second answer may come from memory.
+    for (const _ of [1, 2]) {
+      expect(await statusOf('', key)).to.equal(200);
+      expect(await statusOf('', otherKey)).to.equal(403);
+      expect(await statusOf('?privileged=1', otherKey)).to.equal(403);
+      expect(await statusOf('', adminKey)).to.equal(403);
+      expect(await statusOf('?privileged=1', adminKey)).to.equal(200);
+      expect(await statusOf('', adminKey, { 'x-agent-name': name })).to.equal(200);
+      expect(await statusOf('', adminKey, { 'x-agent-name': other.name })).to.equal(403);
+    }
+    await world.world.makeOlderUser(name);
+    const user = await world.world.signIn(name);
+    expect(await statusOf('', user)).to.equal(200);
+    expect(await statusOf('', user, { 'x-agent-name': other.name })).to.equal(403);
+  });
+
+  it('refuses hours and sections that there are not, after agents and callers that there are not', async () => {
+    const { id } = await create();
+    for (const hours of ['0', '721', '-1', '1.5', 'x', '', '0x10']) {
+      const reply = await diagnostics(id, `&hours=${hours}`);
+      expect(reply.status, hours).to.equal(400);
+      expect(reply.body.error).to.match(/^hours: must be a whole number from 1 to 720/);
+    }
+    for (const section of ['identity', ',', 'tasks,Errors']) {
+      const reply = await diagnostics(id, `&section=${section}`);
+      expect(reply.status, section).to.equal(400);
+      expect(reply.body.error).to.match(/^section: .*trends/);
+    }
+    const body = conforms(diagnosticsAnswer, await diagnostics(id, '&hours=720&section=tokens,%20tasks,'));
+    expect(Object.keys(body)).to.have.members(['agent', 'timeframe', 'tasks', 'tokens']);
+    expect((await ask('GET', `/api/agents/${id}/diagnostics?hours=0`)).status).to.equal(403);
+    expect((await diagnostics(987_654, '&hours=0')).status).to.equal(404);
+  });
+});

@@ -1,0 +1,160 @@
+/** Activities: filters, paging, statistics, answers from memory. */
+import { expect } from 'chai';
+import { listActivities } from '../../../queries/monitoring/activities.ts';
+import { agentMemoryCleared } from '../../../shared/events/agents/memory.ts';
+import { allTasks } from '../../../shared/identity.ts';
+import { fixture } from '../../support/fixture.ts';
+import { bodyOf, call, startTestService } from '../../support/service.ts';
+import { testOrigin } from '../../support/world.ts';
+import { makeAgent } from '../../support/worlds/monitoring.ts';
+
+describe('GET /api/activities', () => {
+  const base = fixture(startTestService);
+
+  const agent = (name: string) => makeAgent(base, name);
+  before(async () => {
+    for (let n = 0; n < 12; n++) {
+      const { id } = await agent(`act-${n}`);
+      await call(base, 'POST', `/api/agents/${id}/heartbeat`, {});
+    }
+  });
+
+  it('lists newest first, with metadata and the entity as it is now', async () => {
+    const body = bodyOf(await call(base, 'GET', '/api/activities'));
+    const [newest] = body.activities;
+    expect(newest).to.include({ type: 'agent_heartbeat', entity_type: 'agent', actor: 'act-11', workspace_id: 1 });
+    expect(newest.metadata).to.deep.equal({ workItemsCount: 0, workItemTypes: [] });
+    expect(newest.data).to.deep.equal(newest.metadata);
+    expect(newest.entity).to.include({ type: 'agent', name: 'act-11', status: 'idle' });
+    expect(newest.created_at).to.be.closeTo(Date.now() / 1000, 60);
+    expect(body.total).to.equal(36);
+    expect(body.hasMore).to.equal(false);
+  });
+
+  it('filters by one type or several, actor, entity type; totals follow the filter', async () => {
+    const totals = async (query: string) => {
+      const { body } = await call(base, 'GET', `/api/activities?${query}&limit=500`);
+      expect(body.activities).to.have.length(body.total);
+      return body.total;
+    };
+    expect(await totals('type=agent_created')).to.equal(12);
+    expect(await totals('type=agent_created,%20agent_heartbeat')).to.equal(24);
+    expect(await totals('actor=act-3')).to.equal(2);
+    expect(await totals('actor=act-3&type=agent_heartbeat')).to.equal(1);
+    expect(await totals('entity_type=agent')).to.equal(36);
+    expect(await totals('entity_type=task')).to.equal(0);
+    expect(await totals(`since=${Math.floor(Date.now() / 1000) + 10}`)).to.equal(0);
+    expect(await totals('since=1&type=agent_created')).to.equal(12);
+  });
+
+  it('pages through everything once, from either end, whatever the page size', async () => {
+    const all = (await call(base, 'GET', '/api/activities?limit=500')).body.activities.map(
+      (one: { id: number }) => one.id,
+    );
+    for (const limit of [1, 5, 7]) {
+      const seen: number[] = [];
+      for (let offset = 0; ; offset += limit) {
+        const { body } = await call(base, 'GET', `/api/activities?limit=${limit}&offset=${offset}`);
+        seen.push(...body.activities.map((one: { id: number }) => one.id));
+        if (!body.hasMore) break;
+      }
+      expect(seen).to.deep.equal(all);
+    }
+    expect((await call(base, 'GET', '/api/activities?offset=100000')).body.activities).to.deep.equal([]);
+  });
+
+  it('pages deep: each page is the same part of the whole list, read from either end', async () => {
+    const { commands, reads } = base.service.core;
+    const workspace = 77;
+    const ids: number[] = [];
+    for (let n = 0; n < 5; n++) {
+      const drafts = Array.from({ length: 481 }, () => agentMemoryCleared.draft({ agent_id: 1, name: 'deep' }));
+      const { events } = await commands.record(
+        `agent-${workspace}-1`,
+        { origin: { ...testOrigin, workspace } },
+        drafts,
+      );
+      ids.unshift(...events.map((event) => event.meta.number).reverse());
+    }
+    const total = ids.length;
+    expect(total).to.equal(2_405);
+    for (const offset of [0, 998, 999, 1_000, 1_001, 1_195, 1_202, 1_203, 1_204, 2_000, 2_398, 2_404, 2_405, 9_000]) {
+      for (const limit of [1, 7, 200]) {
+        const query = { limit, offset, type: undefined, actor: undefined, entity_type: undefined, since: undefined };
+        const page = await listActivities(reads, allTasks(workspace), {
+          ...query,
+          stats: undefined,
+          hours: undefined,
+        } as never);
+        expect(
+          page.activities.map((one) => one.id),
+          `${offset} ${limit}`,
+        ).to.deep.equal(ids.slice(offset, offset + limit));
+        expect(page).to.include({ total, hasMore: offset + limit < total });
+      }
+    }
+  });
+
+  it('clamps absurd paging and refuses invalid filters', async () => {
+    const page = async (query: string) => {
+      const { status, body } = await call(base, 'GET', `/api/activities?${query}`);
+      expect(status, query).to.equal(200);
+      return body.activities.map((one: { id: number }) => one.id) as number[];
+    };
+    const all = await page('limit=500');
+    expect(all).to.have.length(36);
+    // To 1, to the cap, or to the default of 50, of which there are 36.
+    for (const query of ['limit=0', 'limit=-5', 'limit=1']) expect(await page(query), query).to.deep.equal([all[0]]);
+    for (const query of ['limit=501', 'limit=99999999999999999999', 'limit=abc', 'limit=1e9', 'limit=2.5', 'limit=']) {
+      expect(await page(query), query).to.deep.equal(all);
+    }
+    for (const query of ['offset=-1', 'offset=x', 'offset=', 'offset=0']) {
+      expect(await page(`${query}&limit=2`), query).to.deep.equal(all.slice(0, 2));
+    }
+    for (const query of ['offset=35', 'offset=036']) {
+      expect(await page(`${query}&limit=2`), query).to.deep.equal(all.slice(Number(query.slice(7))));
+    }
+    for (const offset of ['1000000000', '99999999999999999999'])
+      expect(await page(`offset=${offset}`)).to.deep.equal([]);
+    // The list of audit entries says how it was clamped.
+    for (const [query, limit, offset] of [
+      ['limit=0&offset=-7', 1, 0],
+      ['limit=100000', 10_000, 0],
+      ['limit=x&offset=99999999999999999999', 100, 1_000_000_000],
+    ] as const) {
+      expect((await call(base, 'GET', `/api/audit?${query}`)).body, query).to.include({ limit, offset });
+    }
+    // Agents have a cap of 200; none of the others may be had beyond theirs either.
+    for (const [query, limit] of [
+      ['limit=0', 1],
+      ['limit=201', 200],
+      ['limit=many', 50],
+    ] as const) {
+      expect((await call(base, 'GET', `/api/agents?${query}`)).body, query).to.include({ limit });
+    }
+    for (const query of ['since=yesterday', 'type=a&type=b', 'stats&hours=0', 'stats&hours=abc']) {
+      const { status, body } = await call(base, 'GET', `/api/activities?${query}`);
+      expect(status, query).to.equal(400);
+      expect(body.details[0]).to.match(/^\w+: ./);
+    }
+  });
+
+  it('gives statistics with ?stats', async () => {
+    const { body } = await call(base, 'GET', '/api/activities?stats&hours=2');
+    expect(body.timeframe).to.equal('2 hours');
+    expect(body.activityByType).to.deep.include({ type: 'agent_created', count: 12 });
+    expect(body.topActors[0]).to.deep.equal({ actor: 'api', activity_count: 12 });
+    expect(body.timeline.reduce((sum: number, hour: { count: number }) => sum + hour.count, 0)).to.equal(36);
+    expect(body.timeline[0].hour).to.match(/^\d{4}-\d\d-\d\dT\d\d:00:00.000Z$/);
+  });
+
+  it('is served from memory until something changes, with an ETag', async () => {
+    const first = await call(base, 'GET', '/api/activities?limit=3');
+    const etag = first.headers.get('etag') as string;
+    const again = await call(base, 'GET', '/api/activities?limit=3', undefined, { 'if-none-match': etag });
+    expect(again.status).to.equal(304);
+    await agent('etag');
+    const body = bodyOf(await call(base, 'GET', '/api/activities?limit=3', undefined, { 'if-none-match': etag }));
+    expect(body.activities[0].metadata.name).to.equal('etag');
+  });
+});

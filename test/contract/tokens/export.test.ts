@@ -1,0 +1,74 @@
+import { expect } from 'chai';
+import { tokenExportAnswer } from '../../../shared/contract/tokens/usage.ts';
+import { fixture } from '../../support/fixture.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import { startTasksWorld } from '../../support/worlds/tasks.ts';
+import { usage } from '../../support/worlds/tokens.ts';
+
+const PATH = '/api/tokens?action=export';
+
+describe('an export of tokens', () => {
+  const world = fixture(startTasksWorld);
+
+  const { ask } = world;
+
+  it('as JSON has all reports, however many, with the sums of exactly these', async () => {
+    const reports = Array.from({ length: 1_000 }, (_, n) => usage({ inputTokens: n }));
+    for (let n = 0; n < 2; n++) await ask('POST', '/api/tokens/batch', { reports });
+    const reply = await ask('GET', PATH);
+    conforms(tokenExportAnswer, reply);
+    const date = new Date().toISOString().slice(0, 10);
+    expect(reply.headers.get('content-disposition')).to.equal(`attachment; filename="token-usage-all-${date}.json"`);
+    const all = reply.body.usage as { id: string; timestamp: number }[];
+    const stats = (await ask('GET', '/api/tokens?action=stats')).body;
+    expect(all.length).to.equal(stats.recordCount).and.above(2_000);
+    expect(new Set(all.map(({ id }) => id)).size).to.equal(all.length);
+    const times = all.map(({ timestamp }) => timestamp);
+    expect(times).to.deep.equal([...times].sort((a, b) => b - a));
+    expect(reply.body.summary).to.deep.equal(stats.summary);
+    expect(reply.body.models).to.deep.equal(stats.models);
+  });
+
+  it('as CSV has a line for each, and no text that a spreadsheet would run', async () => {
+    const texts = { model: '=1+1', sessionId: '@x, "y"\n:z', operation: '-2', inputTokens: 1, outputTokens: 1 };
+    const { record } = (await ask('POST', '/api/tokens', usage({ ...texts, duration: 7 }))).body;
+    const reply = await ask('GET', `${PATH}&format=csv&timeframe=hour`);
+    expect(reply.status).to.equal(200);
+    expect(reply.headers.get('content-type')).to.equal('text/csv; charset=utf-8');
+    expect(reply.headers.get('content-disposition')).to.match(/"token-usage-hour-[\d-]{10}\.csv"$/);
+    const at = new Date(record.timestamp).toISOString();
+    const begin = [
+      'timestamp,agentName,model,sessionId,operation,inputTokens,outputTokens,totalTokens,cost,duration',
+      `${at},"'@x, ""y""","'=1+1","'@x, ""y""`,
+      `:z","'-2",1,1,2,0.0000,7`,
+      '',
+    ].join('\n');
+    expect(String(reply.body).slice(0, begin.length)).to.equal(begin);
+    expect(String(reply.body).endsWith('\n')).to.equal(false);
+  });
+
+  it('has the guard against formulas that every export has', async () => {
+    const models = ['=1', '\uff1d1', '\uff0b1', '\uff20x', '+1', '-1', '@x', 'plain'];
+    for (const model of models) await ask('POST', '/api/tokens', usage({ model }));
+    const { body } = await ask('GET', `${PATH}&format=csv&timeframe=hour`);
+    for (const model of models)
+      expect(String(body), model).to.include(`,"${model === 'plain' ? model : `'${model}`}",`);
+  });
+
+  it('has a name that is safe in a header, whatever the timeframe', async () => {
+    const reply = await ask('GET', `${PATH}&timeframe=${encodeURIComponent('a"/..;é\n')}`);
+    expect(reply.status).to.equal(200);
+    expect(reply.headers.get('content-disposition')).to.match(
+      /^attachment; filename="token-usage-a_+-[\d-]{10}\.json"$/,
+    );
+    await world.refused('GET', `${PATH}&format=xml`, undefined, 400, /format/);
+  });
+
+  it('of nothing is empty', async () => {
+    const stranger = `stranger-${Date.now()}`;
+    const as = await world.world.makeSession({ username: stranger, role: 'viewer', workspace: 9, tenant: 9 });
+    expect(conforms(tokenExportAnswer, await ask('GET', PATH, undefined, as)).usage).to.deep.equal([]);
+    const { body } = await ask('GET', `${PATH}&format=csv`, undefined, as);
+    expect(String(body).split('\n')).to.have.length(1);
+  });
+});

@@ -1,0 +1,84 @@
+import { expect } from 'chai';
+import { successAnswer } from '../../../shared/contract/common.ts';
+import { tokenPriceAnswer, tokenPricesAnswer } from '../../../shared/contract/tokens/prices.ts';
+import { fixture } from '../../support/fixture.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import { startTasksWorld } from '../../support/worlds/tasks.ts';
+import { usage } from '../../support/worlds/tokens.ts';
+
+const PATH = '/api/tokens/prices';
+
+describe('prices of tokens', () => {
+  const world = fixture(startTasksWorld);
+
+  const { ask } = world;
+  const prices = async () => conforms(tokenPricesAnswer, await ask('GET', PATH)).prices;
+  const costOf = async (model: string) => {
+    const fields = { model, inputTokens: 1_000_000, outputTokens: 1_000_000 };
+    return (await ask('POST', '/api/tokens', usage(fields))).body.record.cost;
+  };
+
+  it('come with the service', async () => {
+    const all = await prices();
+    const built = { source: 'built-in', updated_at: null, updated_by: null };
+    expect(all).to.deep.include({ model: 'anthropic/claude-opus-4-6', input: 5, output: 25, ...built });
+    expect(all.at(-1)).to.deep.equal({ model: '*', input: 3, output: 15, ...built });
+  });
+
+  it('are set for reports from then on, and removed again', async () => {
+    const model = world.fresh('priced');
+    const record = (await ask('POST', '/api/tokens', usage({ model }))).body.record;
+    expect(await costOf(model)).to.equal(18);
+    const body = conforms(
+      tokenPriceAnswer,
+      await ask('PUT', PATH, { model: ` ${model.toUpperCase()}`, input: 0.001, output: 2 }),
+    );
+    expect(body.price).to.deep.include({ model, input: 0.001, output: 2, source: 'own', updated_by: 'api' });
+    expect((await prices())[0]).to.deep.equal(body.price);
+    expect(await costOf(model)).to.equal(2.001);
+    expect(await costOf(`some/${model}-large`), 'a part of the name').to.equal(2.001);
+    const { usage: listed } = (await ask('GET', '/api/tokens')).body;
+    expect(listed.find((one: { id: string }) => one.id === record.id)).to.deep.equal(record);
+    conforms(successAnswer, await ask('DELETE', PATH, { model }));
+    expect(await costOf(model)).to.equal(18);
+    await world.refused('DELETE', PATH, { model }, 404);
+  });
+
+  it('can replace the built-in ones', async () => {
+    const price = { input: 1, output: 1 };
+    for (const model of ['anthropic/claude-opus-4-7', '*']) {
+      await ask('PUT', PATH, { model, ...price });
+      expect((await prices()).filter((one: { model: string }) => one.model === model)).to.have.length(1);
+    }
+    expect(await costOf('anthropic/claude-opus-4-7')).to.equal(2);
+    expect(await costOf('unheard of')).to.equal(2);
+    for (const model of ['anthropic/claude-opus-4-7', '*']) await ask('DELETE', PATH, { model });
+    expect(await costOf('unheard of')).to.equal(18);
+  });
+
+  it('are in the audit trail', async () => {
+    const model = world.fresh('audited');
+    await ask('PUT', PATH, { model, input: 1, output: 1 });
+    await ask('DELETE', PATH, { model });
+    for (const action of ['token_price_set', 'token_price_removed']) {
+      const { entries } = (await ask('GET', `/api/audit?action=${action}&limit=1`)).body;
+      expect(JSON.stringify(entries[0]), action).to.include(model);
+    }
+  });
+
+  it('are refused when they are none', async () => {
+    const price = { model: 'm', input: 1, output: 1 };
+    for (const [fields, says] of [
+      [{ model: '' }, /model/],
+      [{ model: ' ' }, /model/],
+      [{ model: 'anthropic/' }, /model/],
+      [{ model: 'm'.repeat(201) }, /model/],
+      [{ input: -1 }, /input/],
+      [{ output: '1' }, /output/],
+      [{ output: 1_000_001 }, /output/],
+      [{ input: undefined }, /input/],
+    ] as const) {
+      await world.refused('PUT', PATH, { ...price, ...fields }, 400, says);
+    }
+  });
+});

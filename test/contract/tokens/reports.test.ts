@@ -1,0 +1,291 @@
+import { expect } from 'chai';
+import { tokenBatchAnswer, tokenReportAnswer } from '../../../shared/contract/tokens/reports.ts';
+import { byAgentAnswer, tokenListAnswer } from '../../../shared/contract/tokens/usage.ts';
+import { ledgerStream, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { fixture } from '../../support/fixture.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import { startTasksWorld } from '../../support/worlds/tasks.ts';
+import { usage } from '../../support/worlds/tokens.ts';
+
+const PATH = '/api/tokens';
+const BATCH = '/api/tokens/batch';
+
+let ids = 0;
+const freshId = () => `report-${++ids}`;
+
+describe('reports of tokens', () => {
+  const world = fixture(startTasksWorld);
+
+  const { ask } = world;
+  const report = async (fields: object = {}, headers: Record<string, string> = {}) =>
+    conforms(tokenReportAnswer, await ask('POST', PATH, usage(fields), undefined, headers)).record;
+  const batch = async (reports: readonly object[], headers: Record<string, string> = {}) =>
+    conforms(tokenBatchAnswer, await ask('POST', BATCH, { reports }, undefined, headers));
+  const list = async () => conforms(tokenListAnswer, await ask('GET', PATH));
+  const total = async () => (await list()).total;
+
+  describe('POST /api/tokens', () => {
+    it('records who used how much of what, and what it costs', async () => {
+      const { id: agentId, name } = await world.create();
+      const { id: taskId } = await world.task();
+      const before = Date.now();
+      const record = await report({ sessionId: ` ${name}:web:1 `, taskId, operation: ' review ', duration: 12.5 });
+      expect(record.timestamp).to.be.within(before, Date.now());
+      expect(record).to.deep.equal({
+        id: record.id,
+        model: 'anthropic/claude-opus-4-6',
+        sessionId: `${name}:web:1`,
+        agentId,
+        agentName: name,
+        timestamp: record.timestamp,
+        inputTokens: 1_000,
+        outputTokens: 100,
+        totalTokens: 1_100,
+        cost: 0.0075,
+        operation: 'review',
+        taskId,
+        workspaceId: 1,
+        duration: 12.5,
+      });
+      expect((await list()).usage[0]).to.deep.equal(record);
+    });
+
+    it('has defaults for the rest', async () => {
+      const record = await report({ operation: null, duration: null, id: null });
+      expect(record).to.deep.include({
+        operation: 'chat_completion',
+        taskId: null,
+        agentId: null,
+        agentName: 'nobody',
+      });
+      expect(record).not.to.have.property('duration');
+      expect((await report({ sessionId: ':x' })).agentName).to.equal('unknown');
+    });
+
+    it('takes a task by number or text, and ignores what is none', async () => {
+      const { id } = await world.task();
+      expect((await report({ taskId: String(id) })).taskId).to.equal(id);
+      for (const taskId of [null, 0, -1, 1.5, '', 'x', '9'.repeat(40), 999_999, {}, [], true, 1e300]) {
+        expect((await report({ taskId })).taskId, JSON.stringify(taskId)).to.equal(null);
+      }
+    });
+
+    it('takes the largest counts there are', async () => {
+      // In a workspace of its own: sums of such numbers are rounded.
+      const as = await world.world.makeSession({ username: 'spender', role: 'operator', workspace: 8, tenant: 8 });
+      const most = Number.MAX_SAFE_INTEGER;
+      const body = conforms(
+        tokenReportAnswer,
+        await ask('POST', PATH, usage({ inputTokens: most, outputTokens: 0 }), as),
+      );
+      expect(body.record.totalTokens).to.equal(most);
+      conforms(tokenReportAnswer, await ask('POST', PATH, usage({ inputTokens: 0, outputTokens: most }), as));
+      const { summary } = (await ask('GET', `${PATH}?action=stats`, undefined, as)).body;
+      expect(summary.totalTokens).to.be.closeTo(2 ** 54, 2);
+    });
+
+    it('takes texts of any script up to their limits', async () => {
+      const record = await report({
+        id: '試'.repeat(128),
+        model: '試'.repeat(200),
+        sessionId: '験'.repeat(512),
+        operation: '"'.repeat(100),
+      });
+      expect((await list()).usage[0]).to.deep.equal(record);
+    });
+
+    it('refuses what is no report, and says what is wrong with it', async () => {
+      const before = await total();
+      const wrong: [object, RegExp][] = [
+        [{ model: ' ' }, /model/],
+        [{ model: 'm'.repeat(201) }, /model/],
+        [{ model: undefined }, /model/],
+        [{ model: 'a\0' }, /model/],
+        [{ sessionId: '' }, /sessionId/],
+        [{ sessionId: 's'.repeat(513) }, /sessionId/],
+        [{ inputTokens: -1 }, /inputTokens/],
+        [{ inputTokens: 1.5 }, /inputTokens/],
+        [{ inputTokens: '1' }, /inputTokens/],
+        [{ outputTokens: undefined }, /outputTokens/],
+        [{ inputTokens: Number.MAX_SAFE_INTEGER, outputTokens: 1 }, /sum/],
+        [{ operation: '' }, /operation/],
+        [{ operation: 'o'.repeat(101) }, /operation/],
+        [{ duration: -1 }, /duration/],
+        [{ duration: 604_800_001 }, /duration/],
+        [{ id: '' }, /id/],
+        [{ id: 'i'.repeat(129) }, /id/],
+        [{ id: 'a\n' }, /id/],
+      ];
+      for (const [fields, says] of wrong) {
+        await world.refused('POST', PATH, usage(fields), 400, says);
+        await world.refused('POST', BATCH, { reports: [usage(), usage(fields)] }, 400, /reports\.1\./);
+      }
+      await world.refused('POST', BATCH, { reports: [] }, 400, /reports/);
+      await world.refused('POST', BATCH, { reports: Array.from({ length: 1_001 }, () => usage()) }, 400, /reports/);
+      expect(await total()).to.equal(before);
+    });
+
+    it('the same id again is the same report, also under another price', async () => {
+      const id = freshId();
+      const first = await report({ id });
+      expect(first.id).to.equal(id);
+      const before = await total();
+      await ask('PUT', '/api/tokens/prices', { model: 'anthropic/claude-opus-4-6', input: 9, output: 9 });
+      expect(await report({ id })).to.deep.equal(first);
+      await ask('DELETE', '/api/tokens/prices', { model: 'anthropic/claude-opus-4-6' });
+      expect(await total()).to.equal(before);
+      const reply = await world.refused('POST', PATH, usage({ id, inputTokens: 1 }), 409, /different report/);
+      expect(reply.body.code).to.equal('TOKEN_REPORT_DIFFERS');
+      // A report that was made without an id can be repeated by the one it got.
+      const { id: given2 } = await report();
+      await report({ id: given2 });
+      expect(await total()).to.equal(before + 1);
+    });
+
+    it('with an Idempotency-Key is recorded once', async () => {
+      const before = await total();
+      const headers = { 'idempotency-key': freshId() };
+      const [first, second] = [await report({}, headers), await report({}, headers)];
+      expect(second).to.deep.equal(first);
+      expect(await total()).to.equal(before + 1);
+    });
+
+    it('reports of the same id at once are one report', async () => {
+      const before = await total();
+      const all = Array.from({ length: 5 }, freshId);
+      const records = await Promise.all(Array.from({ length: 60 }, (_, n) => report({ id: all[n % 5] })));
+      for (const id of all) {
+        const same = records.filter((record) => record.id === id);
+        for (const record of same) expect(record).to.deep.equal(same[0]);
+      }
+      expect(await total()).to.equal(before + 5);
+    });
+
+    it('belongs to the agent that the caller speaks for, when the session names none', async () => {
+      const { id, name } = await world.create();
+      const other = await world.create();
+      const as = { 'x-agent-name': name };
+      expect(await report({ sessionId: 'some session' }, as)).to.deep.include({ agentId: id, agentName: name });
+      expect(await report({ sessionId: `${other.name}:cli` }, as)).to.deep.include({ agentId: other.id });
+      expect(await report({ sessionId: 'x' }, { 'x-agent-name': 'stranger' })).to.deep.include({ agentId: null });
+    });
+  });
+
+  describe('a batch', () => {
+    it('is recorded in one append, in its order', async () => {
+      const reports = Array.from({ length: 300 }, (_, n) => usage({ id: freshId(), inputTokens: n }));
+      const before = await total();
+      const { recorded, repeated, ids: answered } = await batch(reports);
+      expect({ recorded, repeated }).to.deep.equal({ recorded: 300, repeated: 0 });
+      expect(answered).to.deep.equal(reports.map(({ id }) => id));
+      const { usage: newest, total: after } = await list();
+      expect(after).to.equal(before + 300);
+      expect(newest.map((one: { inputTokens: number }) => one.inputTokens)).to.deep.equal(
+        Array.from({ length: 100 }, (_, n) => 299 - n),
+      );
+      const { store } = world.world.service.core;
+      const events = await store.readStream(ledgerStream(1, 1));
+      const holding = events.filter(({ data }) => JSON.stringify(data).includes(`"${reports[0]?.id}"`));
+      expect(holding.map(({ data }) => (data.reports as unknown[]).length)).to.deep.equal([300]);
+    });
+
+    it('adds only what is missing when it is sent again, as a whole or in other parts', async () => {
+      const reports = Array.from({ length: 20 }, () => usage({ id: freshId() }));
+      const before = await total();
+      await batch(reports.slice(0, 7));
+      expect(await batch(reports)).to.deep.include({ recorded: 13, repeated: 7 });
+      expect(await batch([...reports.slice(5, 9), ...reports.slice(5, 9)])).to.deep.include({
+        recorded: 0,
+        repeated: 8,
+      });
+      expect(await total()).to.equal(before + 20);
+    });
+
+    it('may have reports with and without ids, and the same report twice', async () => {
+      const before = await total();
+      const id = freshId();
+      const answer = await batch([usage(), usage({ id }), usage({ inputTokens: 5 }), usage({ id })]);
+      expect(answer).to.deep.include({ recorded: 3, repeated: 1 });
+      expect(answer.ids[1]).to.equal(id);
+      expect(answer.ids[3]).to.equal(id);
+      const { usage: newest, total: after } = await list();
+      expect(after).to.equal(before + 3);
+      const third = newest.find((one: { id: string }) => one.id === answer.ids[2]);
+      expect(third.inputTokens).to.equal(5);
+    });
+
+    it('with an Idempotency-Key is recorded once, reports without ids too', async () => {
+      const before = await total();
+      const reports = [usage(), usage({ id: freshId() }), usage()];
+      const headers = { 'idempotency-key': freshId() };
+      const [first, second] = [await batch(reports, headers), await batch(reports, headers)];
+      expect(second).to.deep.equal(first);
+      expect(await total()).to.equal(before + 3);
+    });
+
+    it('with an id of a different report is refused', async () => {
+      const id = freshId();
+      await report({ id });
+      const other = usage({ id: freshId() });
+      await world.refused('POST', BATCH, { reports: [other, usage({ id, model: 'x' })] }, 409, new RegExp(id));
+      const twice = freshId();
+      await world.refused('POST', BATCH, { reports: [usage({ id: twice }), usage({ id: twice, model: 'x' })] }, 409);
+      expect(await batch([other, usage({ id: twice })])).to.deep.include({ recorded: 2 });
+    });
+
+    it('batches that overlap, sent at once, add each report once', async () => {
+      const before = await total();
+      const reports = Array.from({ length: 400 }, () => usage({ id: freshId() }));
+      const parts = Array.from({ length: 12 }, (_, n) => reports.slice(n * 25, n * 25 + 125));
+      const answers = await Promise.all(parts.map((part) => batch(part)));
+      expect(answers.reduce((sum, { recorded }) => sum + recorded, 0)).to.equal(400);
+      expect(await total()).to.equal(before + 400);
+    });
+
+    it('pages of the ledger are turned, and what earlier ones have is still known', async () => {
+      const before = await total();
+      const reports = Array.from({ length: 6_000 }, () => usage({ id: freshId() }));
+      const parts = Array.from({ length: 6 }, (_, n) => reports.slice(n * 1_000, (n + 1) * 1_000));
+      await Promise.all(parts.map((part) => batch(part)));
+      const again = await Promise.all(parts.map((part) => batch(part)));
+      expect(again.map(({ repeated }) => repeated)).to.deep.equal([1_000, 1_000, 1_000, 1_000, 1_000, 1_000]);
+      expect(await total()).to.equal(before + 6_000);
+      const { store } = world.world.service.core;
+      const first = await store.readStream(ledgerStream(1, 1));
+      expect(first.at(-1)?.type).to.equal(tokenPageFilled.type);
+      const last = await store.readStream(ledgerStream(1, 2));
+      expect(last[0]?.type).to.equal(tokensReported.type);
+    });
+
+    it('of long texts takes several appends', async () => {
+      const reports = Array.from({ length: 700 }, () =>
+        usage({ id: freshId(), sessionId: `${'験'.repeat(500)}:${ids}`, model: '試'.repeat(200) }),
+      );
+      const before = await total();
+      const { ids: answered, ...counts } = await batch(reports);
+      expect(counts).to.deep.equal({ success: true, recorded: 700, repeated: 0 });
+      expect(answered).to.deep.equal(reports.map(({ id }) => id));
+      const { ids: nameless } = await batch(reports.map(({ id: _, ...one }) => one));
+      expect(new Set(nameless).size).to.equal(700);
+      expect(await total()).to.equal(before + 1_400);
+    });
+  });
+
+  it('a heartbeat reports tokens for its own agent', async () => {
+    const { id, name } = await world.create();
+    const token_usage = { model: 'gpt-x', inputTokens: 3, outputTokens: 4 };
+    await ask('POST', `/api/agents/${id}/heartbeat`, { token_usage });
+    const { usage: newest } = await list();
+    expect(newest[0]).to.deep.include({
+      agentId: id,
+      agentName: name,
+      sessionId: `${name}:cli`,
+      operation: 'heartbeat',
+    });
+    expect(newest[0].cost).to.equal(0.000069);
+    const row = conforms(byAgentAnswer, await ask('GET', '/api/tokens/by-agent?days=1')).agents.find(
+      (one: { agent_id: number }) => one.agent_id === id,
+    );
+    expect(row).to.deep.include({ agent: name, request_count: 1, session_count: 1, total_tokens: 7 });
+  });
+});

@@ -1,0 +1,222 @@
+import { expect } from 'chai';
+import {
+  agentCostsAnswer,
+  byAgentAnswer,
+  taskCostsAnswer,
+  tokenExportAnswer,
+  tokenListAnswer,
+  tokenStatsAnswer,
+  tokenTrendsAnswer,
+} from '../../../shared/contract/tokens/usage.ts';
+import { EvidenceReader, logOf } from '../../support/evidence.ts';
+import { checkTokens } from '../../support/evidence-checks.ts';
+import { fixture } from '../../support/fixture.ts';
+import { conforms } from '../../support/worlds/agents.ts';
+import { startTasksWorld } from '../../support/worlds/tasks.ts';
+import { usage } from '../../support/worlds/tokens.ts';
+
+const PATH = '/api/tokens';
+
+// The sums themselves are compared with the reports in the tests of the queries.
+describe('GET /api/tokens', () => {
+  const world = fixture(startTasksWorld);
+
+  const { ask } = world;
+
+  it('shows the events behind each number, from which the log gives the number again', async function () {
+    this.timeout(60_000);
+    const { id, name } = await world.create();
+    const nobody = world.fresh('nobody');
+    // Another workspace has an agent of that name, and the same models.
+    const strange = await world.world.makeAgent(name, 2);
+    const strangeKey = await world.world.makeKey(strange, ['operator', 'agent:self'], 2);
+    const strangeAdmin = await world.world.makeSession({
+      username: 'token-admin',
+      role: 'admin',
+      workspace: 2,
+      tenant: 2,
+    });
+    const project = await world.project(world.fresh('Costs'), 'COSTS');
+    const token_usage = { model: 'two', inputTokens: 3, outputTokens: 4 };
+    const gone: number[] = [];
+    for (const [as, agent, fields] of [
+      [undefined, id, { project_id: project }],
+      [strangeKey, strange, {}],
+      [undefined, id, {}],
+      [strangeAdmin, strange, {}],
+    ] as const) {
+      const [task, other] = [await world.task(fields, as), await world.task(fields, as)];
+      gone.push(other.id);
+      const reports = [
+        { sessionId: `${name}:cli`, model: 'one', taskId: task.id },
+        { sessionId: `${name}:web`, model: 'two' },
+        { sessionId: `${nobody}:cli`, model: 'one', taskId: other.id },
+      ];
+      for (const one of reports) await ask('POST', PATH, usage(one), as);
+      await ask('POST', `${PATH}/batch`, { reports: [...reports, ...reports].map((one) => usage(one)) }, as);
+      await ask('POST', `/api/agents/${agent}/heartbeat`, { token_usage }, as);
+    }
+    expect((await ask('DELETE', `/api/tasks/${gone[0]}`)).status).to.equal(200);
+    const position = Number((await ask('GET', PATH)).headers.get('x-signalbox-position'));
+    expect((await ask('DELETE', `/api/tasks/${gone[1]}`, undefined, strangeAdmin)).status).to.equal(200);
+    for (const as of [undefined, strangeAdmin]) await ask('POST', PATH, usage({ sessionId: `${name}:later` }), as);
+
+    const log = await logOf(world);
+    const readers = [
+      [undefined, new EvidenceReader(log, 1), 1],
+      [strangeKey, new EvidenceReader(log, 2), 1],
+      [strangeKey, new EvidenceReader(log, 2), 1_000],
+      [strangeAdmin, new EvidenceReader(log, 2), 1],
+      [strangeAdmin, new EvidenceReader(log, 2), 1_000],
+    ] as const;
+    const paths = ['day', 'all'].flatMap((timeframe) => [
+      [`${PATH}?action=list&timeframe=${timeframe}`, tokenListAnswer] as const,
+      [`${PATH}?action=stats&timeframe=${timeframe}`, tokenStatsAnswer] as const,
+      [`${PATH}?action=trends&timeframe=${timeframe}`, tokenTrendsAnswer] as const,
+      [`${PATH}?action=agent-costs&timeframe=${timeframe}`, agentCostsAnswer] as const,
+      [`${PATH}?action=task-costs&timeframe=${timeframe}`, taskCostsAnswer] as const,
+      [`${PATH}?action=export&timeframe=${timeframe}`, tokenExportAnswer] as const,
+      [`${PATH}/by-agent?days=${timeframe === 'all' ? 365 : 1}`, byAgentAnswer] as const,
+    ]);
+    for (const [as, reader, limit] of readers) {
+      // The own workspace has thousands of reports by now.
+      for (const [path, schema] of as ? paths : paths.filter(([path]) => /-costs&timeframe=all|days=365/.test(path))) {
+        for (const then of ['', `&as_of=${position}`]) {
+          const body = conforms(schema, await ask('GET', `${path}${then}&evidence=1&limit=${limit}`, undefined, as));
+          const { evidence, ...plain } = body;
+          const without = await ask('GET', path + then, undefined, as);
+          expect(without.body, 'without evidence').to.deep.equal(plain);
+          expect(Object.values(evidence)[0]).to.have.any.keys(limit === 1 ? 'from' : 'positions');
+          checkTokens(body, reader);
+        }
+      }
+    }
+    const seen = async (as: string) => {
+      const { body } = await ask('GET', `${PATH}?action=task-costs&evidence=1`, undefined, as);
+      return body.summary.requestCount;
+    };
+    expect(await seen(strangeKey), 'of the agent alone').to.be.within(1, (await seen(strangeAdmin)) - 1);
+    const refused = await ask('GET', `${PATH}?action=export&format=csv&evidence=1`);
+    expect(refused.status).to.equal(400);
+    expect(refused.body.error).to.match(/^evidence: CSV has only reports.*format=json/);
+  });
+
+  it('every action shows a report at once, in the timeframes that it is in', async () => {
+    const { id, name } = await world.create();
+    const { id: taskId } = await world.task();
+    const model = world.fresh('model');
+    const { record } = (await ask('POST', PATH, usage({ sessionId: `${name}:cli`, model, taskId }))).body;
+    const stats = {
+      totalTokens: 1_100,
+      totalCost: 0.0045,
+      requestCount: 1,
+      avgTokensPerRequest: 1_100,
+      avgCostPerRequest: 0.0045,
+    };
+    const date = new Date(record.timestamp).toISOString().slice(0, 10);
+    const timeline = [{ date, cost: 0.0045, tokens: 1_100 }];
+    for (const timeframe of ['hour', 'day', 'week', 'month', 'all']) {
+      const of = (action: string) => ask('GET', `${PATH}?action=${action}&timeframe=${timeframe}`);
+      const body = conforms(tokenStatsAnswer, await of('stats'));
+      expect(body.timeframe).to.equal(timeframe);
+      expect(body.models[model]).to.deep.equal(stats);
+      expect(body.agents[name]).to.deep.equal(stats);
+      expect(body.sessions[`${name}:cli`]).to.deep.equal(stats);
+      expect(body.recordCount).to.equal(body.summary.requestCount);
+      const agents = await of('agent-costs');
+      conforms(agentCostsAnswer, agents);
+      expect(agents.body.agents[name]).to.deep.equal({
+        stats,
+        models: { [model]: stats },
+        sessions: [`${name}:cli`],
+        timeline,
+      });
+      const tasks = await of('task-costs');
+      conforms(taskCostsAnswer, tasks);
+      const task = tasks.body.tasks.find((one: { taskId: number }) => one.taskId === taskId);
+      expect(task).to.deep.include({ stats, models: { [model]: stats }, timeline, assignedTo: null });
+      expect(task.project.ticketRef).to.match(/^[A-Z]+-\d{3,}$/);
+      expect(tasks.body.agents[name]).to.deep.equal({ stats, taskCount: 1, taskIds: [taskId] });
+      expect(tasks.body.projects[task.project.id].taskIds).to.include(taskId);
+      expect(conforms(tokenTrendsAnswer, await of('trends')).trends.at(-1).timestamp).to.match(/:00:00\.000Z$/);
+    }
+    const body = conforms(byAgentAnswer, await ask('GET', '/api/tokens/by-agent'));
+    expect(body.summary.days).to.equal(30);
+    expect(body.agents.find((one: { agent_id: number }) => one.agent_id === id)).to.deep.equal({
+      agent: name,
+      agent_id: id,
+      total_input_tokens: 1_000,
+      total_output_tokens: 100,
+      total_tokens: 1_100,
+      total_cost: 0.0045,
+      session_count: 1,
+      request_count: 1,
+      last_active: new Date(record.timestamp).toISOString(),
+      models: [{ model, input_tokens: 1_000, output_tokens: 100, request_count: 1, cost: 0.0045 }],
+    });
+  });
+
+  it('what a deleted task has cost is neither of a task nor of none', async () => {
+    const { id: taskId } = await world.task();
+    const costs = async () => (await ask('GET', `${PATH}?action=task_costs`)).body;
+    const before = await costs();
+    await ask('POST', PATH, usage({ taskId }));
+    const used = await costs();
+    expect(used.summary.requestCount).to.equal(before.summary.requestCount + 1);
+    await ask('DELETE', `/api/tasks/${taskId}`);
+    const after = await costs();
+    expect(after.summary).to.deep.equal(before.summary);
+    expect(after.unattributed).to.deep.equal(before.unattributed);
+    expect(after.attributedRecordCount).to.equal(before.attributedRecordCount + 1);
+  });
+
+  it('follows an agent that gets another name', async () => {
+    const { id, name } = await world.create();
+    await ask('POST', PATH, usage({ sessionId: `${name}:cli` }));
+    const renamed = world.fresh('renamed');
+    expect((await ask('PUT', `/api/agents/${id}`, { name: renamed })).status).to.equal(200);
+    await ask('POST', PATH, usage({ sessionId: `${renamed}:cli` }));
+    const { agents } = (await ask('GET', `${PATH}?action=stats`)).body;
+    expect(agents[renamed].requestCount).to.equal(2);
+    expect(agents).not.to.have.property(name);
+  });
+
+  it('names of objects in JavaScript are names like any other', async () => {
+    const name = 'toString';
+    await ask('POST', PATH, usage({ model: name, sessionId: `${name}:constructor` }));
+    const reply = await ask('GET', `${PATH}?action=stats`);
+    expect(Object.keys(reply.body.models)).to.include(name);
+    expect(Object.keys(reply.body.agents)).to.include(name);
+  });
+
+  it('an action may be written in several ways; others are refused', async () => {
+    for (const action of ['task-costs', 'task_costs', 'TaskCosts', ' stats ']) {
+      expect((await ask('GET', `${PATH}?action=${encodeURIComponent(action)}`)).status, action).to.equal(200);
+    }
+    for (const action of ['session-costs', 'constructor', '']) {
+      const reply = await world.refused('GET', `${PATH}?action=${action}`, undefined, 400, /list, stats/);
+      expect(reply.body.action).to.equal(action);
+    }
+  });
+
+  it('an unknown timeframe counts as all, and is given back', async () => {
+    const all = (await ask('GET', `${PATH}?action=stats`)).body;
+    const { timeframe, ...other } = (await ask('GET', `${PATH}?action=stats&timeframe=fortnight`)).body;
+    expect(timeframe).to.equal('fortnight');
+    expect({ ...other, timeframe: 'all' }).to.deep.equal(all);
+  });
+
+  it('days are clamped to 1 and 365', async () => {
+    for (const [asked, days] of [
+      ['0', 1],
+      ['-3', 1],
+      ['7', 7],
+      ['9999', 365],
+      ['x', 30],
+      ['', 30],
+    ]) {
+      const reply = await ask('GET', `/api/tokens/by-agent?days=${asked}`);
+      expect(reply.body.summary.days, String(asked)).to.equal(days);
+    }
+  });
+});
