@@ -11,7 +11,7 @@ import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.
 import { taskDispatched } from '../../shared/events/tasks/dispatch.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
-import { type Draft, eventsOf, registeredAgent, rowsAfter, sample } from '../support/kit.ts';
+import { type Draft, eventsOf, failureOf, registeredAgent, rowsAfter, sample } from '../support/kit.ts';
 import { type OpenStream, openStream } from '../support/stream.ts';
 import { type HubServer, LOGGED_AT, logged, startHub } from '../support/stream-hub.ts';
 import { claimed, created, deleted, placed, requeued, reviewed, statusSet, TASK, updated } from '../support/tasks.ts';
@@ -94,7 +94,7 @@ describe('owners of a task', () => {
         }
       },
     });
-    expect(await owners.at(1, 7, 9).catch((error: Error) => error.message)).to.equal('away');
+    expect(await failureOf(owners.at(1, 7, 9))).to.equal('away');
     broken = false;
     expect(await owners.at(1, 7, 9)).to.deep.equal({ assignedTo: 'eve', creatorAgent: 5 });
   });

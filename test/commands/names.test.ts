@@ -15,8 +15,9 @@ import { nameKeys } from '../../shared/names.ts';
 import type { NameHolder } from '../../shared/ports/names.ts';
 import { ann } from '../support/ann.ts';
 import { memoryCredentials } from '../support/auth-memory.ts';
+import { fixtureForEach } from '../support/fixture.ts';
 import { anyRoom, outcomeOf } from '../support/kit.ts';
-import { gate, type MemoryWorld, memoryWorld } from '../support/memory-world.ts';
+import { gate, memoryWorld } from '../support/memory-world.ts';
 import { testOrigin } from '../support/world.ts';
 
 const { store: credentials } = memoryCredentials();
@@ -42,17 +43,14 @@ const transfer = (commands: Commands, userId: number, workspace: number) =>
 const OLDER = { kind: 'agent_name', owner: agentDecider, holds: () => 'never' as const, taken: () => '' };
 
 describe('names of users and agents', () => {
-  let world: MemoryWorld;
-  let one: Commands;
-  let two: Commands;
   /** Added to the clock of the log. */
   let shift = 0;
   beforeEach(() => {
     shift = 0;
-    world = memoryWorld(() => Date.now() + shift);
-    one = world.process();
-    two = world.process();
   });
+  const world = fixtureForEach(() => memoryWorld(() => Date.now() + shift));
+  const one = fixtureForEach(() => world.process());
+  const two = fixtureForEach(() => world.process());
   const count = (type: string) => world.written().filter((event) => event.type === type).length;
 
   it('are one name space: of 50 requests in two processes for one name and its look-alikes, one gets it', async () => {

@@ -7,7 +7,7 @@ import { conflict, notFound } from '../../shared/errors.ts';
 import { agentHidden, agentShown } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../shared/events/agents/heartbeat.ts';
 import { agentsMemory } from '../support/agents-memory.ts';
-import { eventsOf, outcomeOf, sample } from '../support/kit.ts';
+import { eventsOf, failureOf, outcomeOf, sample } from '../support/kit.ts';
 
 describe('a policy', () => {
   const kind = { name: 'call' } as never;
@@ -126,6 +126,6 @@ describe('the sweep of silent agents', () => {
     expect(await sweep([{ id: ids[0] as number }], failing(conflict('busy')))).to.deep.equal([]);
     expect(await outcomeOf(sweep([{ id: ids[0] as number }], failing(notFound('Agent'))))).to.equal('404');
     const broken = sweep([{ id: ids[0] as number }], failing(new Error('the disk is full')));
-    expect(await broken.catch((error: Error) => error.message)).to.equal('the disk is full');
+    expect(await failureOf(broken)).to.equal('the disk is full');
   });
 });

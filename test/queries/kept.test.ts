@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { createLookUps } from '../../queries/kept.ts';
 import type { Reads } from '../../queries/reads.ts';
 import type { ReadAt } from '../../shared/ports/read-models.ts';
+import { failureOf } from '../support/kit.ts';
 
 describe('look-ups', () => {
   const readsAt = (at: ReadAt | 'head'): Reads => ({ where: at, at: (other: ReadAt) => readsAt(other) }) as never;
@@ -63,7 +64,7 @@ describe('look-ups', () => {
     expect(found).to.have.length(1);
     answer('found');
     expect(await both).to.deep.equal(['found', 'found']);
-    const failed = await find(1, 'ben', {}, Promise.reject(new Error('away'))).catch((error: Error) => error.message);
+    const failed = await failureOf(find(1, 'ben', {}, Promise.reject(new Error('away'))));
     expect([failed, await find(1, 'ben', {})]).to.deep.equal(['away', 'ben of 1']);
   });
 

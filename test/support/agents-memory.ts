@@ -31,11 +31,6 @@ export function agentsMemory(now?: () => number) {
       ((await gatewayDocument(world.process(), 1)) as { agents?: { list?: unknown } } | null)?.agents?.list,
     /** Events of a type, in order. */
     events: (type: string) => world.written().filter((event) => event.type === type),
-    /** From now on nothing can be appended to streams whose name begins like this. */
-    breakStreams(beginning: string) {
-      world.beforeAppend = async (stream) => {
-        if (stream.startsWith(beginning)) throw new Error('the disk is full');
-      };
-    },
+    breakStreams: world.breakStreams,
   };
 }

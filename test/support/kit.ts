@@ -149,6 +149,13 @@ export const outcomeOf = (work: Promise<unknown>): Promise<string> =>
     },
   );
 
+/** The message with which the work fails. */
+export const failureOf = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => expect.fail('it did not fail'),
+    (error: Error) => error.message,
+  );
+
 /** Shows every user by the username, and every project by its id. */
 export const NAMES: FrameNames = {
   people: { of: async () => (name) => name },

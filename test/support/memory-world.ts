@@ -26,6 +26,8 @@ export interface MemoryWorld {
   beforeAppend: (stream: string, events: readonly NewEvent[]) => Promise<void>;
   /** The same after it was made, before the command hears of it. */
   afterAppend: (stream: string, events: readonly NewEvent[]) => Promise<void>;
+  /** From now on nothing can be appended to streams whose name begins like this, by default to none. */
+  breakStreams(beginning?: string): void;
 }
 
 export function memoryWorld(now: () => number = Date.now): MemoryWorld {
@@ -88,6 +90,11 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
     },
     beforeAppend: async () => undefined,
     afterAppend: async () => undefined,
+    breakStreams(beginning = '') {
+      world.beforeAppend = async (stream) => {
+        if (stream.startsWith(beginning)) throw new Error('the disk is full');
+      };
+    },
   };
   return world;
 }

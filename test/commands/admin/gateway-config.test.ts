@@ -32,6 +32,7 @@ import type { EventDraft } from '../../../shared/events/define.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { MASK, masked, restored } from '../../../shared/secrets.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
+import { failureOf } from '../../support/kit.ts';
 
 function refused(act: () => unknown, status: number): AppError {
   try {
@@ -302,9 +303,7 @@ describe('gateway document: on the log', () => {
     if (!(refusal instanceof AppError)) throw refusal;
     expect([refusal.status, refusal.cause]).to.deep.equal([422, unreadable]);
     expect(refusal.message).to.match(/^The stored gateway configuration cannot be read: .*newer version/);
-    const other = await gatewayDocument(failing(new Error('the disk is full')), 1).catch(
-      (error: Error) => error.message,
-    );
+    const other = await failureOf(gatewayDocument(failing(new Error('the disk is full')), 1));
     expect(other).to.equal('the disk is full');
   });
 

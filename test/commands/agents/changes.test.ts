@@ -5,7 +5,7 @@ import { deleteAgent, type OperatorsUpdate, updateById, updateByName } from '../
 import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { outcomeOf, sample } from '../../support/kit.ts';
+import { failureOf, outcomeOf, sample } from '../../support/kit.ts';
 
 describe('an agent’s own update', () => {
   const open = async () => {
@@ -156,7 +156,7 @@ describe('an operator’s update', () => {
       { update: { role: 'lead' }, fields: [], write_to_gateway: true },
       async () => true,
     );
-    const error = await late.catch((reason: Error) => reason.message);
+    const error = await failureOf(late);
     expect(error).to.match(/^Nothing was changed\. No gateway configuration is stored/);
     expect((await others.stateOf(id)).role).to.equal('agent');
   });
@@ -191,9 +191,7 @@ describe('an operator’s update', () => {
   it('leaves the entry if the outcome of the change is unknown', async () => {
     const { agents, id, update } = await open();
     agents.breakStreams(agentStream(1, id));
-    const failure = await update({ update: { config: { model: 'n' } }, write_to_gateway: true }).catch(
-      (error: Error) => error.message,
-    );
+    const failure = await failureOf(update({ update: { config: { model: 'n' } }, write_to_gateway: true }));
     expect(failure).to.match(/the disk is full/);
     expect(await agents.entries()).to.deep.equal([{ ...entry, model: 'n' }]);
   });
@@ -201,9 +199,7 @@ describe('an operator’s update', () => {
   it('fails as the log does when the document cannot be appended', async () => {
     const { agents, id, update } = await open();
     agents.breakStreams('gateway_config');
-    const failure = await update({ update: { role: 'lead' }, write_to_gateway: true }).catch(
-      (error: Error) => error.message,
-    );
+    const failure = await failureOf(update({ update: { role: 'lead' }, write_to_gateway: true }));
     expect(failure).to.match(/the disk is full/);
     expect((await agents.stateOf(id)).role).to.equal('agent');
   });
@@ -249,7 +245,7 @@ describe('the deletion of an agent', () => {
     const { agents, id, remove } = await open();
     await agents.store({ agents: { list: [{ id: 'ada' }] } });
     agents.breakStreams('gateway_config');
-    expect(await remove().catch((error: Error) => error.message)).to.match(/the disk is full/);
+    expect(await failureOf(remove())).to.match(/the disk is full/);
     expect((await agents.stateOf(id)).deleted).to.equal(true);
   });
 });

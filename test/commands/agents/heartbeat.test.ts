@@ -8,7 +8,7 @@ import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { given, registered, status } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { outcomeOf, sample } from '../../support/kit.ts';
+import { failureOf, outcomeOf, sample } from '../../support/kit.ts';
 
 describe('a recorded heartbeat', () => {
   const workItems = [
@@ -73,7 +73,7 @@ describe('a recorded heartbeat', () => {
     const fail = () => {
       throw new Error('broken');
     };
-    expect(await beat({ id }, fail).catch((error: Error) => error.message)).to.equal('broken');
+    expect(await failureOf(beat({ id }, fail))).to.equal('broken');
     expect(agents.events('AgentHeartbeatReceived')).to.deep.equal([]);
     expect(asked, 'inboxes that were read').to.deep.equal([]);
   });

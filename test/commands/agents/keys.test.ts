@@ -8,7 +8,7 @@ import {
 } from '../../../commands/agents/keys.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { memoryCredentials } from '../../support/auth-memory.ts';
-import { outcomeOf, refusalOf } from '../../support/kit.ts';
+import { failureOf, outcomeOf, refusalOf } from '../../support/kit.ts';
 
 describe('agent key decisions', () => {
   const agent = { registered: true, deleted: false, name: 'scout', keys: { 3: null, 4: 500 } } as const;
@@ -109,7 +109,7 @@ describe('a key of an agent', () => {
     expect(await outcomeOf(issue(99))).to.equal('404');
     expect(credentials.keys().size).to.equal(0);
     agents.breakStreams('agent-');
-    expect(await issue().catch((error: Error) => error.message)).to.match(/the disk is full/);
+    expect(await failureOf(issue())).to.match(/the disk is full/);
     expect(credentials.keys().size).to.equal(1);
   });
 });

@@ -10,6 +10,7 @@ import { ABANDONED_AFTER_MS, nameDecider } from '../../../commands/claims.ts';
 import type { CommandContext, Commands, Intent } from '../../../commands/handler.ts';
 import { AppError, invalid, LogUnavailableError } from '../../../shared/errors.ts';
 import { nameKeys } from '../../../shared/names.ts';
+import { fixtureForEach } from '../../support/fixture.ts';
 import { anyRoom } from '../../support/kit.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -46,17 +47,14 @@ async function ownerOf(world: MemoryWorld, name: string, kind = 'name-1'): Promi
 }
 
 describe('agent names', () => {
-  let world: MemoryWorld;
-  let one: Commands;
-  let two: Commands;
   /** Added to the clock of the log: claims seem older. */
   let shift = 0;
   beforeEach(() => {
     shift = 0;
-    world = memoryWorld(() => Date.now() + shift);
-    one = world.process();
-    two = world.process();
   });
+  const world = fixtureForEach(() => memoryWorld(() => Date.now() + shift));
+  const one = fixtureForEach(() => world.process());
+  const two = fixtureForEach(() => world.process());
 
   it('are given to one agent, however many requests in however many processes ask for them', async () => {
     const asked = await Promise.all(Array.from({ length: 50 }, (_, n) => statusOf(register(n % 2 ? one : two, 'ada'))));

@@ -17,7 +17,7 @@ import { agentReturned } from '../../../shared/events/agents/registration.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { ada, given, registered, registration } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { anyRoom, outcomeOf, refusalOf } from '../../support/kit.ts';
+import { anyRoom, failureOf, outcomeOf, refusalOf } from '../../support/kit.ts';
 
 const NOW = 1_700_000_000_900;
 
@@ -109,13 +109,13 @@ describe('an operator’s new agent', () => {
   it('fails like the log if the outcome of the append is unknown', async () => {
     const { agents, created } = await create(true, true);
     agents.breakStreams('gateway_config');
-    expect(await created().catch((error: Error) => error.message)).to.match(/the disk is full/);
+    expect(await failureOf(created())).to.match(/the disk is full/);
   });
 
   it('frees its names only when its registration was certainly refused', async () => {
     const { agents, created } = await create(false, false);
     agents.breakStreams(agentStream(1, 1));
-    expect(await created().catch((error: Error) => error.message)).to.match(/the disk is full/);
+    expect(await failureOf(created())).to.match(/the disk is full/);
     expect(agents.events('NameReleased')).to.deep.equal([]);
   });
 
@@ -123,7 +123,7 @@ describe('an operator’s new agent', () => {
     const { agents } = await create(false, false);
     const input = { name: 'a\nb', role: 'coder' };
     const refused = createAgent(agents.commands, agents.context(), anyRoom, input, { write_to_gateway: false });
-    expect(await refused.catch((error: Error) => error.message)).to.match(/^name: /);
+    expect(await failureOf(refused)).to.match(/^name: /);
     expect(agents.world.written()).to.deep.equal([]);
   });
 });

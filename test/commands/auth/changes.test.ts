@@ -4,7 +4,7 @@ import type { Reach, UserState } from '../../../commands/auth/users.ts';
 import { userDeleted, userTransferred, userUpdated } from '../../../shared/events/auth/users.ts';
 import { created, given, NEW } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { outcomeOf, refusalOf } from '../../support/kit.ts';
+import { failureOf, outcomeOf, refusalOf } from '../../support/kit.ts';
 
 const update = (state: UserState, request: Partial<Parameters<typeof decideUpdate>[1]>) =>
   decideUpdate(state, {
@@ -175,10 +175,8 @@ describe('changes of users and their credentials', () => {
 
   it('a password is kept if the outcome of the change is unknown', async () => {
     const { auth, change, kept } = await open();
-    auth.world.beforeAppend = async () => {
-      throw new Error('the disk is full');
-    };
-    expect(await change({ password: NEXT }).catch((error: Error) => error.message)).to.match(/the disk is full/);
+    auth.world.breakStreams();
+    expect(await failureOf(change({ password: NEXT }))).to.match(/the disk is full/);
     expect(kept()).to.deep.equal([['the first password', NEXT], ['old']]);
   });
 

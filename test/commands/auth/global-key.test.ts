@@ -11,6 +11,7 @@ import {
   rotateGlobalKey,
 } from '../../../commands/auth/global-key.ts';
 import { authMemory } from '../../support/auth-memory.ts';
+import { fixtureForEach } from '../../support/fixture.ts';
 import { givenFor, outcomeOf } from '../../support/kit.ts';
 
 describe('global key decisions', () => {
@@ -47,10 +48,7 @@ describe('global key decisions', () => {
 
 describe('the global key in force', () => {
   const KEY = 'a-key-that-somebody-chose';
-  let auth: ReturnType<typeof authMemory>;
-  beforeEach(() => {
-    auth = authMemory();
-  });
+  const auth = fixtureForEach(() => authMemory());
   const configure = (key: string) => configureGlobalKey(auth.commands, auth.context(), auth.credentials.store, key);
   const generate = () => generateGlobalKey(auth.commands, auth.context(), auth.credentials.store);
   const rotate = () => rotateGlobalKey(auth.commands, auth.context(), auth.credentials.store);

@@ -16,7 +16,7 @@ import type { PeopleDirectory, PersonRecords } from '../../../shared/ports/auth/
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { created, given } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { givenFor, outcomeOf, refusalOf } from '../../support/kit.ts';
+import { failureOf, givenFor, outcomeOf, refusalOf } from '../../support/kit.ts';
 
 const USER = { kind: 'user', id: 7 } as const;
 const deleted = userDeleted.draft({ user_id: 7, username: 'ann' });
@@ -133,7 +133,7 @@ describe('erasure of people', () => {
     const failing: Pick<PersonRecords, 'erase'> = {
       erase: async () => Promise.reject(new Error('the database is away')),
     };
-    expect(await erase({ records: failing }).catch((error: Error) => error.message)).to.equal('the database is away');
+    expect(await failureOf(erase({ records: failing }))).to.equal('the database is away');
     expect(types()).to.include('UserDeleted').and.not.include('PersonErased');
     await erase();
     expect(types().filter((type) => /UserDeleted|PersonErased/.test(type))).to.deep.equal([

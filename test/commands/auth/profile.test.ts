@@ -3,7 +3,7 @@ import { decideProfile, updateProfile } from '../../../commands/auth/profile.ts'
 import { userPasswordChanged, userUpdated } from '../../../shared/events/auth/users.ts';
 import { created, given, NEW, OLD } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { outcomeOf, refusalOf } from '../../support/kit.ts';
+import { failureOf, outcomeOf, refusalOf } from '../../support/kit.ts';
 
 describe('own profile', () => {
   it('changes the name, the password, or both', () => {
@@ -110,10 +110,8 @@ describe('an update of the own profile', () => {
 
   it('that the log did not take keeps both passwords: it may have been written', async () => {
     const { auth, update, passwords, sessions } = await open();
-    auth.world.beforeAppend = async () => {
-      throw new Error('the disk is full');
-    };
-    const failure = await update({ password: { current: FIRST, next: NEXT } }).catch((error: Error) => error.message);
+    auth.world.breakStreams();
+    const failure = await failureOf(update({ password: { current: FIRST, next: NEXT } }));
     expect(failure).to.match(/the disk is full/);
     expect([passwords(), sessions()]).to.deep.equal([[FIRST, NEXT], ['old']]);
   });

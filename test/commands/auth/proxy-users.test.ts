@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { createProxyUsers } from '../../../commands/auth/proxy-users.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { authMemory } from '../../support/auth-memory.ts';
+import { failureOf } from '../../support/kit.ts';
 import { testOrigin } from '../../support/world.ts';
 
 describe('users named by a proxy', () => {
@@ -35,10 +36,8 @@ describe('users named by a proxy', () => {
 
   it('are tried again after a failure, which the request gets to know', async () => {
     const { auth, create } = open();
-    auth.world.beforeAppend = async () => {
-      throw new Error('the disk is full');
-    };
-    expect(await create('ann', testOrigin).catch((error: Error) => error.message)).to.match(/the disk is full/);
+    auth.world.breakStreams();
+    expect(await failureOf(create('ann', testOrigin))).to.match(/the disk is full/);
     auth.world.beforeAppend = async () => undefined;
     await create('ann', testOrigin);
     expect(auth.events('UserCreated')).to.have.length(1);

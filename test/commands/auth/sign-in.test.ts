@@ -5,7 +5,8 @@ import { signInWithGoogle, signInWithPassword, signOut } from '../../../commands
 import { AppError } from '../../../shared/errors.ts';
 import { DAY } from '../../../shared/time.ts';
 import { authMemory, SESSIONS_NOW } from '../../support/auth-memory.ts';
-import { outcomeOf } from '../../support/kit.ts';
+import { fixtureForEach } from '../../support/fixture.ts';
+import { failureOf, outcomeOf } from '../../support/kit.ts';
 import { testOrigin } from '../../support/world.ts';
 
 const PASSWORD = 'a long enough password';
@@ -20,10 +21,7 @@ const refused = async (work: Promise<unknown>): Promise<AppError> => {
 };
 
 describe('sign-in with a password', () => {
-  let auth: ReturnType<typeof authMemory>;
-  beforeEach(() => {
-    auth = authMemory();
-  });
+  const auth = fixtureForEach(() => authMemory());
   const signIn = (username: string, password = PASSWORD) =>
     signInWithPassword(auth.parts, auth.context(), { username, password });
 
@@ -111,10 +109,8 @@ describe('sign-in with a password', () => {
 
   it('leaves no session behind that is not in the audit trail', async () => {
     await auth.make({}, PASSWORD);
-    auth.world.beforeAppend = async () => {
-      throw new Error('the disk is full');
-    };
-    const failure = await signIn('ann').catch((error: Error) => error.message);
+    auth.world.breakStreams();
+    const failure = await failureOf(signIn('ann'));
     expect(failure).to.match(/the disk is full/);
     const [session] = auth.credentials.sessions();
     expect(auth.credentials.removed()).to.deep.equal([hashToken(session?.token ?? '')]);
@@ -123,10 +119,7 @@ describe('sign-in with a password', () => {
 });
 
 describe('sign-in with Google', () => {
-  let auth: ReturnType<typeof authMemory>;
-  beforeEach(() => {
-    auth = authMemory();
-  });
+  const auth = fixtureForEach(() => authMemory());
   const signIn = (more: Partial<typeof profile> = {}) =>
     signInWithGoogle(auth.parts, auth.context(), { ...profile, ...more });
 
@@ -169,10 +162,8 @@ describe('sign-in with Google', () => {
   });
 
   it('fails when the claim of the account fails for another reason than being taken', async () => {
-    auth.world.beforeAppend = async () => {
-      throw new Error('the disk is full');
-    };
-    expect(await signIn().catch((error: Error) => error.message)).to.match(/the disk is full/);
+    auth.world.breakStreams();
+    expect(await failureOf(signIn())).to.match(/the disk is full/);
   });
 });
 

@@ -5,7 +5,7 @@ import { userDeleted } from '../../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../../shared/events/claims.ts';
 import { ann, created, given, OLD } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
-import { outcomeOf } from '../../support/kit.ts';
+import { failureOf, outcomeOf } from '../../support/kit.ts';
 
 describe('user decisions', () => {
   describe('create', () => {
@@ -69,16 +69,14 @@ describe('a user who is created', () => {
     expect(await outcomeOf(auth.make({}, PASSWORD))).to.equal('NAME_TAKEN');
     expect(await outcomeOf(auth.make({ username: 'api' }, PASSWORD))).to.equal('400');
     expect(auth.credentials.passwords().size).to.equal(0);
-    const error = await auth.make({ username: 'api' }).catch((reason: Error) => reason.message);
+    const error = await failureOf(auth.make({ username: 'api' }));
     expect(error).to.match(/^username: /);
   });
 
   it('keeps the password if the outcome of the append is unknown', async () => {
     const auth = authMemory();
-    auth.world.beforeAppend = async () => {
-      throw new Error('the disk is full');
-    };
-    expect(await auth.make({}, PASSWORD).catch((error: Error) => error.message)).to.match(/the disk is full/);
+    auth.world.breakStreams();
+    expect(await failureOf(auth.make({}, PASSWORD))).to.match(/the disk is full/);
     expect([...auth.credentials.passwords().values()]).to.deep.equal([PASSWORD]);
   });
 
@@ -96,10 +94,8 @@ describe('a user who is created', () => {
 
   it('is not created when closing the setup fails for another reason than being closed', async () => {
     const auth = authMemory();
-    auth.world.beforeAppend = async (stream) => {
-      if (stream.startsWith('first_admin')) throw new Error('the disk is full');
-    };
-    expect(await auth.make().catch((error: Error) => error.message)).to.match(/the disk is full/);
+    auth.world.breakStreams('first_admin');
+    expect(await failureOf(auth.make())).to.match(/the disk is full/);
     expect(auth.events('UserCreated')).to.deep.equal([]);
   });
 });

@@ -10,7 +10,7 @@ import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { projectDeleted, projectDeletionBegun } from '../../../shared/events/projects/projects.ts';
 import { taskCreated, taskMoved } from '../../../shared/events/tasks/tasks.ts';
 import type { FoundProject } from '../../../shared/ports/projects/projects.ts';
-import { givenFor, outcomeOf } from '../../support/kit.ts';
+import { failureOf, givenFor, outcomeOf } from '../../support/kit.ts';
 import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { created, deleted, TASK } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -132,7 +132,7 @@ describe('deletion of a project', () => {
       world.beforeAppend = async () => {
         if (left-- <= 0) throw new Error('killed');
       };
-      const died = await deleteProject(dying, context(), 2).catch((error: Error) => error.message);
+      const died = await failureOf(deleteProject(dying, context(), 2));
       world.beforeAppend = async () => undefined;
       const begun = world.written().some(({ type }) => type === projectDeletionBegun.type);
       // Freeing the names is best effort; before the first event nothing has happened.
@@ -150,7 +150,7 @@ describe('deletion of a project', () => {
     world.beforeAppend = async () => {
       if (left-- <= 0) throw new Error('killed');
     };
-    expect(await deleteProject(parts, context(), 2).catch((error: Error) => error.message)).to.equal('killed');
+    expect(await failureOf(deleteProject(parts, context(), 2))).to.equal('killed');
     world.beforeAppend = async () => undefined;
     await deleteProject(partsOf(world), context(), 2);
     await expectDeleted(world, [10, 11, 12, 13]);
@@ -206,7 +206,7 @@ describe('deletion of a project', () => {
     world.beforeAppend = async (stream) => {
       if (stream === taskStream(1, 12)) throw new Error('cannot be written');
     };
-    const failure = await finishDeletions(parts, Date.now() + 10_000).catch((error: Error) => error.message);
+    const failure = await failureOf(finishDeletions(parts, Date.now() + 10_000));
     expect(failure).to.equal('cannot be written');
     expect([...placesOf(world)].filter(([, place]) => place.project !== 1).map(([id]) => id)).to.deep.equal([12]);
   });

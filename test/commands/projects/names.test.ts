@@ -8,8 +8,9 @@ import { GENERAL, type NewProject, projectDecider, projectStream } from '../../.
 import type { AppError } from '../../../shared/errors.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import type { FoundProject, ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
+import { fixtureForEach } from '../../support/fixture.ts';
 import { outcomeOf } from '../../support/kit.ts';
-import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
+import { memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
 const context = (): CommandContext => ({ origin: testOrigin });
@@ -24,14 +25,9 @@ const project = (slug: string, ticketPrefix: string): NewProject => ({
 });
 
 describe('names of projects', () => {
-  let world: MemoryWorld;
-  let one: Commands;
-  let two: Commands;
-  beforeEach(() => {
-    world = memoryWorld();
-    one = world.process();
-    two = world.process();
-  });
+  const world = fixtureForEach(() => memoryWorld());
+  const one = fixtureForEach(() => world.process());
+  const two = fixtureForEach(() => world.process());
   const prefixOf = async (id: number) =>
     (await world.process().load(projectDecider, projectStream(1, id))).state.prefix;
   const create = async (slug: string, prefix: string) =>

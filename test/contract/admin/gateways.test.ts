@@ -10,8 +10,8 @@ import {
   gatewayHistoryAnswer,
   gatewaysAnswer,
 } from '../../../shared/contract/admin/gateways.ts';
-import { fixture, fixture } from '../../support/fixture.ts';
-import { type FakeGateway, startFakeGateway } from '../../support/gateway.ts';
+import { fixture } from '../../support/fixture.ts';
+import { startFakeGateway } from '../../support/gateway.ts';
 import { bodyOf, call, startTestService } from '../../support/service.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { cookieOf } from '../../support/worlds/auth.ts';
@@ -23,7 +23,6 @@ describe('/api/gateways', function () {
   const base = fixture(startTestService);
 
   const fake = fixture(startFakeGateway);
-
 
   const ask = (method: string, body?: unknown, path = '', headers: Record<string, string> = {}) =>
     call(base, method, `/api/gateways${path}`, body, headers);

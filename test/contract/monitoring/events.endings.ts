@@ -1,6 +1,7 @@
 /** What ends the streams of a credential, for one process and for two: opened at `here`, ended at `there`. */
 import { expect } from 'chai';
 import { issueAgentKey } from '../../../commands/agents/keys.ts';
+import { failureOf } from '../../support/kit.ts';
 import { TEST_ADMIN } from '../../support/service.ts';
 import { type OpenStream, openStream } from '../../support/stream.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -13,7 +14,7 @@ export const streamOf = (world: AuthWorld, as: string, query = ''): Promise<Open
   openStream(`${world.url}/api/events${query}`, as.includes('mc-session=') ? { cookie: as } : { 'x-api-key': as });
 
 export async function expectEnd(stream: OpenStream, what: string): Promise<void> {
-  const outcome = await stream.until(() => false, PATIENCE_MS).catch((error: Error) => error.message);
+  const outcome = await failureOf(stream.until(() => false, PATIENCE_MS));
   expect(outcome, what).to.equal('the stream ended');
 }
 

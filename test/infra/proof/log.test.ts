@@ -28,6 +28,7 @@ import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent, NewEvent } from '../../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
 import { writeHistory } from '../../support/history.ts';
+import { failureOf } from '../../support/kit.ts';
 import { isContinued, isIncluded, leafOfEvent, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
 import { needsServer } from '../../support/needs.ts';
 import { freshPrefix } from '../../support/service.ts';
@@ -354,7 +355,7 @@ describe('checkpoints', function () {
     await append(3);
     await grow(place);
     await pool.query("UPDATE log.entries SET leaf = decode(repeat('00', 32), 'hex') WHERE number = 1");
-    const error = await signTree(pool, SETTINGS, await signer()).catch((reason: Error) => reason.message);
+    const error = await failureOf(signTree(pool, SETTINGS, await signer()));
     expect(error).to.match(/not the one of the checkpoint with size 3.*signalbox verify/);
     expect(await notes()).to.have.length(1);
   });

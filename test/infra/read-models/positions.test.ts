@@ -11,6 +11,7 @@ import { AppError } from '../../../shared/errors.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { atHead } from '../../../shared/ports/read-models.ts';
 import { boxesProjection as projection, put } from '../../support/boxes.ts';
+import { failureOf } from '../../support/kit.ts';
 import { until } from '../../support/until.ts';
 
 describe('the tracker of changes', () => {
@@ -306,9 +307,7 @@ describe('the mark of a server', () => {
     expect(await checked([], [], [{ mark: 'b' }]), 'after a crash there is none').to.equal(1);
     expect(watch.losses).to.equal(1);
     expect(await checked([{ mark: 'b' }])).to.equal(1);
-    expect(await checked(new Error('the connection broke')).catch((error: Error) => error.message)).to.equal(
-      'the connection broke',
-    );
+    expect(await failureOf(checked(new Error('the connection broke')))).to.equal('the connection broke');
     stop();
     expect([await checked([{ mark: 'c' }]), watch.losses]).to.deep.equal([1, 2]);
   });
@@ -376,7 +375,7 @@ describe('stamps', () => {
     expect(changed).to.not.equal(credentials);
     changes.record('boxes_v1', 1, 6);
     expect(await positions.credentials(['boxes'], now())).to.not.equal(changed);
-    const unknown = await positions.stamp(['nothing'], 1, atHead()).catch((error: Error) => error.message);
+    const unknown = await failureOf(positions.stamp(['nothing'], 1, atHead()));
     expect(unknown).to.equal('there is no projection nothing');
   });
 

@@ -18,7 +18,7 @@ import {
 import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { defineEvent } from '../../../shared/events/define.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
-import { type Draft, eventsOf, registeredAgent, rowsAfter } from '../../support/kit.ts';
+import { type Draft, eventsOf, failureOf, registeredAgent, rowsAfter } from '../../support/kit.ts';
 
 const put = defineEvent({ type: 'Put', version: 1, doc: 'test', schema: z.object({ id: z.int(), text: z.string() }) });
 const touched = defineEvent({ type: 'Touched', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
@@ -259,7 +259,7 @@ describe('a batch', () => {
       handlers: [on(put, ({ data }) => [change(boxes, { id: data.id }, () => ({ id: data.id, text: '' }))])],
     });
     const { batch } = open({ projection: odd as never });
-    const failure = await batch.add(events(put.draft({ id: 1, text: '' }))).catch((error: Error) => error.message);
+    const failure = await failureOf(batch.add(events(put.draft({ id: 1, text: '' }))));
     expect(failure).to.equal('odd: table boxes is not in its list of tables');
   });
 });

@@ -10,6 +10,7 @@ import { schemaOf } from '../../../projections/projection.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { tableOf, tables } from '../../../queries/reads.ts';
 import type { ReadAt } from '../../../shared/ports/read-models.ts';
+import { failureOf } from '../../support/kit.ts';
 
 const [AGENTS, TASKS] = [schemaOf(agentsProjection), schemaOf(tasksProjection)];
 
@@ -111,9 +112,7 @@ describe('reads of read models', () => {
     const transaction = reads.db
       .transaction()
       .execute((trx) => trx.selectFrom(`${AGENTS}.agents`).selectAll().execute());
-    expect(await transaction.catch((error: Error) => error.message)).to.equal(
-      'reads of read models have no transactions',
-    );
+    expect(await failureOf(transaction)).to.equal('reads of read models have no transactions');
     expect(statements).to.deep.equal([]);
   });
 });

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { createLogCache } from '../../../../commands/policies/webhooks/log-cache.ts';
 import type { LoggedEvent, ReadAllOptions } from '../../../../shared/ports/event-log.ts';
+import { failureOf } from '../../../support/kit.ts';
 
 const eventAt = (position: number) => ({ position, type: 'Tested' }) as LoggedEvent;
 
@@ -52,7 +53,7 @@ describe('log cache of webhook deliveries', () => {
         return log.readAll(options);
       },
     });
-    expect(await logCache.after(0).catch((error: Error) => error.message)).to.equal('the store is away');
+    expect(await failureOf(logCache.after(0))).to.equal('the store is away');
     fails = false;
     expect(positionsOf(await logCache.after(0))).to.deep.equal([3]);
   });

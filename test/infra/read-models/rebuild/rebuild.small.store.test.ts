@@ -8,6 +8,7 @@ import type { RebuildOptions, RebuildProgress } from '../../../../infra/read-mod
 import { change, defineProjection, defineTable, insert, on, update } from '../../../../projections/projection.ts';
 import { defineEvent } from '../../../../shared/events/define.ts';
 import type { EventLog } from '../../../../shared/ports/event-log.ts';
+import { failureOf } from '../../../support/kit.ts';
 import { needsServer } from '../../../support/needs.ts';
 import { rebuildProjection } from '../../../support/rebuild.ts';
 import { until } from '../../../support/until.ts';
@@ -219,13 +220,13 @@ describe('rebuild of one small read model', () => {
     await add(note(1), broken.draft({}));
     const before = [await rows(), await checkpoint()];
     breaks = true;
-    expect(await rebuild().catch((error: Error) => error.message)).to.match(/cannot be applied/);
+    expect(await failureOf(rebuild())).to.match(/cannot be applied/);
     expect([await rows(), await checkpoint()]).to.deep.equal(before);
     breaks = false;
     expect(await rebuild()).to.include({ equal: true, switched: true });
     const unknown = defineProjection({ name: 'unknown', version: 1, tables: [counts], handlers: [] });
     const stores = { database: place.database, store: view.store, log, config: { dataDir: '' } };
-    expect(await rebuildProjection(stores, unknown).catch((error: Error) => error.message)).to.equal(
+    expect(await failureOf(rebuildProjection(stores, unknown))).to.equal(
       'there is no read model unknown_v1; start the service once, then rebuild',
     );
   });

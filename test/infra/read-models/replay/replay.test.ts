@@ -20,7 +20,7 @@ import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
 import { sample } from '../../../support/kit.ts';
 import { until } from '../../../support/until.ts';
-import { onEveryDatabase, type openView, type TestDatabase, testOrigin, viewOn } from '../../../support/world.ts';
+import { onEveryDatabase, type TestDatabase, testOrigin, viewOn } from '../../../support/world.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const AGENTS = `${schemaOf(agentsProjection)}.agents`;
