@@ -20,6 +20,8 @@ describe('/api/history: proofs', function () {
   let ids: readonly string[];
   before(async () => {
     admin = await world.makeSession({ username: 'paula', role: 'admin' });
+    // Enough events for trees of several levels.
+    for (let n = 0; n < 20; n++) await world.makeAgent(`leaf-${n}`);
     await until('a checkpoint is signed', async () => (await get('checkpoint')).status === 200);
     key = (await get('key')).body;
     const { events } = (await get('events?limit=1000')).body;
