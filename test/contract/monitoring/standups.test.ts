@@ -12,6 +12,7 @@ describe('/api/standup', () => {
   let agent: { id: number };
   before(async () => {
     agent = await makeAgent(base, 'stan');
+    await makeAgent(base, 'ollie');
   });
   const generate = async (body: object, key = base.adminKey): Promise<StandupReport> =>
     conforms(standupAnswer, await call(base, 'POST', '/api/standup', body, { 'x-api-key': key })).standup;

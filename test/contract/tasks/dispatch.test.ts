@@ -56,7 +56,6 @@ describe('tasks for agents', () => {
       settings: { 'general.task_dispatch': false, 'general.aegis_review': false },
     });
   });
-  after(() => ask('DELETE', '/api/settings', { key: 'general.task_dispatch' }));
   afterEach(async () => {
     for (const id of made.splice(0)) await ask('DELETE', `/api/tasks/${id}`);
   });
