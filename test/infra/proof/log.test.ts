@@ -27,6 +27,7 @@ import { createEventStore } from '../../../shared/event-store.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent, NewEvent } from '../../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
+import { fixture, fixtureForEach } from '../../support/fixture.ts';
 import { writeHistory } from '../../support/history.ts';
 import { failureOf } from '../../support/kit.ts';
 import { isContinued, isIncluded, leafOfEvent, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
@@ -189,14 +190,12 @@ describe('tree over a log', function () {
 
   for (const [name, make] of Object.entries(ENGINES)) {
     describe(name, () => {
-      let place: Place | undefined;
-      before(async function () {
-        place = await make(this);
+      const place = fixture(function () {
+        return make(this);
       });
-      after(() => place?.close());
 
       it('a copy has the same leaves', async () => {
-        const target = place as Place;
+        const target = place;
         await copyLog(
           { name: 'source', log: source.eventLog, database: undefined },
           { name, log: target.eventLog, database: undefined },
@@ -206,7 +205,7 @@ describe('tree over a log', function () {
       });
 
       it('resumes where it was, and finds an event as soon as it is appended', async () => {
-        const target = place as Place;
+        const target = place;
         const index = indexOf(target);
         for (let n = 0; n < 3; n++) {
           const kept = keep(target);
@@ -226,7 +225,7 @@ describe('tree over a log', function () {
       });
 
       it('is whole, and says so', async () => {
-        const { database, eventLog } = place as Place;
+        const { database, eventLog } = place;
         const signer = (await openSigner(database.pool, SETTINGS, true)) as Signer;
         const size = await signTree(database.pool, SETTINGS, signer);
         const { findings, ...verified } = await verifyLog(database, eventLog, SETTINGS);
@@ -272,11 +271,7 @@ describe('tree over a log', function () {
 
 describe('checkpoints', function () {
   this.timeout(60_000);
-  let place: Place;
-  beforeEach(async () => {
-    place = onDatabase('PGlite', await embeddedDatabase());
-  });
-  afterEach(() => place.close());
+  const place = fixtureForEach(async () => onDatabase('PGlite', await embeddedDatabase()));
 
   const notes = async () => {
     const all: string[] = [];

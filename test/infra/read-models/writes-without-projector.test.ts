@@ -5,18 +5,13 @@
 import { expect } from 'chai';
 import type { CompiledQuery } from 'kysely';
 import type { OpenApiDocument } from '../../../api/openapi.ts';
+import type { ProcessRole } from '../../../infra/config.ts';
 import { Appender } from '../../../infra/postgres/append.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
-import { needsServer } from '../../support/needs.ts';
+import { fixture } from '../../support/fixture.ts';
+import { describeWith } from '../../support/needs.ts';
 import { operationsOf, type Sent, writesOf } from '../../support/requests.ts';
-import {
-  call,
-  type ServerStores,
-  serverStores,
-  startTestService,
-  TEST_ADMIN,
-  type TestService,
-} from '../../support/service.ts';
+import { call, serverStores, startTestService, TEST_ADMIN, type TestService } from '../../support/service.ts';
 
 /** Bodies that cannot be derived from the schema. */
 const BODIES: Readonly<Record<string, unknown[]>> = {
@@ -103,24 +98,13 @@ async function sendEveryWrite(
 /** Calls that are refused because no identity provider is configured here. */
 const NEEDS_A_PROVIDER = ['POST /api/auth/oidc', 'POST /api/auth/oidc/begin'];
 
-describe('writes without a projector', function () {
+describeWith('TEST_DATABASE_URL', 'writes without a projector', function () {
   this.timeout(180_000);
-  let stores: ServerStores;
-  let service: TestService;
-  let projector: TestService;
-
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    stores = await serverStores('postgres');
-    const env = { ...stores.env, VISIBLE_TIMEOUT_MS: '500' };
-    [projector, service] = [await startTestService(env, 'projector'), await startTestService(env, 'api')];
-    await allCaughtUp(service.service.core);
-  });
-  after(async () => {
-    await service?.close();
-    await projector?.close();
-    await stores?.close();
-  });
+  const stores = fixture(() => serverStores('postgres'));
+  const start = (role: ProcessRole) => startTestService({ ...stores.env, VISIBLE_TIMEOUT_MS: '500' }, role);
+  const projector = fixture(() => start('projector'));
+  const service = fixture(() => start('api'));
+  before(() => allCaughtUp(service.service.core));
 
   /** With read models that stand still. */
   async function whileStill<T>(work: () => Promise<T>): Promise<T> {
@@ -173,20 +157,17 @@ describe('writes without a projector', function () {
   });
 });
 
-describe('writes whose read models cannot be read once they are stored', function () {
+describeWith('TEST_DATABASE_URL', 'writes whose read models cannot be read once they are stored', function () {
   this.timeout(180_000);
-  let stores: ServerStores;
-  let service: TestService;
-  let projector: TestService;
+  const stores = fixture(() => serverStores('postgres'));
+  fixture(() => startTestService(stores.env, 'projector'));
+  const service = fixture(() => startTestService(stores.env, 'api'));
   /** Of the request that is being made: what it has appended to first. */
   let appended: string | undefined;
   let refused = 0;
   const { append } = Appender.prototype;
 
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    stores = await serverStores('postgres');
-    [projector, service] = [await startTestService(stores.env, 'projector'), await startTestService(stores.env, 'api')];
+  before(async () => {
     await allCaughtUp(service.service.core);
     Appender.prototype.append = async function (...of) {
       const result = await append.apply(this, of);
@@ -202,11 +183,8 @@ describe('writes whose read models cannot be read once they are stored', functio
       throw Object.assign(new Error('terminating connection due to administrator command'), { code: '57P01' });
     };
   });
-  after(async () => {
+  after(() => {
     Appender.prototype.append = append;
-    await service?.close();
-    await projector?.close();
-    await stores?.close();
   });
 
   it('are answered', async () => {

@@ -2,14 +2,15 @@
 import { expect } from 'chai';
 import { z } from 'zod';
 import { createLogger } from '../../../../infra/logging.ts';
-import { ensureTables, type Projector } from '../../../../infra/read-models/projector.ts';
+import { ensureTables } from '../../../../infra/read-models/projector.ts';
 import { encodeRow } from '../../../../infra/read-models/rebuild/bulk.ts';
 import type { RebuildOptions, RebuildProgress } from '../../../../infra/read-models/rebuild/plan.ts';
 import { change, defineProjection, defineTable, insert, on, update } from '../../../../projections/projection.ts';
 import { defineEvent } from '../../../../shared/events/define.ts';
 import type { EventLog } from '../../../../shared/ports/event-log.ts';
+import { fixtureForEach } from '../../../support/fixture.ts';
 import { failureOf } from '../../../support/kit.ts';
-import { needsServer } from '../../../support/needs.ts';
+import { describeWith } from '../../../support/needs.ts';
 import { rebuildProjection } from '../../../support/rebuild.ts';
 import { until } from '../../../support/until.ts';
 import { databaseOnServer, openView, testOrigin } from '../../../support/world.ts';
@@ -44,25 +45,14 @@ const projection = defineProjection({
 });
 const log = createLogger('silent');
 
-describe('rebuild of one small read model', () => {
-  let place: Awaited<ReturnType<typeof databaseOnServer>>;
-  let view: Awaited<ReturnType<typeof openView>>;
-  let projector: Projector | undefined;
-  before(function () {
-    needsServer('TEST_DATABASE_URL', this);
-  });
-  beforeEach(async () => {
-    place = await databaseOnServer();
-    await ensureTables(place.database, [projection]);
-    view = await openView(place.database, [noted, crossed, unseen, broken], [projection]);
-    projector = view.project('live');
+describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
+  const place = fixtureForEach(databaseOnServer);
+  beforeEach(() => {
     breaks = false;
+    return ensureTables(place.database, [projection]);
   });
-  afterEach(async () => {
-    await projector?.close();
-    await view?.close();
-    await place?.close();
-  });
+  const view = fixtureForEach(() => openView(place.database, [noted, crossed, unseen, broken], [projection]));
+  const projector = fixtureForEach(() => view.project('live'));
 
   const note = (id: number, text = `note ${id}`) => noted.draft({ id, text });
   const add = async (...drafts: { type: string; data: object }[]) => {
@@ -201,7 +191,7 @@ describe('rebuild of one small read model', () => {
   it('compares with nothing when the live tables are far behind, or of another log', async () => {
     const end = await add(...Array.from({ length: 30 }, (_, n) => note(n)));
     const right = await rows();
-    await projector?.close();
+    await projector.close();
     for (const position of [0, end + 1_000_000]) {
       await query('TRUNCATE small_v1.notes, small_v1.counts');
       await query(`UPDATE service.checkpoints SET position = ${position}, stuck_at = 1, stuck_reason = 'x'`);
