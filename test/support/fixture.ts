@@ -45,9 +45,10 @@ function fixtureWith<T extends object>(
 }
 
 /**
- * What `open` gives, from before the tests of the enclosing `describe` until after them; its `close`,
- * `stop` or `remove` is called then. Functions can be taken from it at once: `const { ask } = fixture(startAgentsWorld)`. Everything else is
- * there when hooks and tests run. `this` of `open` is the context of the hook, which can skip the suite.
+ * What `open` gives, from before the tests of the enclosing `describe` until after them; then its `close`, `stop` or
+ * `remove` is called, before the suite's own `after` hooks. Functions can be taken from it at once
+ * (`const { ask } = fixture(startAgentsWorld)`); everything else is there when hooks and tests run. `this` of `open` is
+ * the context of the hook, which can skip the suite.
  */
 export const fixture = <T extends object>(open: (this: Mocha.Context) => T | Promise<T>): T =>
   fixtureWith(before, after, open);
