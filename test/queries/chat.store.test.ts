@@ -25,7 +25,7 @@ const said = (conversation: string, from: string, to: string | null) => {
       to,
       content: `${from} in ${conversation}`,
     },
-    ...{ message_type: 'text' },
+    message_type: 'text',
   });
 };
 

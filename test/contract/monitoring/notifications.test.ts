@@ -27,15 +27,7 @@ describe('/api/notifications', () => {
   });
   const raise = async (recipient: string, more: object = {}): Promise<number> => {
     const { events } = await base.service.core.commands.record('notifications-1', { origin: testOrigin }, [
-      sample(notificationRaised, {
-        ...{
-          recipient,
-          type: 'mention',
-          title: 'Hello',
-          message: 'there',
-        },
-        ...more,
-      }),
+      sample(notificationRaised, { recipient, type: 'mention', title: 'Hello', message: 'there', ...more }),
     ]);
     return events[0]?.meta.number ?? 0;
   };

@@ -17,31 +17,31 @@ const LIMIT = 100;
 
 const started = (runId: number): Told =>
   sample(pipelineRunStarted, {
-    ...{ run_id: runId, pipeline_id: 3, pipeline_name: 'Survey' },
+    run_id: runId,
+    pipeline_id: 3,
+    pipeline_name: 'Survey',
     steps: [{ template_id: 1, template_name: 'one', on_failure: 'stop' }],
   });
 const report = (id: string): Told =>
   sample(tokensReported, {
     reports: [
       {
-        ...{
-          id,
-          model: 'm',
-          session_id: 'ada:cli',
-          agent_id: null,
-          agent_name: 'ada',
-          input_tokens: 1,
-          output_tokens: 1,
-        },
-        ...{ task_id: null, operation: 'chat_completion', duration: null, cost: 0 },
+        id,
+        model: 'm',
+        session_id: 'ada:cli',
+        agent_id: null,
+        agent_name: 'ada',
+        input_tokens: 1,
+        output_tokens: 1,
+        task_id: null,
+        operation: 'chat_completion',
+        duration: null,
+        cost: 0,
       },
     ],
   });
 
-const raised: Told = sample(notificationRaised, {
-  ...{ recipient: 'ada', type: 'mention', title: 't', message: 'm' },
-  ...{},
-});
+const raised: Told = sample(notificationRaised, { recipient: 'ada', type: 'mention', title: 't', message: 'm' });
 const completed = (runId: number): Told =>
   pipelineRunCompleted.draft({ run_id: runId, pipeline_id: 3, pipeline_name: 'Survey' });
 

@@ -82,9 +82,9 @@ function agentDraft(agentId: number, what: Step['what'], value: string, status: 
     case 'make':
       return registeredAgent({ ...about, status: value as 'idle', role: value });
     case 'status':
-      return sample(agentStatusChanged, { ...about, ...{ from: status, to: value, cause: 'update', seen: true } });
+      return sample(agentStatusChanged, { ...about, from: status, to: value, cause: 'update', seen: true });
     case 'touch':
-      return sample(agentHeartbeatReceived, { ...about, ...{ last_activity: value } });
+      return sample(agentHeartbeatReceived, { ...about, last_activity: value });
     case 'rename':
       return sample(agentDetailsChanged, { ...about, ...{ changes: { role: value }, via: 'id' } });
     default:
@@ -101,7 +101,7 @@ function taskDraft(taskId: number, what: Step['what'], value: string, status: st
       return sample(taskStatusChanged, {
         ...about,
         ...{ before: { ...placeOf(TASK), status }, after: { ...placeOf(TASK), status: value } },
-        ...{ cause: 'bulk' },
+        cause: 'bulk',
       });
     case 'remove':
       return taskDeleted.draft({ ...about, before: { ...placeOf(TASK), status } });
@@ -116,10 +116,10 @@ function sessionDraft(id: number, what: Step['what'], value: string): Draft {
   if (what === 'rename')
     return sessionControlled.draft({ id, session_id: sessionId, action: 'terminate', value: null });
   return sample(sessionReported, {
-    ...{ id, session_id: sessionId },
+    id,
+    session_id: sessionId,
     // What is not reported stays as it was.
     model: what === 'touch' ? null : value,
-    ...{},
     input_tokens: what === 'touch' ? null : value.length,
   });
 }

@@ -13,14 +13,7 @@ import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts'
 const raised = (recipient: string, title: string) =>
   sample(notificationRaised, { recipient, type: 'mention', title, message: 'so' });
 const forwarded = (notificationId: number, recipient: string, title: string) =>
-  sample(notificationForwarded, {
-    ...{
-      notification_id: notificationId,
-      recipient,
-      notification_type: 'mention',
-      title,
-    },
-  });
+  sample(notificationForwarded, { notification_id: notificationId, recipient, notification_type: 'mention', title });
 
 describe('queries of notifications', () => {
   const other = { workspace: 2 };

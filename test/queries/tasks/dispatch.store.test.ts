@@ -15,15 +15,7 @@ import { reviewed, TASK } from '../../support/tasks.ts';
 
 let comments = 0;
 const commented = (content: string, author = 'aegis') =>
-  sample(taskCommented, {
-    ...{
-      task_id: 7,
-      title: TASK.title,
-      comment_id: ++comments,
-      author,
-      content,
-    },
-  });
+  sample(taskCommented, { task_id: 7, title: TASK.title, comment_id: ++comments, author, content });
 
 describe('queries of dispatch', () => {
   let models: ReadModels;
@@ -72,7 +64,7 @@ describe('queries of dispatch', () => {
     const made = (taskId: number, fields: Partial<TaskData>) =>
       [taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' }), second] as const;
     await models.tell(
-      sample(projectCreated, { ...{ project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' }, ...{} }),
+      sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' }),
       agentRegisteredAs(1, 'ada'),
       agentRegisteredAs(2, 'bob'),
     );

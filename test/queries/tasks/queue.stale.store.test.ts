@@ -14,15 +14,7 @@ import { TASK } from '../../support/tasks.ts';
 describe('pages of tasks that stand still', () => {
   const models = readModels([tasksProjection, projectsProjection, agentsProjection, usersProjection]);
   before(async () => {
-    const project = sample(projectCreated, {
-      ...{
-        project_id: 1,
-        name: 'General',
-        slug: 'general',
-        ticket_prefix: 'GEN',
-      },
-      ...{},
-    });
+    const project = sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' });
     const working = (taskId: number) =>
       taskCreated.draft({
         task_id: taskId,

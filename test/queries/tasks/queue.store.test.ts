@@ -9,13 +9,13 @@ import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection, tasksTable } from '../../../projections/tasks/tasks.ts';
 import { pollsStatement, staleTaskReads, taskQueueReads, waitingTasks } from '../../../queries/tasks/queue.ts';
 import { recurrenceReads } from '../../../queries/tasks/recurrence.ts';
-import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { userCreated } from '../../../shared/events/auth/users.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { newUser } from '../../support/ann.ts';
 import { sample, timeOf } from '../../support/kit.ts';
-import { readModels, secondsOf } from '../../support/rows.ts';
+import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
 const BACKLOG = 20_000;
@@ -108,30 +108,13 @@ describe('queries of the queue', function () {
 
   it('tasks that stand still while their agent is offline or unknown, page by page', async () => {
     const { stale } = staleTaskReads(models.reads);
-    const registered = (agentId: number, name: string, status: string) =>
-      sample(agentRegistered, {
-        ...{
-          agent_id: agentId,
-          name,
-          role: 'coder',
-          status,
-        },
-        ...{ source: 'manual', via: 'operator' },
-      });
-    const user = sample(userCreated, {
-      ...{ user_id: 1, username: 'ann', display_name: 'Ann A', role: 'operator' },
-      ...{ provider: 'local', is_approved: true, tenant: 9, workspace: 5, source: 'admin' },
+    const registered = (agentId: number, name: string, status: string) => agentRegisteredAs(agentId, name, { status });
+    const user = userCreated.draft({
+      ...newUser('ann', { display_name: 'Ann A', role: 'operator', tenant: 9, workspace: 5 }),
+      user_id: 1,
       credential_id: 'c',
     });
-    const project = sample(projectCreated, {
-      ...{
-        project_id: 1,
-        name: 'General',
-        slug: 'general',
-        ticket_prefix: 'GEN',
-      },
-      ...{},
-    });
+    const project = sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' });
     const working = (taskId: number, assignedTo: string | null) =>
       made(taskId, { status: 'in_progress', assigned_to: assignedTo });
     const here = { workspace: 5, tenant: 9 };

@@ -11,10 +11,7 @@ import { sample, timeOf } from '../../support/kit.ts';
 import { agentRegisteredAs, readModels } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
-const project = sample(projectCreated, {
-  ...{ project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' },
-  ...{},
-});
+const project = sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' });
 const waiting = (taskId: number) => taskCreated.draft({ task_id: taskId, task: TASK, source: 'api' });
 
 describe('queries of routing', () => {
