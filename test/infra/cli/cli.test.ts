@@ -286,7 +286,7 @@ describe('command line', function () {
       expect(added.out).to.match(/^record +change +field +before +after\n/);
       expect(added.out).to.match(/^users \d+ +added +username +\w+$/m);
       expect(added.out).to.match(/^\d+ records?\n$/m);
-      const { err, code } = await run(['diff', '--from', '0'], here());
+      const { err, code } = await run(['diff', '--from', '999999'], here());
       expect([code, err]).to.deep.equal([1, err]);
       expect(err).to.match(
         /^signalbox: from: must be a position from \d+ to \d+, or a time in RFC 3339 from .* to now\n$/,
