@@ -71,11 +71,7 @@ describe('schedules', () => {
     const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
     const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
     await commands.record('notifications-7', { origin: { ...testOrigin, workspace: 7 } }, [
-      sample(notificationRaised, { recipient: 'ada',
-          type: 'mention',
-          title: 't',
-          message: 'm',
-      }),
+      sample(notificationRaised, { recipient: 'ada', type: 'mention', title: 't', message: 'm' }),
     ]);
     const left = async () => {
       await allCaughtUp(service.service.core);
