@@ -64,6 +64,11 @@ export interface Table<C extends Columns = Columns, N extends string = string> {
   readonly searched: readonly string[];
   /** Percent of a page that new rows fill. The rest is for new versions of its rows. */
   readonly fillFactor: number;
+  /**
+   * The column with the time of the event that created the row, Unix seconds. Lists that are ordered by it then begin at
+   * the moment that is asked for, where they would read all newer rows first.
+   */
+  readonly createdAt?: string;
 }
 
 /** The row type of a table, as queries read it. */
@@ -78,10 +83,11 @@ export function defineTable<const N extends string, const C extends Columns>(
     readonly indexes?: readonly string[];
     readonly searched?: readonly (keyof C & string)[];
     readonly fillFactor?: number;
+    readonly createdAt?: keyof C & string;
   },
 ): Table<C, N> {
-  const { key, indexes = [], searched = [], fillFactor = 100 } = options;
-  return { name, columns, key, indexes, searched, fillFactor };
+  const { key, indexes = [], searched = [], fillFactor = 100, createdAt } = options;
+  return { name, columns, key, indexes, searched, fillFactor, ...(createdAt && { createdAt }) };
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a list of changes mixes rows of different tables; `change` and `insert` keep each one typed.

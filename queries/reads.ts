@@ -26,8 +26,12 @@ export interface Reads {
   readonly position: Position | undefined;
   /** The same tables at another moment. By default, each statement reads at the head of the log as of when it is run. */
   at(at: ReadAt): Reads;
-  /** The same tables as they were at a position of the log. */
-  asOf(position: Position): Reads;
+  /**
+   * The same tables as they were at a position of the log.
+   *
+   * @param at Unix milliseconds; no event up to the position is newer. It makes lists faster, and changes no result.
+   */
+  asOf(position: Position, at?: number): Reads;
   /** That position; undefined: they are read as they are. */
   readonly past?: Position;
 }

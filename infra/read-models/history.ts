@@ -93,6 +93,7 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
   await sql`DROP SCHEMA IF EXISTS ${sql.id(past)} CASCADE`.execute(db);
   await sql`CREATE SCHEMA ${sql.id(past)}`.execute(db);
   const asOf = sql`(SELECT current_setting('signalbox.as_of')::bigint)`;
+  const time = sql`(SELECT current_setting('signalbox.as_of_time')::bigint)`;
   for (const table of projection.tables) {
     const columns = sql.join([...Object.keys(table.columns), 'position'].map((column) => sql.id(column)));
     await sql`CREATE VIEW ${sql.table(`${past}.${table.name}`)} AS
@@ -103,7 +104,8 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
         SELECT ${columns}, until, block FROM ${sql.table(`${historyOf(schema)}.${table.name}`)}
       ) rows
       WHERE position <= ${asOf} AND until > ${asOf}
-        AND block = ANY ((SELECT current_setting('signalbox.as_of_blocks')::bigint[])::bigint[])`.execute(db);
+        AND block = ANY ((SELECT current_setting('signalbox.as_of_blocks')::bigint[])::bigint[])
+        ${table.createdAt ? sql`AND ${sql.id(table.createdAt)} <= ${time}` : sql``}`.execute(db);
   }
 }
 
@@ -120,18 +122,26 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
  * in any order cost about as much as pages in sequence, as on an SSD.
  *
  * @param schemas of the tables; by default, blocks of every size are looked at
+ * @param at Unix milliseconds; no event up to the position is newer
  */
 export const lookAt = (
   position: Position,
   schemas: readonly string[] = [],
+  at?: number,
 ): Pick<CompiledQuery, 'sql' | 'parameters'> => ({
-  sql: `SELECT set_config('signalbox.as_of', $1, true), set_config('cpu_operator_cost', '0', true),
+  sql: `SELECT set_config('signalbox.as_of', $1, true), set_config('signalbox.as_of_time', $4, true),
+    set_config('cpu_operator_cost', '0', true),
     set_config('random_page_cost', '1.1', true),
     set_config('signalbox.as_of_blocks', ($2::bigint[])[:coalesce(
       (SELECT ceil(log(2, max(position) + ${GROWTH}))::int + 3 FROM service.checkpoints WHERE schema_name = ANY ($3::text[])),
       ${SIZES + 1})]::text, true)`,
   // That of live rows, then from the smallest to the largest.
-  parameters: [String(position), `{${blocksAt(position).join(',')}}`, schemas],
+  parameters: [
+    String(position),
+    `{${blocksAt(position).join(',')}}`,
+    schemas,
+    String(at === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(at / 1_000)),
+  ],
 });
 
 /** A read model whose past does not have a position. */

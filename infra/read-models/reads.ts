@@ -60,13 +60,13 @@ export function createReads({ database, projections, positions }: ReadsParts): R
    * views look. Whether the read models still have the position is asked before the statement and after it: in between,
    * versions may have been removed, or the tables replaced.
    */
-  function readsAsOf(position: Position): Reads {
+  function readsAsOf(position: Position, at?: number): Reads {
     const run: Run = async (query, used) => {
       if (used.length === 0) return database.db.executeQuery(query);
       const schemas = used.map(schemaOf);
       await positions.reachSchemas(schemas, { position });
       const missing = findMissing(position, schemas);
-      const answers = await database.together([lookAt(position, schemas), missing, query, missing]);
+      const answers = await database.together([lookAt(position, schemas, at), missing, query, missing]);
       const [, before, rows, after] = answers as [unknown, Missing[], unknown[], Missing[]];
       requireNone([...before, ...after], used, position);
       return { rows };

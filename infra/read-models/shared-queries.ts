@@ -26,7 +26,7 @@ export const sharedQueries = (
   queriesAt({ position, at }) {
     // The past does not change.
     const stamp = async () => ({ value: '', position });
-    return queriesOn(reads.asOf(position), { stamp }, () => at);
+    return queriesOn(reads.asOf(position, at), { stamp }, () => at);
   },
 });
 

@@ -51,6 +51,7 @@ export const agentsTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
+    createdAt: 'created_at',
     indexes: [
       'workspace_id, name',
       'workspace_id, created_at DESC, id DESC',

@@ -102,6 +102,7 @@ export const tasksTable = defineTable(
     // No column here changes with every event: a change of other columns then writes no entry of any index. Room on each
     // page for the next version of its rows is part of that.
     fillFactor: 80,
+    createdAt: 'created_at',
     indexes: [
       `workspace_id, ${NEWEST}`,
       `workspace_id, status, ${NEWEST}`,
