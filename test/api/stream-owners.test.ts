@@ -242,7 +242,7 @@ describe('frames for agents and viewers', () => {
     async function start(past: { after: number; notBefore: number }) {
       base = await startHub({ past: { ...past, from: 1_234 } });
       base.log.events = [0, 1, 2, 3, 4].map((index) =>
-        logged(index + 1, registeredAgent({ agent_id: index, name: `agent-${index}` }), 1, days(index)),
+        logged(index + 1, registeredAgent({ agent_id: index + 1, name: `agent-${index}` }), 1, days(index)),
       );
       base.log.followed = 5;
     }
