@@ -1,7 +1,6 @@
 /** The service: stores, projections, API and background work of one process, started and stopped in order. */
 
 import type { AddressInfo } from 'node:net';
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { createIncidents, type Incidents } from '../api/auth/incidents.ts';
 import { createCredentialCheck } from '../api/auth/recheck.ts';
 import { createApiServer } from '../api/http/server.ts';
@@ -14,7 +13,6 @@ import { createGatewaySessions } from '../commands/admin/gateway-sessions.ts';
 import { createRecentCounts } from '../commands/limits.ts';
 import { createTaskQueue } from '../commands/tasks/queue.ts';
 import { projections } from '../projections/index.ts';
-import { schemaOf } from '../projections/projection.ts';
 import { createBacktests } from '../queries/alerts/backtests.ts';
 import { peopleDirectory } from '../queries/auth/people.ts';
 import { createDisplayNames } from '../queries/names.ts';
@@ -23,7 +21,6 @@ import { taskQueueReads } from '../queries/tasks/queue.ts';
 import { createIsolations } from '../queries/workspaces/isolation.ts';
 import type { Jobs } from '../shared/ports/jobs.ts';
 import { MINUTE } from '../shared/time.ts';
-import { within } from '../shared/waiting.ts';
 import type { Config, ProcessRole } from './config.ts';
 import { type Core, isAlone, openCore } from './core.ts';
 import { prepareFirstStart } from './credentials/first-start.ts';
@@ -35,6 +32,7 @@ import { readHostOf } from './host.ts';
 import { loadBullMQ } from './jobs/jobs.ts';
 import { createScheduler } from './jobs/scheduler.ts';
 import type { Logger, TakenLines } from './logging.ts';
+import { createMetrics } from './metrics.ts';
 import { createGateways } from './outgoing/admin/gateways.ts';
 import { createGoogleVerifier } from './outgoing/auth/google.ts';
 import { createOidc } from './outgoing/auth/oidc.ts';
@@ -46,7 +44,6 @@ import { createLogIndex } from './proof/index.ts';
 import { type Keeper, keeperOptionsOf, startKeeper } from './proof/keeper.ts';
 import { openSigner } from './proof/keys.ts';
 import { createProofs } from './proof/proofs.ts';
-import { addTreeMetrics } from './proof/state.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
 import { sharedQueries } from './read-models/shared-queries.ts';
 import { createReadiness } from './readiness.ts';
@@ -281,49 +278,4 @@ function cannotListen(error: NodeJS.ErrnoException, { host, port }: Pick<Config,
     default:
       return error;
   }
-}
-
-function createMetrics(core: Core, projector: Projector | undefined): Registry {
-  const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
-  new Gauge({
-    name: 'signalbox_projection_position',
-    help: 'Log position that a read model has reached, as last seen by this process',
-    labelNames: ['projection'],
-    registers: [registry],
-    collect() {
-      for (const projection of projections)
-        this.set({ projection: projection.name }, core.positions.shown(schemaOf(projection)));
-    },
-  });
-  new Gauge({
-    name: 'signalbox_log_position',
-    help: 'Position of the last event of the log',
-    registers: [registry],
-    async collect() {
-      // An unavailable store must not block the other metrics.
-      const head = await within(1_000, core.eventLog.head(), 'the event log').catch(() => Number.NaN);
-      this.set(head);
-    },
-  });
-  new Gauge({
-    name: 'signalbox_projection_events_applied',
-    help: 'Events that this process has applied to a read model since it started',
-    labelNames: ['projection'],
-    registers: [registry],
-    collect() {
-      for (const status of projector?.statuses ?? []) this.set({ projection: status.projection }, status.applied);
-    },
-  });
-  new Gauge({
-    name: 'signalbox_projection_stuck',
-    help: '1 while a read model led by this process is stuck at an event that it cannot apply',
-    labelNames: ['projection'],
-    registers: [registry],
-    collect() {
-      for (const status of projector?.statuses ?? []) this.set({ projection: status.projection }, status.stuck ? 1 : 0);
-    },
-  });
-  addTreeMetrics(registry, core.database.pool);
-  return registry;
 }

@@ -35,9 +35,10 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { PGlite, type PGliteOptions } from '@electric-sql/pglite';
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm';
 import { NodeFS } from '@electric-sql/pglite/nodefs';
+import { type LogLevel, maintain } from './maintenance.ts';
 import { unpack } from './prepared.ts';
 import { LISTEN_MESSAGE, startupMessage } from './protocol.ts';
-import { createSession, type Engine, type Session } from './session.ts';
+import { createSession, type Engine } from './session.ts';
 
 export interface WorkerOptions {
   /** PGlite's code, a `WebAssembly.Module`. */
@@ -54,7 +55,7 @@ export interface WorkerOptions {
 }
 
 export type FromWorker =
-  | { readonly kind: 'log'; readonly level: 'info' | 'warn' | 'error'; readonly message: string }
+  | { readonly kind: 'log'; readonly level: LogLevel; readonly message: string }
   /** There was no database; initdb has made one, and this thread ends. */
   | { readonly kind: 'created' }
   | { readonly kind: 'ready' }
@@ -64,27 +65,11 @@ export type FromWorker =
 
 export type ToWorker = { readonly kind: 'close' };
 
-/**
- * How much WAL is written before the next checkpoint, bytes: one that stops all statements for 200 to 500 ms. It waits until
- * the database is idle, but not for longer than `most`. More means a slower recovery.
- */
-const CHECKPOINT_WAL_BYTES = { idle: 64 * 1024 * 1024, most: 256 * 1024 * 1024 };
-/** Longest time between checkpoints if anything was written, milliseconds. */
-const CHECKPOINT_MS = 5 * 60_000;
-const LOOK_MS = 1000;
-/** Maintenance waits until the database has been idle for this long, milliseconds … */
-const IDLE_MS = 200;
-/** … but not longer than this. */
-const VACUUM_MAX_WAIT_MS = 5 * 60_000;
-/**
- * Above this size, ANALYZE takes a sample of 7,500 rows instead of 30,000, because half a second is too long a pause.
- */
-const LARGE_TABLE_BYTES = 8 * 1024 * 1024;
-
 const parent = parentPort;
 if (parent === null) throw new Error('worker.ts runs in a worker thread only');
 const options = workerData as WorkerOptions;
 const tell = (message: FromWorker): void => parent.postMessage(message);
+const note = (level: LogLevel, message: string): void => tell({ kind: 'log', level, message });
 
 /** Ends this thread, and with it the engine, before it can acknowledge anything more. */
 function fail(reason: string): never {
@@ -195,9 +180,9 @@ async function openEngine(directory: string): Promise<PGlite> {
     onStderr: (line) => {
       if (/^(PANIC|FATAL|WARNING): /.test(line)) {
         lastWords = line;
-        tell({ kind: 'log', level: 'warn', message: line });
+        note('warn', line);
       } else if (/automatic recovery|redo (starts|done)/.test(line)) {
-        tell({ kind: 'log', level: 'info', message: line });
+        note('info', line);
       }
       return false;
     },
@@ -282,127 +267,6 @@ function syncEntry(path: string, isDirectory: boolean): void {
   }
 }
 
-/* ---- maintenance ---- */
-
-interface Maintenance {
-  stop(): void;
-}
-
-/**
- * PGlite does none of this by itself: without checkpoints the write-ahead log would grow for ever, without vacuum the
- * tables would, and after two billion transactions PostgreSQL would refuse to write.
- */
-async function maintain(pglite: PGlite, session: Session): Promise<Maintenance> {
-  let checkpointAt = performance.now();
-  let checkpointPosition = await walPosition(pglite);
-  let written = 0;
-  let batchesSeen = -1;
-  let vacuumLookAt = performance.now();
-  let vacuumBatches = 0;
-  let dueSince = 0;
-  const due: string[] = [];
-
-  async function look(): Promise<void> {
-    const now = performance.now();
-    if (session.batches() !== batchesSeen) {
-      batchesSeen = session.batches();
-      written = (await session.exclusive(() => walPosition(pglite))) - checkpointPosition;
-    }
-    const isIdle = session.idleMs() >= IDLE_MS;
-    const isDue =
-      written >= (isIdle ? CHECKPOINT_WAL_BYTES.idle : CHECKPOINT_WAL_BYTES.most) ||
-      (written > 0 && now - checkpointAt >= CHECKPOINT_MS);
-    if (isDue) {
-      await session.exclusive(async () => {
-        await pglite.exec('CHECKPOINT');
-        checkpointPosition = await walPosition(pglite);
-      });
-      checkpointAt = performance.now();
-      written = 0;
-    }
-    if (due.length === 0 && now - vacuumLookAt >= options.vacuumLookMs && session.batches() !== vacuumBatches) {
-      vacuumLookAt = now;
-      vacuumBatches = session.batches();
-      due.push(...(await session.exclusive(() => tablesDue(pglite))));
-      dueSince = now;
-    }
-    if (due.length > 0 && (session.idleMs() >= IDLE_MS || now - dueSince >= VACUUM_MAX_WAIT_MS)) {
-      const statement = due.shift();
-      if (statement !== undefined) await session.exclusive(() => attempt(pglite, statement));
-    }
-  }
-
-  let running = false;
-  let stopped = false;
-  const timer = setInterval(() => {
-    if (running) return;
-    running = true;
-    look()
-      .catch((error: unknown) => {
-        // Errors after the stop do not matter.
-        if (!stopped) tell({ kind: 'log', level: 'error', message: `maintenance failed: ${String(error)}` });
-      })
-      .finally(() => {
-        running = false;
-      });
-  }, LOOK_MS);
-  timer.unref();
-  return {
-    stop: () => {
-      stopped = true;
-      clearInterval(timer);
-    },
-  };
-}
-
-/** The current position in the write-ahead log, bytes. */
-async function walPosition(pglite: PGlite): Promise<number> {
-  const [result] = await pglite.exec('SELECT pg_current_wal_insert_lsn()::text AS lsn');
-  const [high, low] = String(result?.rows[0]?.lsn).split('/');
-  return Number.parseInt(high ?? '', 16) * 2 ** 32 + Number.parseInt(low ?? '', 16);
-}
-
-/**
- * Maintenance statements for the tables that need them: one per table and kind, so that each pause is short, and small
- * tables first. For dead rows, autovacuum's threshold of a fifth of the table applies, because removing them reads
- * every index in full. For inserted rows, a fixed number does, because such a vacuum reads only the new pages, so
- * running it often costs no more.
- */
-async function tablesDue(pglite: PGlite): Promise<string[]> {
-  await pglite.exec('SELECT pg_stat_force_next_flush()');
-  const [result] = await pglite.exec(
-    `SELECT name, "vacuum", "analyze", pg_relation_size(oid) > ${LARGE_TABLE_BYTES} AS large
-       FROM (SELECT c.oid, c.relpages, quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name,
-                    pg_stat_get_dead_tuples(c.oid) > 50 + 0.2 * greatest(c.reltuples, 0)
-                      OR pg_stat_get_ins_since_vacuum(c.oid) > 20000
-                      OR age(c.relfrozenxid) > 200000000 AS "vacuum",
-                    pg_stat_get_mod_since_analyze(c.oid) > 50 + 0.1 * greatest(c.reltuples, 0)
-                      AND c.relkind <> 't' AS "analyze"
-               FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-              WHERE c.relkind IN ('r', 'm', 't') AND c.relpersistence <> 't') candidates
-      WHERE "vacuum" OR "analyze"
-      ORDER BY relpages`,
-  );
-  const rows = (result?.rows ?? []) as { name: string; large: boolean; vacuum: boolean; analyze: boolean }[];
-  return rows.flatMap(({ name, large, vacuum, analyze }) => [
-    ...(vacuum ? [`VACUUM (TRUNCATE false, PROCESS_TOAST false) ${name}`] : []),
-    ...(analyze ? [`SET LOCAL default_statistics_target = ${large ? 25 : 100}; ANALYZE ${name}`] : []),
-  ]);
-}
-
-async function attempt(pglite: PGlite, statement: string): Promise<void> {
-  const begin = performance.now();
-  try {
-    await pglite.exec(statement);
-  } catch (error) {
-    // The table may be gone by now.
-    tell({ kind: 'log', level: 'warn', message: `${statement}: ${String(error)}` });
-  }
-  const ms = Math.round(performance.now() - begin);
-  if (ms > 250)
-    tell({ kind: 'log', level: 'info', message: `${statement} took ${ms} ms, during which no other query could run` });
-}
-
 /* ---- start to end ---- */
 
 async function serve(): Promise<void> {
@@ -424,7 +288,7 @@ async function serve(): Promise<void> {
     greeting: Buffer.concat(greeting),
     maxConnections: options.maxConnections,
     idleInTransactionMs: options.idleInTransactionMs,
-    warn: (message) => tell({ kind: 'log', level: 'warn', message }),
+    warn: (message) => note('warn', message),
     notified: (schema) => tell({ kind: 'swapped', schema }),
   });
   const server = createServer((socket) => session.accept(socket));
@@ -432,8 +296,8 @@ async function serve(): Promise<void> {
     server.once('error', reject);
     server.listen(options.socketPath, resolve);
   });
-  server.on('error', (error) => tell({ kind: 'log', level: 'error', message: `the socket: ${error.message}` }));
-  const maintenance = await session.exclusive(() => maintain(pglite, session));
+  server.on('error', (error) => note('error', `the socket: ${error.message}`));
+  const maintenance = await session.exclusive(() => maintain(pglite, session, options.vacuumLookMs, note));
 
   parent?.on('message', (_message: ToWorker) => {
     const close = async (): Promise<void> => {
