@@ -95,6 +95,17 @@ describe('the console in Chromium', function () {
     expect(shown).to.include.members(recorded.activities.map(({ metadata }) => metadata.newStatus));
   });
 
+  it('shows the chosen tab in a narrow window', async () => {
+    const page = await signedIn(browser, world.url, 'admin', { width: 360, height: 740 });
+    await page.goto(`${world.url}/admin/key`);
+    await page.until(LOADED);
+    const right = await page.ask<number>(
+      "document.querySelector('.tabs [aria-current]').getBoundingClientRect().right",
+    );
+    expect(right).to.be.within(20, 360);
+    expect(page.faults).to.deep.equal([]);
+  });
+
   it('offers a viewer nothing that the role may not do', async () => {
     const page = await signedIn(browser, world.url, 'viktor');
     const rooms = await page.ask<string[]>("[...document.querySelectorAll('.rail a')].map((one) => one.innerText)");
