@@ -25,9 +25,9 @@ const keyOf = (agentId: number, agentName: string, given: Partial<Identity> = {}
 
 const RULES: readonly SelfRule[] = ['name or username', 'name before username'];
 
-describe('Reports about an agent', () => {
+describe('Access to reports about an agent', () => {
   for (const rule of RULES) {
-    describe(`for a caller by ${rule}`, () => {
+    describe(`under the rule ${rule}`, () => {
       const scopeOf = (identity: Identity, privileged?: string) => accessScopeOf(identity, scout, privileged, rule);
       const refused = (identity: Identity, privileged?: string) => {
         const refusal = refusalOf(() => scopeOf(identity, privileged));
@@ -35,18 +35,18 @@ describe('Reports about an agent', () => {
         return refusal.message;
       };
 
-      it('are for whoever names the agent, has its name, or has its key', () => {
+      it('lets a caller read as the agent if it names the agent, has its name or holds its key', () => {
         expect(scopeOf(caller({ agentName: 'scout' }))).to.equal('self');
         expect(scopeOf(caller({ username: 'scout' }))).to.equal('self');
         expect(scopeOf(keyOf(7, 'scout'))).to.equal('self');
       });
 
-      it('stay with the key of an agent that has been renamed', () => {
+      it('follows the key of a renamed agent', () => {
         expect(scopeOf(keyOf(7, 'pathfinder'))).to.equal('self');
         refused(keyOf(8, 'scout'));
       });
 
-      it('are refused to all others, except admins with privileged=1', () => {
+      it('refuses other callers, except admins with privileged=1', () => {
         const admin = caller({ role: 'admin' });
         expect(refused(admin)).to.include('privileged=1');
         expect(scopeOf(admin, '1')).to.equal('privileged');
@@ -56,23 +56,23 @@ describe('Reports about an agent', () => {
         refused(keyOf(8, 'other'), '1');
       });
 
-      it('are read as the agent itself by an admin who is both', () => {
+      it('treats an admin who speaks for the agent as the agent', () => {
         expect(scopeOf(caller({ role: 'admin', agentName: 'scout' }), '1')).to.equal('self');
       });
     });
   }
 
-  it('a caller named like the agent that speaks for another one is the agent by one rule only', () => {
+  it('gives a caller with the agent’s name who speaks for another agent access under one rule only', () => {
     const both = caller({ username: 'scout', agentName: 'other' });
     expect(accessScopeOf(both, scout, undefined, 'name or username')).to.equal('self');
     expect(refusalOf(() => accessScopeOf(both, scout, undefined, 'name before username')).status).to.equal(403);
   });
 });
 
-describe('The window of a report', () => {
+describe('The time window of a report', () => {
   const now = 1_700_000_000_999;
 
-  it('is 24 hours unless the query says otherwise', () => {
+  it('defaults to 24 hours', () => {
     expect(windowOf(undefined, now)).to.deep.equal({
       hours: 24,
       since: 1_700_000_000 - 86_400,
@@ -80,7 +80,7 @@ describe('The window of a report', () => {
     });
   });
 
-  it('has any whole number of hours from 1 to 720', () => {
+  it('accepts any whole number of hours from 1 to 720', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 720 }), (hours) => {
         for (const text of [String(hours), `${hours}.0`, `0${hours}`])
@@ -89,7 +89,7 @@ describe('The window of a report', () => {
     );
   });
 
-  it('is refused with a sentence that says which numbers there are', () => {
+  it('rejects other values with a message that states the range', () => {
     for (const hours of ['0', '721', '-1', '1.5', '', ' ', 'day', '1e2', '0x10', '24h', '٣', 'NaN', '9'.repeat(400)]) {
       const refusal = refusalOf(() => windowOf(hours, now));
       expect(refusal.status, hours).to.equal(400);
@@ -103,16 +103,16 @@ describe('The sections of a report', () => {
   const ALL = ['identity', 'audit', 'cost'] as const;
   const named = (section?: string) => [...sectionsOf(section, ALL)];
 
-  it('are all of them unless the query names some', () => {
+  it('default to all of them', () => {
     expect(named()).to.deep.equal(ALL);
     expect(named('')).to.deep.equal(ALL);
   });
 
-  it('are those that the query names, once each, in the order of the report', () => {
+  it('are those in the query, without duplicates, in the order of the report', () => {
     expect(named(' cost ,identity,,cost')).to.deep.equal(['identity', 'cost']);
   });
 
-  it('are refused with the names that are unknown, or when there are none', () => {
+  it('are rejected with the unknown names, or if the list is empty', () => {
     expect(refusalOf(() => named('cost,Audit,rates')).message).to.equal(
       'section: unknown: "Audit", "rates"; known are identity, audit, cost',
     );

@@ -21,7 +21,7 @@ const refusalOf = (request: unknown): Promise<AppError> =>
   );
 
 describe('the body of a request', () => {
-  it('is what its bytes say, whole or in parts, also within a character', async () => {
+  it('decodes the same whether it arrives whole or in parts, even if split within a character', async () => {
     const bytes = Buffer.from('{"text":"é€😀"}');
     expect(await read(requestOf([bytes]))).to.deep.equal({ text: 'é€😀' });
     for (let at = 1; at < bytes.length; at++)
@@ -34,13 +34,13 @@ describe('the body of a request', () => {
     expect(await read(requestOf([]))).to.equal(undefined);
   });
 
-  it('is refused when it is not JSON, and says why', async () => {
+  it('is rejected with an explanation if it is not JSON', async () => {
     const refused = await refusalOf(requestOf(['{"a":}']));
     expect(refused).to.be.instanceOf(AppError).with.property('status', 400);
     expect(refused.message).to.match(/^The body is not valid JSON: Unexpected token.*Send one JSON object\.$/);
   });
 
-  it('is refused when the connection ends before all of it has come', async () => {
+  it('is rejected if the connection ends before the whole body has arrived', async () => {
     const early = requestOf(['{"a":'], { 'content-length': '20' }, false);
     const reading = refusalOf(early);
     early.destroy();

@@ -10,12 +10,12 @@ const req = (headers: Record<string, string>, cookies: Record<string, unknown> =
   req: { headers, cookies } as unknown as IncomingMessage,
 });
 
-describe('keys in requests', () => {
-  it('x-api-key takes precedence over Authorization', () => {
+describe('API keys in requests', () => {
+  it('in x-api-key take precedence over Authorization', () => {
     expect(keyOf(req({ 'x-api-key': ' a ', authorization: 'Bearer b' }))).to.equal('a');
     expect(keyOf(req({ 'x-api-key': '', authorization: 'Bearer b' }))).to.equal('b');
   });
-  it('three schemes are accepted, in any case', () => {
+  it('are accepted under three schemes, in any letter case', () => {
     for (const scheme of ['Bearer', 'ApiKey', 'Token', 'bearer', 'APIKEY', 'tOkEn']) {
       expect(keyOf(req({ authorization: `${scheme} k1` }))).to.equal('k1');
     }
@@ -23,11 +23,11 @@ describe('keys in requests', () => {
       expect(keyOf(req({ authorization: other })), other).to.equal(undefined);
     }
   });
-  it('what cannot be a key is ignored', () => {
+  it('are ignored if they are not well formed', () => {
     expect(keyOf(req({}))).to.equal(undefined);
     expect(keyOf(req({ 'x-api-key': 'x'.repeat(2_000) }))).to.equal(undefined);
   });
-  it('roles come from scopes', () => {
+  it('get their role from their scopes', () => {
     expect(roleOf(['agent:self', 'admin', 'viewer'])).to.equal('admin');
     expect(roleOf(['viewer', 'operator'])).to.equal('operator');
     expect(roleOf(['agent:heartbeat'])).to.equal('viewer');
@@ -40,20 +40,20 @@ describe('session cookies', () => {
   const now = Date.UTC(2026, 0, 1);
   const secure = { cookieSecure: true };
 
-  it('are named by the scheme and always carry every attribute', () => {
+  it('have a name that depends on the scheme and always carry every attribute', () => {
     expect(token).to.match(/^[0-9a-f]{64}$/);
     const attributes =
       'Path=/; Max-Age=604800; Expires=Thu, 08 Jan 2026 00:00:00 GMT; HttpOnly; Secure; SameSite=Strict';
     expect(sessionCookie({ secure: true }, token, now, secure)).to.equal(`__Host-mc-session=${token}; ${attributes}`);
     expect(sessionCookie({ secure: false }, token, now, secure)).to.equal(`mc-session=${token}; ${attributes}`);
   });
-  it('without Secure there is no __Host- name: browsers would refuse it', () => {
+  it('omit the __Host- prefix without Secure, because browsers would reject it', () => {
     const line = sessionCookie({ secure: true }, token, now, { cookieSecure: false });
     expect(line).to.match(/^mc-session=/);
     expect(line).not.to.include('Secure');
     expect(line).to.include('HttpOnly').and.include('SameSite=Strict');
   });
-  it('are cleared under every name that the request sent', () => {
+  it('are cleared under every name in the request', () => {
     const none = { ...req({}), secure: false };
     expect(clearingCookies(none, secure)).to.have.length(1);
     expect(clearingCookies(none, secure)[0]).to.match(/^mc-session=; Path=\/; Max-Age=0;/);
@@ -63,7 +63,7 @@ describe('session cookies', () => {
       '__Host-mc-session',
     ]);
   });
-  it('both names are read; an invalid token does not hide a valid one', () => {
+  it('are read under both names; an invalid token does not hide a valid one', () => {
     const other = newToken();
     expect(tokensOf(req({}, { '__Host-mc-session': token, 'mc-session': other }))).to.deep.equal([token, other]);
     expect(tokensOf(req({}, { '__Host-mc-session': '', 'mc-session': other }))).to.deep.equal([other]);

@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { csvLine, csvText } from '../../api/http/csv.ts';
 
-describe('CSV', () => {
-  it('has texts that no spreadsheet runs, and that it shows as they are', () => {
+describe('CSV output', () => {
+  it('escapes formulas so that no spreadsheet runs them, and keeps their text visible', () => {
     for (const text of [
       '=1+1',
       '+1',
@@ -23,7 +23,7 @@ describe('CSV', () => {
       expect([csvText(text), csvLine([text])], text).to.deep.equal([`"${text}"`, text]);
   });
 
-  it('quotes what would end a field or a line, and leaves numbers alone', () => {
+  it('quotes delimiters and line breaks, and leaves numbers alone', () => {
     expect(csvLine(['a,b', 'c"d', 'e\nf', 'g\rh', -2, 0.5, null, undefined])).to.equal(
       '"a,b","c""d","e\nf","g\rh",-2,0.5,,',
     );

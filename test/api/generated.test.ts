@@ -169,7 +169,7 @@ describe('generated requests', () => {
     await world?.close();
   });
 
-  it('are judged: what is not described is found', () => {
+  it('are checked: an undescribed response is detected', () => {
     const target = targets.find(({ method, path }) => `${method} ${path}` === 'GET /api/agents') as Target;
     const one: GeneratedRequest = { target, caller: 'admin', method: 'GET', url: '/', headers: {}, body: undefined };
     const reply = (status: number, text: string, type = 'application/json; charset=utf-8', headers: object = {}) => ({
@@ -189,7 +189,7 @@ describe('generated requests', () => {
     );
   });
 
-  it('are of every kind, for every call', () => {
+  it('cover every kind of request for every operation', () => {
     const headers = new Set<string>();
     const numbers = new Set<string>();
     const callers = new Set<Caller>();
@@ -223,7 +223,7 @@ describe('generated requests', () => {
   });
 
   // By hand, before the others may have taken the callers their roles: what each of them has to be able to meet.
-  it('meet every kind of response', async () => {
+  it('trigger every kind of response', async () => {
     const json = { 'content-type': 'application/json' };
     const bytes = (value: unknown) => Buffer.from(JSON.stringify(value));
     const agent = { name: 'generated', role: 'x' };
@@ -248,7 +248,7 @@ describe('generated requests', () => {
     }
   });
 
-  it('get no 5xx and nothing that the description does not say', async function () {
+  it('get no 5xx and no undescribed response', async function () {
     this.timeout(TIME_LIMIT_MS === undefined ? 0 : 120_000);
     const faults: string[] = [];
     // Every call once, whatever the time limit leaves of the rest.
@@ -275,7 +275,7 @@ describe('generated requests', () => {
     );
   });
 
-  it('leave every read model well', async () => {
+  it('leave every read model healthy', async () => {
     const all = [...statuses.values()].reduce((sum, count) => sum + count, 0);
     const told = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${count} × ${status}`);
     console.log(`      ${all} requests to ${targets.length} calls: ${told.join(', ')}`);

@@ -9,8 +9,8 @@ const asked = (headers: Headers, { trusted = false, secure = false } = {}) =>
 
 const ALLOWED = { allowAnyHost: false, allowedHosts: ['box.example.com', '*.inner.example', '100.*', 'lab.*'] };
 
-describe('hosts of a request', () => {
-  it('are allowed by name, suffix or prefix, and addresses only as a whole', () => {
+describe('allowed hosts of a request', () => {
+  it('match by name, suffix or prefix; addresses match only as a whole', () => {
     const allowed = (host: string) => hostAllowed(asked({ host }), ALLOWED);
     for (const host of [
       'box.example.com',
@@ -25,7 +25,7 @@ describe('hosts of a request', () => {
     for (const host of ['localhost:3000', '127.0.0.1', '[::1]:3000']) expect(allowed(host), host).to.equal(true);
   });
 
-  it('are those of forwarded headers only if a trusted proxy sends them', () => {
+  it('are taken from forwarded headers only if a trusted proxy sends them', () => {
     const named: readonly Headers[] = [
       { 'x-forwarded-host': 'localhost' },
       { 'x-original-host': 'localhost' },
@@ -39,7 +39,7 @@ describe('hosts of a request', () => {
     }
   });
 
-  it('are known if the operator has named them, or if they are loopback names', () => {
+  it('are the hosts named by the operator and loopback names', () => {
     const known = (headers: Headers, trusted = false, settings = ALLOWED) =>
       hostKnown(asked(headers, { trusted }), settings);
     for (const host of ['localhost:3000', '127.0.0.1:3000', '[::1]:3000', 'LOCALHOST.', 'box.example.com:8443'])
@@ -54,12 +54,12 @@ describe('hosts of a request', () => {
   });
 });
 
-describe('requests of other sites', () => {
+describe('cross-site requests', () => {
   const OWN = 'http://box.example.com:3000';
   const session = (headers: Headers, more: { trusted?: boolean; secure?: boolean } = {}) =>
     isCrossSite(asked({ host: 'box.example.com:3000', ...headers }, more), false);
 
-  it('are known by Sec-Fetch-Site', () => {
+  it('are detected by Sec-Fetch-Site', () => {
     for (const site of ['cross-site', 'same-site', '', 'same-origin, none'])
       expect(session({ 'sec-fetch-site': site, origin: OWN }), site).to.equal(true);
     for (const site of ['same-origin', 'none']) {
@@ -69,7 +69,7 @@ describe('requests of other sites', () => {
     }
   });
 
-  it('are known by an Origin that is opaque, unparsable, or of another host or port', () => {
+  it('are detected by an Origin that is opaque, unparsable, or of another host or port', () => {
     for (const origin of [
       'null',
       '::',
@@ -90,7 +90,7 @@ describe('requests of other sites', () => {
     expect(session({}), 'neither header').to.equal(false);
   });
 
-  it('are compared without the default port of the scheme', () => {
+  it('are detected without regard to the default port of the scheme', () => {
     const at = (host: string, origin: string, secure: boolean) =>
       isCrossSite(asked({ host, origin }, { secure }), false);
     for (const host of ['box.example.com', 'box.example.com:443']) {
@@ -104,13 +104,13 @@ describe('requests of other sites', () => {
     expect(at('[::1]:3000', 'http://[0:0::1]:3000', false)).to.equal(false);
   });
 
-  it('may name the host that a trusted proxy forwards, and no other', () => {
+  it('exclude requests from a forwarded host only if a trusted proxy forwards it', () => {
     const forwarded = { 'x-forwarded-host': 'public.example', origin: 'https://public.example' };
     expect(session(forwarded, { trusted: true, secure: true })).to.equal(false);
     expect(session(forwarded, { secure: true })).to.equal(true);
   });
 
-  it('of callers with a key alone are known by the name of another host, as clients rely on', () => {
+  it('with only an API key are detected only by a different host name, as clients rely on', () => {
     const key = (headers: Headers) => isCrossSite(asked({ host: 'box.example.com:3000', ...headers }), true);
     for (const origin of ['https://evil.example', 'http://a.box.example.com:3000'])
       expect(key({ origin }), origin).to.equal(true);

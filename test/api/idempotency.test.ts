@@ -60,7 +60,7 @@ describe('Idempotency-Key', function () {
     return error as AppError;
   };
 
-  it('belongs to the caller: the same key and body from another caller, workspace or address is a different request', async () => {
+  it('is scoped to the caller: another caller, workspace or address makes a different request', async () => {
     const key = newKey();
     const callers: [Exchange, string][] = [
       [exchangeOf({ workspace: 1, id: 7 }), 'the first'],
@@ -80,7 +80,7 @@ describe('Idempotency-Key', function () {
     expect((await ask(key, other, {}, { other: 'body' })).ran).to.equal(true);
   });
 
-  it('belongs to one agent: the same request in the name of another is refused', async () => {
+  it('is scoped to the agent: the same request on behalf of another agent is rejected', async () => {
     const key = newKey();
     const asking = (agentName?: string) =>
       exchangeOf({ workspace: 1, id: 7, kind: 'user', ...(agentName && { agentName }) });
@@ -100,7 +100,7 @@ describe('Idempotency-Key', function () {
     expect(await ask(renamed, own('finch'))).to.deep.include({ ran: false, body: { for: 'its key' } });
   });
 
-  it('stores nothing that a guessed body or the caller’s key alone could decrypt', async () => {
+  it('stores nothing that a guessed body or the caller’s key alone can decrypt', async () => {
     const key = newKey();
     await ask(key, exchangeOf({ workspace: 1, id: 7 }), { api_key: 'mca_secret' });
     const row = await rowOf('1:7', key);
@@ -159,7 +159,7 @@ describe('Idempotency-Key', function () {
       expect(refusal.extras.code).to.equal('IDEMPOTENCY_KEY_REUSED');
     });
 
-    it('so are those whose hash did not have the agent', async () => {
+    it('stored responses whose hash omits the agent are still returned', async () => {
       const key = newKey();
       const agent = exchangeOf({ workspace: 1, id: 7, kind: 'user', agentName: 'scout' });
       await ask(key, agent, { before: true });
@@ -174,7 +174,7 @@ describe('Idempotency-Key', function () {
       expect(await ask(key, agent)).to.deep.equal({ ran: false, body: { before: true }, replayed: true });
     });
 
-    it('an interrupted request continues with what it was about to append', async () => {
+    it('an interrupted request continues with the events it was about to append', async () => {
       const key = newKey();
       const intent = { stream: 'user-1', expected: 'none', events: [{ id: 'e', type: 'T', data: {}, meta: {} }] };
       await former(key, 'running', { intents: [intent] });
@@ -186,7 +186,7 @@ describe('Idempotency-Key', function () {
       expect(await ask(key, me)).to.deep.equal({ ran: false, body: { after: true }, replayed: true });
     });
 
-    it('a request whose record can no longer be read is not repeated, and blocks no other request for good', async () => {
+    it('a request with an unreadable record is not repeated, and does not block other requests for good', async () => {
       for (const state of ['done', 'running'] as const) {
         const key = newKey();
         await former(key, state, { intents: [], answer: { status: 201, body: {} } });

@@ -49,8 +49,8 @@ function recording(record: (draft: EventDraft) => Promise<void> = () => Promise.
   };
 }
 
-describe('incidents', () => {
-  it('writes the first at once and counts the following ones', async () => {
+describe('security event recorder', () => {
+  it('writes the first event at once and counts the following ones', async () => {
     const { events, incidents } = recording();
     for (let i = 0; i < 5; i++) incidents.accessDenied(exchange(caller(1)), 'GET /api/things', 'admin');
     await new Promise(setImmediate);
@@ -62,7 +62,7 @@ describe('incidents', () => {
     expect(events.map(({ draft }) => (draft.data as { count: number }).count)).to.deep.equal([1, 4]);
   });
 
-  it('keeps callers and routes apart, and sees anonymous ones by address', async () => {
+  it('separates callers and routes, and identifies anonymous callers by address', async () => {
     const { events, incidents } = recording();
     incidents.accessDenied(exchange(caller(1)), 'GET /a', 'admin');
     incidents.accessDenied(exchange(caller(1)), 'GET /b', 'admin');
@@ -81,7 +81,7 @@ describe('incidents', () => {
     ]);
   });
 
-  it('keeps texts that tried different things apart, and says what they tried', async () => {
+  it('separates kinds of attack, and names the kind', async () => {
     const { events, incidents } = recording();
     for (const rules of [['prompt-override'], ['exfil-send-data'], ['prompt-override']])
       incidents.injectionRefused(exchange(caller(1)), rules);
@@ -106,7 +106,7 @@ describe('incidents', () => {
     await incidents.drain();
   });
 
-  it('bounds what is remembered and in flight, and never throws', async () => {
+  it('limits its memory and concurrent writes, and never throws', async () => {
     let open = 0;
     let most = 0;
     const { incidents } = recording(async () => {
@@ -121,7 +121,7 @@ describe('incidents', () => {
     expect(open).to.equal(0);
   });
 
-  it('a drained recorder starts afresh', async () => {
+  it('starts afresh after it has been drained', async () => {
     const { events, incidents } = recording();
     incidents.accessDenied(exchange(caller(1)), 'GET /a', 'admin');
     await incidents.drain();

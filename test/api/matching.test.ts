@@ -46,7 +46,7 @@ function withExpress(): (method: string, url: string) => Reference {
   };
 }
 
-describe('matching of requests', () => {
+describe('route matching', () => {
   const match = createMatcher(routes);
   const reference = withExpress();
   const found = (method: string, url: string): Reference => {
@@ -69,7 +69,7 @@ describe('matching of requests', () => {
     }
   });
 
-  it('knows HEAD, other methods, and slashes as Express does', () => {
+  it('treats HEAD, other methods and slashes as Express does', () => {
     const agents = '/api/agents';
     for (const url of [agents, `${agents}/`, `${agents}#x`, `${agents}/?a=1#x?b`])
       for (const method of ['GET', 'HEAD']) expect(found(method, url), url).to.have.property('route');
@@ -80,7 +80,7 @@ describe('matching of requests', () => {
     expect(found('GET', '/')).to.have.property('route');
   });
 
-  it('finds what Express finds, and nothing else', () => {
+  it('matches what Express matches, and nothing else', () => {
     const words = [...new Set(routes.flatMap(({ path }) => path.split('/')).filter((word) => /^[\w.-]+$/.test(word)))];
     const segment = fc.oneof(
       { weight: 6, arbitrary: fc.constantFrom(...words) },

@@ -46,7 +46,7 @@ function described(route: Route): { readonly properties: Named; readonly require
 describe('MCP tools', () => {
   for (const route of routes) {
     for (const declared of declaredOn(route)) {
-      it(`${declared.tool}: its schema is that of ${route.method.toUpperCase()} ${route.path}`, () => {
+      it(`${declared.tool}: the input schema is that of ${route.method.toUpperCase()} ${route.path}`, () => {
         const { inputSchema, annotations, title } = toolNamed(declared.tool);
         const { as_of, idempotency_key, ...own } = inputSchema.properties as Named;
         const { properties, required } = described(route);
@@ -76,14 +76,14 @@ describe('MCP tools', () => {
     }
   }
 
-  it('names are those that the protocol allows, and no schema refers to another', () => {
+  it('have names that the protocol allows and schemas without references', () => {
     for (const { name, inputSchema } of tools.values()) {
       expect(name).to.match(/^[a-z][a-z_]{2,63}$/);
       expect(JSON.stringify(inputSchema)).not.to.include('$ref');
     }
   });
 
-  it('there is one for each part of an agent’s and an analyst’s day', () => {
+  it('cover each part of an agent’s and an analyst’s day', () => {
     const [reading, writing] = [true, false].map((reads) =>
       [...tools.values()].filter(({ annotations }) => annotations.readOnlyHint === reads).map(({ name }) => name),
     );
@@ -97,7 +97,7 @@ describe('MCP tools', () => {
     ]);
   });
 
-  it('arguments go to the path, the query, the body and the header', () => {
+  it('pass arguments to the path, the query, the body and the header', () => {
     const { params, query } = callOf(toolNamed('get_task'), { id: 7, include: 'history', history_limit: null });
     expect({ params, query }).to.deep.equal({ params: { id: '7' }, query: { include: 'history' } });
     expect(callOf(toolNamed('comment_on_task'), { id: 7, content: 'ä', idempotency_key: 'k' })).to.deep.include({
@@ -112,7 +112,7 @@ describe('MCP tools', () => {
     expect(targetOf(agent)).to.equal('/api/agents/a%2Fb%3Fc?as_of=12');
   });
 
-  it('refuses what is not an argument, what is missing of the path, and values that no path can have', () => {
+  it('reject unknown arguments, missing path parameters and values that no path can have', () => {
     const refused = (args: Record<string, unknown>, says: RegExp) =>
       expect(() => callOf(toolNamed('get_task'), args)).to.throw(says);
     refused({ id: 7, colour: 1 }, /^colour: is not an argument of get_task; it takes id, include/);
@@ -125,7 +125,7 @@ describe('MCP tools', () => {
     );
   });
 
-  it('refuses declarations that cannot be right', () => {
+  it('reject invalid declarations', () => {
     const route = (mcp: McpTool, more: object = {}) =>
       defineRoute({
         ...{ method: 'put', path: '/api/x/{id}', tag: 'Docs', summary: 's', access: 'viewer' },
@@ -144,7 +144,7 @@ describe('MCP tools', () => {
     expect(() => resourcesOf([route({ tool: 'x', resource: 'x://{name}' })])).to.throw(/parameter of the path/);
   });
 
-  it('resources are read by URI, as of a moment where the route has a past', () => {
+  it('read resources by URI, at a past moment if the route supports it', () => {
     const [agent, task, event] = resourcesOf(routes);
     expect([agent, task, event].map((one) => one?.uriTemplate)).to.deep.equal([
       'agent://{id}{?as_of}',

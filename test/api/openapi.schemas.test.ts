@@ -144,7 +144,7 @@ describe('API description', () => {
       expect(schema).not.to.have.nested.property('properties.open.additionalProperties');
     });
 
-    it('appear once under their name if both directions are the same', () => {
+    it('appear once under their name if request and response schemas are the same', () => {
       const Thing = z.object({ a: z.string() }).meta({ id: 'Thing' });
       const document = describeApi([
         route({ method: 'put', body: Thing, responses: { 200: { description: 'Well', schema: Thing } } }),
@@ -169,7 +169,7 @@ describe('API description', () => {
       expect(problemsOf(document)).to.deep.equal([]);
     });
 
-    it('may be recursive if they have a name', () => {
+    it('may be recursive if they are named', () => {
       const Node = z
         .object({
           get next() {

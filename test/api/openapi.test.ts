@@ -23,7 +23,7 @@ import {
 } from '../support/openapi-routes.ts';
 
 describe('API description', () => {
-  describe('of all routes', () => {
+  describe('of the whole API', () => {
     let document: OpenApiDocument;
     let operations: Described[];
     before(() => {
@@ -31,12 +31,12 @@ describe('API description', () => {
       operations = operationsOf(document);
     });
 
-    it('is a sound OpenAPI 3.1 document', () => {
+    it('is a valid OpenAPI 3.1 document', () => {
       expect(document.openapi).to.equal('3.1.0');
       expect(problemsOf(document)).to.deep.equal([]);
     });
 
-    it('has the names that the contract fixes', () => {
+    it('uses the names that the contract fixes', () => {
       expect(document.info).to.include({ title: 'Signalbox', version: '1.3.0' });
       expect(document.servers.map((server) => server.url)).to.deep.equal(['/']);
       expect(document.security).to.deep.equal([{ sessionCookie: [] }, { apiKey: [] }]);
@@ -53,13 +53,13 @@ describe('API description', () => {
       expect(new Set(described).size).to.equal(described.length);
     });
 
-    it('hides only what is outside the API', () => {
+    it('hides only routes that are not part of the API', () => {
       for (const { path, hidden } of routes) {
         expect(/^\/api\//.test(path), path).to.equal(!hidden);
       }
     });
 
-    it('says for each route who may call it, how often, and what it accepts', () => {
+    it('states for each route who may call it, how often, and what it accepts', () => {
       for (const one of shown(routes)) {
         const { operation, parameters } = operations.find(({ name }) => name === nameOf(one)) as Described;
         const isPublic = one.access === 'public';
@@ -93,7 +93,7 @@ describe('API description', () => {
       }
     });
 
-    it('accepts every body that the route accepts', () => {
+    it('accepts every body that a route accepts', () => {
       // Refinements may make the route refuse more than a schema can say; the other way round only ids as text, which
       // are taken but not advertised.
       const samples: unknown[] = [
@@ -124,7 +124,7 @@ describe('API description', () => {
   });
 
   describe('of one route', () => {
-    it('names operations after method and path', () => {
+    it('derives operation names from method and path', () => {
       const idOf = (method: Route['method'], path: string) => operation({ method, path }).operation.operationId;
       expect(idOf('get', '/api/agents')).to.equal('getAgents');
       expect(idOf('put', '/api/agents/{id}/soul')).to.equal('putAgentsByIdSoul');
@@ -132,7 +132,7 @@ describe('API description', () => {
       expect(idOf('get', '/health/live')).to.equal('getHealthLive');
     });
 
-    it('turns the properties of params and query into parameters', () => {
+    it('turns params and query properties into parameters', () => {
       const { parameters } = operation({
         path: '/api/things/{id}/{part}',
         params: idParams.extend({ part: z.string() }),
@@ -178,7 +178,7 @@ describe('API description', () => {
       expect(headersOf({ responses: stream })).to.deep.equal(['Last-Event-ID']);
     });
 
-    it('adds the responses of the authorization in front of the route', () => {
+    it('adds the responses of the authorization before the route', () => {
       const statuses = (changes: Partial<Route>) =>
         Object.keys(operation({ noPast: 'it is a test', ...changes }).operation.responses);
       const past = operation({ access: 'viewer' });
@@ -238,25 +238,25 @@ describe('API description', () => {
       expect(responses[200]).to.have.deep.property('content', { 'text/csv': { schema: { type: 'string' } } });
     });
 
-    it('states rate limits and what they are counted by', () => {
+    it('states rate limits and what they apply to', () => {
       const textOf = (limit: Route['limit']) => operation({ limit }).operation.description;
       expect(textOf('mutation')).to.include('60 requests per minute per address').and.include('class `mutation`');
       expect(textOf('agent-heartbeat')).to.include('30 requests per minute per agent');
       expect(textOf('users')).to.include('20 requests per minute per caller');
     });
 
-    it('leaves out hidden routes, and tags that only they have', () => {
+    it('omits hidden routes, and tags used only by them', () => {
       const document = describeApi([route({}), route({ path: '/page', tag: 'Docs', hidden: true })]);
       expect(Object.keys(document.paths)).to.deep.equal(['/api/things']);
       expect(document.tags.map((tag) => tag.name)).to.deep.equal(['Agents']);
     });
 
-    it('shows /api/docs, but neither the page nor its files', () => {
+    it('includes /api/docs, but not the page or its files', () => {
       expect(shown(docsRoutes(() => [])).map(nameOf)).to.deep.equal(['GET /api/docs']);
     });
   });
 
-  describe('refuses to describe anything inaccurately', () => {
+  describe('rejects inaccurate descriptions', () => {
     const failing: [string, () => unknown, RegExp][] = [
       [
         'a schema that JSON cannot say',

@@ -9,7 +9,7 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n';
 /** Longer than a test may take: what waits for it fails. */
 const NEVER_MS = 600_000;
 
-describe('shutting down the HTTP server', () => {
+describe('HTTP server shutdown', () => {
   const sockets: Socket[] = [];
   afterEach(() => {
     for (const socket of sockets.splice(0)) socket.destroy();
@@ -48,7 +48,7 @@ describe('shutting down the HTTP server', () => {
     expect(await closed).to.equal('');
   });
 
-  it('completes requests in flight, and then closes a connection that its client would keep', async () => {
+  it('completes requests in flight, then closes keep-alive connections', async () => {
     const requests = new EventEmitter();
     const server = await serve((_req, res) => requests.emit('request', res));
     const { socket, closed } = await server.open();
@@ -63,7 +63,7 @@ describe('shutting down the HTTP server', () => {
       .and.match(/answer$/);
   });
 
-  it('cuts off what takes longer than it may', async () => {
+  it('aborts requests that exceed the time limit', async () => {
     const server = await serve((_req, res) => res.write('begun'));
     const { socket, closed } = await server.open();
     const begun = once(socket, 'data');

@@ -33,7 +33,7 @@ describe('stream credentials', () => {
     ['stands for somebody else', { id: 77 }],
   ];
   for (const [what, change] of ends) {
-    it(`a stream whose credential ${what} ends; the others stay`, async () => {
+    it(`a stream whose credential ${what} ends; the others stay open`, async () => {
       const streams = [await openStream(base.url, { 'x-user': '1', 'x-role': 'operator' }), await open('2')];
       await looked();
       expect(base.hub.clients).to.equal(2);
@@ -56,7 +56,7 @@ describe('stream credentials', () => {
     stream.close();
   });
 
-  it('one look-up for all of them, and none while nothing changes', async () => {
+  it('all streams share one look-up, and none takes place while nothing changes', async () => {
     const streams = await Promise.all(Array.from({ length: 10 }, (_, n) => open(`${n}`)));
     await looked();
     expect(base.credentials.asked.at(-1)).to.equal(10);
@@ -75,7 +75,7 @@ describe('stream credentials', () => {
     for (const stream of streams) stream.close();
   });
 
-  it('a credential that ends while its stream is being opened', async () => {
+  it('a stream ends if its credential ends while the stream is being opened', async () => {
     const first = await open('1');
     await looked();
     base.credentials.changed.set('2', undefined);
@@ -86,7 +86,7 @@ describe('stream credentials', () => {
     late.close();
   });
 
-  it('a credential that expires', async () => {
+  it('a stream ends when its credential expires', async () => {
     base.credentials.expiresAt.set('1', now / 1_000 + 9);
     const streams = [await open('1'), await open('2')];
     await looked();
@@ -100,7 +100,7 @@ describe('stream credentials', () => {
     for (const stream of streams) stream.close();
   });
 
-  it('while credentials cannot be looked up, streams continue for a while, but not for ever', async () => {
+  it('while credentials cannot be looked up, streams continue for a limited time', async () => {
     const stream = await open('1');
     await looked();
     base.credentials.broken = new Error('connect ECONNREFUSED');

@@ -13,8 +13,8 @@ import { eventsOf, NAMES } from '../support/kit.ts';
 import { identityOf } from '../support/stream-hub.ts';
 import { until } from '../support/until.ts';
 
-describe('stream hub while something is unavailable', () => {
-  it('waits for an event that cannot be read yet, then sends it and those after it once', async () => {
+describe('stream hub during an outage', () => {
+  it('waits for an unreadable event, then sends it and later events once', async () => {
     const events = eventsOf(
       [1, 2, 3].map((agentId) =>
         agentDeleted.draft({ agent_id: agentId, name: `agent ${agentId}`, hadSession: false } as never),

@@ -36,7 +36,7 @@ describe('stream hub', () => {
     ['3', ['4.1', '4', '5.1', '5']],
     ['2.1', ['2', '3.1', '3', '4.1', '4', '5.1', '5']],
   ] as const) {
-    it(`a client that comes with ${id} from a process that was ahead gets nothing twice`, async () => {
+    it(`a client that resumes after ${id} from a process that was ahead receives no event twice`, async () => {
       const { log, hub } = base;
       const stream = await openStream(base.url, { 'last-event-id': id });
       await until('it is served', () => hub.clients === 1);
@@ -51,13 +51,13 @@ describe('stream hub', () => {
     });
   }
 
-  it('an id that is not in the log is an error before anything is written', async () => {
+  it('an id that is not in the log is rejected before anything is written', async () => {
     const response = await fetch(base.url, { headers: { 'last-event-id': '77' } });
     expect([response.status, await response.text()]).to.deep.equal([400, 'UnknownPositionError']);
     expect(base.hub.clients).to.equal(0);
   });
 
-  it('a client that leaves while its id is looked up is forgotten', async () => {
+  it('a client that leaves while its id is looked up is removed', async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => {
       release = resolve;
@@ -78,7 +78,7 @@ describe('stream hub', () => {
     expect(base.hub.clients).to.equal(0);
   });
 
-  it('when the log can no longer be followed, streams end, and the next client makes the hub follow it again', async () => {
+  it('if the log cannot be followed, streams end, and the next client makes the hub follow it again', async () => {
     const { log, hub } = base;
     const first = await openStream(base.url, {});
     await until('it is served', () => hub.clients === 1);
@@ -94,7 +94,7 @@ describe('stream hub', () => {
     second.close();
   });
 
-  it('each workspace gets its own frames, live and catching up', async () => {
+  it('each workspace gets only its own frames, live and while catching up', async () => {
     const { log } = base;
     log.events = [1, 2, 3, 4, 5, 6, 7, 8].map((position) => registered(position, position % 2 === 0 ? 2 : 1));
     log.followed = 4;
@@ -130,7 +130,7 @@ describe('stream hub', () => {
     }
   });
 
-  it('frames for a role reach only callers with that role, live and catching up, with the same ids', async () => {
+  it('frames for a role reach only callers with that role; ids are the same live and catching up', async () => {
     const { log } = base;
     const failed = (position: number) =>
       logged(

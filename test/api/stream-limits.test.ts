@@ -37,7 +37,7 @@ describe('stream limits', () => {
     await base.close();
   });
 
-  it('25 clients that request everything and read nothing are bounded together and closed, and their memory is released', async () => {
+  it('25 clients that request everything but read nothing share one limit, are closed and free memory', async () => {
     base = await startHub({ limits: { catchUpBytes: 5 * MB, stallMs: 400 } });
     base.log.events = Array.from({ length: 60 }, (_, n) => large(n + 1));
     base.log.followed = 60;
@@ -64,7 +64,7 @@ describe('stream limits', () => {
     expect([base.hub.held, inResponses(), base.log.out.now]).to.deep.equal([0, 0, 0]);
   });
 
-  it('live clients that stop reading are bounded together, and do not slow down others', async () => {
+  it('live clients that stop reading share one limit and do not slow down others', async () => {
     base = await startHub({ limits: { liveBytes: 5 * MB, catchUpBytes: 5 * MB, stallMs: 60_000 } });
     deaf(25);
     const healthy = await openStream(base.url, { 'x-user': '99' });
@@ -127,7 +127,7 @@ describe('stream limits', () => {
     await until('all are gone', () => base.hub.clients === 0);
   });
 
-  it('a refused id, or a client that leaves before it is served, does not count', async () => {
+  it('a rejected id or a client that leaves before it is served does not count', async () => {
     base = await startHub({ limits: { perCaller: 1 } });
     expect((await fetch(base.url, { headers: { 'last-event-id': '77' } })).status).to.equal(400);
     base.log.events = [large(1)];
@@ -149,7 +149,7 @@ describe('stream limits', () => {
     stream.close();
   });
 
-  it('pipelined streams on one connection end with it', async () => {
+  it('pipelined streams on one connection end with the connection', async () => {
     base = await startHub();
     const socket = deafClient(base.port);
     sockets.push(socket);
@@ -164,7 +164,7 @@ describe('stream limits', () => {
 describe('stream budget', () => {
   const never = new AbortController().signal;
 
-  it('reads wait for room and for their turn, in order of arrival; those that give up are skipped', async () => {
+  it('reads wait for room in order of arrival, and cancelled reads are skipped', async () => {
     const budget = createBudget({ bytes: 1_000, pageBytes: 300, readers: 2 });
     const admitted: string[] = [];
     const enter = (name: string, signal = never) =>
@@ -192,7 +192,7 @@ describe('stream budget', () => {
     expect([budget.held, admitted]).to.deep.equal([0, ['a', 'b', 'c', 'e']]);
   });
 
-  it('no read starts until the bytes waiting in connections have been sent', async () => {
+  it('no read starts until the bytes buffered in connections have been sent', async () => {
     const budget = createBudget({ bytes: 1_000, pageBytes: 300, readers: 2 });
     budget.hold(701);
     let inside = false;

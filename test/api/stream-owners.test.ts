@@ -56,7 +56,7 @@ describe('owners of a task', () => {
     },
   });
 
-  it('are after each event what its row says, in whatever order they are asked for', async () => {
+  it('match the row after each event, whatever the order of the look-ups', async () => {
     const asked = [...events].sort((one, other) => ((one.position * 7) % 16) - ((other.position * 7) % 16));
     const owners = createOwners(source());
     for (const { position } of asked) {
@@ -70,7 +70,7 @@ describe('owners of a task', () => {
     }
   });
 
-  it('read a stream once, and then what is new on it', async () => {
+  it('read a stream once, then only its new events', async () => {
     const reads: string[] = [];
     const owners = createOwners(source(reads));
     const at = (position: number) => owners.at(1, 7, position);
@@ -82,7 +82,7 @@ describe('owners of a task', () => {
     expect(await owners.at(2, 7, 3), 'another workspace').to.equal(undefined);
   });
 
-  it('are read again after the store has failed in the middle', async () => {
+  it('are read again after the store has failed during a read', async () => {
     let broken = true;
     const { stream, decode } = source();
     const owners = createOwners({
@@ -144,7 +144,7 @@ describe('frames for agents and viewers', () => {
     expect([...positions]).to.deep.equal([3, 4, 5, 6]);
   });
 
-  it('about a task reach the agent that created it, whoever it is assigned to', async () => {
+  it('about a task reach the agent that created it, whatever its assignee', async () => {
     const actor = { type: 'agent', id: 5, name: 'agent:kim' } as const;
     const frames = await received([...LIFE], asAgent('kim', 5), (index) => ({ ...onTask(index), meta: { actor } }));
     expect(frames.map(({ type }) => type)).to.include.members(['task.created', 'task.deleted']);
@@ -155,7 +155,7 @@ describe('frames for agents and viewers', () => {
     ).to.deep.equal([]);
   });
 
-  it('about a task do not reach another agent, and reach people and admins', async () => {
+  it('about a task do not reach other agents, but reach users and admins', async () => {
     expect(await received([...LIFE], asAgent('bob'), onTask)).to.deep.equal([]);
     await base.close();
     const all = (await received([...LIFE], {}, onTask)).map(({ id }) => id);
@@ -165,7 +165,7 @@ describe('frames for agents and viewers', () => {
     expect(admin.map(({ id }) => id)).to.deep.equal(all);
   });
 
-  it('that name a task on another stream follow the task, and those of a task that is not known reach no agent', async () => {
+  it('about a task from another stream follow the task; those of an unknown task reach no agent', async () => {
     const events = [
       created({ assigned_to: 'ada' }),
       githubIssueCommented.draft({ repo: 'acme/roof', issue_number: 3, task_id: 7 }),
@@ -190,7 +190,7 @@ describe('frames for agents and viewers', () => {
     base = await startHub();
   });
 
-  it('about notifications reach their recipient, and operators', async () => {
+  it('about notifications reach the recipient and operators', async () => {
     const notice = { type: 'mention', title: 'Roof', message: 'so', source_type: 'task', source_id: 7, by: null };
     const forwarded = (recipient: string) =>
       sample(notificationForwarded, {
@@ -228,7 +228,7 @@ describe('frames for agents and viewers', () => {
     base = await startHub();
   });
 
-  it('of a client without a key reach it for the agent that it names', async () => {
+  it('of a client without a key reach it if it names the agent', async () => {
     const header = { 'x-agent-name': 'ada' };
     const frames = await received([...LIFE], header, onTask);
     expect(frames.map(({ id }) => Number.parseInt(id ?? '', 10)))
@@ -253,7 +253,7 @@ describe('frames for agents and viewers', () => {
     };
     const cut = { from: 1_234 };
 
-    it('by time are left out, and the connected frame names the limit', async () => {
+    it('by time are omitted, and the connected frame names the limit', async () => {
       await start({ after: 0, notBefore: LOGGED_AT + 2 * DAY });
       expect(await from('0')).to.deep.equal({ connected: cut, ids: ['3.1', '3', '4.1', '4', '5.1', '5'] });
       expect(await from('1.1')).to.deep.equal({ connected: cut, ids: ['3.1', '3', '4.1', '4', '5.1', '5'] });
@@ -261,7 +261,7 @@ describe('frames for agents and viewers', () => {
       expect(await from('3.1')).to.deep.equal({ connected: null, ids: ['3', '4.1', '4', '5.1', '5'] });
     });
 
-    it('by position are left out as well', async () => {
+    it('by position are omitted as well', async () => {
       await start({ after: 3, notBefore: 0 });
       expect(await from('0')).to.deep.equal({ connected: cut, ids: ['4.1', '4', '5.1', '5'] });
       expect(await from('2.1')).to.deep.equal({ connected: cut, ids: ['4.1', '4', '5.1', '5'] });

@@ -6,8 +6,8 @@ import { apiTypes, writtenApiTypes } from './api-types.ts';
 
 const TOP = fileURLToPath(new URL('../../../', import.meta.url));
 
-describe('types of the client', () => {
-  it('are those of the description; otherwise run `npm run client:types`', () => {
+describe('client types', () => {
+  it('match the API description (update with `npm run client:types`)', () => {
     const { stdout, status, stderr } = spawnSync('npx', ['biome', 'format', '--stdin-file-path=client/api-types.ts'], {
       cwd: TOP,
       input: apiTypes(),

@@ -38,24 +38,24 @@ describe('client calls', () => {
   const keys = () => received.map(({ headers }) => headers['idempotency-key']);
   const body = { name: 'scout', role: 'researcher' };
 
-  it('a POST is repeated with the same key after a lost connection, 503 and 409 BUSY', async () => {
+  it('a POST is retried with the same key after a lost connection, 503 and 409 BUSY', async () => {
     const client = clientOf(['cut', { status: 503 }, { status: 409, body: { error: 'x', code: 'BUSY' } }]);
     await client.call('POST /api/agents', { body });
     expect(received).to.have.length(4);
     expect(new Set(keys()).size).to.equal(1);
     expect(keys()[0]).to.match(/^[0-9a-f]{32}$/);
   });
-  it("the caller's own key is sent", async () => {
+  it('a key given by the caller is sent', async () => {
     await clientOf([{ status: 503 }]).call('POST /api/agents', { body, idempotencyKey: 'mine' });
     expect(keys()).to.deep.equal(['mine', 'mine']);
   });
-  it('two calls have two keys', async () => {
+  it('two calls use two different keys', async () => {
     const client = clientOf([]);
     await client.call('POST /api/agents', { body });
     await client.call('POST /api/agents', { body });
     expect(new Set(keys()).size).to.equal(2);
   });
-  it('a PUT whose outcome is unknown is not repeated, and carries no key', async () => {
+  it('a PUT with an unknown outcome is not retried, and carries no key', async () => {
     for (const step of ['cut', { status: 503 }] as const) {
       const { error } = await clientOf([step]).attempt('PUT /api/agents/{id}', { params: { id: 1 }, body: {} });
       expect(error).to.be.instanceOf(SignalboxError);
@@ -63,7 +63,7 @@ describe('client calls', () => {
       expect(keys()).to.deep.equal([undefined]);
     }
   });
-  it('a PUT is repeated after 429, once Retry-After is over', async () => {
+  it('a PUT is retried after 429, once Retry-After has passed', async () => {
     const began = performance.now();
     await clientOf([{ status: 429, headers: { 'retry-after': '1' } }]).call('PUT /api/agents/{id}', {
       params: { id: 1 },
@@ -72,20 +72,20 @@ describe('client calls', () => {
     expect(received).to.have.length(2);
     expect(performance.now() - began).to.be.at.least(990);
   });
-  it('a call that has to wait too long fails at once, and says how long', async () => {
+  it('a call that would have to wait too long fails at once and states the wait', async () => {
     const client = clientOf([{ status: 429, headers: { 'retry-after': '90' }, body: { error: 'Too many calls.' } }]);
     const { error } = await client.attempt('GET /api/agents');
     expect(received).to.have.length(1);
     expect(error).to.include({ status: 429, retryAfterMs: 90_000, message: 'Too many calls. Try again in 90 s.' });
   });
-  it('repetitions are bounded', async () => {
+  it('the number of retries is limited', async () => {
     const { error } = await clientOf(['cut', 'cut', 'cut', 'cut'], { retries: 2, longestPauseMs: 5 }).attempt(
       'GET /api/agents',
     );
     expect(received).to.have.length(3);
     expect(error).to.include({ status: 0, code: 'UNREACHABLE' });
   });
-  it('a refusal is not repeated, and has status, code, details and request id', async () => {
+  it('a rejected request is not retried, and exposes status, code, details and request id', async () => {
     const refusal = { error: 'role: is missing', details: ['role: is missing'], code: 'SOME_CODE' };
     for (const status of [400, 401, 403, 404, 409, 500]) {
       const { error } = await clientOf([{ status, body: refusal }]).attempt('POST /api/agents', { body });
@@ -93,21 +93,21 @@ describe('client calls', () => {
       expect(error).to.deep.include({ status, code: 'SOME_CODE', details: ['role: is missing'], requestId: 'r-1' });
     }
   });
-  it('what a proxy sends as HTML is an error with its status', async () => {
+  it('an HTML page from a proxy becomes an error with its status', async () => {
     const { error } = await clientOf([{ status: 413, headers: { 'content-type': 'text/html' } }]).attempt(
       'POST /api/agents',
       { body },
     );
     expect(error).to.include({ status: 413, message: 'The service responded with status 413.' });
   });
-  it('a silent service is a time-out, and the call is repeated', async () => {
+  it('an unresponsive service causes a time-out, and the call is retried', async () => {
     const client = clientOf(['silent', { status: 200, body: { agents: [] } }], { timeoutMs: 150 });
     const { data } = await client.call('GET /api/agents');
     expect(data.agents).to.deep.equal([]);
     const { error } = await clientOf(['silent'], { timeoutMs: 150, retries: 0 }).attempt('GET /api/agents');
     expect(error).to.include({ status: 0, code: 'TIMEOUT' });
   });
-  it('an aborted call ends at once, also within a pause', async () => {
+  it('an aborted call ends at once, even during a pause', async () => {
     const abort = new AbortController();
     const client = clientOf([{ status: 503, headers: { 'retry-after': '20' } }]);
     const running = client.attempt('GET /api/agents', { signal: abort.signal });
@@ -119,7 +119,7 @@ describe('client calls', () => {
     const answer = await clientOf([{ status: 200, headers }]).call('POST /api/agents', { body });
     expect(answer).to.include({ position: 42, requestId: 'r-1', replayed: true });
   });
-  it('path, query, key, agent and further headers are sent', async () => {
+  it('path, query, key, agent and extra headers are sent', async () => {
     let count = 0;
     const options = { agent: 'scout', headers: () => ({ traceparent: `t-${++count}` }) };
     const client = clientOf([], options);
@@ -132,7 +132,7 @@ describe('client calls', () => {
 });
 
 describe('client retry rules', () => {
-  it('pauses double up to the longest, vary by half, and are never shorter than Retry-After', () => {
+  it('pauses double up to a maximum, vary by half, and are never shorter than Retry-After', () => {
     const rules = { longestPauseMs: 2_000, firstPauseMs: 250 };
     expect([1, 2, 3, 4, 5].map((n) => pauseOf(n, rules, undefined, () => 0))).to.deep.equal([
       250, 500, 1_000, 2_000, 2_000,
@@ -140,7 +140,7 @@ describe('client retry rules', () => {
     expect(pauseOf(1, rules, undefined, () => 1)).to.equal(125);
     expect(pauseOf(1, rules, 5_000, () => 0)).to.equal(5_000);
   });
-  it('by method and status', () => {
+  it('depend on method and status', () => {
     const retried = (method: string) =>
       [0, 400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504].filter((status) =>
         isRetried(method, { status, code: undefined }),

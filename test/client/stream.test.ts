@@ -9,9 +9,9 @@ import { call, startTestService } from '../support/service.ts';
 import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { until } from '../support/until.ts';
 
-describe('client stream, while the service is killed', function () {
+describe('client stream while the service is killed', function () {
   this.timeout(600_000);
-  it('gives every frame once and in order, through three kill -9, and POSTs take effect once', async () => {
+  it('delivers every frame once and in order across three kill -9, and POSTs take effect once', async () => {
     const directory = await temporaryDirectory();
     const port = String(await freePort());
     let service: ServiceProcess = await startProcess(directory.path, { PORT: port });
@@ -70,13 +70,13 @@ describe('client stream, while the service is killed', function () {
   });
 });
 
-describe('client stream, on the service', () => {
+describe('client stream against the service', () => {
   const service = fixture(startTestService);
 
   const clientOf = (apiKey = service.adminKey) => createClient({ url: service.url, apiKey });
   const create = (name: string) => call(service, 'POST', '/api/agents', { name, role: 'researcher' });
 
-  it('a new iterator with since goes on after that frame', async () => {
+  it('a new iterator with since resumes after that frame', async () => {
     await create('one');
     await create('two');
     await create('three');
@@ -97,21 +97,21 @@ describe('client stream, on the service', () => {
     for await (const _ of clientOf().events({ since: '0' })) break;
     await until('no stream is open', async () => (await open()) === 0);
   });
-  it('a wrong key is an error, not an endless repetition', async () => {
+  it('a wrong key is an error and is not retried endlessly', async () => {
     const error = await clientOf('wrong-key-0123456789')
       .events()
       .next()
       .catch((reason: SignalboxError) => reason);
     expect(error).to.include({ status: 401 });
   });
-  it('an id that the log does not have is an error with its code', async () => {
+  it('an id that is not in the log is an error with its code', async () => {
     const error = await clientOf()
       .events({ since: '999999999' })
       .next()
       .catch((reason: SignalboxError) => reason);
     expect(error).to.include({ status: 400, code: 'UNKNOWN_EVENT_ID' });
   });
-  it('abort ends the iteration while nothing happens', async () => {
+  it('abort ends the iteration even if no frame arrives', async () => {
     const abort = new AbortController();
     const frames: Frame[] = [];
     for await (const frame of clientOf().events({
@@ -125,7 +125,7 @@ describe('client stream, on the service', () => {
   });
 });
 
-describe('client stream, on a server that breaks off', () => {
+describe('client stream against a server that breaks off', () => {
   let respond: (res: ServerResponse, lastId: string | undefined) => void;
   const server = fixture(() => listen((req, res) => respond(res, req.headers['last-event-id'] as string | undefined)));
   const frame = (id: string) => `id: ${id}\ndata: {"type":"task.updated","data":{},"timestamp":1}\n\n`;
@@ -134,7 +134,7 @@ describe('client stream, on a server that breaks off', () => {
     res.write('data: {"type":"connected","data":null,"timestamp":1}\n\n');
   };
 
-  it('a connection that falls silent is lost, and the stream resumes after the last frame', async () => {
+  it('a silent connection counts as lost, and the stream resumes after the last frame', async () => {
     const asked: (string | undefined)[] = [];
     respond = (res, lastId) => {
       asked.push(lastId);
@@ -157,7 +157,7 @@ describe('client stream, on a server that breaks off', () => {
     expect(asked).to.deep.equal([undefined, '1']);
     expect(errors).to.deep.equal(['TIMEOUT']);
   });
-  it('a consumer that takes longer than the silence loses nothing', async () => {
+  it('a consumer that is slower than the silence limit loses nothing', async () => {
     let connections = 0;
     respond = (res) => {
       connections++;
@@ -174,7 +174,7 @@ describe('client stream, on a server that breaks off', () => {
     expect(ids).to.deep.equal(['1', '2']);
     expect(connections).to.equal(1);
   });
-  it('Retry-After of a refusal is waited for', async () => {
+  it('the client waits for the Retry-After of a rejected connection', async () => {
     const times: number[] = [];
     respond = (res) => {
       times.push(performance.now());
@@ -187,7 +187,7 @@ describe('client stream, on a server that breaks off', () => {
     for await (const _ of createClient({ url: server.url }).events({ longestPauseMs: 20 })) break;
     expect((times[1] ?? 0) - (times[0] ?? 0)).to.be.at.least(990);
   });
-  it('a page in place of a stream is an error', async () => {
+  it('a page instead of a stream is an error', async () => {
     respond = (res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
     const error = await createClient({ url: server.url })
       .events()
@@ -197,14 +197,14 @@ describe('client stream, on a server that breaks off', () => {
   });
 });
 
-describe('client stream, frames', () => {
+describe('client stream frames', () => {
   const text =
     'id: 7.1\ndata: {"type":"a","data":null,"timestamp":1}\n\n: comment\n\nid: 7\ndata: {"type":"b",\ndata: "data":{"x":"é"},"timestamp":2}\n\n';
   const expected = [
     { id: '7.1', type: 'a', data: null, timestamp: 1 },
     { id: '7', type: 'b', data: { x: 'é' }, timestamp: 2 },
   ];
-  it('are read whatever the pieces and the ends of lines are', () => {
+  it('are parsed regardless of chunk boundaries and line endings', () => {
     for (const end of ['\n', '\r\n', '\r']) {
       const sent = text.replaceAll('\n', end);
       for (let size = 1; size <= sent.length; size++) {

@@ -36,7 +36,7 @@ describe('client types', () => {
   it('are checked by the compiler', () => {
     expect(examples).to.be.a('function');
   });
-  it('a missing path parameter is an error without a compiler, too', async () => {
+  it('report a missing path parameter even without a compiler', async () => {
     const loose = call as (name: string) => Promise<unknown>;
     const error = await loose('GET /api/agents/{id}').catch((reason: unknown) => reason);
     expect(String(error)).to.equal('TypeError: GET /api/agents/{id}: params.id is missing');

@@ -17,7 +17,7 @@ const noCredentials = {} as Credentials;
 const person = newUser('ann', { display_name: null });
 
 describe('unique names', () => {
-  it('when several requests take over an abandoned claim, one gets the name, and the first owner never does', async () => {
+  it('go to one of several requests that take over an abandoned claim, and never to the first owner', async () => {
     let now = Date.now() - ABANDONED_AFTER_MS - 1_000;
     const world = memoryWorld(() => now);
     const first = world.process();
@@ -47,7 +47,7 @@ describe('unique names', () => {
     expect((await first.load(userDecider, userStream(firstId))).state.exists).to.equal(false);
   });
 
-  it('a claim that is fresh, or whose owner has the name, is not taken over', async () => {
+  it('are not taken over if the claim is fresh or its owner has the name', async () => {
     const world = memoryWorld();
     const [one, two] = [world.process(), world.process()];
     await claimName(one, context(), usernames, 'all', 'ann', userStream(99));
@@ -58,7 +58,7 @@ describe('unique names', () => {
   });
 });
 
-describe('a claim of another owner', () => {
+describe('a claim by another owner', () => {
   const mine = 'user-1-1';
   const theirs = 'user-1-2';
   let now: number;
@@ -88,14 +88,14 @@ describe('a claim of another owner', () => {
     Date.now = clock;
   });
 
-  it('is void at once when they can never have the name', async () => {
+  it('is void at once if the owner can never have the name', async () => {
     answers = ['never'];
     expect(await claim(mine)).to.equal('done');
     expect((await named()).owner).to.equal(mine);
     expect(voided()).to.deep.equal([]);
   });
 
-  it('is voided in its owner’s stream once its time is over, and not sooner, if the owner does not have the name', async () => {
+  it('is voided in its owner’s stream once it has expired, if the owner does not have the name', async () => {
     answers = ['not yet'];
     now += ABANDONED_AFTER_MS - 1;
     expect(await claim(mine)).to.equal('BUSY');
@@ -107,7 +107,7 @@ describe('a claim of another owner', () => {
     ]);
   });
 
-  it('stays valid if the owner has the name, however old the claim is, even if it gets the name at the last moment', async () => {
+  it('stays valid at any age if the owner has the name, even from the last moment', async () => {
     now += ABANDONED_AFTER_MS * 2;
     for (const told of [['yes'], ['not yet', 'yes']] as const) {
       answers = [...told];
@@ -127,7 +127,7 @@ describe('a claim of another owner', () => {
     expect(await claimAsking((nth) => (nth < 4 ? 'not yet' : 'yes'))).to.equal('NAME_TAKEN');
   });
 
-  it('is waited for, and free when the owner releases the name meanwhile', async () => {
+  it('is waited for, and is free if the owner releases the name meanwhile', async () => {
     let released: Promise<void> | undefined;
     const outcome = claimAsking((nth) => {
       if (nth === 3) released = release(theirs);
@@ -139,7 +139,7 @@ describe('a claim of another owner', () => {
     expect(voided()).to.deep.equal([]);
   });
 
-  it('is waited for a second at most', async () => {
+  it('is waited for at most one second', async () => {
     const started = performance.now();
     let looks = 0;
     const outcome = claimAsking((nth) => {
@@ -152,7 +152,7 @@ describe('a claim of another owner', () => {
     expect((await named()).owner).to.equal(theirs);
   });
 
-  it('does not matter if the owner gives up the name in the meantime', async () => {
+  it('does not matter if the owner gives up the name meanwhile', async () => {
     answers = ['not yet'];
     now += ABANDONED_AFTER_MS;
     world.beforeAppend = async (_stream, [event]) => {
@@ -164,7 +164,7 @@ describe('a claim of another owner', () => {
     expect((await named()).owner).to.equal(mine);
   });
 
-  it('ends when its owner releases the name; no other can do so', async () => {
+  it('ends when its owner releases the name; no one else can release it', async () => {
     await release(mine);
     expect((await named()).owner).to.equal(theirs);
     expect(world.written()).to.have.length(1);

@@ -13,23 +13,23 @@ const tool = { tool_name: 'cli', tool_version: '1.0', metadata: null };
 const opened = (connectionId: string, replaces: string | null = null) =>
   connectionOpened.draft({ ...ada, ...tool, id: 1, connection_id: connectionId, replaces });
 
-describe('a connection', () => {
+describe('an agent connection', () => {
   const connect = (...drafts: readonly Draft[]) =>
     decideConnect(given(...drafts).state, { ...tool, id: 2, connection_id: SECOND });
 
-  it('brings its agent online, and begins', () => {
+  it('sets its agent online and starts', () => {
     const [changed, begun] = connect(registered);
     expect(changed?.data).to.include({ from: 'offline', to: 'online', cause: 'connect', seen: false });
     expect(begun?.data).to.deep.include({ ...ada, ...tool, connection_id: SECOND, replaces: null });
     expect(connect(registered, status('online'))).to.have.length(1);
   });
 
-  it('replaces the one before it, which ends with it', () => {
+  it('replaces and ends the previous connection', () => {
     expect(connect(registered, status('online'), opened(FIRST))[0]?.data).to.include({ replaces: FIRST });
     expect(given(registered, opened(FIRST), opened(SECOND, FIRST)).state.connection?.id).to.equal(SECOND);
   });
 
-  it('takes its agent offline when it ends, once, and only if it is the present one', () => {
+  it('sets its agent offline once when it ends, if it is the current connection', () => {
     const before = given(registered, status('busy'), opened(FIRST));
     const drafts = decideDisconnect(before.state, FIRST);
     expect(drafts.map(({ type }) => type)).to.deep.equal(['ConnectionClosed', 'AgentStatusChanged']);
@@ -41,14 +41,14 @@ describe('a connection', () => {
     expect(decideDisconnect(given(registered, opened(FIRST)).state, FIRST), 'offline already').to.have.length(1);
   });
 
-  it('is gone with its agent', () => {
+  it('disappears with its agent', () => {
     const before = given(registered, opened(FIRST), deleted);
     expect(before.state.connection).to.equal(null);
     before.when(decideDisconnect, FIRST).thenRefuses(404);
     before.when(decideConnect, { ...tool, id: 2, connection_id: SECOND }).thenRefuses(404);
   });
 
-  it('is refreshed by heartbeats that name it, and by no others', () => {
+  it('is refreshed only by heartbeats that name it', () => {
     const state = given(registered, opened(FIRST)).state;
     const seen = (connectionId: string | null) =>
       decideHeartbeat(state, {
@@ -66,11 +66,11 @@ describe('a connection', () => {
   });
 });
 
-describe('a tool', () => {
+describe('connecting a tool', () => {
   const input = { ...tool, agent_name: 'ada', agentRole: 'cli' };
   const rooms = { agents: anyRoom, connections: () => anyRoom };
 
-  it('gets a new agent, online, or the one that has the name', async () => {
+  it('creates an online agent, or uses the existing agent of that name', async () => {
     const { commands, context, stateOf, events } = agentsMemory();
     const first = await connectTool(commands, context(), rooms, async () => undefined, input);
     expect(await stateOf(first.agent_id)).to.include({ name: 'ada', role: 'cli', status: 'online' });
@@ -85,7 +85,7 @@ describe('a tool', () => {
     expect((await stateOf(first.agent_id)).connection?.id).to.equal(again.connection_id);
   });
 
-  it('gets the same agent as another one that connects under the name at the same time', async () => {
+  it('yields the same agent as another tool that connects under the name at the same time', async () => {
     const memory = agentsMemory();
     const { world, context, events } = memory;
     const agentIdOf = async () => events('AgentRegistered')[0]?.data.agent_id as number | undefined;
@@ -98,7 +98,7 @@ describe('a tool', () => {
     expect(replaced.filter((one) => one === null)).to.have.length(1);
   });
 
-  it('gets a new agent when the one of the name was deleted meanwhile', async () => {
+  it('creates a new agent if the agent of that name was deleted meanwhile', async () => {
     const { commands, context } = agentsMemory();
     let asked = 0;
     const { agent_id: agentId } = await connectTool(
@@ -111,7 +111,7 @@ describe('a tool', () => {
     expect(agentId).not.to.equal(999);
   });
 
-  it('has the agent and the connection of the first run when its request is repeated', async () => {
+  it('returns the agent and connection of the first run if its request is repeated', async () => {
     const { commands, context, world } = agentsMemory();
     const recorded: never[] = [];
     const record = async (step: number, intent: unknown) => {
@@ -124,13 +124,13 @@ describe('a tool', () => {
     expect(world.written()).to.have.length(written);
   });
 
-  it('is refused a name that no agent may have', async () => {
+  it('is rejected under an invalid agent name', async () => {
     const { commands, context } = agentsMemory();
     const work = connectTool(commands, context(), rooms, async () => undefined, { ...input, agent_name: 'a\u200bb' });
     expect(await outcomeOf(work)).to.equal('400');
   });
 
-  it('leaves the agent as an operator would see it', () => {
+  it('shows the agent as an operator would see it', () => {
     expect(toolsRegistration('ada', 'cli')).to.include({ status: 'online', source: 'manual', via: 'connect' });
   });
 });

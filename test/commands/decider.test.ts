@@ -10,16 +10,16 @@ describe('deciders', () => {
     folds: [on([agentHidden, agentShown], (state, { data, at }) => [...state, `${data.name} at ${at}`])],
   });
 
-  it('fold the events they name, with their data and time', () => {
+  it('fold the named events, with their data and time', () => {
     const data = { agent_id: 7, name: 'ada' };
     const hidden = visibility.evolve(visibility.initial, { type: agentHidden.type, data, at: 1 });
     expect(visibility.evolve(hidden, { type: agentShown.type, data, at: 2 })).to.deep.equal(['ada at 1', 'ada at 2']);
   });
-  it('leave the state unchanged for all other types', () => {
+  it('leave the state unchanged for other event types', () => {
     const state = ['as it was'];
     expect(visibility.evolve(state, { type: agentRegistered.type, data: {}, at: 1 })).to.equal(state);
   });
-  it('may be given back nothing by a fold', () => {
+  it('may return null from a fold', () => {
     const decider = defineDecider<string | null>({ kind: 'note', initial: 'x', folds: [on(agentHidden, () => null)] });
     expect(decider.evolve('x', { type: agentHidden.type, data: {}, at: 1 })).to.equal(null);
   });

@@ -83,7 +83,7 @@ describe('repeated requests', function () {
   const passwordsOf = async (id: number) =>
     (await place.database.pool.query('SELECT id FROM credentials.passwords WHERE user_id = $1', [id])).rows.length;
 
-  it('a user is created once, with one password that works, wherever the first run stopped', async () => {
+  it('create a user once, with one working password, wherever the first run stopped', async () => {
     // Steps: the number is reserved, the name is claimed, the user is created.
     for (const keep of [undefined, 0, 1, 2]) {
       const username = `user-${keep}`;
@@ -100,7 +100,7 @@ describe('repeated requests', function () {
     expect(new Set(names).size).to.equal(names.length);
   });
 
-  it('a run that is taken over leaves what the other run needs: names, and the password', async () => {
+  it('do not lose what the other run needs when a run is taken over: names and the password', async () => {
     const registration = (name: string) =>
       operatorsRegistration({ name, role: 'coder', session_key: `key of ${name}` });
     for (const at of [0, 1]) {
@@ -126,7 +126,7 @@ describe('repeated requests', function () {
     }
   });
 
-  it('token reports without an id are recorded once, wherever the first run stopped', async () => {
+  it('record token reports without an id once, wherever the first run stopped', async () => {
     const directory: TokenDirectory = {
       lookUp: async () => ({ page: 1, reports: new Map(), agents: new Map(), tasks: new Set(), prices: [] }),
     };
@@ -159,7 +159,7 @@ describe('repeated requests', function () {
     }
   });
 
-  it('repeating a rotation whose key was lost gives a new key for the same rotation', async () => {
+  it('give a new key for the same rotation if the first key was lost', async () => {
     const [first, second] = await twice((context) => rotateGlobalKey(view.commands, context, credentials));
     expect(second.key)
       .to.match(/^mc_[0-9a-f]{48}$/)
@@ -171,7 +171,7 @@ describe('repeated requests', function () {
     expect(await credentials.findKey(first?.key ?? '')).to.equal(undefined);
   });
 
-  it('a lost agent key is replaced by one with the same id and prefix', async () => {
+  it('replace a lost agent key with one with the same id and prefix', async () => {
     await view.commands.record(agentStream(1, 9), { origin: testOrigin }, [
       registeredAgent({
         agent_id: 9,

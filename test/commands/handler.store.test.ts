@@ -50,7 +50,7 @@ describe('command handler', function () {
 
   const sumOf = async (stream: string) => (await process().load({ ...summing, snapshotVersion: 99 }, stream)).state.sum;
 
-  it('a stream that is said to be new is not read before the first append', async () => {
+  it('a stream declared as new is not read before the first append', async () => {
     let reads = 0;
     let looks = 0;
     const store: EventStore = {
@@ -78,7 +78,7 @@ describe('command handler', function () {
     expect(await sumOf('new')).to.equal(11);
   });
 
-  it('a stream that is wrongly said to be new is read, and decided on as it is', async () => {
+  it('a stream wrongly declared as new is read, and decided on as it is', async () => {
     await process().execute(summing, 'old', context(), () => [added.draft({ amount: 5 })]);
     const seen: number[] = [];
     const decide = ({ sum }: Sum) => {
@@ -97,7 +97,7 @@ describe('command handler', function () {
     expect(refused, 'a refusal is decided on what the log says').to.equal('the sum is 11');
   });
 
-  it('commands that queue while the log is unavailable fail after one time-out, not one each', async () => {
+  it('commands queued while the log is unavailable fail after one time-out in total', async () => {
     let reads = 0;
     const away: EventStore = {
       ...view.store,
@@ -169,7 +169,7 @@ describe('command handler', function () {
     expect(await sumOf('sum-race')).to.equal(40);
   });
 
-  it('a refusal or "nothing to do" is decided on the current state of the log', async () => {
+  it('a rejection or "nothing to do" is decided on the current state of the log', async () => {
     const [one, two] = [process(), process()];
     await one.execute(summing, 'sum-stale', context(), () => [added.draft({ amount: 5 })]);
     await two.execute(summing, 'sum-stale', context(), () => [added.draft({ amount: -5 })]);
@@ -183,7 +183,7 @@ describe('command handler', function () {
     expect((await one.execute(summing, 'sum-stale', context(), spend)).events).to.have.length(1);
   });
 
-  it('a refusal is not repeated from memory once another process has changed the stream', async () => {
+  it('a rejection is not repeated from the cache once another process has changed the stream', async () => {
     const [one, two] = [process(), process()];
     const needs = (sum: number) => (state: Sum) => {
       if (state.sum < sum) throw conflict('too little');
@@ -220,7 +220,7 @@ describe('command handler', function () {
     expect(read, 'another version of the state reads everything').to.equal(451);
   });
 
-  it('a snapshot that contradicts the log is not trusted twice', async () => {
+  it('a snapshot that contradicts the log is not trusted again', async () => {
     await process().execute(summing, 'sum-wrong', context(), () => [added.draft({ amount: 1 })]);
     await place.database.pool.query(
       `INSERT INTO service.snapshots (stream, kind, revision, position, at, state) VALUES ('sum-wrong', 'sum.1', 7, 1, 1, '{"sum":100}')`,

@@ -26,7 +26,7 @@ const failure = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('command handler: on a log in memory', () => {
-  it('gives the events as they are in the log, and how far that is with the request', async () => {
+  it('returns the logged events, and records the position in the request', async () => {
     const world = memoryWorld();
     const commands = world.process();
     const origin = { ...testOrigin };
@@ -44,7 +44,7 @@ describe('command handler: on a log in memory', () => {
     expect(acknowledgedOf(origin)).to.equal(3);
   });
 
-  it('gives the position of the last change of a stream when there is nothing to change', async () => {
+  it('returns the position of the stream’s last change if there is nothing to change', async () => {
     const world = memoryWorld();
     await world.process().execute(owners, STREAM, context(), () => [claimed('a'), released('a')]);
     const origin = { ...testOrigin };
@@ -53,7 +53,7 @@ describe('command handler: on a log in memory', () => {
     expect(acknowledgedOf(origin)).to.equal(2);
   });
 
-  it('records without a decision: behind whatever is there, and later decisions know of it', async () => {
+  it('appends events without a decision after any existing ones, and later decisions see them', async () => {
     const world = memoryWorld();
     const commands = world.process();
     await commands.execute(owners, STREAM, context(), () => [claimed('a')]);
@@ -85,7 +85,7 @@ describe('command handler: on a log in memory', () => {
     expect(world.written()).to.have.length(4);
   });
 
-  it('gives up a stream that others keep changing, and says that it is worth trying again', async () => {
+  it('gives up on a stream that others keep changing, with a retryable error', async () => {
     const world = memoryWorld();
     let appends = 0;
     world.beforeAppend = async (stream) => {
@@ -99,7 +99,7 @@ describe('command handler: on a log in memory', () => {
     expect(appends).to.equal(12);
   });
 
-  it('says what the failures of the log mean for the caller', async () => {
+  it('maps failures of the log to errors for the caller', async () => {
     const world = memoryWorld();
     const failing = (error: Error) => {
       world.beforeAppend = () => Promise.reject(error);
@@ -116,7 +116,7 @@ describe('command handler: on a log in memory', () => {
     expect(await failing(other)).to.equal(other);
   });
 
-  it('a decision that fails leads to no append, and does not stop the next one', async () => {
+  it('a failing decision appends nothing and does not stop the next one', async () => {
     const world = memoryWorld();
     const commands = world.process();
     const refuse = () => {

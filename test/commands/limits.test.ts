@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { createRecentCounts } from '../../commands/limits.ts';
 
-describe('room far below a limit', () => {
+describe('the unlocked count below a limit', () => {
   let now = 0;
   let counted = 0;
   const ask = (most: number, there: number, counts: ReturnType<typeof createRecentCounts>) =>
@@ -15,14 +15,14 @@ describe('room far below a limit', () => {
     counted = 0;
   });
 
-  it('ends a thousand below it, where records are counted under a lock', async () => {
+  it('is used up to a thousand below the limit; nearer to it, records are counted under a lock', async () => {
     const counts = () => createRecentCounts(() => now);
     expect(await ask(10_000, 8_998, counts())).to.equal(true);
     expect(await ask(10_000, 8_999, counts())).to.equal(false);
     expect(await ask(1_000, 0, counts()), 'a small limit').to.equal(false);
   });
 
-  it('is counted four times a second, and by what this process creates', async () => {
+  it('is refreshed four times a second, and includes records created by this process', async () => {
     const counts = createRecentCounts(() => now);
     const answers: boolean[] = [];
     for (let n = 0; n < 4; n++) answers.push(await ask(10_000, 8_997, counts));
@@ -32,7 +32,7 @@ describe('room far below a limit', () => {
     expect(counted).to.equal(2);
   });
 
-  it('is counted once for requests of the same moment, and again after a count that failed', async () => {
+  it('is shared by concurrent requests, and repeated after a failed count', async () => {
     const counts = createRecentCounts(() => now);
     expect(await Promise.all([1, 2, 3].map(() => ask(10_000, 0, counts)))).to.deep.equal([true, true, true]);
     expect(counted).to.equal(1);

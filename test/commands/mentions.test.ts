@@ -24,21 +24,21 @@ const token = fc
 const between = textOf(' \n,;:!?()#@é"', { minLength: 1, maxLength: 5 }).map((text) => text.replace(/@(?=.)/g, ''));
 
 describe('mentions in a text', () => {
-  it('are an @ and a handle, wherever no other word ends before it', () => {
+  it('are an @ and a handle, unless a word ends right before it', () => {
     expect(mentionsIn('@ada, see (@b.o-b_2) and\n@Z!')).to.deep.equal(['ada', 'b.o-b_2', 'Z']);
     expect(mentionsIn('@@ada é@bob')).to.deep.equal(['ada', 'bob']);
   });
-  it('are not in e-mail addresses, nor an @ alone or before a mark', () => {
+  it('do not include e-mail addresses, a lone @ or an @ before punctuation', () => {
     expect(mentionsIn('mail user@host, u.@host, u_@host, u-@host')).to.deep.equal([]);
     expect(mentionsIn('@ @. @-x @_x @é')).to.deep.equal([]);
   });
-  it('count once whatever their case, in the first spelling', () => {
+  it('count once regardless of letter case, in the first spelling', () => {
     expect(mentionsIn('@Ada @ada @ADA @bob')).to.deep.equal(['Ada', 'bob']);
   });
   it('have at most 64 characters', () => {
     expect(mentionsIn(`@${'a'.repeat(70)}`)).to.deep.equal(['a'.repeat(64)]);
   });
-  it('are found again in any text that is put together of them', () => {
+  it('are found in any text that is composed of them', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(between, token), { maxLength: 20 }), between, (parts, end) => {
         const text = `${parts.map(([gap, one]) => `${gap.endsWith('@') ? `${gap} ` : gap}@${one}`).join('')}${end}`;
@@ -48,7 +48,7 @@ describe('mentions in a text', () => {
       }),
     );
   });
-  it('always have the form of a handle, and stand in the text', () => {
+  it('always have the form of a handle and occur in the text', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), textOf(`${INSIDE}@ é`, { minLength: 0, maxLength: 200 })), (text) => {
         for (const one of mentionsIn(text)) {
@@ -58,7 +58,7 @@ describe('mentions in a text', () => {
       }),
     );
   });
-  it('may end in punctuation: each way to read them, the longest first', () => {
+  it('may end in punctuation: all readings are returned, the longest first', () => {
     expect(readingsOf('bob')).to.deep.equal(['bob']);
     expect(readingsOf('bob.-.')).to.deep.equal(['bob.-.', 'bob.-', 'bob.', 'bob']);
     expect(readingsOf('b_')).to.deep.equal(['b_']);
@@ -66,7 +66,7 @@ describe('mentions in a text', () => {
 });
 
 describe('mentions of a user or agent', () => {
-  it('give tokens as typed, recipients and agents, each once', () => {
+  it('return tokens as typed, recipients and agents, without duplicates', () => {
     const targets = [
       target('ada', 'user', 'Ada'),
       target('my-bot', 'agent', 'My Bot'),
@@ -78,7 +78,7 @@ describe('mentions of a user or agent', () => {
       agents: ['My Bot'],
     });
   });
-  it('take the longest reading that is a known handle', () => {
+  it('use the longest reading that is a known handle', () => {
     const both = [target('bob'), target('bob.')];
     expect(resolveMentions(['bob.'], both).recipients).to.deep.equal(['bob.']);
     expect(resolveMentions(['bob.', 'bob'], [target('bob')])).to.deep.equal({
@@ -87,13 +87,13 @@ describe('mentions of a user or agent', () => {
       agents: ['bob'],
     });
   });
-  it('are refused together if one is unknown', () => {
+  it('are rejected together if one is unknown', () => {
     const { status, message, extras } = refusalOf(() => resolveMentions(['bob', 'Nobody', 'none.'], [target('bob')]));
     expect(status).to.equal(400);
     expect(message).to.match(/^Unknown mentions: @Nobody, @none\./);
     expect(extras.body).to.deep.equal({ missing_mentions: ['Nobody', 'none.'] });
   });
-  it('are looked up in lower case, with every reading; a text without any looks nothing up', async () => {
+  it('are looked up in lower case with every reading; a text without mentions needs no look-up', async () => {
     const asked: string[][] = [];
     const targets = {
       find: async (_: number, handles: readonly string[]) => {
@@ -106,7 +106,7 @@ describe('mentions of a user or agent', () => {
     expect(await mentionedIn(targets, 1, 'nobody@home')).to.deep.equal({ tokens: [], recipients: [], agents: [] });
     expect(asked).to.have.length(1);
   });
-  it('are refused when there are too many, before they are looked up', async () => {
+  it('are rejected before the look-up if there are too many', async () => {
     const targets = { find: () => Promise.reject(new Error('was asked')) };
     const text = Array.from({ length: MAX_MENTIONS + 1 }, (_, n) => `@a${n}`).join(' ');
     const refusal = await mentionedIn(targets, 1, text).catch((error: unknown) => error);

@@ -53,7 +53,7 @@ describe('names of users and agents', () => {
   const two = fixtureForEach(() => world.process());
   const count = (type: string) => world.written().filter((event) => event.type === type).length;
 
-  it('are one name space: of 50 requests in two processes for one name and its look-alikes, one gets it', async () => {
+  it('share one name space: of 50 requests from two processes for look-alike names, one succeeds', async () => {
     const spellings = ['scout', 'Scout', 'sc0ut', 'SCOUT'];
     const asked = Array.from({ length: 50 }, (_, n) => {
       const [commands, name] = [n % 2 ? one : two, spellings[n % 4] as string];
@@ -65,7 +65,7 @@ describe('names of users and agents', () => {
     expect(count('UserCreated') + count('AgentRegistered')).to.equal(1);
   });
 
-  it('of a user are refused to agents of the workspace, and the other way round', async () => {
+  it('of a user are refused to agents of the workspace, and vice versa', async () => {
     await userOf(one, 'ann');
     const { id } = await agentOf(one, 'scout');
     for (const name of ['ann', 'Ann', 'ANN']) {
@@ -77,7 +77,7 @@ describe('names of users and agents', () => {
     expect((await two.load(agentDecider, agentStream(1, id))).state.name).to.equal('scout');
   });
 
-  it('of agents are compared within a workspace, of users everywhere', async () => {
+  it('of agents are unique within a workspace, of users across workspaces', async () => {
     await userOf(one, 'ann', 1);
     await agentOf(one, 'scout', 1);
     expect(await outcomeOf(agentOf(one, 'ann', 2))).to.equal('done');
@@ -86,7 +86,7 @@ describe('names of users and agents', () => {
     expect(await outcomeOf(userOf(one, 'Ann', 3))).to.equal('NAME_TAKEN');
   });
 
-  it('are free again when their owner is gone, and when a user was refused', async () => {
+  it('are free again if their owner is deleted or a user was rejected', async () => {
     const { id } = await agentOf(one, 'scout');
     const userId = await userOf(one, 'ann');
     await deleteAgent(one, context(), id, false);
@@ -98,7 +98,7 @@ describe('names of users and agents', () => {
     expect(await outcomeOf(userOf(two, 'ann', 2))).to.equal('done');
   });
 
-  it('may change their spelling, except to one that no name may have', async () => {
+  it('may change their spelling, except to an invalid name', async () => {
     const { id } = await agentOf(one, 'modem');
     for (const name of ['Modem', 'modern', 'MODEM']) {
       expect(await rename(one, id, name), name).to.equal('done');
@@ -116,7 +116,7 @@ describe('names of users and agents', () => {
     expect(await nameOf()).to.equal('René');
   });
 
-  it('that are claimed and given up are free', async () => {
+  it('are free again after a claim is given up', async () => {
     const claims = userNameClaims(1, 'ann');
     for (const { kind, scope, name, shown } of claims)
       await claimName(one, context(), kind, scope, name, userStream(99), shown);
@@ -125,7 +125,7 @@ describe('names of users and agents', () => {
     expect(await outcomeOf(agentOf(two, 'ann'))).to.equal('done');
   });
 
-  describe('from before they shared a name space', () => {
+  describe('from before the shared name space', () => {
     /** What older versions have written: a claim of the name as it is written, then the agent. */
     async function olderAgent(id: number, name: string) {
       await claimName(one, context(), OLDER, 1, name, agentStream(1, id));
@@ -142,13 +142,13 @@ describe('names of users and agents', () => {
       },
     });
 
-    it('are taken as they are written, even before a read model shows them', async () => {
+    it('are taken as written, even before a read model shows them', async () => {
       await olderAgent(70, 'Scout');
       expect(await outcomeOf(agentOf(two, 'Scout'))).to.equal('NAME_TAKEN');
       expect(await outcomeOf(userOf(two, 'Scout'))).to.equal('NAME_TAKEN');
     });
 
-    it('are taken with all that looks like them, once a read model shows them', async () => {
+    it('are taken together with their look-alikes once a read model shows them', async () => {
       await olderAgent(70, 'Scout');
       const commands = knowing({ Scout: { type: 'agent', id: 70 } });
       for (const name of ['scout', 'sc0ut', 'Scout']) {
@@ -157,7 +157,7 @@ describe('names of users and agents', () => {
       }
     });
 
-    it('stay with their owners, who may be renamed; the old name is free afterwards', async () => {
+    it('stay with their owners, and are free after a rename', async () => {
       await olderAgent(70, 'Scout');
       const commands = knowing({ Scout: { type: 'agent', id: 70 } });
       expect(await rename(commands, 70, 'scout')).to.equal('done');
@@ -187,7 +187,7 @@ describe('names of users and agents', () => {
       Date.now = () => clock() + ABANDONED_AFTER_MS + 1_000;
     };
 
-    it('a user is not put where an agent has the name', async () => {
+    it('a user cannot move to where an agent has the name', async () => {
       const userId = await userOf(one, 'ann');
       await agentOf(one, 'Ann', 2);
       expect(await outcomeOf(transfer(two, userId, 2))).to.equal('NAME_TAKEN');
@@ -195,7 +195,7 @@ describe('names of users and agents', () => {
       expect(await outcomeOf(agentOf(two, 'ANN', 3))).to.equal('NAME_TAKEN');
     });
 
-    it('an agent gets the name where a user no longer is', async () => {
+    it('an agent can take the name where a user has left', async () => {
       const userId = await userOf(one, 'ann');
       await transfer(one, userId, 2);
       later();
@@ -205,7 +205,7 @@ describe('names of users and agents', () => {
       expect(state).to.include({ exists: true, workspace: 2, voided: false });
     });
 
-    it('a user is not put there while an agent that has voided the claim takes the name', async () => {
+    it('a user cannot move there while an agent that voided the claim takes the name', async () => {
       const userId = await userOf(one, 'ann');
       const [{ kind, scope, name } = expect.fail()] = userNameClaims(2, 'ann');
       await claimName(one, context(), kind, scope, name, userStream(userId));
@@ -227,7 +227,7 @@ describe('names of users and agents', () => {
       expect((await two.load(userDecider, userStream(userId))).state.workspace).to.equal(1);
     });
 
-    it('a transfer that is so late that an agent has taken the name over is refused', async () => {
+    it('a transfer is rejected if it is so late that an agent has taken over the name', async () => {
       const userId = await userOf(one, 'ann');
       const held = gate();
       let holding = true;

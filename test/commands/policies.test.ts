@@ -21,7 +21,7 @@ describe('a policy', () => {
     wantJob(kind, { of: data.name }, 'second'),
   ]);
 
-  it('wants jobs for the events that it listens to, and for no others', () => {
+  it('creates jobs only for the events that it listens to', () => {
     const policy = definePolicy('tell-somebody', [reaction]);
     expect([...policy.listensTo]).to.deep.equal([agentHidden.type]);
     expect(policy.react(hidden)).to.deep.equal([
@@ -33,7 +33,7 @@ describe('a policy', () => {
     expect(jobIdOf(policy, hidden, 'second')).to.equal(`tell-somebody-${hidden.id}-second`);
   });
 
-  it('has a name of lower case words, one reaction per type, and one job per key', () => {
+  it('has a lower-case name, one reaction per type, and one job per key', () => {
     for (const name of ['Tell', 'tell_somebody', '-tell', 'tell-', '9tell', 'tell somebody'])
       expect(() => definePolicy(name, []), name).to.throw(`"${name}"`);
     for (const name of ['tell', 'tell-2', 'a1-b2-c3']) expect(definePolicy(name, []).name).to.equal(name);
@@ -43,7 +43,7 @@ describe('a policy', () => {
   });
 });
 
-describe('the sweep of silent agents', () => {
+describe('the sweep of inactive agents', () => {
   const START = 1_700_000_000_000;
   const MINUTE = 60_000;
   const open = async () => {
@@ -65,7 +65,7 @@ describe('the sweep of silent agents', () => {
     return { agents, ids, asked, sweep };
   };
 
-  it('sets those offline that gave no sign of life for too long, and records whom', async () => {
+  it('sets agents offline that gave no sign of life for too long, and records which', async () => {
     const { agents, ids, asked, sweep } = await open();
     const [ada, bob] = ids as [number, number];
     await agents.commands.record(agentStream(1, bob), agents.context(), [
@@ -89,7 +89,7 @@ describe('the sweep of silent agents', () => {
     expect(agents.events('LivenessChecked')).to.have.length(1);
   });
 
-  it('records each workspace by itself, in its tenant', async () => {
+  it('records each workspace separately, in its tenant', async () => {
     const { agents, ids, sweep } = await open();
     const elsewhere = { ...agents.context().origin, tenant: 7, workspace: 5 };
     const written = agents.world.written().find(({ stream }) => stream === agentStream(1, ids[0] as number));
@@ -120,7 +120,7 @@ describe('the sweep of silent agents', () => {
     expect(await sweep([])).to.deep.equal([]);
   });
 
-  it('takes an agent for alive that keeps changing, and fails for any other reason', async () => {
+  it('treats an agent that keeps changing as alive, and fails for any other reason', async () => {
     const { agents, ids, sweep } = await open();
     const failing = (error: Error) => ({ ...agents.commands, execute: () => Promise.reject(error) });
     expect(await sweep([{ id: ids[0] as number }], failing(conflict('busy')))).to.deep.equal([]);

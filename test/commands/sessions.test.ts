@@ -27,7 +27,7 @@ describe('a session', () => {
     estimated_cost: null,
   };
 
-  it('has one id for all of its reports, and another one after it was deleted', async () => {
+  it('has one id for all of its reports, and a new one after its deletion', async () => {
     const { commands, context, world } = agentsMemory();
     const reported = async () => {
       await reportSession(commands, context(), report);
@@ -40,7 +40,7 @@ describe('a session', () => {
     expect(new Set(world.written().map(({ stream }) => stream))).to.deep.equal(new Set(['cli_session-1-a%2Fb%20c']));
   });
 
-  it('is controlled only when it is registered', async () => {
+  it('can be controlled only if it is registered', async () => {
     const { commands, context, world } = agentsMemory();
     expect(refusalOf(() => decideControl(sessionDecider.initial, 's', 'pause', null)).status).to.equal(404);
     const asked = { session: 's', action: 'pause', value: null } as const;

@@ -18,17 +18,17 @@ const there = given(created);
 const gone = given(created, workflowDeleted.draft({ workflow_id: 7 }));
 
 describe('commands: workflows', () => {
-  it('a change holds what is given, also null', () => {
+  it('an update contains the given fields, including null', () => {
     there
       .when(decideChange, { name: 'New', agent_role: null, tags: undefined })
       .then(workflowUpdated.draft({ workflow_id: 7, name: 'New', agent_role: null }));
   });
 
-  it('no change is a use', () => {
+  it('an update does not count as a use', () => {
     there.when(decideChange, { name: undefined }).then(workflowUsed.draft({ workflow_id: 7 }));
   });
 
-  it('one that is gone, or never was, is neither changed nor deleted', () => {
+  it('a deleted or unknown workflow cannot be updated or deleted', () => {
     for (const before of [gone, given()]) {
       before.when(decideChange, { name: 'x' }).thenRefuses(404);
       before.when(decideChange, {}).thenRefuses(404);
@@ -37,7 +37,7 @@ describe('commands: workflows', () => {
     there.when(decideDelete).then(workflowDeleted.draft({ workflow_id: 7 }));
   });
 
-  it('keeps nothing in memory of what a template says', () => {
+  it('the state keeps no text of the template in memory', () => {
     expect(there.state).to.deep.equal({ id: 7 });
   });
 });

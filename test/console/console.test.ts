@@ -44,7 +44,7 @@ describe('the console in Chromium', function () {
     clock?.restore();
   });
 
-  it('shows every view to an admin, without faults, at 1280 and 360 px, and without barriers in light and dark', async () => {
+  it('shows every view without errors at 1280 and 360 px, and accessibly in light and dark', async () => {
     const page = await signedIn(browser, world.url, 'admin');
     const problems: string[] = [];
     for (const [name, path, text] of VIEWS) {
@@ -63,7 +63,7 @@ describe('the console in Chromium', function () {
     expect([...problems, ...page.faults]).to.deep.equal([]);
   });
 
-  it('leads in three clicks to why the cost of an agent went up yesterday, and shows the reports behind it', async () => {
+  it('leads in three clicks to the cause of an agent’s higher cost yesterday, and shows its reports', async () => {
     const page = await signedIn(browser, world.url, 'viktor');
     await page.click('.rail a', 'Cost');
     await page.click('td a', 'ann');
@@ -106,7 +106,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('offers a viewer nothing that the role may not do', async () => {
+  it('offers a viewer only actions that the role permits', async () => {
     const page = await signedIn(browser, world.url, 'viktor');
     const rooms = await page.ask<string[]>("[...document.querySelectorAll('.rail a')].map((one) => one.innerText)");
     expect(rooms).to.include('Cost').and.not.include.members(['Audit']).and.not.include.members(['Webhooks']);
@@ -123,7 +123,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('shows what another client writes, as it happens', async () => {
+  it('shows changes of other clients live', async () => {
     const page = await signedIn(browser, world.url, 'mara');
     await page.click('.rail a', 'Agents');
     await page.has('Live');
@@ -133,7 +133,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('creates a task through the form, and keeps it in the history of the browser', async () => {
+  it('creates a task through the form and adds it to the browser history', async () => {
     const page = await signedIn(browser, world.url, 'mara');
     await page.click('.rail a', 'Tasks');
     await page.click('button', 'New task');
@@ -146,7 +146,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('shows every view as of a moment of the register, where nothing can be changed, and survives a reload', async () => {
+  it('shows every view read-only at a past moment chosen on the register, even after a reload', async () => {
     const page = await signedIn(browser, world.url, 'admin');
     await page.goto(`${world.url}/agents`);
     await page.until(LOADED);
@@ -171,7 +171,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('marks alerts on the register, which lead to their events and causes', async () => {
+  it('marks alerts on the register and links them to their events and causes', async () => {
     const page = await signedIn(browser, world.url, 'admin');
     await page.goto(`${world.url}/?range=all`);
     await page.until("document.querySelector('.register .alerts a')");
@@ -209,7 +209,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('opens a record with its history, and offers the request behind it', async () => {
+  it('opens a record with its history and offers the underlying request', async () => {
     const page = await signedIn(browser, world.url, 'admin');
     await page.goto(`${world.url}/alerts`);
     await page.click('td a', 'An agent is in error');
@@ -226,7 +226,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('says when it is offline, and catches up when it is back', async () => {
+  it('shows when it is offline, and catches up after reconnecting', async () => {
     const page = await signedIn(browser, world.url, 'mara');
     await page.click('.rail a', 'Agents');
     await page.has('Live');
@@ -246,7 +246,7 @@ describe('the console in Chromium', function () {
     await page.has('Waits for the line');
   });
 
-  it('shows times with UTC, loads less than 150 kB, and keeps no credential where scripts read', async () => {
+  it('shows times in UTC, loads less than 150 kB, and keeps credentials out of reach of scripts', async () => {
     const page = await signedIn(browser, world.url, 'admin');
     await page.until(LOADED);
     const title = await page.ask<string>("document.querySelector('main time').title");
@@ -261,7 +261,7 @@ describe('the console in Chromium', function () {
     expect(kept).to.equal('[][]');
   });
 
-  it('writes a backup and says so', async () => {
+  it('writes a backup and confirms it', async () => {
     const page = await signedIn(browser, world.url, 'admin');
     await page.goto(`${world.url}/admin/backups`);
     await page.click('main button', 'Back up now');
@@ -270,7 +270,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('shows what differs between two marks', async () => {
+  it('shows the differences between two moments', async () => {
     const page = await signedIn(browser, world.url, 'admin');
     const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString();
     await page.goto(`${world.url}/log/diff?from=${day(3)}&to=${day(2)}&resource=agents`);
@@ -278,7 +278,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('verifies the log, and refuses one that does not continue what the browser has seen', async () => {
+  it('verifies the log, and rejects one that does not continue the log seen before', async () => {
     const page = await signedIn(browser, world.url, 'admin');
     await page.goto(`${world.url}/log/verify`);
     await page.click('main button', 'Verify');
@@ -292,7 +292,7 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('goes by keyboard alone from the sign-in to a task', async () => {
+  it('can be used with the keyboard alone, from the sign-in to a task', async () => {
     const page = await browser.page();
     await signIn(page, world.url, 'mara', '/agents');
     await page.press('g');

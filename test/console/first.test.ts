@@ -28,7 +28,7 @@ describe('the console of a new deployment', function () {
     await world?.close();
   });
 
-  it('creates the first admin, and teaches with three commands that work', async () => {
+  it('creates the first admin and shows three working commands', async () => {
     const page = await browser.page();
     await page.goto(world.url);
     await page.has('Create its first admin.');
@@ -51,7 +51,7 @@ describe('the console of a new deployment', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('lets in whom a proxy has signed in, and offers Google to others', async () => {
+  it('admits users signed in by a proxy, and offers Google to others', async () => {
     const page = await browser.page();
     await page.send('Network.setExtraHTTPHeaders', { headers: { 'x-remote-user': 'paula' } });
     await page.goto(world.url);

@@ -43,7 +43,7 @@ describe('the console with an OpenID Connect provider, in Chromium', function ()
     await page.click('button', 'Continue');
   }
 
-  it('signs a person in, and leaves neither code nor state in the address', async () => {
+  it('signs a user in, and leaves neither code nor state in the address', async () => {
     provider.accounts.set('sub-ida', { preferred_username: 'ida', name: 'Ida Moss', groups: ['staff'] });
     const page = await browser.page();
     await signInAs(page, 'sub-ida');
@@ -55,7 +55,7 @@ describe('the console with an OpenID Connect provider, in Chromium', function ()
     expect(page.faults).to.deep.equal([]);
   });
 
-  it('shows why an account may not sign in', async () => {
+  it('explains why an account may not sign in', async () => {
     provider.accounts.set('sub-joe', { preferred_username: 'joe', groups: [] });
     const page = await browser.page();
     await signInAs(page, 'sub-joe');

@@ -145,7 +145,7 @@ interface Sent {
   readonly body?: unknown;
 }
 
-describe('contract: keys of agents', function () {
+describe('contract: agent keys', function () {
   this.timeout(120_000);
   let names = 0;
   let gatewayId = 0;
@@ -271,7 +271,7 @@ describe('contract: keys of agents', function () {
     return { reply, types: types.filter((type) => !['AccessDenied', 'AgentAccessDenied'].includes(type)) };
   }
 
-  it('the table and the routes are the same', () => {
+  it('the table covers exactly the routes that agents may or may not call', () => {
     const found = routes
       .filter(({ method, writes, access, agents, closedToAgents }) => {
         const isWrite = (method !== 'get' || writes) && access !== 'public';
@@ -295,7 +295,7 @@ describe('contract: keys of agents', function () {
   });
 
   for (const { name, method } of rows.filter(({ rule }) => rule === 'own')) {
-    it(`${name}: for the agent of the key only, unless the key has the scope admin`, async () => {
+    it(`${name}: for the key’s own agent only, unless the key has the scope admin`, async () => {
       const route = routes.find((one) => `${one.method.toUpperCase()} ${one.path}` === name);
       const needed = route?.access as Role;
       const ask = async (by: Subject, about: Subject, scopes: readonly string[]) => {
@@ -319,7 +319,7 @@ describe('contract: keys of agents', function () {
     });
   }
 
-  it('calls that are closed to agents take no key of one, whatever its scopes, and say so', async () => {
+  it('routes closed to agents reject agent keys with any scope, with an explanation', async () => {
     const self = await subject();
     for (const { name, method } of rows.filter(({ rule }) => rule === 'closed')) {
       const path = name.slice(method.length + 1).replace('{id}', String(self.id));
@@ -352,7 +352,7 @@ describe('contract: keys of agents', function () {
     }
   });
 
-  it('what an agent was refused is in the audit trail', async () => {
+  it('rejections of an agent are in the audit trail', async () => {
     const [self, other] = [await subject(), await subject()];
     const as = await keyOf(self, 'operator');
     const calls = [`/api/agents/${other.id}/wake`, '/api/exec-approvals'];
@@ -368,7 +368,7 @@ describe('contract: keys of agents', function () {
     ]);
   });
 
-  it('the gateway’s configuration is not written with the key of an agent, and the tools of others stay', async () => {
+  it('an agent key cannot write the gateway configuration or change the tools of other agents', async () => {
     const self = await subject();
     const document = async () => (await done('GET', '/api/gateway-config')).hash;
     const before = await document();
@@ -392,7 +392,7 @@ describe('contract: keys of agents', function () {
     expect([reply.status, reply.body.agent?.config]).to.deep.equal([200, tools]);
   });
 
-  it('name and role of an agent are not its own to change; to send what they are is no change', async () => {
+  it('an agent cannot change its own name and role; sending the current values is no change', async () => {
     const self = await subject();
     const key = await keyOf(self, 'operator');
     const put = (path: string, body: object, as = key) => world.ask('PUT', path, { as, body });
@@ -414,7 +414,7 @@ describe('contract: keys of agents', function () {
     expect((await put(path, { role: 'lead' }, boss)).body.agent.role).to.equal('lead');
   });
 
-  it('registering returns the agent of the key, creates one under a new name, and never takes another one', async () => {
+  it('registering returns the key’s own agent or creates a new one, and never takes over another', async () => {
     const [self, other] = [await subject(), await subject()];
     for (const scopes of [['viewer'], ['operator'], ['admin']]) {
       const as = await keyOf(self, ...scopes);
@@ -430,7 +430,7 @@ describe('contract: keys of agents', function () {
     expect((await done('POST', '/api/agents/register', { name: other.name })).registered).to.equal(false);
   });
 
-  it('a session of another agent cannot be taken over by its id, at the gateway neither by a session key', async () => {
+  it('another agent’s session cannot be taken over by its id, nor by a session key at the gateway', async () => {
     const [self, other] = [await subject(), await subject()];
     const as = await keyOf(self, 'operator');
     const session_id = `taken-${++names}`;
@@ -477,7 +477,7 @@ describe('contract: keys of agents', function () {
     expect(await label('own-session')).to.equal(200);
   });
 
-  it('controls the sessions that the gateway keeps under the simplified name of its agent, and no others', async () => {
+  it('an agent key controls gateway sessions under its agent’s simplified name, and no others', async () => {
     const name = `Agent No. ${++names}`;
     const self = { id: await world.makeAgent(name), name, live: `agent:agent-no-${names}:main` };
     gateway.sessions = [...gateway.sessions, { key: self.live }, { key: `agent:agent-no-${names}0:main` }];
@@ -488,7 +488,7 @@ describe('contract: keys of agents', function () {
     expect(await label(`agent:agent-no-${names}0:main`)).to.equal(403);
   });
 
-  it('does not make its agent the coordinator, who gets what is said to it', async () => {
+  it('an agent key cannot make its agent the coordinator, who receives the messages to that role', async () => {
     const self = await subject();
     const as = await keyOf(self, 'operator');
     const byName = (fields: object) => world.ask('PUT', '/api/agents', { as, body: { name: self.name, ...fields } });
@@ -519,7 +519,7 @@ describe('contract: keys of agents', function () {
     for (const put of [byName, byId]) expect((await put(isDefault)).status).to.equal(200);
   });
 
-  it('changes in bulk only tasks that are assigned to its agent, and none where one is not', async () => {
+  it('an agent key changes tasks in bulk only if all of them are assigned to its agent', async () => {
     const self = await subject();
     const as = await keyOf(self, 'operator');
     const task = async (assigned_to?: string) =>
@@ -537,7 +537,7 @@ describe('contract: keys of agents', function () {
     expect(reply.body).to.deep.equal({ success: true, updated: 1 });
   });
 
-  it('a framework’s own agents, and sessions of nobody, are no other agent', async () => {
+  it('framework agents and sessions without an agent do not count as other agents', async () => {
     const self = await subject();
     const as = await keyOf(self, 'operator');
     const report = { framework: 'crewai', action: 'heartbeat', payload: { agentId: 'crew-member-3' } };

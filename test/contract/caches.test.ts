@@ -155,7 +155,7 @@ describe('contract: caches', function () {
   const shownBy = ({ status, body }: Reply): string =>
     JSON.stringify([status, body], (key, value) => (/^(since|until|from|to|generated_at)$/.test(key) ? 0 : value));
 
-  it('give each caller what it gets without them, whoever asked before it or at the same time', async () => {
+  it('give each caller the same response as without them, regardless of earlier or concurrent callers', async () => {
     const differs = new Set<string>();
     const wrong: string[] = [];
     let asked = 0;
@@ -179,7 +179,7 @@ describe('contract: caches', function () {
     expect([...same], 'these need records that callers see differently').to.deep.equal([]);
   });
 
-  it('know no field of a caller that is not declared', () => {
+  it('can read only declared fields of a caller', () => {
     const identity: Identity = {
       ...{ kind: 'user', id: 7, username: 'ann', displayName: 'Ann', role: 'admin', tenant: 1, workspace: 2 },
       ...{ agentName: null, agentId: null, session: 'hash' },

@@ -332,14 +332,14 @@ describe('contract: clients', function () {
     admin = await world.makeSession({ username, role: 'admin' });
   });
 
-  it('every call of the interface returns its status and its keys', async () => {
+  it('every route of the interface returns its status and its keys', async () => {
     for (const row of ROWS) {
       // Without the status of the row, it is 200.
       await does({ status: 200, ...row });
     }
   });
 
-  it('DELETE is understood with its fields in the body, as text, and in the query without a body', async () => {
+  it('DELETE accepts its fields in the body, as text, and in the query without a body', async () => {
     let n = 0;
     for (const { call, make, field = 'id' } of DELETED) {
       for (const form of ['number', 'text', 'query'] as const) {
@@ -362,7 +362,7 @@ describe('contract: clients', function () {
     }
   });
 
-  it('ids in the body of a change are numbers or text', async () => {
+  it('ids in the body of an update may be numbers or text', async () => {
     known.n = 900;
     for (const { call, make } of DELETED.slice(0, 5)) {
       await does(make);
@@ -373,7 +373,7 @@ describe('contract: clients', function () {
     }
   });
 
-  it('a refusal names the field and what is wrong with it', async () => {
+  it('a rejection names the field and the reason', async () => {
     for (const [call, body, field] of REFUSED) {
       const reply = await send(call, body);
       const error = String(reply.body.error);

@@ -30,7 +30,7 @@ describe('contract: connections', function () {
   const frames = (type: string, id: string) =>
     world.stream.frames.filter((frame) => frame.type === type && frame.data.connection_id === id);
 
-  it('creates the agent of a tool, and gives it URLs that work', async () => {
+  it('creates the agent of a tool, and returns working URLs', async () => {
     const name = world.fresh('tool');
     const answer = await connect(name, { tool_version: '2.1', agent_role: 'builder', metadata: { pid: 7 } });
     expect(answer).to.include({ agent_name: name, status: 'connected', sse_url: '/api/events' });
@@ -70,7 +70,7 @@ describe('contract: connections', function () {
     expect(routes.some(({ method, path }) => method === 'post' && path === answer.token_report_url)).to.equal(true);
   });
 
-  it('has one connection per agent: a new one replaces it, and the agent keeps its role', async () => {
+  it('is unique per agent: a new one replaces it, and the agent keeps its role', async () => {
     const agent = await world.create({ role: 'reviewer' });
     const first = await connect(agent.name, { agent_role: 'builder' });
     const second = await connect(agent.name);
@@ -82,7 +82,7 @@ describe('contract: connections', function () {
     expect(frames('connection.disconnected', first.connection_id)).to.deep.equal([]);
   });
 
-  it('says on the stream that a known agent is online, when it was not', async () => {
+  it('announces on the stream that a known agent is online, unless it already was', async () => {
     const agent = await world.create({ status: 'offline' });
     const told = () => world.framesOf('agent.status_changed', agent.id);
     await connect(agent.name);
@@ -94,7 +94,7 @@ describe('contract: connections', function () {
     ]);
   });
 
-  it('ends on request, once, and the agent goes offline', async () => {
+  it('ends once on request, and its agent goes offline', async () => {
     const { connection_id, agent_id, agent_name } = await connect(world.fresh('tool'));
     await disconnect(connection_id);
     await disconnect(connection_id);
@@ -129,7 +129,7 @@ describe('contract: connections', function () {
     expect(await find(silent.connection_id)).to.include({ status: 'disconnected', agent_status: 'idle' });
   });
 
-  it('is not shown any more when its agent is deleted', async () => {
+  it('is no longer shown once its agent is deleted', async () => {
     const { connection_id, agent_id } = await connect(world.fresh('tool'));
     await ask('DELETE', `/api/agents/${agent_id}`);
     expect(await find(connection_id)).to.equal(undefined);
@@ -139,7 +139,7 @@ describe('contract: connections', function () {
     expect(candidates.map(({ agent_id: agentId }) => agentId)).not.to.include(agent_id);
   });
 
-  it('with an Idempotency-Key begins once', async () => {
+  it('starts once with an Idempotency-Key', async () => {
     const name = world.fresh('tool');
     const once = () =>
       ask('POST', '/api/connect', { tool_name: 'cli', agent_name: name }, undefined, { 'idempotency-key': name });
@@ -148,7 +148,7 @@ describe('contract: connections', function () {
     expect((await list()).filter(({ agent_name }) => agent_name === name)).to.have.length(1);
   });
 
-  it('gets one agent for many tools that connect under a new name at the same time', async () => {
+  it('gets one agent for many tools that concurrently connect under a new name', async () => {
     const name = world.fresh('tool');
     const answers = await Promise.all(Array.from({ length: 5 }, () => connect(name)));
     expect(new Set(answers.map(({ agent_id }) => agent_id)).size).to.equal(1);
@@ -195,12 +195,12 @@ describe('contract: connections', function () {
     'a name that hides something': { tool_name: 'x', agent_name: 'a\u200bb' },
     'metadata that are no object': { tool_name: 'x', agent_name: 'x', metadata: 'x' },
   })) {
-    it(`refuses ${what} with 400, and a text that says what to change`, async () => {
+    it(`rejects ${what} with 400 and a message that states the correction`, async () => {
       await world.refused('POST', '/api/connect', body, 400);
     });
   }
 
-  it('refuses to end what is not named, or not there', async () => {
+  it('rejects ending an unnamed or unknown connection', async () => {
     await world.refused('DELETE', '/api/connect', undefined, 400);
     await world.refused('DELETE', '/api/connect', {}, 400, /connection_id/);
     await world.refused('DELETE', '/api/connect', { connection_id: 'none' }, 404, /Connection/);

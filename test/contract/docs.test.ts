@@ -10,7 +10,7 @@ describe('Docs', () => {
   const get = (path: string, headers: Record<string, string> = {}) =>
     call(service, 'GET', path, undefined, { ...anonymous, ...headers });
 
-  it('serves the description without a credential', async () => {
+  it('serves the API description without a credential', async () => {
     const { status, headers, body } = await get('/api/docs');
     expect(status).to.equal(200);
     expect(headers.get('content-type')).to.equal('application/json');
@@ -38,7 +38,7 @@ describe('Docs', () => {
   });
 
   for (const path of ['/docs', '/docs/']) {
-    it(`serves the page at ${path}, and everything it refers to`, async () => {
+    it(`serves the page at ${path} and everything that it refers to`, async () => {
       const { status, headers, body: html } = await get(path);
       expect(status).to.equal(200);
       expect(headers.get('content-type')).to.equal('text/html; charset=utf-8');
@@ -92,7 +92,7 @@ describe('Docs', () => {
     }
   });
 
-  it('does not resend what the browser has cached', async () => {
+  it('does not resend files that the browser has cached', async () => {
     for (const path of ['/api/docs', '/docs', '/docs/init.js']) {
       const first = await get(path);
       const etag = first.headers.get('etag') as string;

@@ -82,7 +82,7 @@ function valuesOf(field: NumberField): ReadonlySet<number> {
 describe('contract: integers', function () {
   this.timeout(300_000);
 
-  it('of requests have bounds; beyond those of int4 are only ids, times and counts', () => {
+  it('in requests have bounds; only ids, times and counts may exceed int4', () => {
     const loose: string[] = [];
     for (const operation of operations) {
       for (const field of numbersOf(operation).filter(({ place }) => place !== 'path')) {
@@ -95,7 +95,7 @@ describe('contract: integers', function () {
     expect(loose, 'declare a minimum and a maximum').to.deep.equal([]);
   });
 
-  it('of read models are bigint where a request may name them', () => {
+  it('in read models are bigint if a request may name them', () => {
     const narrow = projections.flatMap((projection) =>
       projection.tables.flatMap((table) =>
         Object.entries(table.columns)
@@ -172,7 +172,7 @@ describe('contract: integers', function () {
 
     const ORDER = ['POST', 'PUT', 'PATCH', 'GET', 'DELETE'];
 
-    it('are answered without a fault, and leave every read model well', async () => {
+    it('are handled without an error and leave every read model healthy', async () => {
       const faults: string[] = [];
       let stored = 0;
       const inOrder = operations

@@ -35,7 +35,7 @@ describe('contract: rate limits', function () {
     expect((await beat(await agentsKey('other', 2))).status).to.equal(200);
   });
 
-  it('an agent is counted by itself, and not by a name that a caller makes up', async () => {
+  it('an agent is counted by its id and not by a name that the caller invents', async () => {
     const ip = freshAddress();
     const { id } = await agentsKey('named');
     await agentsKey('named-too');
@@ -56,7 +56,7 @@ describe('contract: rate limits', function () {
     );
   });
 
-  it('tenants behind one address do not share limits counted by address', async () => {
+  it('tenants behind one address do not share address-based limits', async () => {
     const ip = freshAddress();
     const [mine, theirs] = [await agentsKey('a1', 1), await agentsKey('a2', 2)];
     const change = ({ id, key }: typeof mine) =>
@@ -78,7 +78,7 @@ describe('contract: rate limits', function () {
     expect((await signIn('2001:db8:1:2')).status).to.equal(401);
   });
 
-  it('memory, soul, wake, hide, keys and deletion have a limit', async () => {
+  it('memory, persona, wake, hide, keys and deletion are limited', async () => {
     const { id } = await agentsKey('limited');
     const ip = freshAddress();
     const as = world.adminKey;
@@ -102,7 +102,7 @@ describe('contract: rate limits', function () {
     expect(sync.status).to.equal(429);
   });
 
-  it('one event stream too many is refused, and recorded like every other limit', async () => {
+  it('an excess event stream is rejected and recorded like every other limit', async () => {
     const ip = freshAddress();
     const { key } = await agentsKey('listener');
     const open = () => openStream(`${world.url}/api/events`, { 'x-api-key': key, 'x-forwarded-for': ip });
@@ -126,7 +126,7 @@ describe('contract: rate limits', function () {
   describe('wrong API keys', () => {
     const me = (as: string, ip: string) => world.ask('GET', '/api/auth/me', { as, ip });
 
-    it('are limited like wrong passwords, if not seen before', async () => {
+    it('are limited like wrong passwords if they are new', async () => {
       const ip = freshAddress();
       const { key } = await agentsKey('known');
       expect((await me(key, ip)).status).to.equal(200);
@@ -143,7 +143,7 @@ describe('contract: rate limits', function () {
       expect((await world.ask('GET', '/api/health', { as: wrongKey(), ip })).status, 'public').to.equal(200);
     });
 
-    it('that are sent repeatedly are not guesses, and still get 401', async () => {
+    it('that are sent repeatedly do not count as guesses, and still get 401', async () => {
       const ip = freshAddress();
       const key = wrongKey();
       expect(new Set(await statuses(WRONG_KEYS * 2, () => me(key, ip)))).to.deep.equal(new Set([401]));

@@ -65,7 +65,7 @@ describe('contract: MCP', function () {
     });
   }
 
-  it('lists each tool with its schema and annotations, and only those that the caller may use', async () => {
+  it('lists each tool that the caller may use, with its schema and annotations', async () => {
     const declared = toolsOf(routes);
     const { tools } = await (await connect(world.adminKey)).client.listTools();
     expect(tools.map(({ name }) => name)).to.have.members([...declared.keys()]);
@@ -86,7 +86,7 @@ describe('contract: MCP', function () {
     expect(refused).to.deep.include({ isError: true, text: 'This call requires the role operator; yours is viewer.' });
   });
 
-  it('an agent sees its own tasks only, and changes only itself', async () => {
+  it('an agent sees only its own tasks and changes only itself', async () => {
     const [one, other] = [await agentWith(), await agentWith()];
     const { task } = (await admin('POST', '/api/tasks', { title: 'of the other', assigned_to: other.name })).body;
     const agent = await connect(one.key);
@@ -107,7 +107,7 @@ describe('contract: MCP', function () {
     ).to.include('You speak for the agent');
   });
 
-  it('a caller of another workspace sees nothing of this one', async () => {
+  it('a caller of another workspace sees nothing of this workspace', async () => {
     const { task } = (await admin('POST', '/api/tasks', { title: 'of workspace 1' })).body;
     const stranger = await agentWith(['admin'], 7, 7);
     const client = await connect(stranger.key);
@@ -117,7 +117,7 @@ describe('contract: MCP', function () {
     expect(events.value).to.include({ status: 403 });
   });
 
-  it('resources: templates, and what they show, as of now and as of a position', async () => {
+  it('resources have templates and show the current state or the state at a position', async () => {
     const analyst = await connect(world.adminKey);
     const { resourceTemplates } = await analyst.client.listResourceTemplates();
     expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).to.have.members([
@@ -154,7 +154,7 @@ describe('contract: MCP', function () {
     }
   });
 
-  it('an analyst reads the past, what changed, and why: an event says that it came by MCP', async () => {
+  it('an analyst reads past states, changes and causes, and events are marked as written through MCP', async () => {
     const analyst = await connect(world.adminKey);
     const { task } = await analyst.value('create_task', { title: 'before' });
     await analyst.value('update_task', { id: task.id, title: 'after' });
@@ -178,7 +178,7 @@ describe('contract: MCP', function () {
     expect(rest.meta).not.to.have.property('via');
   });
 
-  it('the audit trail shows what came by MCP, refusals included', async () => {
+  it('the audit trail marks requests through MCP, including rejections', async () => {
     const [byTool, byRest] = [await agentWith(), await agentWith()];
     expect((await (await connect(byTool.key)).call('list_audit_entries')).value).to.include({ status: 403 });
     await world.ask('GET', '/api/audit', { as: byRest.key });
@@ -191,7 +191,7 @@ describe('contract: MCP', function () {
     expect([tool?.via, rest?.via]).to.deep.equal(['mcp', null]);
   });
 
-  it('bad arguments get the message of the interface; unknown tools are an error of the protocol', async () => {
+  it('invalid arguments return the message of the HTTP interface; unknown tools are a protocol error', async () => {
     const client = await connect(world.adminKey);
     const bad = await client.call('create_task', { title: '' });
     const rest = await admin('POST', '/api/tasks', { title: '' });
@@ -209,7 +209,7 @@ describe('contract: MCP', function () {
     expect(file.text).to.match(/is a file or a stream; get it with GET \/api\/tokens\?action=export/);
   });
 
-  it('a call that is repeated with the same key is carried out once', async () => {
+  it('a repeated call with the same key is carried out once', async () => {
     const client = await connect(world.adminKey);
     const args = { title: 'once by MCP', idempotency_key: 'mcp-once' };
     const first = await client.value('create_task', args);
@@ -228,7 +228,7 @@ describe('contract: MCP', function () {
     expect((await post('another')).structuredContent).to.include({ code: 'IDEMPOTENCY_KEY_REUSED' });
   });
 
-  it('limits are those of the interface, counted together', async () => {
+  it('rate limits are shared with the HTTP interface', async () => {
     const limited = await startAuthWorld({ MC_DISABLE_RATE_LIMIT: '0' });
     let client: McpClient | undefined;
     try {
@@ -246,7 +246,7 @@ describe('contract: MCP', function () {
     }
   });
 
-  it('wants a key, a POST and a JSON-RPC message, and says so', async () => {
+  it('a request without a key, POST or JSON-RPC message is rejected with an explanation', async () => {
     const headers = { accept: 'application/json, text/event-stream', 'x-api-key': '' };
     const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     expect(bodyOf(await request(world, 'POST', '/mcp', list, headers), 401).error).to.match(/^Authentication required/);
@@ -272,7 +272,7 @@ describe('contract: MCP', function () {
     expect((await ask(list, { origin: 'https://evil.example' })).status).to.equal(403);
   });
 
-  it('answers only under allowed hosts', async () => {
+  it('only allowed hosts are served', async () => {
     const strict = await startAuthWorld({ MC_ALLOWED_HOSTS: 'signalbox.example' });
     try {
       const headers = { host: 'evil.example', 'x-api-key': strict.adminKey };
@@ -282,7 +282,7 @@ describe('contract: MCP', function () {
     }
   });
 
-  it('has no stream to hold open: a subscription is refused', async () => {
+  it('no stream can be held open: a subscription is rejected', async () => {
     const { client } = await connect(world.adminKey);
     const failure = await client.listen({ toolsListChanged: true }).then(
       () => undefined,
@@ -291,7 +291,7 @@ describe('contract: MCP', function () {
     expect(failure?.message).to.match(/[Ss]ubscription limit/);
   });
 
-  it('the client of the former SDK lists and calls tools', async () => {
+  it('the client of the previous SDK lists and calls tools', async () => {
     const client = await connectFormerMcp(world.url, { authorization: `Bearer ${world.adminKey}` });
     open.push(client);
     expect(client.getServerVersion()).to.include({ name: 'signalbox' });
@@ -301,7 +301,7 @@ describe('contract: MCP', function () {
     expect((structuredContent as { user: object }).user).to.include({ username: 'api' });
   });
 
-  it('a session and x-agent-name act as in the interface', async () => {
+  it('a session and x-agent-name act as in the HTTP interface', async () => {
     const { name } = await agentWith();
     const client = await connect(world.adminKey, '2026', { 'x-agent-name': name });
     expect((await client.value('next_task')).agent).to.equal(name);

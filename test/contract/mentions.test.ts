@@ -25,7 +25,7 @@ describe('contract: mentions', function () {
   const handles = async (query: string): Promise<string[]> =>
     (await ask(query)).body.mentions.map(({ handle }: { handle: string }) => handle);
 
-  it('are users by username, then agents by name; a handle belongs to its first owner', async () => {
+  it('list users by username, then agents by name; a handle belongs to its first owner', async () => {
     const { mentions, total, q } = conforms(mentionsAnswer, await ask(''));
     expect({ total, q }).to.deep.equal({ total: mentions.length, q: '' });
     const users = mentions.filter(({ type }: { type: string }) => type === 'user');
@@ -53,7 +53,7 @@ describe('contract: mentions', function () {
     ]);
   });
 
-  it('are found by any part of handle, name or display name, whatever its case', async () => {
+  it('match any part of handle, name or display name, in any letter case', async () => {
     expect(await handles('?q=%20OBER%20')).to.deep.equal(['bob']);
     expect(await handles(`?q=${encodeURIComponent('ÉMI')}`)).to.deep.equal(['bob']);
     expect(await handles('?q=review-b')).to.deep.equal(['code-review-bot']);
@@ -62,13 +62,13 @@ describe('contract: mentions', function () {
     expect(await handles('?q=%25')).to.deep.equal([]);
   });
 
-  it('are of one type when asked; another type is none', async () => {
+  it('can be filtered by type; an unknown type is ignored', async () => {
     expect(await handles('?type=user&q=bot')).to.deep.equal(['build-bot']);
     expect(await handles('?type=agent&q=build')).to.deep.equal(['build bot']);
     expect(await handles('?type=robot')).to.deep.equal(await handles(''));
   });
 
-  it('are at most so many, exactly so many where there are', async () => {
+  it('are limited to exactly the requested number, if there are enough', async () => {
     const all = await handles('?limit=200');
     for (const limit of [1, 2, 3, 4, all.length, all.length + 1]) {
       expect(await handles(`?limit=${limit}`), `${limit}`).to.deep.equal(all.slice(0, limit));
@@ -77,7 +77,7 @@ describe('contract: mentions', function () {
     expect(await handles('?limit=0')).to.deep.equal(all.slice(0, 1));
   });
 
-  it('mean in a text whom the list says', async () => {
+  it('resolve in a text to the same users and agents as in the list', async () => {
     const { reads } = world.service.core;
     const targets = mentionTargets(reads);
     const listed = await listMentions(reads, 1, { q: '', type: undefined, limit: 200 });
@@ -92,7 +92,7 @@ describe('contract: mentions', function () {
     expect(refused.extras.body).to.deep.equal({ missing_mentions: ['foreign', 'foreigner'] });
   });
 
-  it('are there as soon as a user or an agent is, and no longer', async () => {
+  it('exist exactly as long as the user or agent', async () => {
     const agent = { name: 'Fleeting One', role: 'coder' };
     const made = await world.ask('POST', '/api/agents', { as: world.adminKey, body: agent });
     expect(await handles('?q=fleet')).to.deep.equal(['fleeting-one', 'fleeting one']);

@@ -281,14 +281,14 @@ describe('reads as of a position', function () {
       return some.flatMap((id) => forms.map((form) => path.replace('{id}', String(id)) + form));
     });
 
-  it('asks every route that has a past', () => {
+  it('are tested for every route that supports them', () => {
     const all = routes.filter(hasPast).map(({ path }) => path);
     // An export is recorded: see below.
     const asked = [...Object.keys(ASKED), ...Object.keys(PARTLY)].map((path) => path.replace(/\?.*/, ''));
     expect(all.filter((path) => path !== '/api/export').toSorted()).to.deep.equal([...new Set(asked)].toSorted());
   });
 
-  it('lack only what is not in the log, where records have both', async () => {
+  it('omit only fields that are not in the log', async () => {
     const { id } = (await ask('POST', '/api/agents', { name: 'keeper', role: 'coder' })).body.agent;
     const key = (await ask('POST', `/api/agents/${id}/keys`, { name: 'first', scopes: ['viewer'] })).body;
     await ask('POST', '/api/webhooks', { name: 'hook', url: 'https://example.org/hook', events: ['agent.error'] });
@@ -327,7 +327,7 @@ describe('reads as of a position', function () {
     }
   });
 
-  it('show a user, and keys have no profile', async () => {
+  it('return a user’s past profile; keys have no profile', async () => {
     const cookie = cookieOf(await ask('POST', '/api/auth/login', TEST_ADMIN));
     const { position } = await settled();
     const before = await get('/api/auth/me', { cookie });
@@ -339,7 +339,7 @@ describe('reads as of a position', function () {
     expect([status, body.error]).to.deep.equal([400, 'as_of: keys have no profile that is kept. Leave as_of out.']);
   });
 
-  it('show a moment by its position or its time, and say which position it is', async () => {
+  it('accept a position or a time, and return the position', async () => {
     const cookie = cookieOf(await ask('POST', '/api/auth/login', TEST_ADMIN));
     const { body: made } = await ask('POST', '/api/agents', { name: 'first', role: 'coder' });
     const { id } = made.agent;
@@ -363,7 +363,7 @@ describe('reads as of a position', function () {
     expect(missing.headers['cache-control']).to.equal('no-store');
   });
 
-  it('refuse what is not in the log, and calls without a past', async () => {
+  it('reject positions that are not in the log, and routes without a past', async () => {
     const { position } = await settled();
     const refusal = async (path: string) => {
       const { status, body } = await ask('GET', path);
@@ -394,7 +394,7 @@ describe('reads as of a position', function () {
     expect((await ask('GET', '/api/agents?as_of=1', undefined, 'wrong')).status).to.equal(401);
   });
 
-  it('are exported and recorded like any other', async () => {
+  it('can be exported, and the export is recorded', async () => {
     const exported = async (query = '') => {
       const { body } = await ask('GET', `/api/export?type=agents&format=json${query}`);
       return { at: body.exported_at, names: body.data.map(({ name }: { name: string }) => name) };
@@ -409,7 +409,7 @@ describe('reads as of a position', function () {
     expect(await count()).to.equal(before + 1);
   });
 
-  it('are compared: records, fields, and the events that changed them', async () => {
+  it('can be compared by records, fields and the events that changed them', async () => {
     const diff = async (query: string) => (await ask('GET', `/api/history/diff?${query}`)).body;
     const kept = (await ask('POST', '/api/tasks', { title: 'kept' })).body.task.id;
     const gone = (await ask('POST', '/api/tasks', { title: 'gone' })).body.task.id;
@@ -494,7 +494,7 @@ describe('reads as of a position', function () {
     }
   });
 
-  it('are those that were given then', async () => {
+  it('match the responses that were given at that time', async () => {
     await ask('POST', '/api/auth/users', {
       username: 'ann',
       password: 'a long enough password',

@@ -42,7 +42,7 @@ describe('People', () => {
   const told = async (recipient: string) =>
     (await ask('GET', `/api/notifications?recipient=${recipient}`)).notifications as Found[];
 
-  it('are shown by their display names in all that they write', async () => {
+  it('are shown by their display names in everything that they write', async () => {
     const { task } = await ask('POST', '/api/tasks', { title: 'Busy', description: `@${agent} and @other` });
     const path = `/api/tasks/${task.id}`;
     expect(task.created_by).to.equal(DISPLAY);
@@ -84,7 +84,7 @@ describe('People', () => {
     expect(text).to.include(`"created_by":"${DISPLAY}"`);
   });
 
-  it('follow their tasks by their usernames', async () => {
+  it('follow their tasks by username', async () => {
     const { task } = await ask('POST', '/api/tasks', { title: 'Followed' });
     await ask('POST', `/api/tasks/${task.id}/comments`, { content: 'Look.' }, other);
     const [notice] = (await told('zyx')).filter(({ message }) => message.includes('"Followed"'));
@@ -92,7 +92,7 @@ describe('People', () => {
     expect(await told(encodeURIComponent(DISPLAY))).to.deep.equal([]);
   });
 
-  it('are shown by their display names in chat, and found by them', async () => {
+  it('are shown by display name in chat, and can be found by it', async () => {
     const { message } = await ask('POST', '/api/chat/messages', { content: 'Anybody?', recipient: 'other' });
     expect([message.sender, message.from_agent]).to.deep.equal([DISPLAY, DISPLAY]);
     expect((await frame('chat.message', ({ id }) => id === message.id)).from_agent).to.equal(DISPLAY);
@@ -109,7 +109,7 @@ describe('People', () => {
     expect((await told('zyx'))[0]).to.include({ type: 'chat_message', title: 'Message from other' });
   });
 
-  it('are shown by the name that they have now', async () => {
+  it('are shown by their current name', async () => {
     const { task } = await ask('POST', '/api/tasks', { title: 'Renamed' });
     expect((await ask('GET', `/api/tasks/${task.id}`)).task.created_by).to.equal(DISPLAY);
     await ask('PATCH', '/api/auth/me', { display_name: LATER });
@@ -119,7 +119,7 @@ describe('People', () => {
     await ask('PATCH', '/api/auth/me', { display_name: DISPLAY });
   });
 
-  it('of another workspace, and those who came later, do not lend their display names to a name', async () => {
+  it('do not lend their display name to a same-named agent of another workspace', async () => {
     const namesake = { title: 'Namesake' };
     await world.world.makeUser({ username: 'elsewhere', display_name: 'Else Where', workspace: 2 });
     await world.create({ name: 'elsewhere' });
@@ -128,7 +128,7 @@ describe('People', () => {
     expect((await ask('POST', '/api/tasks', namesake, key)).task.created_by).to.equal('elsewhere');
   });
 
-  it('are in the log only sealed, whatever was done', async () => {
+  it('appear in the log only in encrypted form', async () => {
     const { admin } = { admin: world.world.adminKey };
     await ask('POST', '/api/notifications/deliver', {}, admin);
     await ask('POST', '/api/standup', {}, admin);

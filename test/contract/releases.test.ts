@@ -19,7 +19,7 @@ describe('/api/releases/check', () => {
   const feed = fixture(startFeed);
   const world = fixture(() => startAuthWorld({ RELEASES_URL: feed.url }));
 
-  it('says what is newer, and may be kept for an hour', async () => {
+  it('returns the newer version, and may be cached for an hour', async () => {
     const reply = await world.ask('GET', '/api/releases/check', { as: world.adminKey });
     conforms(releaseCheckAnswer, reply);
     expect(reply.body).to.include({

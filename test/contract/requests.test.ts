@@ -23,7 +23,7 @@ describe('contract: requests', () => {
     const post = (key: string, body: unknown, path = '/api/agents') =>
       call(base, 'POST', path, body, { 'idempotency-key': key });
 
-    it('returns the stored response for the same key and body, 409 for a different body', async () => {
+    it('returns the stored response for the same key and body, and 409 for a different body', async () => {
       const body = { name: 'idem', role: 'coder' };
       const first = await post('key-1', body);
       expect(first.status).to.equal(201);
@@ -39,7 +39,7 @@ describe('contract: requests', () => {
       ).to.have.length(1);
     });
 
-    it('twenty simultaneous requests run once', async () => {
+    it('executes twenty concurrent requests once', async () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, () => post('key-2', { name: 'idem-2', role: 'coder' })),
       );
@@ -47,13 +47,13 @@ describe('contract: requests', () => {
       expect(answers.every((answer) => answer.status === 201)).to.equal(true);
     });
 
-    it('a refusal frees the key, and an invalid key is refused', async () => {
+    it('is free again after a rejected request, and is rejected if invalid', async () => {
       expect((await post('key-3', { name: 'idem', role: 'coder' })).status).to.equal(409);
       expect((await post('key-3', { name: 'idem-3', role: 'coder' })).status).to.equal(201);
       expect((await post('key with spaces', { name: 'x', role: 'y' })).status).to.equal(400);
     });
 
-    it('a key issued with it is returned again, but is nowhere in the database', async () => {
+    it('returns an issued key again, but stores it nowhere in the database', async () => {
       const { id } = await agent('idem-keys');
       const first = await post('key-4', { name: 'k' }, `/api/agents/${id}/keys`);
       const again = await post('key-4', { name: 'k' }, `/api/agents/${id}/keys`);
@@ -67,7 +67,7 @@ describe('contract: requests', () => {
     });
   });
 
-  describe('bad input', () => {
+  describe('invalid input', () => {
     /** As `call`, with a body of bytes. */
     async function send(method: string, path: string, body: string | Buffer, headers: Record<string, string>) {
       const all = new Headers({ 'x-api-key': TEST_KEY, 'content-type': 'application/json', ...headers });
@@ -80,7 +80,7 @@ describe('contract: requests', () => {
       return { status: response.status, body: (await response.json()) as { error: string } };
     }
 
-    it('malformed JSON, wrong types, huge bodies, absurd ids: 4xx with a helpful message', async () => {
+    it('returns 4xx with a helpful message for malformed JSON, wrong types, huge bodies and absurd ids', async () => {
       const cases: [string, string, unknown, number, RegExp][] = [
         ['POST', '/api/agents', '{"name":', 400, /not valid JSON/],
         ['POST', '/api/agents', '', 400, /JSON body required/],
@@ -124,7 +124,7 @@ describe('contract: requests', () => {
       }
     });
 
-    it('bodies that contradict their headers, thousands of nesting levels, compression bombs', async () => {
+    it('rejects bodies that contradict their headers, thousands of nesting levels and compression bombs', async () => {
       const login = '{"username":"a","password":"b"}';
       const bomb = gzipSync(Buffer.alloc(200_000_000, ' '));
       const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`;
@@ -160,7 +160,7 @@ describe('contract: requests', () => {
       }
     });
 
-    it('numbers of any length', async () => {
+    it('handles numbers of any length', async () => {
       for (const digits of [
         '9'.repeat(12),
         '9'.repeat(13),
@@ -205,7 +205,7 @@ describe('contract: requests', () => {
       return { status: Number(head.split(' ')[1]), json: /content-type: application\/json/i.test(head), body };
     };
 
-    it('what is not HTTP, each with a body that says so', async () => {
+    it('rejects anything that is not HTTP, with an explanation in the body', async () => {
       const get = (...headers: string[]) => ['GET /health/live HTTP/1.1', ...headers, '', ''].join('\r\n');
       const cases: [status: number, request: string][] = [
         [400, get('Host: localhost', 'no colon here')],
@@ -228,7 +228,7 @@ describe('contract: requests', () => {
       }
     });
 
-    it('does not write into a response that has begun, and keeps running', async () => {
+    it('does not write into a response that has started, and keeps running', async () => {
       const socket = connect(Number(new URL(base.url).port), '127.0.0.1');
       socket.write(`GET /api/events HTTP/1.1\r\nHost: localhost\r\nx-api-key: ${TEST_KEY}\r\n\r\n`);
       let text = '';
@@ -240,7 +240,7 @@ describe('contract: requests', () => {
       expect((await fetch(`${base.url}/health/live`)).status).to.equal(200);
     });
 
-    it('malformed request targets', async () => {
+    it('rejects malformed request targets', async () => {
       const answerTo = (target: string, method = 'GET') =>
         answerToRaw(`${method} ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
       for (const target of ['http://[bad/x', 'http://', 'ftp://localhost/x', '*', 'http://a:b/']) {
@@ -253,7 +253,7 @@ describe('contract: requests', () => {
         expect((await answerTo(target)).status, target).to.be.oneOf([400, 401, 404]);
     });
 
-    it('HEAD is answered like GET without a body, even for the stream', async () => {
+    it('HEAD is handled like GET without a body, even for the stream', async () => {
       for (const path of ['/api/events', '/api/agents', '/health/live', '/api/docs', '/docs']) {
         const head = await call(base, 'HEAD', path);
         expect([head.status, head.body], path).to.deep.equal([200, '']);
@@ -263,7 +263,7 @@ describe('contract: requests', () => {
       expect((await call(base, 'HEAD', '/api/events?since=x')).status).to.equal(400);
     });
 
-    it('responses may be cached only if they say so', async () => {
+    it('responses are cacheable only if they declare it', async () => {
       const kept = async (method: string, path: string, body?: unknown) =>
         (await call(base, method, path, body)).headers.get('cache-control');
       expect(await kept('POST', '/api/auth/login', TEST_ADMIN)).to.equal('no-store');
@@ -287,7 +287,7 @@ describe('contract: requests', () => {
       }
     });
 
-    it('an Origin of another host is refused on writes, even public ones', async () => {
+    it('an Origin of another host is rejected on writes, even on public routes', async () => {
       const reply = await call(
         base,
         'POST',
@@ -309,7 +309,7 @@ describe('contract: requests', () => {
     });
   });
 
-  describe('writes of a page of another site', () => {
+  describe('cross-site writes', () => {
     /** With the cookie, and in turn with each type that a form or a page without permission can send. */
     const write = async (headers: Record<string, string>, method = 'POST', path = '/api/agents') => {
       const body = { name: `forged-${++made}`, role: 'x' };
@@ -320,7 +320,7 @@ describe('contract: requests', () => {
     let made = 0;
     const agents = async () => (await call(base, 'GET', '/api/agents')).body.total;
 
-    it('are refused with a session cookie, whatever their type', async () => {
+    it('are rejected with a session cookie, whatever their content type', async () => {
       const before = await agents();
       const { port } = new URL(base.url);
       for (const headers of [
@@ -352,14 +352,14 @@ describe('contract: requests', () => {
       for (const headers of own) expect((await write(headers)).status, JSON.stringify(headers)).to.equal(201);
     });
 
-    it('are refused for sign-ins, which need no cookie', async () => {
+    it('are rejected for sign-ins, which need no cookie', async () => {
       for (const headers of [{ origin: 'null' }, { 'sec-fetch-site': 'cross-site' }] as Record<string, string>[]) {
         const reply = await call(base, 'POST', '/api/auth/login', TEST_ADMIN, { 'x-api-key': '', ...headers });
         expect([reply.status, reply.headers.getSetCookie()]).to.deep.equal([403, []]);
       }
     });
 
-    it('are no matter for callers with a key, which a page cannot send', async () => {
+    it('are accepted with an API key, which a page cannot send', async () => {
       for (const headers of [{ origin: 'null' }, { 'sec-fetch-site': 'cross-site' }] as Record<string, string>[]) {
         const body = { name: `keyed-${++made}`, role: 'x' };
         expect((await call(base, 'POST', '/api/agents', body, headers)).status).to.equal(201);
@@ -367,7 +367,7 @@ describe('contract: requests', () => {
     });
   });
 
-  it('refuses disallowed hosts, in plain text, before anything else, whatever a client says was forwarded', async () => {
+  it('disallowed hosts are rejected first, in plain text, whatever forwarded headers a client sends', async () => {
     const status = (host: string, more: Record<string, string> = {}) =>
       new Promise<string>((resolve, reject) => {
         const asked = request(`${base.url}/health/live`, { headers: { host, ...more } }, (response) => {

@@ -292,7 +292,7 @@ describe('contract: routes', function () {
 
   const lines = TABLE.trim().split('\n');
 
-  it('the table and the routes are the same', () => {
+  it('the table matches the routes', () => {
     const written = lines.map((line) => line.split(/\s+/).join(' '));
     const found = routes.map(({ method, path, access, limit, scope }) =>
       [
@@ -328,7 +328,7 @@ describe('contract: routes', function () {
     return { cookie };
   }
 
-  it('nothing but public routes can be called without a credential', async () => {
+  it('only public routes can be called without a credential', async () => {
     for (const row of rows) {
       const { status } = await statusOf(row, {});
       // A sign-in is refused for what it lacks, which is no credential of a caller.
@@ -337,7 +337,7 @@ describe('contract: routes', function () {
     }
   });
 
-  it('exactly the documented role is required, with a session and with a key', async () => {
+  it('every route requires exactly its documented role, with a session and with a key', async () => {
     const keys = new Map<Role, string>();
     const key = async (role: Role) => {
       const known = keys.get(role) ?? (await world.makeKey(agent, [role]));
@@ -355,7 +355,7 @@ describe('contract: routes', function () {
     }
   });
 
-  it('calls that concern the deployment are closed to admins of other tenants', async () => {
+  it('deployment-wide routes are closed to admins of other tenants', async () => {
     const cookie = await world.makeSession({ username: 'stranger', role: 'admin', tenant: 2, workspace: 2 });
     for (const row of rows.filter(({ deployment }) => deployment)) {
       expect((await statusOf(row, { cookie })).status, row.name).to.equal(403);
@@ -388,7 +388,7 @@ describe('contract: routes', function () {
     });
   }
 
-  it('a signed-in caller can try a password only five times per minute', async () => {
+  it('a signed-in caller can try only five passwords per minute', async () => {
     const as = await world.makeSession({ username: 'guesser' });
     const guess = async () => {
       const body = { current_password: 'not the password', new_password: `${PASSWORD}!` };

@@ -15,7 +15,7 @@ let secrets = 0;
 /** Another one each time; all of them are looked for in the log and in what others see. */
 const secret = () => `${PRIVATE}-${++secrets}`;
 
-describe('Secrets of agents', () => {
+describe('Agent secrets', () => {
   const world = fixture(startAgentsWorld);
   const { ask } = world;
   let viewer: string;
@@ -93,7 +93,7 @@ describe('Secrets of agents', () => {
     }
   });
 
-  it('that are sent back masked stay unchanged', async () => {
+  it('stay unchanged if they are sent back masked', async () => {
     const kept = secret();
     const { id, name } = await made({ apiKey: kept, url: `https://a:${kept}@b`, other: 1 });
     const shown = await configOf(id, operator);
@@ -109,7 +109,7 @@ describe('Secrets of agents', () => {
     expect(await configOf(id)).to.deep.equal({ apiKey: renewed });
   });
 
-  it('a mask without a hidden value is refused, and nothing changes', async () => {
+  it('are not replaced by a mask without a hidden value, which is rejected', async () => {
     const { id, name } = await made({ model: 'm' });
     for (const [method, path, body] of [
       ['POST', '/api/agents', { name: world.fresh(), role: 'x', config: { apiKey: MASK } }],
@@ -122,7 +122,7 @@ describe('Secrets of agents', () => {
     expect(await configOf(id)).to.deep.equal({ model: 'm' });
   });
 
-  it('copied from the gateway configuration are sealed and masked like others', async () => {
+  it('that are copied from the gateway configuration are encrypted and masked like others', async () => {
     const [own, agents] = [secret(), secret()];
     const document = {
       gateway: { auth: { token: own } },
@@ -135,7 +135,7 @@ describe('Secrets of agents', () => {
     expect(await configOf(id, viewer)).to.deep.equal({ model: { apiKey: MASK } });
   });
 
-  it('in a memory are shown to admins and the agent itself, and stay unchanged when sent back masked', async () => {
+  it('in a memory are shown to admins and the agent itself, and stay unchanged if sent back masked', async () => {
     const { id } = await made({});
     const path = `/api/agents/${id}/memory`;
     const own = await world.world.makeKey(id, ['operator']);
@@ -153,7 +153,7 @@ describe('Secrets of agents', () => {
     await world.refused('PUT', path, { append: true, other: { token: MASK } }, 400, /memory\.other\.token/);
   });
 
-  it('in reports of adapters are masked on the stream', async () => {
+  it('in adapter reports are masked on the stream', async () => {
     const values = [secret(), secret(), secret()];
     const told = [
       { action: 'register', payload: { agentId: 'x1', name: 'x', metadata: { token: values[0], shown: 'shown' } } },
@@ -173,7 +173,7 @@ describe('Secrets of agents', () => {
     expect(created(world.stream)).to.include({ token: values[0], shown: 'shown' });
   });
 
-  it('a config that looks like a sealed value is kept unchanged, even by a process that starts later', async () => {
+  it('do not interfere with a config that looks like an encrypted value, even after a restart', async () => {
     for (const config of [
       { sealed: 1, person: 'user:1', box: 'AAAA' },
       { sealed: 'secrets', person: 'user:1', box: 'AAAA', shown: { sealed: 0 } },
@@ -190,7 +190,7 @@ describe('Secrets of agents', () => {
     }
   });
 
-  it('in a log from before they were sealed are read and masked', async () => {
+  it('from before encryption are read and masked', async () => {
     const { commands, eventLog, store } = world.world.service.core;
     const agentId = await commands.counters.take('agent');
     const clear = { apiKey: 'old-and-clear', model: 'm' };
@@ -208,7 +208,7 @@ describe('Secrets of agents', () => {
     expect(await configOf(agentId, viewer)).to.deep.equal({ apiKey: MASK, model: 'm' });
   });
 
-  it('are neither in the raw log nor in anything that a viewer sees', async () => {
+  it('appear neither in the raw log nor in anything that a viewer sees', async () => {
     expect(secrets).to.be.above(10);
     expect(await world.world.rawLog()).not.to.include(PRIVATE);
     for (const path of ['/api/agents?limit=200', '/api/activities?limit=200'])

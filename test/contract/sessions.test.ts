@@ -30,7 +30,7 @@ describe('contract: sessions', function () {
   const controls = (key: string) =>
     world.stream.frames.filter(({ type, data }) => type === 'session.control' && data.session_key === key);
 
-  it('is registered with what the interface asks for, and listed', async () => {
+  it('is registered with the expected fields, and listed', async () => {
     expect((await listed()).stats).to.deep.equal({
       total_sessions: 0,
       active_sessions: 0,
@@ -48,7 +48,7 @@ describe('contract: sessions', function () {
     expect(total).to.equal(1);
   });
 
-  it('reports where it is; the numbers of all are added up', async () => {
+  it('reports its state, and the totals include its numbers', async () => {
     const numbers = { input_tokens: 35_400, output_tokens: 1_250_000, estimated_cost: 1.239, user_messages: 3 };
     const before = await register('second', { project_slug: 'site', git_branch: 'main', project_path: '/srv/site' });
     const after = await register('second', numbers);
@@ -87,7 +87,7 @@ describe('contract: sessions', function () {
     });
   });
 
-  it('is filtered and paged', async () => {
+  it('can be filtered and paged', async () => {
     await register('third', { project_slug: 'site' });
     const ids = ({ sessions }: { sessions: { session_id: string }[] }) => sessions.map(({ session_id }) => session_id);
     const { sessions } = await listed('?project=site&limit=1&offset=1');
@@ -97,7 +97,7 @@ describe('contract: sessions', function () {
     expect(ids(await listed('?active=1'))).to.have.members(['first', 'second', 'third']);
   });
 
-  it('is no longer active without reports for a quarter of an hour', async () => {
+  it('is no longer active after a quarter of an hour without reports', async () => {
     const { reads } = world.world.service.core;
     const now = Math.floor(Date.now() / 1_000);
     const at = (seconds: number, query: object = {}) =>
@@ -109,7 +109,7 @@ describe('contract: sessions', function () {
     expect((await at(now + 16 * 60, { active: '1' })).total).to.equal(0);
   });
 
-  it('is set, and its tool learns of it', async () => {
+  it('can be configured, and its tool is notified', async () => {
     const act = async (action: string, body: object) => {
       const reply = await ask('POST', `/api/sessions?action=${action}`, { sessionKey: 'first', ...body });
       conforms(sessionActionAnswer, reply);
@@ -130,7 +130,7 @@ describe('contract: sessions', function () {
     });
   });
 
-  it('is asked to pause or to end, under both names of the actions', async () => {
+  it('can be asked to pause or to end, under both names of the actions', async () => {
     for (const action of ['monitor', 'pause', 'resume', 'kill']) {
       const body = conforms(controlAnswer, await ask('POST', '/api/sessions/third/control', { action }));
       expect(body).to.include({ action, session: 'third' });
@@ -140,7 +140,7 @@ describe('contract: sessions', function () {
     expect(controls('third').map(({ data }) => data.action)).to.deep.equal(['monitor', 'pause', 'resume', 'terminate']);
   });
 
-  it('is deleted, and registered anew by its next report', async () => {
+  it('can be deleted, and is registered again by its next report', async () => {
     const reply = await ask('DELETE', '/api/sessions', { sessionKey: 'third' });
     conforms(sessionDeletedAnswer, reply);
     expect(await find('third')).to.equal(undefined);
@@ -148,7 +148,7 @@ describe('contract: sessions', function () {
     expect(await register('third')).to.include({ project_slug: 'default', is_active: 1 });
   });
 
-  it('refuses what is wrong, and says what', async () => {
+  it('is rejected if invalid, with the reason', async () => {
     const set = (action: string, body: object, status: number, says?: RegExp) =>
       world.refused('POST', `/api/sessions${action}`, body, status, says);
     await set('?action=set-label', {}, 400, /session key/);
@@ -166,7 +166,7 @@ describe('contract: sessions', function () {
       await world.refused('POST', '/api/claude/sessions', body, 400);
   });
 
-  it('counts what sums over a million sessions hold exactly, and no more', async () => {
+  it('accepts counts as large as a sum over a million sessions can hold, and no larger', async () => {
     const stats = async () => (await ask('GET', '/api/claude/sessions')).body.stats;
     const before = await stats();
     const most = { input_tokens: 9_000_000_000, output_tokens: 9_000_000_000, tool_uses: 9_000_000_000 };
@@ -182,7 +182,7 @@ describe('contract: sessions', function () {
     await ask('POST', '/api/claude/sessions', { session_id: 'counted', input_tokens: 0, output_tokens: 0 });
   });
 
-  it('lets an agent’s key register sessions of that agent only', async () => {
+  it('can be registered by an agent’s key for that agent only', async () => {
     const agent = await world.create();
     const key = await world.world.makeKey(agent.id, ['operator']);
     const as = (body: object) => ask('POST', '/api/claude/sessions', { session_id: 'keyed', ...body }, key);
@@ -190,7 +190,7 @@ describe('contract: sessions', function () {
     expect((await as({})).body.session).to.include({ agent_name: agent.name });
   });
 
-  it('is shown under a name and in a color, until both are taken away', async () => {
+  it('is shown with a name and a color until both are removed', async () => {
     const set = async (body: object) =>
       conforms(sessionPrefAnswer, await ask('PATCH', '/api/chat/session-prefs', { key: 'local:first', ...body })).pref;
     const prefs = async () => conforms(sessionPrefsAnswer, await ask('GET', '/api/chat/session-prefs')).prefs;
@@ -236,7 +236,7 @@ describe('contract: sessions', function () {
       return (await all()).filter(({ source }) => source === 'gateway');
     };
 
-    it('is listed among those of tools, last active first', async () => {
+    it('is listed with the sessions of tools, last active first', async () => {
       const updatedAt = Date.now() - 90 * 60_000;
       gateway.sessions = [{ ...LIVE, updatedAt }, { key: 'cron' }, { no: 'key' }];
       expect(await listedAnew()).to.deep.equal([
@@ -282,7 +282,7 @@ describe('contract: sessions', function () {
       expect([line, authorization]).to.deep.equal(['GET /api/sessions', 'Bearer live-token']);
     });
 
-    it('is not listed once it is older than the setting says', async () => {
+    it('is not listed once it is older than the configured age', async () => {
       const updatedAt = Date.now() - 25 * 3_600_000;
       gateway.sessions = [{ ...LIVE, updatedAt }, { key: 'ageless' }];
       const keys = async () => (await listedAnew()).map(({ key }) => key);
@@ -296,7 +296,7 @@ describe('contract: sessions', function () {
       await ask('DELETE', '/api/settings', { key: DAYS });
     });
 
-    it('is left out when the gateway fails, and those of tools are not', async () => {
+    it('is omitted if the gateway fails, while sessions of tools are listed', async () => {
       gateway.sessions = [LIVE];
       for (const mode of ['broken', 'redirects'] as const) {
         gateway.mode = mode;
@@ -307,7 +307,7 @@ describe('contract: sessions', function () {
       expect(await listedAnew()).to.have.length(1);
     });
 
-    it('is set, paused and deleted by the gateway, whose response is passed on', async () => {
+    it('is configured, paused and deleted by the gateway, whose response is returned', async () => {
       gateway.sessions = [LIVE];
       const key = LIVE.key;
       const path = '/api/sessions/agent%3Aada%3Amain';
@@ -349,7 +349,7 @@ describe('contract: sessions', function () {
       expect(controls(key)).to.deep.equal([]);
     });
 
-    it('is asked for again once something was done to it', async () => {
+    it('is fetched again after an action on it', async () => {
       gateway.sessions = [{ ...LIVE, label: 'before' }];
       expect(await listedAnew()).to.have.length(1);
       gateway.sessions = [{ ...LIVE, label: 'after' }];
@@ -357,7 +357,7 @@ describe('contract: sessions', function () {
       expect((await find('live-1'))?.label).to.equal('after');
     });
 
-    it('cannot be controlled when the gateway does not know it, refuses or is away', async () => {
+    it('cannot be controlled if the gateway does not know it, rejects the action or is unreachable', async () => {
       gateway.sessions = [LIVE];
       const remove = (status: number, says: RegExp, sessionKey: string = LIVE.key) =>
         world.refused('DELETE', '/api/sessions', { sessionKey }, status, says);
@@ -377,7 +377,7 @@ describe('contract: sessions', function () {
       await ask('PUT', '/api/gateways', { id, url: gateway.url });
     });
 
-    it('does not get what is asked of the session of a tool', async () => {
+    it('the gateway receives no requests for the session of a tool', async () => {
       const before = gateway.seen.length;
       const reply = await ask('POST', '/api/sessions/first/control', { action: 'monitor' });
       expect(reply.body.result).to.deep.equal({ requested: true });
@@ -385,7 +385,7 @@ describe('contract: sessions', function () {
     });
   });
 
-  it('numbers and ages are short', () => {
+  it('shows numbers and ages in a short format', () => {
     expect([0, 999, 1_000, 35_999, 999_999, 1_000_000, 1_290_000].map(shortened)).to.deep.equal([
       ...['0', '999', '1k', '35k', '999k', '1m', '1.2m'],
     ]);

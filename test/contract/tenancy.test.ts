@@ -469,7 +469,7 @@ describe('contract: tenancy', function () {
     expect(empty, 'tables that `fill` leaves empty').to.deep.equal([]);
   });
 
-  it('nothing that one workspace reads, by session or key, contains anything of the others', async () => {
+  it('nothing that one workspace reads, by session or key, contains data of the others', async () => {
     for (const party of PARTIES) {
       const theirs = await valuesOf(othersThan(party));
       const { agent } = (await ask(party, { method: 'GET', path: `/api/agents/${TWIN}` })).body;
@@ -489,7 +489,7 @@ describe('contract: tenancy', function () {
     }
   });
 
-  it('what one workspace reads does not change while only the others write, including counts and totals', async () => {
+  it('reads of one workspace do not change while only others write, including counts and totals', async () => {
     const own = await valuesOf([BIRCH]);
     const values = { numbers: own.numbers.slice(0, 3), names: [TWIN, ...own.names.slice(0, 1)] };
     const requests: Sent[] = [];
@@ -540,7 +540,7 @@ describe('contract: tenancy', function () {
     expect(moved.slice(0, 10)).to.deep.equal([]);
   });
 
-  it('streams, live and catching up, contain nothing of the others', async () => {
+  it('streams contain no data of other workspaces, live and while catching up', async () => {
     const streams = operations.filter((operation) => operation.isStream);
     expect(streams.map(({ name }) => name)).to.include('GET /api/events');
     for (const { path } of streams) {
@@ -575,7 +575,7 @@ describe('contract: tenancy', function () {
     }
   });
 
-  it('the Idempotency-Key of another workspace is a different one', async () => {
+  it('the same Idempotency-Key in another workspace is a different key', async () => {
     const values = await valuesOf([AMBER]);
     let answered = 0;
     for (const operation of writes().filter(({ method }) => method === 'POST')) {
@@ -604,7 +604,7 @@ describe('contract: tenancy', function () {
     expect(answered, 'routes that answered with a key').to.be.above(5);
   });
 
-  it('writes with the ids and names of others change nothing of theirs, and reveal nothing', async () => {
+  it('writes with ids and names of other workspaces change and reveal nothing', async () => {
     const theirs = await valuesOf([HOUSE, AMBER]);
     // What they were refused before is counted, and recorded a minute later.
     await world.service.incidents?.drain();
@@ -631,7 +631,7 @@ describe('contract: tenancy', function () {
   });
 
   // What was refused above for its form would prove nothing: the same requests, made by who may, are accepted.
-  it('all of these requests work in their own workspace', async () => {
+  it('all of these requests succeed in their own workspace', async () => {
     const reached = new Map<string, Set<number>>();
     const run = async (operation: Described, requests: Iterable<Sent>) => {
       const statuses = new Set<number>();

@@ -23,7 +23,7 @@ describe('Workflow templates', () => {
   };
   const find = async (id: number) => (await list()).find((one: { id: number }) => one.id === id);
 
-  it('a template with a name and a prompt has the defaults for the rest', async () => {
+  it('a template with a name and a prompt gets defaults for the rest', async () => {
     const template = await create({ name: ' Scout ' });
     const { id, created_at } = template;
     expect(template).to.deep.equal({
@@ -49,7 +49,7 @@ describe('Workflow templates', () => {
     expect(activity.entity).to.deep.equal({ type: 'workflow', id, name: ' Scout ', agent_role: null });
   });
 
-  it('takes every field, and empty texts as none', async () => {
+  it('a template stores every field, and empty texts as null', async () => {
     const fields = {
       name: 'Full',
       task_prompt: 'Write it down.',
@@ -68,7 +68,7 @@ describe('Workflow templates', () => {
     expect((await create({ name: 'Full' })).name, 'names may be taken').to.equal('Full');
   });
 
-  it('refuses what is missing, too long or of another type, and names the field', async () => {
+  it('missing, too long and mistyped fields are rejected by name', async () => {
     const ok = { name: 'n', task_prompt: 'p' };
     for (const [fields, field] of [
       [{ name: '' }, 'name'],
@@ -92,7 +92,7 @@ describe('Workflow templates', () => {
     await world.refused('POST', PATH, '{', 400);
   });
 
-  it('stores nothing of a prompt that attacks, on POST and on PUT, and says which rules it hits', async () => {
+  it('a prompt that attacks is not stored by POST or PUT, and the matching rules are named', async () => {
     const before = await list();
     const reply = await world.refused('POST', PATH, { name: 'bad', task_prompt: ATTACK }, 422);
     expect(reply.body.injection).to.have.length(1);
@@ -108,7 +108,7 @@ describe('Workflow templates', () => {
     await create({ task_prompt: 'Decode it with base64 -d first.' });
   });
 
-  it('PUT sets the fields that are sent and leaves the others', async () => {
+  it('PUT sets the given fields and keeps the others', async () => {
     const template = await create({ description: 'old', agent_role: 'coder', tags: ['x'] });
     const body = conforms(
       workflowAnswer,
@@ -123,7 +123,7 @@ describe('Workflow templates', () => {
     }
   });
 
-  it('PUT with nothing but the id counts a use, also of several at once; the most used come first', async () => {
+  it('PUT with only the id counts a use, even concurrently, and the most used templates come first', async () => {
     const [one, two] = [await create(), await create()];
     expect(await find(one.id)).to.deep.include({ use_count: 0, last_used_at: null });
     const replies = await Promise.all(Array.from({ length: 5 }, () => world.ask('PUT', PATH, { id: one.id })));
@@ -137,7 +137,7 @@ describe('Workflow templates', () => {
     expect((await list('?limit=1&offset=1')).map(({ id }: { id: number }) => id)).to.deep.equal([two.id]);
   });
 
-  it('DELETE takes the id as a number or as text, from the body, or without one from the query', async () => {
+  it('DELETE accepts the id as a number or text, from the body or else from the query', async () => {
     for (const asText of [false, true]) {
       const { id } = await create();
       conforms(successAnswer, await world.ask('DELETE', PATH, { id: asText ? `${id}` : id }));

@@ -73,13 +73,13 @@ const discarded = noteDiscarded.draft({ note_id: 7 });
 const given = givenFor(noteDecider);
 
 describe('example resource: decisions', () => {
-  it('a new text is an event', () => {
+  it('a changed text is recorded as an event', () => {
     given(written).when(decideRevise, 'Tests are green').then(revised);
   });
-  it('the same text is not', () => {
+  it('an unchanged text is not recorded', () => {
     given(written, revised).when(decideRevise, 'Tests are green').then();
   });
-  it('what was never written, or was discarded, is not found', () => {
+  it('an unknown or discarded note is not found', () => {
     for (const before of [given(), given(written, discarded)]) {
       before.when(decideRevise, 'Tests are green').thenRefuses(404);
       before.when(decideDiscard).thenRefuses(404);
@@ -88,8 +88,8 @@ describe('example resource: decisions', () => {
   });
 });
 
-describe('example resource: meaning and rows', () => {
-  it('a revised note keeps its author and its first time', () => {
+describe('example resource: state and rows', () => {
+  it('a revised note keeps its author and its creation time', () => {
     const { notes } = rowsAfter(notesProjection, eventsOf([written, revised]));
     expect(notes).to.deep.equal([
       {
@@ -232,7 +232,7 @@ describe('example resource: on the embedded store', function () {
     };
   }
 
-  it('a command that has answered can be read', async () => {
+  it('the result of a command can be read once it has returned', async () => {
     const { commands } = view;
     const { workspace } = testOrigin;
     const { id } = await writeNote(commands, { origin: testOrigin }, 'Tests are red');
@@ -249,7 +249,7 @@ describe('example resource: on the embedded store', function () {
     });
   });
 
-  it('middleware on the Express app gets paths without a route, after the checks of every request', async () => {
+  it('Express middleware handles paths without a route, after the checks of every request', async () => {
     const { status, headers, body } = await call(base, 'GET', '/greeting');
     expect({ status, body }).to.deep.equal({ status: 200, body: { greeting: 'hello' } });
     expect(headers.get('x-frame-options')).to.equal('DENY');
@@ -257,7 +257,7 @@ describe('example resource: on the embedded store', function () {
     expect((await call(base, 'PATCH', '/api/notes')).headers.get('allow')).to.equal('GET, POST');
   });
 
-  it('so can one sent through HTTP', async () => {
+  it('the result of an HTTP request can be read once it has returned', async () => {
     const { status, body } = await call(base, 'POST', '/api/notes', { text: ' Deploy on Friday ' });
     expect(status).to.equal(201);
     expect(body.note).to.include({ text: 'Deploy on Friday', author: 'api' });
@@ -271,13 +271,13 @@ describe('example resource: on the embedded store', function () {
     expect((await call(base, 'PUT', `/api/notes/${id}`, { text: 'Too late' })).status).to.equal(404);
   });
 
-  it('the contract’s schema refuses what is not a note, and authorization refuses callers without a key', async () => {
+  it('the contract’s schema rejects invalid notes, and authorization rejects callers without a key', async () => {
     const { status, body } = await call(base, 'POST', '/api/notes', { text: '' });
     expect({ status, details: body.details }).to.deep.equal({ status: 400, details: ['text: must not be empty'] });
     expect((await call(base, 'POST', '/api/notes', { text: 'x' }, { 'x-api-key': '' })).status).to.equal(401);
   });
 
-  it('the same Idempotency-Key writes one note', async () => {
+  it('the same Idempotency-Key creates one note', async () => {
     const again = { 'idempotency-key': 'note-1' };
     const first = await call(base, 'POST', '/api/notes', { text: 'once' }, again);
     const second = await call(base, 'POST', '/api/notes', { text: 'once' }, again);
@@ -286,7 +286,7 @@ describe('example resource: on the embedded store', function () {
   });
 });
 
-describe('docs', () => {
+describe('documentation', () => {
   // Compiled tests run from dist/; documents and sources are where package.json is.
   const top = new URL('../../../', import.meta.url);
   const documents = readdirSync(new URL('docs/', top)).filter((name) => name.endsWith('.md'));
@@ -308,7 +308,7 @@ describe('docs', () => {
     }
   });
   for (const { document, source, code } of quotes) {
-    it(`${document}: what it quotes from ${source} stands there (${code.split('\n', 1)[0]?.slice(0, 60)})`, () => {
+    it(`${document}: its quotation from ${source} is exact (${code.split('\n', 1)[0]?.slice(0, 60)})`, () => {
       const file = new URL(source, top);
       expect(existsSync(file), `${fileURLToPath(file)} exists`).to.equal(true);
       expect(readFileSync(file, 'utf8')).to.include(code);

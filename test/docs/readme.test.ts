@@ -119,7 +119,7 @@ const signalboxCommand: Step = {
 const shownBy = ({ shownCredentials }: TestService, label: string) =>
   shownCredentials.find((line) => line.startsWith(`${label}:`))?.split(/: +/)[1] ?? '';
 
-describe('documents', () => {
+describe('documentation pages', () => {
   /** [major, minor] of curl; undefined without curl or bash. */
   const curl = spawnSync('bash', ['-c', 'curl --version'], { encoding: 'utf8' })
     .stdout?.match(/^curl (\d+)\.(\d+)/)
@@ -140,7 +140,7 @@ describe('documents', () => {
     PASSWORD: shownBy(service, 'Admin password'),
   });
 
-  it('README: the box of generated credentials is the one that a first start shows', () => {
+  it('README: the generated credentials look as a first start shows them', () => {
     const printed = read('README.md').match(/^[┌│└].*$/gm) ?? [];
     const inside = printed.slice(1, -1).map((line) => line.slice(2, -2).trimEnd());
     expect(box(inside)).to.equal(printed.join('\n'));
@@ -156,7 +156,7 @@ describe('documents', () => {
     );
   });
 
-  it('README: the first session works as it is printed', async function () {
+  it('README: the first session works as printed', async function () {
     this.timeout(60_000);
     const steps = sessionOf('README.md');
     expect(steps.flatMap(({ expected }) => expected)).to.have.length.above(10);
@@ -171,7 +171,7 @@ describe('documents', () => {
     );
   });
 
-  it('proofs.md: its session works as it is printed', async function () {
+  it('proofs.md: its session works as printed', async function () {
     this.timeout(120_000);
     await until('a checkpoint is signed', async () => {
       const headers = { 'x-api-key': values().KEY };
@@ -181,12 +181,12 @@ describe('documents', () => {
     await play([...before, ...sessionOf('docs/proofs.md')], { ...values(), DATA_DIR: service.config.dataDir });
   });
 
-  it('mcp.md: its session works as it is printed', async function () {
+  it('mcp.md: its session works as printed', async function () {
     this.timeout(120_000);
     await play([signalboxCommand, ...sessionOf('docs/mcp.md')], values());
   });
 
-  it('auditors.md: its session works as it is printed, on a fresh service', async function () {
+  it('auditors.md: its session works as printed, on a fresh service', async function () {
     this.timeout(180_000);
     const fresh = await startTestService({ API_KEY: '', AUTH_PASS: '' });
     try {
@@ -197,7 +197,7 @@ describe('documents', () => {
     }
   });
 
-  it('openid-connect.md: a program with an access token, as it is printed', async function () {
+  it('openid-connect.md: a program with an access token works as printed', async function () {
     this.timeout(60_000);
     const provider = await startOidcProvider(() => ['http://signalbox.example/']);
     const fresh = await startTestService({
@@ -221,17 +221,17 @@ describe('documents', () => {
     }
   });
 
-  it('tracing.md: its session works as it is printed', async function () {
+  it('tracing.md: its session works as printed', async function () {
     this.timeout(60_000);
     await play(sessionOf('docs/tracing.md'), values());
   });
 
-  it('client.md: its session works as it is printed, and the agent of the README with it', async function () {
+  it('client.md: its session works as printed, as does the agent in the README', async function () {
     this.timeout(120_000);
     await play(sessionOf('docs/client.md'), values());
   });
 
-  it('authentication.md: signing in works as it is printed', async function () {
+  it('authentication.md: signing in works as printed', async function () {
     this.timeout(60_000);
     const [major, minor] = curl as [number, number];
     // Older ones keep no Secure cookie over http.
@@ -240,8 +240,8 @@ describe('documents', () => {
   });
 });
 
-describe('README, command line', () => {
-  it('its table has every command', () => {
+describe('README: command line', () => {
+  it('the table contains every command', () => {
     const cli = fileURLToPath(new URL('../../bin/signalbox.js', import.meta.url));
     const help = spawnSync(process.execPath, [cli, '--help'], { encoding: 'utf8' }).stdout;
     const commands = [...(help.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z][a-z-]*)/gm)].map(([, name]) => name);
@@ -251,7 +251,7 @@ describe('README, command line', () => {
   });
 });
 
-describe('links of the documents', () => {
+describe('links in the documentation', () => {
   const documents = [
     'README.md',
     'CHANGELOG.md',
@@ -259,7 +259,7 @@ describe('links of the documents', () => {
     ...readdirSync(new URL('docs/', top)).map((name) => `docs/${name}`),
   ];
   for (const document of documents.filter((name) => name.endsWith('.md'))) {
-    it(`${document}: all lead to existing files`, () => {
+    it(`${document}: all links lead to existing files`, () => {
       const targets = [...read(document).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
       for (const target of targets.filter((one) => !/^(https?:|#)/.test(one))) {
         const file = new URL(target.split('#')[0] as string, new URL(document, top));

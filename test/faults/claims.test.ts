@@ -50,7 +50,7 @@ describe('a process killed between claiming a name and creating its owner', func
     return rows.length > 0;
   };
 
-  it('leaves a name for which others get 409 BUSY, and which is free again within seconds', async () => {
+  it('leaves a name that returns 409 BUSY to others and is free again within seconds', async () => {
     const doomed = await startProcess(directory.path, { DATABASE_URL: database.url });
     other = await startProcess(directory.path, { DATABASE_URL: database.url });
     const survivor = other;

@@ -224,7 +224,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     for (let n = 0; n < 3; n++) clients.push(startStreamClient(apiUrls, random));
   });
 
-  it('`signalbox status` shows processes, leaders, positions and lag', async () => {
+  it('shows processes, leaders, positions and lag in `signalbox status`', async () => {
     const run = await runCli(stores, 'status', '--json');
     expect(run.code, run.stderr).to.equal(0);
     const status = JSON.parse(run.stdout) as Status;
@@ -241,7 +241,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     }
   });
 
-  it('a write through one API process is visible through the other at once, and streamed by both', async () => {
+  it('shows and streams a write through one API process at once through the other', async () => {
     const streams = await Promise.all(apiUrls().map((url) => openStream(`${url}/api/events`, headers)));
     for (let n = 0; n < 20; n++) {
       const [writer, reader] = n % 2 ? ['api-1', 'api-2'] : ['api-2', 'api-1'];
@@ -258,7 +258,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     }
   });
 
-  it('recovers by itself when PostgreSQL crashes and comes back', async () => {
+  it('recovers by itself when PostgreSQL crashes and restarts', async () => {
     await underLoad(LONGEST_MS.database + LONGEST_MS.visible, async (load) => {
       for (let crash = 0; crash < 2; crash++) {
         await stores.postgres.crash();
@@ -283,7 +283,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     });
   });
 
-  it('writes and reads continue while Redis is down', async () => {
+  it('continues writes and reads while Redis is down', async () => {
     const { proxy } = stores.redis;
     const report = await underLoad(0, async (load) => {
       await proxy.stop();
@@ -298,7 +298,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect(report.broken).to.equal(0);
   });
 
-  it('a killed projector is replaced by the next within seconds', async () => {
+  it('replaces a killed projector within seconds', async () => {
     const times: number[] = [];
     await underLoad(LONGEST_MS.visible, async (load) => {
       for (let kill = 0; kill < 2; kill++) {
@@ -314,7 +314,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     expect(Math.max(...times)).to.be.lessThan(4_000);
   });
 
-  it('without a projector writes are answered, reads are refused in time or show what is there, and then all is right', async () => {
+  it('accepts writes without a projector; reads show old rows or fail in time, and later recover', async () => {
     const { body } = await api('api-1', 'POST', '/api/agents', { name: 'projected', role: 'coder' });
     const path = `/api/agents/${body.agent.id}`;
     await until('it is there', async () => (await api('api-2', 'GET', path)).status === 200);
@@ -364,7 +364,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     for (const one of ofRole('projector')) await one.ready;
   });
 
-  it('killing an API process loses nothing acknowledged', async () => {
+  it('loses nothing acknowledged if an API process is killed', async () => {
     const report = await underLoad(LONGEST_MS.visible, async (load) => {
       const one = ofRole('api')[between(0, 1)] as Node;
       one.kill('SIGKILL');
@@ -412,7 +412,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     });
   });
 
-  it('stops gracefully on SIGTERM: requests in flight are answered, streams end, the next process takes over', async () => {
+  it('stops gracefully on SIGTERM: requests complete, streams end, the next process takes over', async () => {
     const load = startLoad(apiUrls, random);
     await load.more(20);
     // The proxy holds answers back, so that there is something in flight.

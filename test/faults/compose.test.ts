@@ -58,12 +58,12 @@ describe('docker-compose.yml', () => {
     for (const [name, { image }] of services) expect(image, name).to.match(/^[\w./-]+:\d+\.\d+(\.\d+)?[\w.-]*$/);
   });
 
-  it('builds the version of package.json', () => {
+  it('builds the version in package.json', () => {
     const { version } = JSON.parse(read('package.json')) as { version: string };
     for (const [name, { image }] of own) expect(image, name).to.equal(`signalbox:${version}`);
   });
 
-  it('has the layout that the documents promise, and roles that the command line knows', () => {
+  it('has the layout in the documentation, and only roles that the command line accepts', () => {
     const roles = own.map(([name, { command = [] }]) => {
       expect(command.slice(0, 2), name).to.deep.equal(['start', '--role']);
       expect(command, name).to.have.length(3);
@@ -73,7 +73,7 @@ describe('docker-compose.yml', () => {
     expect(roles.sort()).to.deep.equal(['api', 'api', 'projector', 'worker']);
   });
 
-  it('sets only existing settings, to accepted values', () => {
+  it('sets only existing settings, to valid values', () => {
     for (const [name, { environment = {} }] of own) {
       for (const variable of Object.keys(environment))
         expect(settings.has(variable), `${name}: ${variable}`).to.equal(true);
@@ -110,7 +110,7 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('waits until stores report that they are healthy', () => {
+  it('waits until the stores report that they are healthy', () => {
     for (const [name, { depends_on = {} }] of own) {
       expect(Object.keys(depends_on).sort(), name).to.deep.equal(stores.map(([store]) => store).sort());
       for (const { condition } of Object.values(depends_on)) expect(condition, name).to.equal('service_healthy');
@@ -118,7 +118,7 @@ describe('docker-compose.yml', () => {
     for (const [name, { healthcheck: check }] of stores) expect(check, name).to.have.property('test');
   });
 
-  it('probes exactly the processes that serve HTTP, and restarts all', () => {
+  it('probes exactly the processes that serve HTTP, and restarts all processes', () => {
     for (const [name, { command = [], healthcheck: check, ports }] of own) {
       const api = command[2] === 'api';
       // Of an image with HEALTHCHECK.
@@ -135,14 +135,14 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('publishes each port once, and the one that the image listens on', () => {
+  it('publishes each port once, as the port that the image listens on', () => {
     const published = own.flatMap(([, { ports = [] }]) => ports.map((port) => port.split(':').slice(-2)));
     expect(new Set(published.map(([host]) => host)).size).to.equal(published.length);
     for (const [, inside] of published) expect(inside).to.equal(/PORT=(\d+)/.exec(read('Dockerfile'))?.[1]);
     for (const [name, { ports }] of stores) expect(ports, `${name} is reached from inside only`).to.equal(undefined);
   });
 
-  it('publishes on the loopback address, unless the operator sets another one', () => {
+  it('publishes on the loopback address by default', () => {
     const ports = own.flatMap(([, { ports = [] }]) => ports);
     const addresses = ports.map((port) => /^\$\{PUBLISH_ADDRESS:-([\d.]+)\}:/.exec(port)?.[1]);
     expect(addresses).to.deep.equal(ports.map(() => '127.0.0.1'));
@@ -150,7 +150,7 @@ describe('docker-compose.yml', () => {
       expect(read(document), document).to.include('PUBLISH_ADDRESS');
   });
 
-  it('keeps the data of stores in declared volumes', () => {
+  it('keeps the data of the stores in declared volumes', () => {
     const used = stores.map(([name, { volumes = [] }]) => {
       expect(volumes, name).to.have.length(1);
       return volumes[0]?.split(':')[0];
@@ -158,7 +158,7 @@ describe('docker-compose.yml', () => {
     expect(used.sort()).to.deep.equal(Object.keys(file.volumes).sort());
   });
 
-  it('starts a Redis that keeps jobs', () => {
+  it('starts a Redis that persists jobs', () => {
     const { command = [] } = file.services.redis ?? {};
     const options = command.join(' ');
     expect(options).to.contain('--appendonly yes').and.to.contain('--maxmemory-policy noeviction');
@@ -177,14 +177,14 @@ describe('Dockerfile', () => {
   const inLast = (instruction: string) =>
     last.filter((line) => line.instruction === instruction).map(({ rest }) => rest);
 
-  it('builds in one stage and runs in another, on one pinned image', () => {
+  it('builds in one stage and runs in another, both on one pinned image', () => {
     const stages = of('FROM').map((stage) => /^(node:\d+\.\d+\.\d+-[\w-]+)(?: AS (\w+))?$/.exec(stage));
     expect(stages).to.have.length(2);
     expect(stages[0]?.[1]).to.be.a('string').and.to.equal(stages[1]?.[1]);
     expect(inLast('COPY').every((copy) => copy.startsWith('--from=build '))).to.equal(true);
   });
 
-  it('copies only existing files, and all that the build needs', () => {
+  it('copies only existing files, and everything that the build needs', () => {
     const copied = of('COPY')
       .filter((copy) => !copy.startsWith('--from'))
       .flatMap((copy) => copy.split(' ').slice(0, -1));

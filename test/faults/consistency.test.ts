@@ -25,7 +25,7 @@ const OPERATIONS = 200;
 const FAULTS: Readonly<Record<Tier, number>> = { embedded: 1, postgres: 2, cluster: 1 };
 
 for (const tier of TIERS.filter((one) => tiers.includes(one))) {
-  describe(`what ${CLIENTS} clients see on ${tier}${withFaults ? ', with faults' : ''} (CONSISTENCY_SEED=${seed})`, function () {
+  describe(`the history of ${CLIENTS} clients on ${tier}${withFaults ? ', with faults' : ''} (CONSISTENCY_SEED=${seed})`, function () {
     this.timeout(120_000 + 4 * seconds * 1_000);
     let deployment: Deployment | undefined;
 

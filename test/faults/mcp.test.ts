@@ -14,7 +14,7 @@ import { call } from '../support/service.ts';
 import { commandLine, freePort, KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 
-describe('MCP: the service is killed and started again', function () {
+describe('MCP: restart after the service is killed', function () {
   this.timeout(180_000);
   let directory: string;
   let service: ServiceProcess | undefined;
@@ -51,7 +51,7 @@ describe('MCP: the service is killed and started again', function () {
   const approve = (taskId: number) => ask('POST', '/api/quality-review', { taskId, status: 'approved', notes: 'fine' });
 
   for (const era of ['2026', '2025'] as const) {
-    it(`a client over HTTP continues without connecting again (revision of ${era})`, async () => {
+    it(`a client over HTTP continues without reconnecting (revision of ${era})`, async () => {
       if (!service) await start();
       const { key, task } = await prepare(`http-${era}`);
       const agent = await connectMcp((service as ServiceProcess).url, { 'x-api-key': key }, era);
@@ -79,7 +79,7 @@ describe('MCP: the service is killed and started again', function () {
   }
 
   for (const mode of ['auto', 'legacy'] as const) {
-    it(`a client of signalbox mcp waits until the service is back, and calls nothing twice (${mode})`, async () => {
+    it(`a client of signalbox mcp waits until the service is back, and repeats no call (${mode})`, async () => {
       if (!service) await start();
       const { key, task } = await prepare(`stdio-${mode}`);
       const [command = '', ...args] = [process.execPath, ...commandLine('mcp', '--url', `http://127.0.0.1:${port}`)];
@@ -122,7 +122,7 @@ describe('signalbox mcp', () => {
   const run = (args: readonly string[], input: string, env: Record<string, string> = { SIGNALBOX_KEY: 'k' }) =>
     spawnSync(process.execPath, commandLine('mcp', ...args), { input, env, encoding: 'utf8', timeout: 30_000 });
 
-  it('says what is missing', () => {
+  it('reports missing settings', () => {
     const url = ['--url', 'http://127.0.0.1:1'];
     expect(run(url, '', {})).to.deep.include({
       status: 1,
@@ -132,7 +132,7 @@ describe('signalbox mcp', () => {
     expect(run([], '').stderr).to.match(/required option '--url <url>'/);
   });
 
-  it('answers what is no message with an error of the protocol, and refuses one that is too large', () => {
+  it('returns a protocol error for an invalid message, and rejects one that is too large', () => {
     const url = ['--url', 'http://127.0.0.1:1'];
     const { stdout, status } = run(url, 'no json\n\n[]\n');
     expect(status).to.equal(0);
@@ -149,7 +149,7 @@ describe('signalbox mcp', () => {
     ]);
   });
 
-  it('passes on the message of a refusal, and names a server that is not Signalbox', async () => {
+  it('forwards the message of a rejection, and reports a server that is not Signalbox', async () => {
     const replies: (readonly [status: number, body: string])[] = [
       [401, '{"error":"Authentication required"}'],
       [404, '<html>'],

@@ -19,7 +19,7 @@ const random = randomFrom(seed);
 const COMPLETED = { body: { status: 'completed' } };
 const ACCEPTED = { body: { status: 'accepted' } };
 
-describe(`kill -9 while pipelines run (FAULT_SEED=${seed})`, function () {
+describe(`kill -9 during pipeline runs (FAULT_SEED=${seed})`, function () {
   this.timeout(240_000);
   let runner: TestRunner;
   let directory: string;
@@ -214,9 +214,9 @@ describe(`kill -9 while pipelines run (FAULT_SEED=${seed})`, function () {
     });
   }
 
-  it('at any moment, with several runs under way', killedAtRandom);
+  it('at any time, with several active runs', killedAtRandom);
 
-  it('at any moment, on PostgreSQL', async function () {
+  it('at any time, on PostgreSQL', async function () {
     needsServer('TEST_DATABASE_URL', this);
     const fresh = await freshDatabase();
     drop = fresh.drop;

@@ -55,7 +55,7 @@ const poll = (url: string, agent: string, capacity: number): Promise<Poll> =>
   });
 
 for (const stack of ['postgres', 'cluster'] as const) {
-  describe(`the task queue of two processes, ${ROUNDS} rounds, on ${stack}`, function () {
+  describe(`the task queue with two processes, ${ROUNDS} rounds, on ${stack}`, function () {
     this.timeout(60_000 + ROUNDS * 60_000);
     let stores: ServerStores | undefined;
     let running: Awaited<ReturnType<typeof startProcesses>> | undefined;
@@ -130,7 +130,7 @@ for (const stack of ['postgres', 'cluster'] as const) {
     }
     let seen = BEGINNING;
 
-    it('gives each task to one agent for good, and no agent more than it asked for', async () => {
+    it('gives each task to one agent for good, and no agent more than it requested', async () => {
       const begun = performance.now();
       const reasons: Record<string, number> = {};
       for (let round = 0; round < ROUNDS; round++) {

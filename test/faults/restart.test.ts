@@ -67,7 +67,7 @@ function startReaders(urls: readonly string[], count: number) {
   };
 }
 
-describe(`a PostgreSQL that goes down and comes back (FAULT_SEED=${seed})`, function () {
+describe(`a PostgreSQL that fails and recovers (FAULT_SEED=${seed})`, function () {
   this.timeout(180_000);
   let own: OwnPostgres | undefined;
   let fresh: Awaited<ReturnType<typeof freshDatabase>> | undefined;
@@ -169,7 +169,7 @@ describe(`a PostgreSQL that goes down and comes back (FAULT_SEED=${seed})`, func
     expect(rebuilt.code, `rebuild --check: ${rebuilt.stdout}${rebuilt.stderr}`).to.equal(0);
   }
 
-  it('crashes, and gives no number again that a process still holds', async function () {
+  it('crashes without reissuing a number that a process still holds', async function () {
     const server = own;
     needs('the programs of a PostgreSQL server', server, this);
     const config = readConfig({ DATABASE_URL: env.DATABASE_URL, LOG_LEVEL: 'silent' });
@@ -250,7 +250,7 @@ describe('a single process', function () {
     await rm(directory, { recursive: true, force: true });
   });
 
-  it('whose embedded engine breaks reports it and shuts down cleanly, under reads and writes', async () => {
+  it('shuts down cleanly with a report when its embedded engine breaks during reads and writes', async () => {
     const one = await startNode({ env: { DATA_DIR: directory } }, 'embedded', 'all');
     node = one;
     await one.ready;
@@ -285,7 +285,7 @@ describe('a single process', function () {
     expect(how).to.equal(1);
   });
 
-  it('whose Redis crashes repeatedly, and stays down, keeps answering, with limits', async function () {
+  it('keeps responding, and enforces limits, when Redis crashes repeatedly and stays down', async function () {
     redis = await ownRedis();
     needs('redis-server', redis, this);
     const one = await startNode({ env: { DATA_DIR: directory, REDIS_URL: redis.url.href } }, 'redis', 'all', {

@@ -66,7 +66,7 @@ describe('two processes', function () {
     expect((await send(B(), 'GET', `/api/agents/${id}`)).body.agent.name).to.equal('shared');
   });
 
-  it('one name, fifty creators, two processes: one wins', async () => {
+  it('create one agent for fifty concurrent requests with one name', async () => {
     const results = await Promise.all(
       Array.from({ length: 50 }, (_, n) =>
         send(n % 2 ? A() : B(), 'POST', '/api/agents', { name: 'wanted', role: 'coder' }),
@@ -76,7 +76,7 @@ describe('two processes', function () {
     expect(results.filter((result) => result.status === 409)).to.have.length(49);
   });
 
-  it('token reports that go to both, in batches and alone, are each counted once', async () => {
+  it('count each token report once if it goes to both, in a batch or alone', async () => {
     const reports = Array.from({ length: 300 }, (_, n) => ({
       id: `report-${n}`,
       model: 'm',
@@ -96,7 +96,7 @@ describe('two processes', function () {
     expect([await total(A()), await total(B())]).to.deep.equal([before + 300, before + 300]);
   });
 
-  it('two admins delete each other at once, fifty times: one always remains', async () => {
+  it('keep one admin when two admins delete each other concurrently, fifty times', async () => {
     const users = '/api/auth/users';
     type User = { readonly id: number; readonly username: string; readonly role: string };
     const admins = async (): Promise<User[]> =>
@@ -127,7 +127,7 @@ describe('two processes', function () {
     expect(await admins()).to.have.length.within(1, 2);
   });
 
-  it('the same Idempotency-Key through both gives one agent and one response', async () => {
+  it('create one agent and return one response for the same Idempotency-Key', async () => {
     const post = (service: ServiceProcess) =>
       fetch(`${service.url}/api/agents`, {
         method: 'POST',
@@ -139,7 +139,7 @@ describe('two processes', function () {
     expect(answers[0]?.status).to.equal(201);
   });
 
-  it('a key revoked through one is refused by the other at once', async () => {
+  it('reject a key at once after it was revoked through the other', async () => {
     const { body } = await send(A(), 'POST', '/api/agents', { name: 'keyed', role: 'coder' });
     for (let n = 0; n < 10; n++) {
       const issued = await send(A(), 'POST', `/api/agents/${body.agent.id}/keys`, { name: `key ${n}` });
@@ -150,7 +150,7 @@ describe('two processes', function () {
     }
   });
 
-  it('connections are cut under load: both processes survive, and every acknowledged write is there', async () => {
+  it('survive cut connections under load, with every acknowledged write', async () => {
     const client = new pg.Client({ connectionString: stores?.env.DATABASE_URL });
     await client.connect();
     const acknowledged: string[] = [];
@@ -178,7 +178,7 @@ describe('two processes', function () {
     for (const name of acknowledged) expect((await send(A(), 'GET', `/api/agents/${name}`)).status).to.equal(200);
   });
 
-  it('a stream resumes through the other process, without gaps or duplicates', async () => {
+  it('resume a stream of the other process without gaps or duplicates', async () => {
     const stream = await openStream(`${A().url}/api/events`, headers);
     const expected: string[] = [];
     for (let n = 0; n < 20; n++) {

@@ -31,7 +31,7 @@ const FAULTS: readonly Reaction[] = ['hang', 'drop', { status: 500 }, { status: 
 
 type Ask = (method: string, path: string, body?: unknown) => ReturnType<typeof call>;
 
-describe(`webhooks with a receiver that fails (FAULT_SEED=${seed})`, function () {
+describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
   this.timeout(240_000);
   let receiver: Receiver;
   beforeEach(async () => {
@@ -76,7 +76,7 @@ describe(`webhooks with a receiver that fails (FAULT_SEED=${seed})`, function ()
     return accepted;
   }
 
-  it('every event arrives, under one id, and never more often than configured; a rebuild sends nothing', async () => {
+  it('deliver every event under one id, no more often than configured, and nothing on a rebuild', async () => {
     const service: TestService = await startTestService(ENV);
     try {
       const ask: Ask = (...asked) => call(service, ...asked);
@@ -125,7 +125,7 @@ describe(`webhooks with a receiver that fails (FAULT_SEED=${seed})`, function ()
     }
   });
 
-  it('a process that is killed during deliveries: the next one resumes, with the same ids', async () => {
+  it('are resumed by the next process with the same ids if a process is killed during deliveries', async () => {
     const directory = await dataDirectory();
     let service: ServiceProcess | undefined;
     try {
@@ -152,7 +152,7 @@ describe(`webhooks with a receiver that fails (FAULT_SEED=${seed})`, function ()
     }
   });
 
-  it('two processes share the work: once each, one at a time, in order', async function () {
+  it('are delivered by two processes once each, one at a time and in order', async function () {
     needsServer('TEST_DATABASE_URL', this);
     const stores = await serverStores();
     const services: TestService[] = [];

@@ -169,11 +169,11 @@ const ANYTHING = [
 ];
 
 describe('configuration', () => {
-  it('every setting is tested here', () => {
+  it('is tested here for every setting', () => {
     expect(settings.map(({ env }) => env)).to.have.members([...Object.keys(REFUSED), ...ANYTHING]);
   });
 
-  it('is complete without any variable', () => {
+  it('is complete without any environment variable', () => {
     const config = readConfig({}) as Readonly<Record<string, unknown>>;
     for (const [name, { fallback }] of Object.entries(SETTINGS)) expect(config[name], name).to.equal(fallback);
   });
@@ -182,7 +182,7 @@ describe('configuration', () => {
     expect(readConfig(Object.fromEntries(settings.map(({ env }) => [env, ''])))).to.deep.equal(readConfig({}));
   });
 
-  it('refuses a provider without a client or roles, and the client id as the audience of tokens', () => {
+  it('rejects a provider without a client or roles, and the client id as the token audience', () => {
     const issuer = { OIDC_ISSUER: 'https://id.example.com' };
     expect(() => readConfig(issuer)).to.throw(ConfigError, /OIDC_CLIENT_ID[\s\S]*OIDC_ROLES/);
     const whole = { ...issuer, OIDC_CLIENT_ID: 'signalbox', OIDC_ROLES: 'a b=c=admin,x=viewer@acme-1,*=viewer' };
@@ -232,7 +232,7 @@ describe('configuration', () => {
     expect(readConfig({ WEBHOOK_ALLOWED_NETWORKS: networks.join() }).webhookAllowedNetworks).to.deep.equal(networks);
   });
 
-  it('takes the URLs of every store', () => {
+  it('accepts the URLs of every store', () => {
     for (const databaseUrl of ['postgres://db/x', 'postgresql://u:p@db:5432/x?sslmode=require']) {
       expect(readConfig({ DATABASE_URL: databaseUrl })).to.include({ databaseUrl });
     }
@@ -246,7 +246,7 @@ describe('configuration', () => {
   });
 
   for (const [env, { values, says }] of Object.entries(REFUSED)) {
-    it(`${env}: names an invalid value and what is allowed`, () => {
+    it(`${env}: reports an invalid value and the valid ones`, () => {
       const { doc } = settings.find((one) => one.env === env) as (typeof settings)[number];
       // Alone, an event store is refused for another reason too.
       const others: Record<string, string> = env === 'EVENTSTORE_URL' ? { DATABASE_URL: 'postgres://db/x' } : {};
@@ -261,28 +261,28 @@ describe('configuration', () => {
     });
   }
 
-  it('names all invalid values at once', () => {
+  it('reports all invalid values at once', () => {
     const message = refusal({ PORT: 'http', LOG_LEVEL: 'loud', DATABASE_URL: 'sqlite:x', HOST: '0.0.0.0' });
     expect(message.split('\n').map((line) => line.split(':')[0])).to.deep.equal(['PORT', 'DATABASE_URL', 'LOG_LEVEL']);
   });
 
-  it('refuses an event store without PostgreSQL', () => {
+  it('rejects an event store without PostgreSQL', () => {
     expect(refusal({ EVENTSTORE_URL: 'esdb://store:2113' })).to.match(/^EVENTSTORE_URL needs DATABASE_URL: /);
   });
 });
 
-describe('README, configuration table', () => {
+describe('README: configuration table', () => {
   // Compiled tests run from dist/; the README is where package.json is.
   const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
   const rows = [...readme.matchAll(/^\| `([A-Z][A-Z0-9_]*)` \| (.*?) \| (.*?) \|$/gm)].map(
     ([, env = '', fallback = '', doc = '']) => ({ env, fallback, doc: doc.replaceAll('\\*', '*') }),
   );
 
-  it('has every setting once, in the order of the code, and no other', () => {
+  it('contains exactly the existing settings, in the order of the code', () => {
     expect(rows.map(({ env }) => env)).to.deep.equal(settings.map(({ env }) => env));
   });
   for (const { env, fallback, doc } of settings) {
-    it(`${env}: default and meaning are those of the code`, () => {
+    it(`${env}: default and meaning match the code`, () => {
       expect(rows.find((row) => row.env === env)).to.deep.equal({ env, fallback: shown(fallback), doc });
     });
   }

@@ -17,7 +17,7 @@ describe('the log on stdout', () => {
   let child: ChildProcess;
   afterEach(() => child.kill('SIGKILL'));
 
-  it('does not hold up the process when its reader has gone', async () => {
+  it('does not block the process if its reader is gone', async () => {
     child = spawn(process.execPath, ['--input-type=module', '-e', LOGGING], {
       stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
     });

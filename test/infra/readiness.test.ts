@@ -2,21 +2,21 @@
 import { expect } from 'chai';
 import { Lag } from '../../infra/readiness.ts';
 
-describe('lag of a read model', () => {
+describe('read model lag', () => {
   it('is zero at the end of the log', () => {
     const lag = new Lag();
     expect(lag.behindMs('agents', 40, 40, 1_000)).to.equal(0);
     expect(lag.behindMs('agents', 40, 40, 90_000)).to.equal(0);
   });
 
-  it('counts from when the end that it has not reached was first seen', () => {
+  it('counts from when the first end not yet reached was seen', () => {
     const lag = new Lag();
     expect(lag.behindMs('agents', 40, 50, 1_000)).to.equal(0);
     expect(lag.behindMs('agents', 45, 60, 4_000)).to.equal(3_000);
     expect(lag.behindMs('agents', 49, 90, 9_000)).to.equal(8_000);
   });
 
-  it('starts over when that end is reached, however far the log has moved on', () => {
+  it('restarts when that end is reached, however far the log has advanced', () => {
     const lag = new Lag();
     lag.behindMs('agents', 40, 50, 1_000);
     expect(lag.behindMs('agents', 50, 1_000_000, 9_000)).to.equal(0);
@@ -25,7 +25,7 @@ describe('lag of a read model', () => {
     expect(lag.behindMs('agents', 2_000_000, 2_000_001, 99_000)).to.equal(0);
   });
 
-  it('is kept for each read model', () => {
+  it('is separate for each read model', () => {
     const lag = new Lag();
     lag.behindMs('agents', 40, 50, 1_000);
     expect(lag.behindMs('audit', 50, 50, 9_000)).to.equal(0);

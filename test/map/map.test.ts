@@ -14,8 +14,8 @@ import {
 
 const files = sources();
 
-describe('the map of the source', () => {
-  it('has a place for every file, and nothing else', () => {
+describe('the map of the source files', () => {
+  it('has a place for every file, and no other places', () => {
     expect(deviations(files)).to.deep.equal([]);
   });
 
@@ -25,7 +25,7 @@ describe('the map of the source', () => {
     return deviations([...files, ...more]).filter((sentence) => !known.includes(sentence));
   };
 
-  it('notices a file that stands nowhere', () => {
+  it('detects a file without a place', () => {
     expect(found('queries/agents/brains.ts')).to.deep.equal([
       'queries/agents/brains.ts: "brains" is no concern of agents',
     ]);
@@ -36,21 +36,21 @@ describe('the map of the source', () => {
     expect(found('shared/helpers.ts')[0]).to.include('not among the files of its room');
     expect(found('test/docs/example-resource/queries/texts.ts')[0]).to.include('the example has one file notes.ts');
   });
-  it('notices a group that is a file and a folder on one floor', () => {
+  it('detects a group that is both a file and a folder on one floor', () => {
     expect(found('queries/agents.ts')).to.deep.equal(['queries/agents: is a file and a folder']);
   });
-  it('notices a singular beside its plural', () => {
+  it('detects a singular next to its plural', () => {
     expect(found('infra/jobs/job.ts')).to.deep.equal(['infra/jobs: jobs stands beside job']);
     expect(found('infra/jobs/policy.ts')).to.deep.equal(['infra/jobs: policies stands beside policy']);
   });
-  it('notices a concern that has left, and a test of what is not there', () => {
+  it('detects a removed concern, and a test without its subject', () => {
     const left = deviations(files.filter((file) => !file.endsWith('/liveness.ts')));
     expect(left).to.include('agents/liveness: stands on no floor');
     expect(found('test/projections/agents/souls.test.ts')).to.deep.equal([
       'test/projections/agents/souls: tests what does not stand in projections',
     ]);
   });
-  it('takes forms of one word for one word', () => {
+  it('treats forms of one word as the same word', () => {
     expect(
       [
         ['agent', 'agents'],
@@ -67,7 +67,7 @@ describe('the map of the source', () => {
       ].filter(([one = '', other = '']) => sameWord(one, other)),
     ).to.deep.equal([]);
   });
-  it('has no import that leads up, between rooms or inside infra', () => {
+  it('forbids imports that lead up, between rooms or inside infra', () => {
     expect(upwards(importsOf(files))).to.deep.equal([]);
     const found = (from: string, ...to: string[]) => upwards(new Map([[from, new Set(to)]]));
     expect(found('commands/chat.ts', 'queries/chat.ts', 'shared/time.ts')).to.deep.equal([
@@ -81,7 +81,7 @@ describe('the map of the source', () => {
     ]);
     expect(found('infra/new/one.ts', 'infra/core.ts')).to.deep.equal(['infra/new/one.ts: stands in no layer of infra']);
   });
-  it('has no files that import one another', () => {
+  it('forbids circular imports', () => {
     expect(filesInCircles(importsOf(files))).to.deep.equal([]);
     const arrows = { top: ['a'], a: ['b'], b: ['c', 'end'], c: ['a'], end: [] };
     expect(filesInCircles(new Map(Object.entries(arrows).map(([from, to]) => [from, new Set(to)])))).to.deep.equal([
@@ -90,14 +90,14 @@ describe('the map of the source', () => {
       'c',
     ]);
   });
-  it('has one cache for all queries, which keeps values by their owners, and none in routes', () => {
+  it('has one cache for all queries, keyed by owner, and none in routes', () => {
     const rooms = files.filter((file) => /^(queries|api\/routes|commands\/policies)\//.test(file));
     const withCaches = rooms.filter((file) =>
       /from 'lru-cache'|^(let|var) |^(export )?const \w+ = new Map\(\)/m.test(textOf(file)),
     );
     expect(withCaches).to.deep.equal(['queries/kept.ts']);
   });
-  it('has no list that is cut off in an order which leaves open what stands at the edge', () => {
+  it('forbids limited lists whose order leaves open which rows are cut off', () => {
     expect(openOrders(files.filter((file) => file.startsWith('queries/')).map(textOf))).to.deep.equal([]);
     const found = openOrders([
       'SELECT * FROM t ORDER BY rank, created_at DESC LIMIT 10',
@@ -115,7 +115,7 @@ describe('the map of the source', () => {
       "'changed_at', 'desc'",
     ]);
   });
-  it('prints on a page', () => {
+  it('fits on a printed page', () => {
     const lines = printed(files).split('\n');
     expect(lines.filter((line) => line.length > 165)).to.deep.equal([]);
     expect(lines.length).to.be.lessThan(230);

@@ -24,7 +24,7 @@ describe('projection chat', () => {
       eventsOf([sent(1, 'ada', 'eve'), sent(2, 'eve', 'ada'), sent(3, 'ada', 'eve'), sent(4, 'ada', 'ada')]),
     );
 
-  it('keeps each message, unread, in the conversation of the pair', () => {
+  it('stores each message as unread in the conversation of the pair', () => {
     const { messages } = told();
     expect(messages[1]).to.deep.equal({
       workspace_id: 1,
@@ -48,7 +48,7 @@ describe('projection chat', () => {
     ]);
   });
 
-  it('has the notifications that were delivered to agents, and none of those for users', () => {
+  it('contains notifications delivered to agents, and none for users', () => {
     const delivered = (message: { message_id: number; to_agent_id: number; content: string } | null) =>
       sample(notificationForwarded, {
         ...{ notification_id: 9, recipient: 'eve', notification_type: 'mention', title: 't' },
@@ -64,7 +64,7 @@ describe('projection chat', () => {
     expect(message_edges[0]).to.include({ from_agent: 'system', to_agent: 'eve', count: 1 });
   });
 
-  it('counts per direction, with the time of the last', () => {
+  it('counts messages per direction, with the time of the last one', () => {
     const edge = { workspace_id: 1 };
     expect(told().message_edges).to.have.deep.members([
       { ...edge, from_agent: 'ada', to_agent: 'eve', count: 2, last_message_at: time(3), position: 3 },
@@ -73,7 +73,7 @@ describe('projection chat', () => {
     ]);
   });
 
-  it('the last message of a pair is the one with the latest time, though a clock went back', () => {
+  it('chooses the last message of a pair by time, even if a clock went back', () => {
     const [first, second] = eventsOf([sent(1, 'ada', 'eve'), sent(2, 'ada', 'eve')]);
     if (!first || !second) throw new Error('two events were asked for');
     const late = { ...first, meta: { ...first.meta, at: timeOf(9) } };
@@ -97,7 +97,7 @@ describe('projection chat', () => {
   const read = (messageId: number, to: string | null, first: boolean) =>
     chatMessageRead.draft({ message_id: messageId, conversation: 'chat:1', to, first });
 
-  it('keeps a conversation with its last message, and who takes part', () => {
+  it('stores conversations with their last message and participants', () => {
     const events = eventsOf([said(1, 'ada'), said(2, null), said(3, 'admin', { content: 'x'.repeat(2_000) })]);
     const { conversations, participants, message_totals } = rowsAfter(chatProjection, events);
     expect(conversations).to.deep.equal([
@@ -121,7 +121,7 @@ describe('projection chat', () => {
     expect(message_totals).to.deep.equal([{ workspace_id: 1, messages: 3, position: 3 }]);
   });
 
-  it('a conversation of agents has the id of its first message', () => {
+  it('gives a conversation of agents the id of its first message', () => {
     const { conversations } = told();
     expect(conversations.map(({ conversation, id, message_count }) => [conversation, id, message_count])).to.deep.equal(
       [
@@ -131,7 +131,7 @@ describe('projection chat', () => {
     );
   });
 
-  it('a message that is read is no longer counted as unread, once, and keeps the last time', () => {
+  it('counts a read message once as no longer unread, and keeps the last time', () => {
     const events = eventsOf([said(1, 'ada'), said(2, 'ada'), read(1, 'ada', true), read(1, 'ada', false)]);
     const { messages, participants } = rowsAfter(chatProjection, events);
     expect(messages.map(({ read_at }) => read_at)).to.deep.equal([time(4), null]);
@@ -141,13 +141,13 @@ describe('projection chat', () => {
     ]);
   });
 
-  it('a message to all can be read, and is unread for no agent', () => {
+  it('allows a message to all to be read, and counts it as unread for no agent', () => {
     const { messages, participants } = rowsAfter(chatProjection, eventsOf([said(1, null), read(1, null, true)]));
     expect(messages[0]).to.include({ to_agent: null, read_at: time(2) });
     expect(participants.map(({ name, unread }) => [name, unread])).to.deep.equal([['admin', 0]]);
   });
 
-  it('counts a message in the graph of agents only if it is in an inbox', () => {
+  it('counts a message in the agent graph only if it is in an inbox', () => {
     const events = eventsOf([said(1, 'ada'), said(2, 'ada', { to_agent_id: 3 })]);
     expect(rowsAfter(chatProjection, events).message_edges).to.deep.equal([
       { workspace_id: 1, from_agent: 'admin', to_agent: 'ada', count: 1, last_message_at: time(2), position: 2 },

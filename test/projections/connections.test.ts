@@ -40,7 +40,7 @@ describe('projection connections', () => {
     ]);
   });
 
-  it('ends one on request, for its silence, and when another replaces it', () => {
+  it('ends a connection on request, for inactivity, and on replacement', () => {
     const closed = connectionClosed.draft({ ...agent, connection_id: uuid(2), cause: 'stale' });
     const { connections } = rowsAfter(
       connectionsProjection,

@@ -18,7 +18,7 @@ const boxes = defineTable('boxes', { kind: 'text', id: 'bigint', content: 'bigin
 const box = { kind: 'a', id: 1 };
 
 describe('a projection', () => {
-  it('has one handler for each type that it listens to', () => {
+  it('has one handler for each of its event types', () => {
     const handler = on(agentHidden, () => [insert(boxes, { ...box, content: 1 })]);
     const define = (...handlers: (typeof handler)[]) =>
       defineProjection({ name: 'boxes', version: 3, tables: [boxes], handlers });
@@ -31,23 +31,23 @@ describe('a projection', () => {
     expect(() => define(handler, handler)).to.throw('boxes: two handlers for one event type');
   });
 
-  it('says which rows are new: only those are written without a look at the table', () => {
+  it('marks new rows, and only those are written without reading the table', () => {
     expect(insert(boxes, { ...box, content: 1 })).to.deep.include({ fresh: true, key: box });
     expect(change(boxes, box, (row) => row)).to.deep.include({ fresh: false, key: box });
     expect(update(boxes, box, (row) => row)).to.deep.include({ fresh: false, key: box });
   });
 
-  it('is one of a list in which each has a schema of its own', () => {
+  it('has a unique schema', () => {
     const schemas = projections.map(schemaOf);
     expect(schemas).to.include.members(['users_v5', 'agents_v4', 'activities_v3']);
     expect(new Set(schemas).size).to.equal(schemas.length);
   });
 });
 
-describe('changes of one event', () => {
+describe('row changes of one event', () => {
   const put = (content: number) => change(boxes, box, () => ({ ...box, content }));
 
-  it('are counted where a row became another one', () => {
+  it('are counted if a row becomes different', () => {
     const rows = new MemoryTables();
     const other = { kind: 'a', id: 2 };
     const two = [put(1), change(boxes, other, () => ({ ...other, content: 1 }))];
@@ -58,7 +58,7 @@ describe('changes of one event', () => {
     ]);
   });
 
-  it('leave a row and its position alone that is given back as it was, or is of a later event', () => {
+  it('keep a row and its position if it is returned unchanged or already has a later event', () => {
     const rows = new MemoryTables();
     applyEvent([put(1)], { position: 5 }, rows);
     expect(applyEvent([update(boxes, box, (row) => row)], { position: 6 }, rows)).to.equal(0);
@@ -66,7 +66,7 @@ describe('changes of one event', () => {
     expect(rows.rows(boxes)).to.deep.equal([{ ...box, content: 1, position: 5 }]);
   });
 
-  it('may depend on what an earlier one has found, which is nothing when it was applied before', () => {
+  it('may depend on an earlier change, which yields nothing if it was applied before', () => {
     const rows = new MemoryTables();
     const sum = { kind: 'sum', id: 0 };
     const set = (content: number | undefined) => {

@@ -12,7 +12,7 @@ describe('projection sessions', () => {
   const sessions = (...drafts: Parameters<typeof eventsOf>[0]) =>
     rowsAfter(sessionsProjection, eventsOf(drafts)).cli_sessions;
 
-  it('keeps what a report does not mention', () => {
+  it('keeps fields that a report omits', () => {
     const first = reported({ agent_name: 'ada', model: 'm', input_tokens: 5, estimated_cost: 0.25 });
     expect(sessions(first, reported({ input_tokens: 9, git_branch: 'main' }))).to.deep.equal([
       {
@@ -41,7 +41,7 @@ describe('projection sessions', () => {
     ]);
   });
 
-  it('shows what was set; a terminated session resumes with its next report', () => {
+  it('shows the configured values, and a terminated session resumes with its next report', () => {
     const set = [controlled('set-thinking', 'high'), controlled('set-label', 'mine'), controlled('pause')];
     expect(sessions(reported(), ...set)[0]).to.deep.include({ settings: { thinking: 'high' }, label: 'mine' });
     expect(sessions(reported(), ...set, controlled('set-label', ''))[0]).to.include({ label: null });
@@ -50,7 +50,7 @@ describe('projection sessions', () => {
     expect(sessions(reported(), controlled('delete'))).to.deep.equal([]);
   });
 
-  it('keeps sums over all sessions, whatever becomes of each', () => {
+  it('keeps totals over all sessions, including ended and deleted ones', () => {
     const other = { id: 2, session_id: 'other' };
     const totals = (...drafts: Parameters<typeof eventsOf>[0]) => {
       const [row] = rowsAfter(sessionsProjection, eventsOf(drafts)).session_totals;
@@ -69,7 +69,7 @@ describe('projection sessions', () => {
     expect(totals(one, controlled('delete'), controlled('delete'))).to.deep.equal([0, 0, 0, 0]);
   });
 
-  it('keeps the name and the color of a session until both are taken away', () => {
+  it('keeps the name and the color of a session until both are removed', () => {
     const prefs = (...given: { name?: string | null; color?: string | null }[]) =>
       rowsAfter(
         sessionsProjection,

@@ -37,7 +37,7 @@ describe('projection: workflows', () => {
     });
   });
 
-  it('a change sets what it names; null is a value', () => {
+  it('an update sets the given fields, including null', () => {
     const before = rowAfter();
     const at = { updated_at: seconds(timeOf(2)), position: 2 };
     const update = (fields: object) => rowAfter(workflowUpdated.draft({ workflow_id: 7, ...fields }));

@@ -29,7 +29,7 @@ const said = (conversation: string, from: string, to: string | null) => {
   });
 };
 
-describe('queries of the chat', () => {
+describe('chat queries', () => {
   let models: ReadModels;
   before(async () => {
     messages = 0;
@@ -55,7 +55,7 @@ describe('queries of the chat', () => {
       typeof listMessages
     >[2]);
 
-  it('lists a conversation once if an agent takes part in it and it has messages to all', async () => {
+  it('list a conversation once if an agent takes part in it and it has messages to all', async () => {
     const keys = async (query: Parameters<typeof conversations>[0]) => {
       const { conversations: found, total } = await conversations(query);
       return [total, ...found.map(({ conversation_key }) => conversation_key)];
@@ -67,7 +67,7 @@ describe('queries of the chat', () => {
     expect(await keys({ agent: 'ada', limit: 1, offset: 1 })).to.deep.equal([2, 'all']);
   });
 
-  it('counts the messages that a filter finds', async () => {
+  it('count the messages that match a filter', async () => {
     const totals = async (query: object, workspace?: number) => {
       const { messages: found, total } = await list(query, workspace);
       return [total, found.length];
@@ -84,7 +84,7 @@ describe('queries of the chat', () => {
     expect(await totals({}, 2)).to.deep.equal([1, 1]);
   });
 
-  it('remembers conversations by workspace: another one finds neither their ids nor their keys', async () => {
+  it('cache conversations per workspace: another workspace finds neither their ids nor their keys', async () => {
     const chat = createChatDirectory({ reads: models.reads });
     const directory = (workspace: number) => chat(workspace, {} as never);
     const roof = { id: 1, key: 'roof' };
@@ -105,7 +105,7 @@ describe('queries of the chat', () => {
     expect(await directory(1).conversation({ id: 99 })).to.equal(undefined);
   });
 
-  it('lists conversations of those who take part in them in this workspace', async () => {
+  it('list conversations of participants in this workspace', async () => {
     await models.tell([said('roof', 'kim', 'lea'), { workspace: 2 }]);
     const { conversations: found, total } = await conversations({ agent: 'kim' });
     expect([total, ...found.map(({ conversation_key }) => conversation_key)]).to.deep.equal([2, 'other', 'all']);

@@ -5,7 +5,7 @@ import type { Reads } from '../../queries/reads.ts';
 import type { ReadAt } from '../../shared/ports/read-models.ts';
 import { failureOf } from '../support/kit.ts';
 
-describe('look-ups', () => {
+describe('cached look-ups', () => {
   const readsAt = (at: ReadAt | 'head'): Reads => ({ where: at, at: (other: ReadAt) => readsAt(other) }) as never;
 
   function open({ kept = true, scope = 'workspace' }: { kept?: boolean; scope?: 'workspace' | 'all' } = {}) {
@@ -34,7 +34,7 @@ describe('look-ups', () => {
     return { state, asked, found, find, lookUps };
   }
 
-  it('are made once for as long as the read models stand still, in each workspace', async () => {
+  it('run once while the read models are unchanged, in each workspace', async () => {
     const { state, asked, found, find } = open();
     const at = { since: 5 };
     expect([await find(1, 'ann', at), await find(1, 'ann', at), await find(2, 'ann', at)]).to.deep.equal([
@@ -53,7 +53,7 @@ describe('look-ups', () => {
     expect(found).to.have.length(3);
   });
 
-  it('are shared by callers of the same moment; one that fails is made again', async () => {
+  it('are shared by concurrent callers, and repeated after a failure', async () => {
     const { found, find } = open();
     let answer = (_text: string) => {};
     const coming = new Promise<string>((resolve) => {
@@ -68,7 +68,7 @@ describe('look-ups', () => {
     expect([failed, await find(1, 'ben', {})]).to.deep.equal(['away', 'ben of 1']);
   });
 
-  it('of one that began before a change are not given to those who ask after it', async () => {
+  it('that started before a change are not returned to later callers', async () => {
     const { state, find } = open();
     let answer = (_text: string) => {};
     const coming = new Promise<string>((resolve) => {
@@ -83,7 +83,7 @@ describe('look-ups', () => {
     expect(await find(1, 'ann', {})).to.equal('ann of 1');
   });
 
-  it('ask for changes in all workspaces where those count, and keep nothing without knowing of changes', async () => {
+  it('check changes in all workspaces if needed, and cache nothing without a change stamp', async () => {
     const all = open({ scope: 'all' });
     await all.find(1, 'ann', {});
     expect(all.asked).to.deep.equal([[['agents'], 'all', {}]]);

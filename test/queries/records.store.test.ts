@@ -30,7 +30,7 @@ describe('records after a write', function () {
     return [name, hidden];
   };
 
-  it('show what was decided, although no projector runs: from memory, or from the stream', async () => {
+  it('show the decided state without a projector, from memory or from the stream', async () => {
     const [one, other] = [records(), records()];
     const { id, executed } = await make('ada');
     expect(await shown(one, id, executed)).to.deep.equal(['ada', 0]);
@@ -47,7 +47,7 @@ describe('records after a write', function () {
     expect(await shown(one, id, again)).to.deep.equal(['ada', 1]);
   });
 
-  it('are those of the command, also when the record is deleted right after it', async () => {
+  it('match the command, even if the record is deleted right after it', async () => {
     const { id } = await make('bob');
     const hidden = await hide(id, true);
     const stream = agentStream(1, id);
@@ -57,7 +57,7 @@ describe('records after a write', function () {
     expect(gone).to.equal(404);
   });
 
-  it('begin with the rows that the read model has, and take long streams page by page', async () => {
+  it('start from the rows of the read model, and read long streams page by page', async () => {
     const { id } = await make('eve');
     const projector = view.project('one');
     const first = await hide(id, true);

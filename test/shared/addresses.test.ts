@@ -40,16 +40,16 @@ const NOT_PUBLIC_6 = [
 ];
 const PUBLIC = ['1.1.1.1', '8.8.8.8', '172.15.0.1', '172.32.0.1', '100.63.0.1', '2606:4700::1111', '2a00:1450::1'];
 
-describe('addresses', () => {
+describe('network addresses', () => {
   const rule = createAddressRule([]);
 
-  it('public ones are allowed, all others are not', () => {
+  it('public addresses are allowed, all others are not', () => {
     for (const address of PUBLIC) expect(rule.allows(address), address).to.equal(true);
     for (const address of [...NOT_PUBLIC, ...NOT_PUBLIC_6]) expect(rule.allows(address), address).to.equal(false);
     for (const text of ['', 'example.org', '1.1.1', '1.1.1.1/8']) expect(rule.allows(text), text).to.equal(false);
   });
 
-  it('an IPv4 address is the same one in IPv6, in either form', () => {
+  it('an IPv4 address is the same in IPv6, in either form', () => {
     const hex = (n: number) => n.toString(16).padStart(2, '0');
     fc.assert(
       fc.property(fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255)), ([a, b, c, d]) => {
@@ -61,7 +61,7 @@ describe('addresses', () => {
     );
   });
 
-  it('networks that the operator names are allowed, and no others', () => {
+  it('networks named by the operator are allowed, and no others', () => {
     const own = createAddressRule(['10.0.0.0/8', '127.0.0.1', 'fd00::/8']);
     for (const address of ['10.9.8.7', '127.0.0.1', '::ffff:10.0.0.1', 'fd00::1', '1.1.1.1']) {
       expect(own.allows(address), address).to.equal(true);
@@ -72,7 +72,7 @@ describe('addresses', () => {
     expect(own.fault('http://localhost:3000/'), 'its address decides').to.equal(undefined);
   });
 
-  it('a URL is refused for its scheme, its address, or a name that is known to be local', () => {
+  it('a URL is rejected for its scheme, its address, or a known local name', () => {
     for (const [url, says] of [
       ['', /absolute URL/],
       ['/hook', /absolute URL/],
@@ -97,7 +97,7 @@ describe('addresses', () => {
       expect(rule.fault(url), url).to.equal(undefined);
   });
 
-  it('the metadata services of clouds are refused, whatever is allowed', () => {
+  it('cloud metadata services are rejected, whatever is allowed', () => {
     const all = createAddressRule(['0.0.0.0/0', '::/0', '168.63.129.16', '169.254.169.254']);
     for (const one of [rule, all]) {
       for (const address of [
@@ -122,7 +122,7 @@ describe('addresses', () => {
     expect(all.allows('168.63.129.17')).to.equal(true);
   });
 
-  it('a network is an address or in CIDR notation', () => {
+  it('a network may be an address or in CIDR notation', () => {
     for (const text of ['10.0.0.0/8', '10.1.2.3', '::1', 'fd00::/8'])
       expect(parseNetwork(text), text).to.be.an('array');
     for (const text of ['10', '10.0.0.0/33', 'example.org', '', '10.0.0.0/'])

@@ -5,8 +5,8 @@ const at = (text: string) => Date.parse(text) / 1_000;
 const due = (cron: string, after: string, until: string, zone = 'UTC') =>
   dueMinutes(cron, zone, at(after), at(until)).map((one) => new Date(one * 1_000).toISOString().slice(0, 16));
 
-describe('schedules', () => {
-  it('are five fields, each in its range', () => {
+describe('cron schedules', () => {
+  it('have five fields, each within its range', () => {
     for (const cron of [
       '* * * * *',
       '*/15 9-17 * * MON-FRI',
@@ -41,7 +41,7 @@ describe('schedules', () => {
     expect(cronProblem('0 9 * *')).to.match(/^must have 5 fields .* it has 4$/);
   });
 
-  it('are due later than the one time, not later than the other', () => {
+  it('are due after the start and up to the end of a range', () => {
     expect(due('*/5 * * * *', '2026-01-01T00:00:00Z', '2026-01-01T00:10:00Z')).to.deep.equal([
       '2026-01-01T00:05',
       '2026-01-01T00:10',
@@ -50,14 +50,14 @@ describe('schedules', () => {
     expect(due('0 9 * * *', '2026-01-01T08:59:30Z', '2026-01-01T09:00:00Z')).to.deep.equal(['2026-01-01T09:00']);
   });
 
-  it('asked again, also about earlier times, say the same', () => {
+  it('return the same result for repeated and earlier requests', () => {
     const ask = (hour: number) => due('30 * * * *', `2026-01-01T0${hour}:00:00Z`, `2026-01-01T0${hour}:59:00Z`);
     const once = [1, 2, 3, 4].map(ask);
     expect(once).to.deep.equal([1, 2, 3, 4].map((hour) => [`2026-01-01T0${hour}:30`]));
     expect([4, 3, 2, 1].map(ask)).to.deep.equal([...once].reverse());
   });
 
-  it('go by day of month and month too', () => {
+  it('support day of month and month', () => {
     expect(due('0 0 15 6 *', '2026-01-01T00:00:00Z', '2027-12-31T00:00:00Z')).to.deep.equal([
       '2026-06-15T00:00',
       '2027-06-15T00:00',
@@ -70,7 +70,7 @@ describe('schedules', () => {
     ]);
   });
 
-  it('follow the time zone, also when its clocks change', () => {
+  it('follow the time zone, even across clock changes', () => {
     const berlin = (cron: string, after: string, until: string) => due(cron, after, until, 'Europe/Berlin');
     expect(berlin('0 9 * * *', '2026-01-10T00:00:00Z', '2026-01-11T00:00:00Z')).to.deep.equal(['2026-01-10T08:00']);
     expect(berlin('0 9 * * *', '2026-07-10T00:00:00Z', '2026-07-11T00:00:00Z')).to.deep.equal(['2026-07-10T07:00']);
@@ -78,12 +78,12 @@ describe('schedules', () => {
     expect(berlin('30 2 * * *', '2026-10-24T12:00:00Z', '2026-10-25T12:00:00Z'), 'twice').to.have.length(1);
   });
 
-  it('may be due several times on a day', () => {
+  it('may be due several times a day', () => {
     expect(['0 9 * * *', '30 9 1 * *'].map(isFrequent)).to.deep.equal([false, false]);
     expect(['0 9,17 * * *', '*/30 9 * * *', '* * * * *'].map(isFrequent)).to.deep.equal([true, true, true]);
   });
 
-  it('begin with the minute', () => {
+  it('work in whole minutes, rounded down', () => {
     expect([119, 120, 121].map(minuteOf)).to.deep.equal([60, 120, 120]);
   });
 });

@@ -55,7 +55,7 @@ describe('event store', () => {
     expect((await store.decode(event)).data).to.include({ email: 'ada@example.org' });
   });
 
-  it('seals personal fields and the address, and opens them again', async () => {
+  it('encrypts personal fields and the IP address, and decrypts them', async () => {
     const { store } = open();
     const event = await first(store, { id: 3, email: 'ada@example.org' });
     expect(JSON.stringify(event)).not.to.contain('ada@').and.not.to.contain('192.0.2.1');
@@ -67,7 +67,7 @@ describe('event store', () => {
     expect(read.meta).to.include({ version: 2, number: 1, at: 1_700_000_000_000, tenant: 1, workspace: 1 });
   });
 
-  it('opens the address when it is asked for, in copies and as JSON too; an altered one is an error then', async () => {
+  it('decrypts the IP address on access, including copies and JSON; an altered one is an error', async () => {
     const { store } = open();
     const event = logged(await first(store, { id: 3, email: null }));
     const { meta } = await store.decode(event);
@@ -80,7 +80,7 @@ describe('event store', () => {
     expect(() => read.meta.ip).to.throw(EventUnreadableError, 'Joined at position 1 cannot be read');
   });
 
-  it('gives its own followers, who get the original objects, the same as every reader', async () => {
+  it('returns the same to its own followers, who get the original objects, as to every reader', async () => {
     const { store, keys } = open();
     const event = await first(store, { id: 3, email: 'ada@example.org' });
     const asRead = await store.decode(logged(event));
@@ -98,7 +98,7 @@ describe('event store', () => {
     expect(read.data).to.deep.equal({ id: 3, email: null });
   });
 
-  it('reads null where the key of the field was deleted, and the rest as before', async () => {
+  it('reads null if the key of the field was deleted, and the rest as before', async () => {
     const { store, keys } = open();
     const [one, two] = [
       await first(store, { id: 3, email: 'ada@one.org' }),
@@ -112,7 +112,7 @@ describe('event store', () => {
     expect((await store.reveal(logged(two))).data.email).to.equal('ada@two.org');
   });
 
-  it('reads fields of events from before fields had keys of their own', async () => {
+  it('reads fields from before they had keys of their own', async () => {
     const { store, keys } = open();
     const event = await first(store, { id: 3, email: null });
     const key = Buffer.alloc(32, 9);
@@ -124,7 +124,7 @@ describe('event store', () => {
     expect((await store.reveal(read)).data.email).to.equal('ada@example.org');
   });
 
-  it('refuses a sealed value that was moved to another event', async () => {
+  it('rejects an encrypted value that was moved to another event', async () => {
     const { store } = open();
     const one = await first(store, { id: 3, email: 'ada@example.org' });
     const two = await first(store, { id: 3, email: 'bob@example.org' });
@@ -132,7 +132,7 @@ describe('event store', () => {
     expect(await messageOf(() => store.decode(forged))).to.match(/cannot be read/);
   });
 
-  it('refuses data that does not match its schema, before anything is written', async () => {
+  it('rejects data that does not match its schema before anything is written', async () => {
     const { store } = open();
     expect(await messageOf(() => first(store, { id: 'three', email: null }))).to.match(/must be a number/);
     expect(await messageOf(() => store.prepare([{ type: 'Unheard', data: {} }], testOrigin))).to.match(
@@ -140,7 +140,7 @@ describe('event store', () => {
     );
   });
 
-  it('names what it cannot read: unknown types, newer versions, broken data', async () => {
+  it('names an event that it cannot read: unknown type, newer version or invalid data', async () => {
     const { store } = open();
     const event = logged(await first(store, { id: 3, email: null }));
     expect(await messageOf(() => store.decode({ ...event, type: 'Unheard' }))).to.match(
@@ -152,13 +152,13 @@ describe('event store', () => {
     expect(await messageOf(() => store.decode({ ...event, data: { id: 'x' } }))).to.match(/position 1 cannot be read/);
   });
 
-  it('decodes an event once, however often it is asked for', async () => {
+  it('decodes an event once, however often it is requested', async () => {
     const { store } = open();
     const event = logged(await first(store, { id: 3, email: null }));
     expect(await store.decode(event)).to.equal(await store.decode(event));
   });
 
-  it('decodes an event of an old version as a current one, including its sealed fields', async () => {
+  it('decodes an event of an old version as a current one, including its encrypted fields', async () => {
     const { store } = open({
       Joined: { 1: ({ town, ...data }) => ({ ...data, city: `${town} (${data.email})` }) },
     });
@@ -169,14 +169,14 @@ describe('event store', () => {
     expect(read.meta.version, 'as it was written').to.equal(1);
   });
 
-  it('names an event of an old version that has no upcaster', async () => {
+  it('names an event of an old version without an upcaster', async () => {
     const { store } = open({});
     const today = await first(store, { id: 3, email: null });
     const old = logged({ ...today, meta: { ...today.meta, version: 1 } });
     expect(await messageOf(() => store.decode(old))).to.match(/there is no upcaster for Joined from version 1 to 2/);
   });
 
-  it('upcasts old versions step by step, and says which step is missing', () => {
+  it('upcasts old versions step by step, and names a missing step', () => {
     const steps = {
       Joined: { 1: (data: object) => ({ ...data, email: null }), 2: (data: object) => ({ ...data, city: 'Paris' }) },
     };

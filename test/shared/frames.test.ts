@@ -16,8 +16,8 @@ async function shownOf(definition: object, draft: Draft, projects: FrameNames['p
   return { event, data: (await shownFrames(frames, event, { ...NAMES, projects }))[0]?.data };
 }
 
-describe('frames', () => {
-  it('of a whole task, and of one that moved, have the name and prefix of its project', async () => {
+describe('task frames', () => {
+  it('contain the name and prefix of the project for a whole task and a moved task', async () => {
     const general = { project_name: 'Project 1', project_prefix: 'P1', ticket_ref: 'P1-003' };
     expect((await shownOf(taskCreated, created())).data).to.include(general);
     expect((await shownOf(taskUpdated, updated({ title: 'x' }))).data).to.include(general);
@@ -27,7 +27,7 @@ describe('frames', () => {
     });
   });
 
-  it('are looked up once the read model shows their event, and only where they have a ticket', async () => {
+  it('look names up once the read model shows their event, and only for tasks with a ticket', async () => {
     const asked: [number, ReadAt][] = [];
     const projects: FrameNames['projects'] = {
       async at(workspace, at) {

@@ -112,7 +112,7 @@ describe('golden events', () => {
   }
 
   for (const file of existsSync(folder) ? readdirSync(folder) : []) {
-    it(`${file}: can be read, and has the same meaning`, () => {
+    it(`${file}: can be read, and produces the same output`, () => {
       const golden = JSON.parse(readFileSync(folder + file, 'utf8'));
       const definition = catalogue.get(golden.type);
       if (!definition) throw new Error(`${golden.type} has left the catalogue; events of it may be in a log`);
@@ -129,7 +129,7 @@ describe('golden events', () => {
     expect([...all], 'fields').to.have.members(Object.keys(metadataSchema.shape));
   });
 
-  it('what the audit trail shows only to admins is hidden from all others: no addresses, no names as typed', () => {
+  it('audit data for admins is hidden from others, including addresses and names as typed', () => {
     for (const file of readdirSync(folder)) {
       const { type, means } = JSON.parse(readFileSync(folder + file, 'utf8'));
       const open = means.frames.filter((frame: { role?: string }) => frame.role !== 'admin');
@@ -143,7 +143,7 @@ describe('golden events', () => {
     }
   });
 
-  it('personal fields may be null, as they read once the person is erased', () => {
+  it('personal fields may be null, as they are after an erasure', () => {
     for (const definition of catalogue.values()) {
       for (const field of definition.personal?.fields ?? []) {
         const data = example(

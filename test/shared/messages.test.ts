@@ -5,13 +5,13 @@ import { idBody } from '../../shared/contract/common.ts';
 
 const messageOf = (schema: z.ZodType, value: unknown) => schema.safeParse(value).error?.issues[0]?.message;
 
-describe('messages for refused input', () => {
-  it('a field that may have several types and is missing is said to be missing', () => {
+describe('messages for invalid input', () => {
+  it('report a missing field as missing, even if it may have several types', () => {
     expect(messageOf(idBody, {})).to.equal('is required');
     expect(messageOf(z.object({ a: z.union([z.boolean(), z.literal(0)]) }), {})).to.equal('is required');
   });
 
-  it('one that has none of them is told all', () => {
+  it('list all types for a field that has none of them', () => {
     expect(messageOf(z.object({ a: z.union([z.boolean(), z.literal(0)]) }), { a: 'x' })).to.equal(
       'must be true, false or 0',
     );
@@ -19,7 +19,7 @@ describe('messages for refused input', () => {
       expect(messageOf(idBody, { id }), String(id)).to.equal('must be a positive whole number');
   });
 
-  it('sizes are counted in the singular and in the plural', () => {
+  it('use singular and plural for sizes', () => {
     expect(messageOf(z.array(z.string()).min(1), [])).to.equal('must have at least 1 entry');
     expect(messageOf(z.array(z.string()).min(2), [])).to.equal('must have at least 2 entries');
     expect(messageOf(z.string().max(1), 'ab')).to.equal('must have at most 1 character');

@@ -52,7 +52,7 @@ describe('names', () => {
     });
   }
 
-  it('of the service itself are reserved, however they are written', () => {
+  it('of the service itself are reserved, in any spelling', () => {
     const spellings = (name: string) => [
       name,
       name.toUpperCase(),
@@ -73,7 +73,7 @@ describe('names', () => {
     }
   });
 
-  it('of the gatekeeper, the schedule and the service are reserved, and so are look-alikes', () => {
+  it('of the gatekeeper, the scheduler and the service are reserved, and so are look-alikes', () => {
     const lookAlikes = [
       ...['aegis', 'Aegis', 'AEGIS', 'AEGlS', '\u0430egis', 'aeg\u0456s', 'ａｅｇｉｓ', '𝐚𝐞𝐠𝐢𝐬', 'a\u200begis'],
       ...[
@@ -100,7 +100,7 @@ describe('names', () => {
     }
   });
 
-  it('admin is the name of that account, as a display name too', () => {
+  it('reserve admin for the account of that name, even as a display name', () => {
     for (const name of ['admin', 'Admin']) {
       expect(userNameFault(name)).to.equal(undefined);
       expect(displayNameFault(name, 'admin')).to.equal(undefined);
@@ -114,7 +114,7 @@ describe('names', () => {
     }
   });
 
-  it('are neither dots nor numbers', () => {
+  it('must not be . or .. or a number', () => {
     for (const name of ['.', '..', '25', '007', '٣٤', '２５', '½']) {
       for (const fault of [userNameFault, agentNameFault, displayNameFault])
         expect(fault(name), name).to.include('number');
@@ -122,7 +122,7 @@ describe('names', () => {
     for (const name of ['...', '25th', 'a.', '.env']) expect(agentNameFault(name), name).to.equal(undefined);
   });
 
-  it('that look alike are compared by the same key', () => {
+  it('that look alike have the same comparison key', () => {
     const alike = [
       ['scout', 'Scout', 'SCOUT', 'sc0ut', 'ѕсоut', 'ｓcout'],
       ['sloth', 'sIoth'],
@@ -145,7 +145,7 @@ describe('names', () => {
     expect(new Set(different.flatMap(nameKeys)).size).to.equal(different.length);
   });
 
-  it('are written in one script, or in those that Chinese, Japanese and Korean mix', () => {
+  it('use one script, or those that Chinese, Japanese and Korean mix', () => {
     const whole = ['аре', 'αβγ', 'Ελένη 2', 'דוד', 'ᎣᏏᏲ', 'ქეთი', 'สมชาย', 'علي', 'मीरा', 'Zoë', '7-1', 'Анна_2'];
     const mixed = ['田中さくら', '田中サクラ', '翻訳bot', '김金', '李ㄅ', 'GPT助手', 'さくら-サーバー'];
     for (const name of [...whole, ...mixed]) {
@@ -171,7 +171,7 @@ describe('names', () => {
     }
   });
 
-  it('have one spelling', () => {
+  it('have one canonical spelling', () => {
     for (const name of ['a  b', ' a', 'a ', 'a\u00a0b', 'a\u3000b']) {
       expect(userNameFault(name), name).to.include('spaces');
       expect(agentNameFault(name), name).to.include('spaces');
@@ -180,7 +180,7 @@ describe('names', () => {
     expect(userNameFault('ﬁnn')).to.include('finn');
   });
 
-  it('shown beside others may need joiners: Persian, Hindi, emoji', () => {
+  it('may contain joiners in display names: Persian, Hindi, emoji', () => {
     for (const name of ['می\u200cخواهم', 'क्\u200dष', '👩\u200d💻', '❤\ufe0f Ann', '👩🏽\u200d🚒']) {
       expect([name, displayNameFault(name)]).to.deep.equal([name, undefined]);
     }
@@ -190,7 +190,7 @@ describe('names', () => {
     }
   });
 
-  it('from elsewhere are cleaned up', () => {
+  it('from external sources are cleaned up', () => {
     expect(cleanDisplayName('  Ann\u202e \u200b Lee\n')).to.equal('Ann Lee');
     expect(cleanDisplayName('Jose\u0301')).to.equal('José');
     for (const name of ['', ' \u200b ', 'api', 'agent:ka']) expect(cleanDisplayName(name), name).to.equal(null);
@@ -202,7 +202,7 @@ describe('names', () => {
     );
   });
 
-  it('that are allowed and different also look different, except for their case', () => {
+  it('that are allowed and different also look different, except for letter case', () => {
     const piece = fc.constantFrom(
       'a',
       'A',

@@ -45,8 +45,8 @@ function expectSame<T>(schema: z.ZodType<T>, valid: unknown): void {
   }
 }
 
-describe('schemas that are used often', () => {
-  it('give the same values and findings once they are compiled, for every event', function () {
+describe('frequently used schemas', () => {
+  it('give the same values and errors once compiled, for every event', function () {
     this.timeout(60_000);
     let checked = 0;
     for (const file of readdirSync(folder)) {
@@ -64,7 +64,7 @@ describe('schemas that are used often', () => {
     expect(checked).to.be.at.least(100);
   });
 
-  it('can be compiled, and give the same values and findings then, for metadata', () => {
+  it('can be compiled for metadata, and give the same values and errors then', () => {
     expect(() => compile(metadataSchema, { strict: true })).not.to.throw();
     const actor = { type: 'user', id: 3, name: 'ada' };
     const about = { version: 1, number: 42, at: 1_750_000_000_123, tenant: 1, workspace: 1, actor, agent: 7 };
@@ -72,7 +72,7 @@ describe('schemas that are used often', () => {
     expectSame(metadataSchema, { ...about, ...from, requestId: 'r', correlationId: 'r', causationId: null });
   });
 
-  it('do not return what they were given', () => {
+  it('do not return the input object', () => {
     const schema = z.object({ list: z.array(z.string()), more: z.record(z.string(), z.unknown()) });
     const value = { list: ['one'], more: { two: 2 } };
     const parsed = compiled(schema)(value);

@@ -141,7 +141,7 @@ describe('secrets: names', () => {
 });
 
 describe('secrets: masks', () => {
-  it('hide texts under such names, including nested ones, and numbers under unambiguous names', () => {
+  it('hide texts under secret names, including nested ones, and numbers under unambiguous names', () => {
     expect(
       masked({
         pwd: 'a',
@@ -163,7 +163,7 @@ describe('secrets: masks', () => {
     });
   });
 
-  it('hide values whose name stands beside them, and show the name', () => {
+  it('hide values whose name is in a sibling field, and show the name', () => {
     expect(
       masked({
         env: [
@@ -230,7 +230,7 @@ describe('secrets: masks', () => {
     expect(masked(masked({ headers: pairs }))).to.deep.equal(masked({ headers: pairs }));
   });
 
-  it('hide what follows an option in a list, and what is assigned in one', () => {
+  it('hide option values and assigned values in a list', () => {
     const args = ['run', '--token', 'a', '-pw', 'b', '--pin', 1234, '--token', '--verbose', '--max-tokens', '4096'];
     expect(masked({ args })).to.deep.equal({
       args: ['run', '--token', MASK, '-pw', MASK, '--pin', MASK, '--token', '--verbose', '--max-tokens', '4096'],
@@ -247,7 +247,7 @@ describe('secrets: masks', () => {
     expect(masked(masked({ args }))).to.deep.equal(masked({ args }));
   });
 
-  it('hide what makes a URL a secret', () => {
+  it('hide the secret parts of a URL', () => {
     const path = 'T0AAAAAAA/B0BBBBBBB/'.concat('abcdefghijklmnop');
     const key = '0123456789abcdef'.repeat(2);
     for (const [url, shown] of [
@@ -259,7 +259,7 @@ describe('secrets: masks', () => {
       expect(masked({ url }), url).to.deep.equal({ url: shown });
   });
 
-  it('hide credentials in texts, and leave the rest of the text', () => {
+  it('hide credentials in texts, and keep the rest of the text', () => {
     expect(masked({ endpoint: URL_WITH_PASSWORD, list: [`use ${KEY} now`] })).to.deep.equal({
       endpoint: `https://ada:${MASK}@example.org/x`,
       list: [`use ${MASK} now`],
@@ -280,13 +280,13 @@ describe('secrets: masks', () => {
       expect(masked(text), text).to.equal(text === 'auth: required1' ? `auth: ${MASK}` : text);
   });
 
-  it('of a masked value change nothing further', () => {
+  it('leave a masked value unchanged', () => {
     const once = masked({ a: URL_WITH_PASSWORD, apiKey: 'x', b: `api_key=${'abcd1234'}` });
     expect(masked(once)).to.deep.equal(once);
   });
 });
 
-describe('secrets: sent back', () => {
+describe('secrets: masks sent back', () => {
   const stored = {
     apiKey: 'k1',
     url: URL_WITH_PASSWORD,
@@ -299,7 +299,7 @@ describe('secrets: sent back', () => {
   };
   const shown = masked(stored) as typeof stored;
 
-  it('keep what is stored', () => {
+  it('keep the stored secrets', () => {
     expect(restored(shown, stored, 'config')).to.deep.equal(stored);
     const { servers } = shown;
     expect(restored({ ...shown, servers: servers.toReversed() }, stored, 'config')).to.deep.equal({
@@ -315,7 +315,7 @@ describe('secrets: sent back', () => {
     });
   });
 
-  it('are refused with their path if nothing is hidden there', () => {
+  it('are rejected with their path if nothing is hidden there', () => {
     expect(refusal(() => restored({ other: { apiKey: MASK } }, stored, 'config'))).to.match(/^config\.other\.apiKey: /);
     expect(refusal(() => restored({ apiKey: MASK }, undefined, 'config'))).to.match(/^config\.apiKey: /);
     // Its host is another one: the password must not go there.
@@ -329,7 +329,7 @@ describe('secrets: sent back', () => {
     );
   });
 
-  it('keep what is stored beside its name or behind its option, wherever that has moved to', () => {
+  it('keep a secret next to its name or after its option, even if that has moved', () => {
     const stored = {
       env: [
         { key: 'API_KEY', value: 'a' },
@@ -380,7 +380,7 @@ describe('secrets: sent back', () => {
     ).to.match(/^config\.one\.value: /);
   });
 
-  it('never reappear under a name that is shown', () => {
+  it('never reveal a secret under a name that is shown', () => {
     expect(restored({ note: MASK, apiKey2: 'x' }, { note: 'n', ...stored }, 'config')).to.deep.equal({
       note: MASK,
       apiKey2: 'x',
@@ -402,7 +402,7 @@ describe('secrets: sent back', () => {
   });
 });
 
-describe('secrets: sealed', () => {
+describe('secrets: encryption', () => {
   const key = Buffer.alloc(32, 7);
   const keys = { find: async () => key, findOrCreate: async () => key };
   const json = fc.object({
@@ -417,7 +417,7 @@ describe('secrets: sealed', () => {
     maxDepth: 4,
   });
 
-  it('are unsealed unchanged, whatever they look like', async () => {
+  it('returns values unchanged, whatever their form', async () => {
     await fc.assert(
       fc.asyncProperty(json, async (given) => {
         const value = JSON.parse(JSON.stringify(given)) as unknown;
@@ -428,7 +428,7 @@ describe('secrets: sealed', () => {
     );
   });
 
-  it('are not in what is written; without the key, the rest remains', async () => {
+  it('removes secrets from the written data; without the key, the rest is still readable', async () => {
     const value = { model: 'm', apiKey: 'very-private', nested: [{ url: URL_WITH_PASSWORD }] };
     const sealed = (await sealSecrets(keys, 'p', 'e/config', { inner: value, token: 't' })) as SecretsSealed;
     expect(JSON.stringify(sealed))

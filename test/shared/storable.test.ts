@@ -18,8 +18,8 @@ import { eventsOf } from '../support/kit.ts';
 const nested = (levels: number, leaf: unknown = []) =>
   JSON.parse(`${'{"a":'.repeat(levels - 1)}${JSON.stringify(leaf)}${'}'.repeat(levels - 1)}`);
 
-describe('what may be stored', () => {
-  it('has as many characters as its JSON', () => {
+describe('storable values', () => {
+  it('count as many characters as their JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false, maxDepth: 6 }), (value) => {
         // Numbers with an exponent count as written out; NUL and half characters are no text for PostgreSQL.
@@ -31,7 +31,7 @@ describe('what may be stored', () => {
     );
   });
 
-  it('counts numbers as PostgreSQL writes them', () => {
+  it('count numbers as PostgreSQL writes them', () => {
     for (const [number, characters] of [
       [1e300, 301],
       [-1.5e-300, 304],
@@ -45,7 +45,7 @@ describe('what may be stored', () => {
     }
   });
 
-  it('has a limited depth', () => {
+  it('have a limited depth', () => {
     const { depth } = VALUE_BOUNDS;
     expect(storageProblem(nested(depth), VALUE_BOUNDS)).to.equal(undefined);
     for (const levels of [depth + 1, 5_000, 200_000]) {
@@ -57,7 +57,7 @@ describe('what may be stored', () => {
     }
   });
 
-  it('has only texts and keys that PostgreSQL can store', () => {
+  it('contain only texts and keys that PostgreSQL can store', () => {
     for (const bad of ['\0', 'x\ud83d', '\ude00x']) {
       const problem = { kind: 'characters', path: ['list', '1'] };
       expect(storageProblem({ list: ['', bad] }, VALUE_BOUNDS)).to.deep.include(problem);
@@ -67,19 +67,19 @@ describe('what may be stored', () => {
     expect(storageProblem({ '😀': '😀' }, VALUE_BOUNDS)).to.equal(undefined);
   });
 
-  it('is named by a readable path', () => {
+  it('are reported with a readable path if invalid', () => {
     const problem = storageProblem({ ['😀'.repeat(1_000)]: '\0' }, VALUE_BOUNDS);
     expect(problem?.path[0]).to.match(/^(😀){30}…$/u);
   });
 
-  it('stays storable when shortened', () => {
+  it('stay storable when truncated', () => {
     expect(frontOf('ab😀', 3)).to.equal('ab');
     expect(frontOf('ab😀', 4)).to.equal('ab😀');
     expect(frontOf('ab', 3)).to.equal('ab');
   });
 });
 
-describe('what an event means', () => {
+describe('data derived from an event', () => {
   const folder = fileURLToPath(new URL('../../../test/golden/events/', import.meta.url));
   const ACTED = { actor: { type: 'api', id: 0, name: 'api' } } as const;
   const ALL = { depth: 100, characters: 50_000_000 };
@@ -102,7 +102,7 @@ describe('what an event means', () => {
   }
 
   for (const file of readdirSync(folder)) {
-    it(`${file}: can be stored whatever its texts are`, () => {
+    it(`${file}: can be stored, whatever texts it contains`, () => {
       const golden = JSON.parse(readFileSync(folder + file, 'utf8'));
       const definition = catalogue.get(golden.type) as EventDefinition;
       const data = upcast(definition, golden.data, ACTED, golden.version);

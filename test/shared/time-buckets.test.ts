@@ -33,7 +33,7 @@ const moment = fc.oneof(
   fc.nat(100).map((days) => BEGIN + days * DAY_MS),
 );
 
-describe('windows of buckets', () => {
+describe('windows of time buckets', () => {
   it('cover every moment once, with whole buckets', () => {
     fc.assert(
       fc.property(fc.constantFrom(...unitLists), moment, fc.option(moment, { nil: ENDLESS }), (units, from, until) => {
@@ -54,7 +54,7 @@ describe('windows of buckets', () => {
     );
   });
 
-  it('add up to everything since a moment, what is added less what is taken away, from the nearest edges', () => {
+  it('add up to everything since a moment by additions and subtractions, from the nearest edges', () => {
     const ago = fc.oneof(fc.nat(400 * DAY_MS), fc.nat(2 * DAY_MS), fc.nat(2 * HOUR_MS));
     fc.assert(
       fc.property(fc.constantFrom(...unitLists), moment, ago, (units, from, age) => {
@@ -81,7 +81,7 @@ describe('windows of buckets', () => {
     );
   });
 
-  it('since a moment, read whichever side of it takes fewer buckets', () => {
+  it('since a moment use the side with fewer buckets', () => {
     const now = Date.UTC(2026, 10, 22, 16, 31);
     const shown = (since: number, units = PLAIN) =>
       termsSince(units, since, now).map(
@@ -112,7 +112,7 @@ describe('windows of buckets', () => {
     expect(shown(now - 60_000)).to.deep.equal(['1 null 26-11-22T16:30', '1 hour 26-11-22T17:00']);
   });
 
-  it('take the longest buckets that fit, and single rows only for parts of the shortest', () => {
+  it('use the longest buckets that fit, and single rows only for parts of the shortest', () => {
     const from = Date.UTC(2026, 0, 30, 22, 30);
     const until = Date.UTC(2026, 2, 2, 1, 15);
     const { buckets, rests } = spansOf(PLAIN, from, until);
@@ -124,7 +124,7 @@ describe('windows of buckets', () => {
     expect(shown).to.deep.equal(['day 01-31T00', 'day 03-01T00', 'hour 01-30T23', 'hour 03-02T00', 'month 02-01T00']);
   });
 
-  it('have dekads that begin on the 1st, 11th and 21st, and end with their month', () => {
+  it('have ten-day periods that start on the 1st, 11th and 21st, and end with their month', () => {
     const from = Date.UTC(2026, 1, 9, 12);
     const { buckets } = spansOf(PLAIN, from, Date.UTC(2026, 4, 23));
     const shown = buckets.map(
@@ -141,7 +141,7 @@ describe('windows of buckets', () => {
     expect(startOf('dekad', Date.UTC(2026, 4, 31, 23))).to.equal(Date.UTC(2026, 4, 21));
   });
 
-  it('have two pentads in a dekad, and three shifts in a day', () => {
+  it('have two five-day periods per ten-day period, and three shifts per day', () => {
     const starts = (unit: Unit, from: number, until: number) => {
       const found: string[] = [];
       for (let at = firstFrom(unit, from); at < until; at = firstFrom(unit, at + 1)) {

@@ -8,13 +8,13 @@ const LOCAL =
   /\.(get|set)(Date|Day|Hours|Minutes|Seconds|Milliseconds|Month|FullYear|TimezoneOffset)\(|\.toLocale\w*String\(|\.to(Date|Time)String\(|new Date\([^()]*,/;
 
 describe('time', () => {
-  it('is asked for in UTC by all rooms', () => {
+  it('is read in UTC in all source folders', () => {
     const rooms = /^(shared|commands|projections|queries|api|infra)\//;
     const local = sources().filter((file) => rooms.test(file) && LOCAL.test(readFileSync(file, 'utf8')));
     expect(local, 'use getUTCDate and the like, or shared/time-buckets').to.deep.equal([]);
   });
 
-  it('in the zone of the machine is found by this rule', () => {
+  it('in the local zone is detected by this rule', () => {
     for (const text of ['one.getDate()', 'new Date(2026, 1)', 'at.toLocaleString()', 'at.setHours(0)'])
       expect(LOCAL.test(text), text).to.equal(true);
     for (const text of ['one.getUTCDate()', 'new Date(at)', 'at.toISOString()', 'Date.UTC(2026, 1)'])

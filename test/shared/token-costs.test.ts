@@ -8,8 +8,8 @@ const cost = (
   subscribed: string[] = [],
 ) => costOf({ model, input_tokens: MILLION, output_tokens: MILLION }, own, subscribed);
 
-describe('prices of tokens', () => {
-  it('come from the table by full name, in any case, then by a part of the name, then from the default', () => {
+describe('token prices', () => {
+  it('come from the table by full name in any letter case, then by part of the name, then the default', () => {
     expect(priceOf('anthropic/claude-opus-4-6')).to.deep.include({ input: 5, output: 25 });
     expect(priceOf(' Claude-3-5-Haiku ')).to.deep.include({ input: 0.8, output: 4 });
     expect(priceOf('bedrock/claude-sonnet-4-5-v2:0')).to.deep.include({ input: 3, output: 15 });
@@ -20,7 +20,7 @@ describe('prices of tokens', () => {
     expect(cost('something else')).to.equal(18);
   });
 
-  it('own prices come first: full names, then the longest part, and * for what nothing else matches', () => {
+  it('prefer custom prices: by full name, then by the longest part, and * for everything else', () => {
     const own = [
       { model: 'claude', input: 1, output: 1 },
       { model: 'me/claude-opus', input: 2, output: 2 },
@@ -35,7 +35,7 @@ describe('prices of tokens', () => {
     expect(cost('groq/llama-3.1-8b-instant-x', own), 'a part of a built-in name').to.equal(0.13);
   });
 
-  it('the provider follows from the prefix, else from the name', () => {
+  it('derive the provider from the prefix, or else from the name', () => {
     const providers: Readonly<Record<string, string>> = {
       'anthropic/claude-opus-4-6': 'anthropic',
       'Claude/x': 'anthropic',
@@ -54,13 +54,13 @@ describe('prices of tokens', () => {
     for (const [model, provider] of Object.entries(providers)) expect(providerOf(model), model).to.equal(provider);
   });
 
-  it('tokens of a subscribed provider cost nothing', () => {
+  it('are zero for a subscribed provider', () => {
     expect(cost('anthropic/claude-opus-4-6', [], ['anthropic'])).to.equal(0);
     expect(cost('claude-opus-4-6', [], ['anthropic'])).to.equal(0);
     expect(cost('claude-opus-4-6', [], ['openai'])).to.equal(30);
   });
 
-  it('costs are whole billionths of a dollar', () => {
+  it('yield costs in whole billionths of a dollar', () => {
     const one = (inputTokens: number, outputTokens: number) =>
       costOf({ model: 'groq/llama-3.1-8b-instant', input_tokens: inputTokens, output_tokens: outputTokens });
     expect(one(1, 0)).to.equal(0.00000005);

@@ -26,7 +26,7 @@ function upcastTo(type: string, data: object, by: { readonly actor: Actor }, fro
 }
 
 describe('older versions of events', () => {
-  it('of a task, a comment and a broadcast name users by their usernames', () => {
+  it('of a task, a comment and a broadcast identify users by username', () => {
     for (const [type, field] of [
       ['TaskCommented', 'author'],
       ['TaskBroadcast', 'author'],
@@ -54,12 +54,12 @@ describe('older versions of events', () => {
     expect(upcastTo('TaskUpdated', renamed, ann, 2, 3)).to.deep.equal(renamed);
   });
 
-  it('of a subscription whose names were erased have none', () => {
+  it('of a subscription with erased names have none', () => {
     expect(upcastTo('TaskSubscribed', { names: '[erased]' }, ann, 1, 2)).to.deep.equal({ names: [] });
     expect(upcastTo('TaskSubscribed', { names: ['ann'] }, ann, 1, 2)).to.deep.equal({ names: ['ann'] });
   });
 
-  it('of a message and a notification stay as they were', () => {
+  it('of a message and a notification keep their names', () => {
     const message = { from: 'coordinator', to: 'scout' };
     expect(upcastTo('ChatMessageSent', message, ann, 1, 2)).to.deep.equal(message);
     const raised = { recipient: 'ann', title: 'New comment', message: 'Ann Lee commented' };
@@ -98,8 +98,8 @@ const decoded = (): Promise<DomainEvent[]> => {
 };
 const firstLogged = (type: string): LoggedEvent => recorded.log.find((event) => event.type === type) as LoggedEvent;
 
-describe('events with fields in camelCase', () => {
-  it('give the rows and frames that they gave when they were written', async () => {
+describe('events with camelCase fields', () => {
+  it('give the same rows and frames as when they were written', async () => {
     const events = await decoded();
     const tables = new MemoryTables();
     for (const projection of projections) tables.apply(projection, events);
@@ -111,7 +111,7 @@ describe('events with fields in camelCase', () => {
     expect(asJson(frames)).to.deep.equal(recorded.frames);
   });
 
-  it('have the names of the interface when they are read, and keep the keys of client data', async () => {
+  it('are read with the field names of the interface, and keep the keys of client data', async () => {
     const events = await decoded();
     const updated = events.filter(({ type }) => type === 'WorkflowUpdated').map(({ data }) => data);
     expect(updated).to.deep.equal([
@@ -127,7 +127,7 @@ describe('events with fields in camelCase', () => {
     expect(changed?.action_config).to.deep.equal({ recipient: 'bob', actionConfig: [{ taskPrompt: 1 }] });
   });
 
-  it('have sealed fields that open under their former names, and read as null without the key', async () => {
+  it('have encrypted fields that open under their old names, and read as null without the key', async () => {
     expect(isSealed(firstLogged('AlertRuleCreated').data.actionConfig)).to.equal(true);
     const erased = (await decoded()).filter(({ stream }) => stream === 'alert-1-2');
     expect(erased.map(({ data }) => data.action_config)).to.deep.equal([null, undefined]);
@@ -146,7 +146,7 @@ describe('events with fields in camelCase', () => {
     expect(data.actionConfig).to.deep.include({ recipient: 'ann' });
   });
 
-  it('are renamed at every depth that the schema knows, and in no record', () => {
+  it('are renamed at every depth of the schema, but not inside records', () => {
     const schema = z.object({
       task_id: z.int(),
       steps: z.array(z.object({ template_id: z.int(), on_failure: z.string().optional() })),
@@ -169,14 +169,14 @@ describe('events with fields in camelCase', () => {
     expect(rename?.({ ...data, before: null, metadata })).to.deep.include({ before: null });
   });
 
-  it('are recognised by type and version', () => {
+  it('are recognized by type and version', () => {
     const { schema } = catalogue.get('WorkflowUsed') as EventDefinition;
     expect(renamed({ type: 'WorkflowUsed', schema }, 2)).to.equal(undefined);
     expect(renamed({ type: 'TaskCreated', schema }, 1)).to.equal(undefined);
     expect(renamed({ type: 'TaskCreated', schema }, 3)).to.be.a('function');
   });
 
-  it('are no longer written: data has the names of the interface, and that is camelCase only in a standup', () => {
+  it('are no longer written, except for a standup', () => {
     const fieldsOf = (schema: z.core.$ZodType): string[] => {
       if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return fieldsOf(schema.unwrap());
       if (schema instanceof z.ZodArray) return fieldsOf(schema.element);

@@ -24,7 +24,7 @@ describe('an outage', () => {
   });
 });
 
-describe('turns by key', () => {
+describe('keyed turns', () => {
   const away = new Error('away');
   const gate = () => {
     let open = () => {};
@@ -34,7 +34,7 @@ describe('turns by key', () => {
     return { open: () => open(), opened };
   };
 
-  it('come one after the other for one key, whether or not they succeed; other keys do not wait', async () => {
+  it('run one after another per key, even after a failure, without blocking other keys', async () => {
     const inTurn = takingTurnsByKey(() => false);
     const order: string[] = [];
     const { open, opened } = gate();
@@ -52,7 +52,7 @@ describe('turns by key', () => {
     expect(order).to.deep.equal(['other', 'first', 'second']);
   });
 
-  it('work that waits behind a failure for all fails with it and is not run; later work is run', async () => {
+  it('fail without running if they wait behind a failure that concerns all, and later turns run', async () => {
     const inTurn = takingTurnsByKey((error) => error === away);
     const { open, opened } = gate();
     let runs = 0;
@@ -71,8 +71,8 @@ describe('turns by key', () => {
   });
 });
 
-describe('questions asked together', () => {
-  it('are asked once for all who gathered, and never answered by one that was sent before', async () => {
+describe('batched requests', () => {
+  it('are sent once for all waiting callers, and never answered by an earlier one', async () => {
     const sent: { keys: readonly string[]; answer: (text: string) => void }[] = [];
     const ask = askingTogether((keys: readonly string[]) => {
       return new Promise<string>((answer) => {
@@ -94,7 +94,7 @@ describe('questions asked together', () => {
     expect(await Promise.all(late)).to.deep.equal(['new', 'new']);
   });
 
-  it('a failure is that of its own callers only', async () => {
+  it('fail only for their own callers', async () => {
     let calls = 0;
     const ask = askingTogether(async () => {
       calls++;
@@ -107,7 +107,7 @@ describe('questions asked together', () => {
   });
 });
 
-describe('a question that is shared', () => {
+describe('a shared request', () => {
   const open = (options?: { failsAll?: boolean }) => {
     const sent: { answer(value: string): void; fail(): void }[] = [];
     const ask = askedSince(
@@ -123,7 +123,7 @@ describe('a question that is shared', () => {
   const outcomes = async (asked: readonly (Promise<string> | string)[]) =>
     Promise.all(asked.map((one) => Promise.resolve(one).catch((error: Error) => error.message)));
 
-  it('is asked once for those who ask in the same turn, and anew for those who come while it is on its way', async () => {
+  it('is sent once for callers of the same turn, and again for callers who come while it is pending', async () => {
     const { sent, ask } = open();
     const early = performance.now();
     await until('the clock goes on', () => performance.now() > early);

@@ -24,8 +24,8 @@ const status = (fields: object) =>
     ...fields,
   });
 
-describe('messages to webhooks', () => {
-  it('a failed sign-in is reported without what was typed as the username', () => {
+describe('webhook messages', () => {
+  it('report a failed sign-in without the typed username', () => {
     for (const userId of [null, 7]) {
       const failed = signInFailed.draft({
         username: 'my-p4ssword',
@@ -41,7 +41,7 @@ describe('messages to webhooks', () => {
     }
   });
 
-  it('a status is delivered as a status and as an activity; an error also under its own type, whichever call set it', () => {
+  it('contain a status as a status and an activity, and an error also under its own type, for any call', () => {
     expect(told(status({})).map(({ type }) => type)).to.deep.equal([
       'agent.status_change',
       'activity.agent_status_change',
@@ -59,14 +59,14 @@ describe('messages to webhooks', () => {
     }
   });
 
-  it('ids are the same each time, and differ between the messages of an event', () => {
+  it('have stable ids, which differ between the messages of an event', () => {
     const [one, again] = [told(status({ to: 'error' })), told(status({ to: 'error' }))];
     expect(one).to.deep.equal(again);
     expect(new Set(one.map(({ id }) => id)).size).to.equal(one.length);
     for (const { id } of one) expect(id, 'a dot would end the id in what is signed').to.match(/^msg_[\w-]+$/);
   });
 
-  it('everything carries its workspace, and secrets are masked', () => {
+  it('contain the workspace, and mask secrets', () => {
     const reported = defineEvent({
       type: 'Reported',
       version: 1,
@@ -84,14 +84,14 @@ describe('messages to webhooks', () => {
     ]);
   });
 
-  it('created and deleted users are delivered, although the live stream has no frame for them', () => {
+  it('include created and deleted users, although the live stream has no frame for them', () => {
     const draft = userDeleted.draft({ user_id: 4, username: 'bob' } as never);
     const [message] = told(draft);
     expect(message?.type).to.equal('security.user_deleted');
     expect(message?.data).to.include({ action: 'user_deleted', actor: 'admin', workspace_id: 7 });
   });
 
-  it('types are chosen by their full names, or all at once', () => {
+  it('are selected by full type names, or all at once', () => {
     expect(isChosen(['*'], 'agent.error')).to.equal(true);
     expect(isChosen(['agent.error'], 'agent.error')).to.equal(true);
     for (const chosen of [[], ['agent'], ['agent.*'], ['agent.errors']]) {
@@ -99,7 +99,7 @@ describe('messages to webhooks', () => {
     }
   });
 
-  it('an event whose messages are not looked for gives none', () => {
+  it('are empty for every event type that is known to have none', () => {
     for (const [type, definition] of catalogue) {
       if (MESSAGE_EVENTS.has(type)) continue;
       const { frames, notification, activity, audit, webhooks } = definition;

@@ -32,7 +32,7 @@ describe('commands: scheduled jobs', () => {
     expect(decideDueRun(state(started, ended).state, 'a', { due_at: dueAt + 60 }, now)).to.have.length(1);
   });
 
-  it('nothing is due before the job was made, or while it is off, or still running', () => {
+  it('no job is due before it was created, while it is disabled, or while it is running', () => {
     const [job] = state().state.jobs;
     if (!job) throw new Error('there is no job');
     expect(dueOf(job, 'UTC', timeOf(1))).to.equal(undefined);
@@ -44,7 +44,7 @@ describe('commands: scheduled jobs', () => {
     running.when(decideAskedRun, 'a', timeOf(3)).thenRefuses(409);
   });
 
-  it('a time zone of its own moves the hours of a job, and a stagger the second at which it begins', () => {
+  it('a time zone shifts the hours of a job, and a stagger its starting second', () => {
     const at = Date.UTC(2026, 6, 1, 2) / 1_000;
     const daily = cronJobAdded.draft({ ...added.data, name: 'b', schedule: '0 4 * * *', timezone: 'Europe/Berlin' });
     const [, berlin] = state(daily).state.jobs;
@@ -59,7 +59,7 @@ describe('commands: scheduled jobs', () => {
     expect(dueOf(spread, 'UTC', (at + late) * 1_000)).to.equal(at);
   });
 
-  it('a run that died with its process is ended by the next', () => {
+  it('the next run ends a run that was lost with its process', () => {
     const later = timeOf(2) + 11 * 60_000;
     const [lost, next] = decideAskedRun(state(started).state, 'a', later);
     expect(lost?.data).to.include({ run: 1, ok: false });
@@ -67,8 +67,8 @@ describe('commands: scheduled jobs', () => {
   });
 });
 
-describe('commands: scheduled jobs whose text becomes a task', () => {
-  it('a run that has not made its task is never given up for the next', () => {
+describe('commands: scheduled jobs that create tasks', () => {
+  it('a run that has not created its task is never given up for the next run', () => {
     const told = cronJobAdded.draft({ ...added.data, task: { workspace: 1, agent: null } });
     const late = timeOf(2) + 60 * 60_000;
     const given = givenFor(cronDecider, told);
@@ -111,7 +111,7 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
   }
   const taskOf = ({ data }: { readonly data: Readonly<Record<string, unknown>> }) => data.task as TaskData;
 
-  it('each due time has one task, however many processes look', async () => {
+  it('each due time yields one task, however many processes check it', async () => {
     const { process, tasks, ends, later } = await worldWith({ workspace: 1, agent: 'ada' });
     const all = [process(), process(), process()];
     for (let minute = 1; minute <= 3; minute++) {
@@ -133,14 +133,14 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
     ]);
   });
 
-  it('without an agent it is for the queue', async () => {
+  it('a job without an agent creates its task for the queue', async () => {
     const { process, tasks, later } = await worldWith({ workspace: 1, agent: null });
     later(1);
     await process().look();
     expect(tasks().map(taskOf)[0]).to.include({ assigned_to: null, status: 'inbox' });
   });
 
-  it('a process that dies at any step leaves its task to the next, which makes it once', async () => {
+  it('if a process dies at any step, the next one creates the task once', async () => {
     for (const dies of ['TaskCreated', 'CronRunEnded']) {
       for (const written of [false, true]) {
         const { world, process, tasks, ends, later } = await worldWith({ workspace: 1, agent: null });
@@ -172,7 +172,7 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
     }
   });
 
-  it('a task that was deleted before its run was ended is not made again', async () => {
+  it('a task that was deleted before its run ended is not created again', async () => {
     const { world, process, tasks, later } = await worldWith({ workspace: 1, agent: null });
     later(1);
     world.beforeAppend = async (_stream, events) => {
@@ -190,7 +190,7 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
     expect(tasks()).to.have.length(1);
   });
 
-  it('a workspace that is gone ends the run with the reason', async () => {
+  it('a deleted workspace ends the run with the reason', async () => {
     const { process, tasks, ends, later } = await worldWith({ workspace: 7, agent: null });
     later(1);
     expect(await process().look()).to.deep.equal({ runs: 1, failed: 1 });
@@ -199,7 +199,7 @@ describe('commands: scheduled jobs whose text becomes a task', () => {
     expect(ends()[0]?.data.message).to.match(/no workspace 7/);
   });
 
-  it('asked for, it becomes a task as well', async () => {
+  it('a run on request also creates a task', async () => {
     const { process, tasks } = await worldWith({ workspace: 1, agent: null });
     const { ok, message } = await process().trigger();
     expect({ ok, message }).to.deep.equal({ ok: true, message: `Task ${tasks()[0]?.data.task_id} was made.` });

@@ -10,7 +10,7 @@ import { testOrigin } from '../../support/world.ts';
 
 type Call = Gateways['call'];
 
-describe('a decision about a command', () => {
+describe('a decision about an execution approval', () => {
   const TYPES = ['ExecApprovalDecided', 'ExecApprovalAnswered'];
 
   /** A log with a primary gateway, and what is decided there. */
@@ -28,7 +28,7 @@ describe('a decision about a command', () => {
     return { written, decide };
   }
 
-  it('is in the log before the gateway is asked, and its outcome afterwards', async () => {
+  it('is recorded before the gateway is called, and its outcome afterwards', async () => {
     const { written, decide } = await deployment();
     let before: unknown;
     const status = await decide(async () => {
@@ -47,7 +47,7 @@ describe('a decision about a command', () => {
     expect(decision_id).to.be.a('number');
   });
 
-  it('that the gateway refuses, or does not respond to, is recorded as such', async () => {
+  it('is recorded as refused or unanswered if the gateway rejects it or does not respond', async () => {
     for (const [call, expected, outcome] of [
       [async () => ({ status: 404, body: { error: 'no such approval' } }), 404, { outcome: 'refused', status: 404 }],
       [async () => ({ status: 500, body: null }), 502, { outcome: 'refused', status: 500 }],
@@ -61,7 +61,7 @@ describe('a decision about a command', () => {
     }
   });
 
-  it('that is interrupted stays without an outcome', async () => {
+  it('stays without an outcome if it is interrupted', async () => {
     const { written, decide } = await deployment();
     // The process ends while the gateway is being asked.
     const interrupted = decide(() => new Promise(() => undefined));

@@ -74,7 +74,7 @@ const documents = fc.dictionary(
 );
 
 describe('gateway document: secrets', () => {
-  it('are hidden wherever their key occurs, in any case', () => {
+  it('are masked wherever their key occurs, in any letter case', () => {
     expect(masked(secretDocument)).to.deep.equal({
       gateway: { port: 1, auth: { token: MASK, mode: 'token' } },
       channels: [
@@ -93,7 +93,7 @@ describe('gateway document: secrets', () => {
     expect(masked({ tokens: ['a', { x: 'b' }] })).to.deep.equal({ tokens: [MASK, { x: MASK }] });
   });
 
-  it('come back when the hidden document is sent back, in any order', () => {
+  it('are restored when the masked document is sent back, in any order', () => {
     const shown = masked(secretDocument) as { channels: unknown[] };
     expect(restored({ ...shown, channels: shown.channels.toReversed() }, secretDocument, 'config')).to.deep.equal({
       ...secretDocument,
@@ -101,7 +101,7 @@ describe('gateway document: secrets', () => {
     });
   });
 
-  it('survive a round trip of any document', () => {
+  it('survive a round trip in any document', () => {
     fc.assert(
       fc.property(documents, (document) => {
         expect(restored(masked(document), document, 'config')).to.deep.equal(document);
@@ -109,7 +109,7 @@ describe('gateway document: secrets', () => {
     );
   });
 
-  it('may be replaced, and eight dashes elsewhere are just text', () => {
+  it('may be replaced; eight dashes elsewhere are plain text', () => {
     expect(restored({ token: 'new' }, { token: 'old' }, 'config')).to.deep.equal({ token: 'new' });
     expect(restored({ note: MASK }, { note: 'n' }, 'config')).to.deep.equal({ note: MASK });
     const { message } = refused(() => restored({ note: MASK, token: MASK }, { note: 'n' }, 'config'), 400);
@@ -118,13 +118,13 @@ describe('gateway document: secrets', () => {
 });
 
 describe('gateway document: paths', () => {
-  it('are refused with empty or polluting segments', () => {
+  it('are rejected if a segment is empty or pollutes the prototype', () => {
     for (const path of ['', 'a..b', '.a', 'a.', '__proto__.x', 'a.constructor', 'prototype'])
       expect(pathProblem(path), path).to.be.a('string');
     expect(pathProblem('a.b-c.0')).to.equal(undefined);
   });
 
-  it('to the gateway’s credentials are protected from above and below', () => {
+  it('to the gateway’s credentials are protected above and below', () => {
     expect(touchesProtected('gateway.auth.token', 'x')).to.equal(true);
     expect(touchesProtected('gateway.auth.password.x', 'x')).to.equal(true);
     expect(touchesProtected('gateway.auth', { secret: 'x' })).to.equal(true);
@@ -134,7 +134,7 @@ describe('gateway document: paths', () => {
     expect(touchesProtected('other.auth.token', 5)).to.equal(false);
   });
 
-  it('are set without touching the rest', () => {
+  it('are set without changing the rest', () => {
     expect(withValue({ a: { b: 1, c: 2 } }, 'a.b', 3)).to.deep.equal({ a: { b: 3, c: 2 } });
     expect(withValue({ a: 5 }, 'a.b.c', 3)).to.deep.equal({ a: { b: { c: 3 } } });
   });
@@ -143,11 +143,11 @@ describe('gateway document: paths', () => {
 describe('gateway document: changes', () => {
   const stored = { document: secretDocument };
 
-  it('the first document is stored unchanged', () => {
+  it('store the first document unchanged', () => {
     expect(documentAfter(decideReplace({ document: null }, secretDocument))).to.deep.equal(secretDocument);
   });
 
-  it('later documents keep hidden secrets and the gateway’s credentials', () => {
+  it('keep masked secrets and the gateway’s credentials in later documents', () => {
     const shown = masked(secretDocument) as GatewayDocument;
     expect(documentAfter(decideReplace(stored, { ...shown, extra: 1 }))).to.deep.equal({ ...secretDocument, extra: 1 });
     expect(documentAfter(decideReplace(stored, { extra: 1 }))).to.deep.equal({
@@ -158,7 +158,7 @@ describe('gateway document: changes', () => {
     refused(() => decideReplace(stored, { gateway: { auth: { password: 'mine' } } }), 403);
   });
 
-  it('an outdated hash is a conflict', () => {
+  it('report an outdated hash as a conflict', () => {
     const hash = hashOf(documentText(secretDocument));
     expect(decideReplace(stored, secretDocument, hash)).to.have.length(1);
     expect(refused(() => decideReplace(stored, secretDocument, 'old'), 409).extras.code).to.equal('CONFLICT');
@@ -166,7 +166,7 @@ describe('gateway document: changes', () => {
     expect(decideReplace({ document: null }, {}, hashOf(''))).to.have.length(1);
   });
 
-  it('are refused when the result would be too deep or too large, whichever way it gets there', () => {
+  it('are rejected if the result would be too deep or too large, for every kind of change', () => {
     const nested = (levels: number) => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
     const { depth, characters } = DOCUMENT_BOUNDS;
     expect(decideReplace({ document: null }, { a: nested(depth - 1) })).to.have.length(1);
@@ -188,7 +188,7 @@ describe('gateway document: changes', () => {
     expect(agentsOf(document)).to.have.length(6);
   });
 
-  it('updates set values at paths under existing keys', () => {
+  it('set values at paths under existing keys', () => {
     const drafts = decideUpdates(stored, { 'gateway.port': 2, 'models.extra.deep': true, 'models.apiKey': MASK });
     expect(documentAfter(drafts)).to.deep.include({ gateway: { port: 2, auth: { token: 't0', mode: 'token' } } });
     expect(documentAfter(drafts)?.models).to.deep.include({ apiKey: 'k', extra: { deep: true } });
@@ -210,7 +210,7 @@ describe('gateway document: agents', () => {
     'nonsense',
   ];
 
-  it('are read from every form of the list, each name once', () => {
+  it('are read from every form of the list, without duplicates', () => {
     const wanted = [
       {
         id: 'one',
@@ -263,11 +263,11 @@ describe('gateway document: agents', () => {
     expect(slug('###')).to.equal('agent');
   });
 
-  it('keep what is not the gateway’s in their config', () => {
+  it('keep fields that do not belong to the gateway in their config', () => {
     expect(withGatewayKeys({ model: 1, tools: 2, own: 3 }, { model: 4 })).to.deep.equal({ own: 3, model: 4 });
   });
 
-  it('are written by a decision only where a document is stored', () => {
+  it('are written by a decision only if a document is stored', () => {
     const agent = { name: 'ada', config: {}, template: 'developer' };
     expect(refused(() => decideWriteAgent({ document: null }, 'agent-created', agent), 409).message).to.match(/PUT/);
     const [draft] = decideWriteAgent({ document: {} }, 'agent-created', agent);
@@ -279,7 +279,7 @@ describe('gateway document: agents', () => {
 });
 
 describe('gateway document: on the log', () => {
-  it('a change gives the hash of what is stored then, and says which keys it set', async () => {
+  it('a change returns the new hash and the keys that it set', async () => {
     const agents = agentsMemory();
     const { hash } = await agents.store({ a: 1 });
     expect(hash).to.equal(hashOf('{"a":1}'));
@@ -293,7 +293,7 @@ describe('gateway document: on the log', () => {
     expect(await gatewayDocument(agents.world.process(), 2)).to.equal(null);
   });
 
-  it('that cannot be read is refused with a way out, and any other failure is passed on', async () => {
+  it('an unreadable document is rejected with a remedy, and other failures are passed on', async () => {
     const failing = (error: Error) => ({ load: () => Promise.reject(error) }) as unknown as Commands;
     const unreadable = new EventUnreadableError(
       { type: 'GatewayConfigChanged', position: 7 } as LoggedEvent,
@@ -307,7 +307,7 @@ describe('gateway document: on the log', () => {
     expect(other).to.equal('the disk is full');
   });
 
-  it('an agent cannot be written where none is stored, and nothing is to be put back or removed there', () => {
+  it('without a document no agent can be written, restored or removed', () => {
     const none = { document: null };
     const entry = { name: 'ada', config: {} };
     expect(refused(() => decideWriteAgent(none, 'agent-created', entry), 409).extras.code).to.equal(

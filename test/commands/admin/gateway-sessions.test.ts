@@ -13,7 +13,7 @@ const heard = (sessions: unknown, status = 200): GatewayAnswer => ({ status, bod
 const only = (session: object) => sessionsIn(heard([{ key: 'agent:ada:main', ...session }]))[0];
 
 describe('commands: sessions at a gateway', () => {
-  it('what is missing has a default', () => {
+  it('missing fields have defaults', () => {
     expect(only({})).to.deep.equal({
       id: 'ada:agent:ada:main',
       key: 'agent:ada:main',
@@ -30,13 +30,13 @@ describe('commands: sessions at a gateway', () => {
     expect(sessionsIn(heard([{ key: 'k' }]))[0]).to.include({ agent: 'unknown', id: 'unknown:k' });
   });
 
-  it('what has another form than it should is as if it were missing', () => {
+  it('malformed fields count as missing', () => {
     const odd = { sessionId: 5, agent: ' ', chatType: {}, model: null, totalTokens: -1, contextTokens: 0, label: [] };
     expect(only({ ...odd, updatedAt: '2026', thinkingLevel: 3 })).to.deep.equal(only({}));
     expect(only({ updatedAt: 8_640_000_000_000_001 })).to.deep.equal(only({}));
   });
 
-  it('an entry that is not a session is left out; a response that is not a list is ignored', () => {
+  it('invalid entries are skipped; a response that is not a list is ignored', () => {
     const keys = sessionsIn(
       heard([null, 'x', [], {}, { key: '' }, { key: 'x'.repeat(201) }, { key: '..' }, { key: 'good' }]),
     );
@@ -46,7 +46,7 @@ describe('commands: sessions at a gateway', () => {
     expect(sessionsIn(heard([{ key: 'good' }], 500))).to.deep.equal([]);
   });
 
-  it('each is there once, as it was updated last; texts and their number are bounded', () => {
+  it('each session appears once, as last updated; text lengths and the number of sessions are limited', () => {
     const twice = [
       { key: 'a', sessionId: 's', updatedAt: 1 },
       { key: 'b', sessionId: 's', updatedAt: 3 },
@@ -59,7 +59,7 @@ describe('commands: sessions at a gateway', () => {
     expect([listed[0]?.key, listed[0]?.label?.length]).to.deep.equal(['k2999', 200]);
   });
 
-  it('the record says how full the context is, how old it is and whether it is active', () => {
+  it('the record shows how full the context is, how old it is and whether it is active', () => {
     const session = only({ totalTokens: 12_345, contextTokens: 35_000, updatedAt: 1_000_000_000 });
     if (!session) throw new Error('there is no session');
     const at = (now: number) => gatewaySessionRecord(session, now);
@@ -98,7 +98,7 @@ describe('commands: sessions at a gateway', () => {
     };
   }
 
-  it('a gateway is asked once by many at once, and again after five seconds or in another version', async () => {
+  it('concurrent requests share one gateway call, repeated after five seconds or for another version', async () => {
     const { commands, gateways, asked, answers } = await withGateway();
     let now = 1_000;
     const sessions = createGatewaySessions({ commands, gateways, now: () => now });
@@ -135,7 +135,7 @@ describe('commands: sessions at a gateway', () => {
     expect(asked).to.have.length(1);
   });
 
-  it('one that no tool has registered is handed over, only for callers of the default tenant', async () => {
+  it('an unregistered session is forwarded to the gateway, for the default tenant only', async () => {
     const { commands, context, gateways, asked, events } = await withGateway();
     const pause = { session: 'agent:ada:main', action: 'pause', value: null } as const;
     const elsewhere = { origin: { ...testOrigin, tenant: 2, workspace: 2 } };
@@ -148,7 +148,7 @@ describe('commands: sessions at a gateway', () => {
     expect(events('GatewaySessionControlled')[0]).to.deep.include({ stream: 'gateway_sessions-1', data });
   });
 
-  it('what the gateway did not do is not recorded', async () => {
+  it('an action that the gateway did not perform is not recorded', async () => {
     const { commands, context, gateways, answers, events } = await withGateway();
     const gateway = { id: 1, name: 'main', url: 'http://gate', bare: false, token: null, is_primary: true };
     const asked = { session: 's', action: 'delete', value: null } as const;

@@ -27,7 +27,7 @@ const two = given(added(1, true), added(2));
 const three = { id: 3, name: 'g3', url: 'http://y', bare: false, token: null, is_primary: true };
 
 describe('commands: gateways', () => {
-  it('one is primary: the one before steps back first', () => {
+  it('a new primary gateway demotes the previous one first', () => {
     two
       .when(decideAdd, three)
       .then(
@@ -39,7 +39,7 @@ describe('commands: gateways', () => {
     expect(after.gateways.map(({ is_primary: isPrimary }) => isPrimary)).to.deep.equal([false, true]);
   });
 
-  it('names are unique, and there is a limit', () => {
+  it('names are unique, and the number of gateways is limited', () => {
     two.when(decideAdd, { ...three, name: 'g1' }).thenRefuses(409);
     two.when(decideChange, 2, { name: 'g1' }).thenRefuses(409);
     expect(decideChange(two.state, 2, { name: 'g2' })).to.have.length(1);
@@ -47,14 +47,14 @@ describe('commands: gateways', () => {
     expect(refusalOf(() => decideAdd(full, { ...three, id: 999, name: 'more' })).message).to.include('50');
   });
 
-  it('a change keeps the token unless it names one', () => {
+  it('an update keeps the token unless it sets one', () => {
     const changed = (changes: object) => given(added(1), ...decideChange(given(added(1)).state, 1, changes)).state;
     expect(changed({ name: 'new' }).gateways[0]).to.include({ name: 'new', token: 'secret' });
     expect(changed({ token: null }).gateways[0]).to.include({ token: null });
     expect(changed({ token: 'other' }).gateways[0]).to.include({ token: 'other' });
   });
 
-  it('an address without a scheme is remembered as one until another URL comes', () => {
+  it('an address without a scheme is remembered as such until the URL changes', () => {
     const state = (...changes: readonly object[]) =>
       given(
         ...decideAdd({ gateways: [] }, { ...three, bare: true }),
@@ -66,13 +66,13 @@ describe('commands: gateways', () => {
     expect(state({ url: 'http://z' }, { url: 'http://y', bare: true })).to.include({ bare: true });
   });
 
-  it('the primary one stays, an unknown one is no event', () => {
+  it('the primary gateway cannot be removed, and removing an unknown one records no event', () => {
     two.when(decideRemove, 1).thenRefuses(400);
     two.when(decideRemove, 2).then(gatewayRemoved.draft({ gateway_id: 2, name: 'g2' }));
     two.when(decideRemove, 5).then();
   });
 
-  it('addresses lose what does not belong to them', () => {
+  it('addresses are stripped of parts that do not belong to them', () => {
     expect(addressOf({ url: 'HTTP://Gate:80/a/?token=t&x=1#f' })).to.deep.equal({
       ...{ url: 'http://gate/a', bare: false, token: 't' },
     });
@@ -85,7 +85,7 @@ describe('commands: gateways', () => {
         expect(refusalOf(() => addressOf(body)).status, JSON.stringify(body)).to.equal(400);
   });
 
-  it('what stands in an address wins over the fields, whichever of them it is in', () => {
+  it('parts given in the address override the fields, whichever field holds it', () => {
     for (const [text, port, url] of [
       ['gate', 81, 'http://gate:81'],
       ['gate:82', 81, 'http://gate:82'],
@@ -109,7 +109,7 @@ describe('commands: gateways', () => {
     expect(addressOf({ host: 'gate/base?token=t' })).to.deep.include({ bare: true, token: 't' });
   });
 
-  it('a change of the host keeps the port, a change of the port the rest', () => {
+  it('changing the host keeps the port, and changing the port keeps the host', () => {
     const stored = { url: 'https://gate:9443/base', bare: false };
     for (const [body, url] of [
       [{ port: 9444 }, 'https://gate:9444/base'],
@@ -128,14 +128,14 @@ describe('commands: gateways', () => {
 describe('commands: allowed commands', () => {
   const stored = givenFor(allowlistDecider)(execAllowlistChanged.draft({ agents: [{ agent: 'a', patterns: ['x'] }] }));
 
-  it('only what changes is an event', () => {
+  it('only differences are recorded', () => {
     stored.when(decideAllowlist, { a: ['x'], b: [] }).then();
     stored
       .when(decideAllowlist, { a: ['x'], b: ['y'] })
       .then(execAllowlistChanged.draft({ agents: [{ agent: 'b', patterns: ['y'] }] }));
   });
 
-  it('an outdated hash is refused; the order of agents does not matter to it', () => {
+  it('an outdated hash is rejected; the hash ignores the order of agents', () => {
     expect(decideAllowlist(stored.state, { a: [] }, allowlistHash({ a: ['x'] }))).to.have.length(1);
     stored.when(decideAllowlist, { a: [] }, allowlistHash({})).thenRefuses('CONFLICT');
     expect(allowlistHash({ a: ['1'], b: ['2'] })).to.equal(allowlistHash({ b: ['2'], a: ['1'] }));

@@ -9,7 +9,7 @@ const updated = (...changes: { name: string; old: string | null; value: string }
   settingsUpdated.draft({ changes });
 
 describe('settings', () => {
-  it('that differ are changed, with what they were', () => {
+  it('are updated if they differ, and the event records the old value', () => {
     const before = given(updated({ name: 'a', old: null, value: '1' }));
     const drafts = decideSettings(before.state, [
       { name: 'a', value: '2' },
@@ -19,7 +19,7 @@ describe('settings', () => {
     before.when(decideSettings, [{ name: 'a', value: '1' }]).then();
   });
 
-  it('are reset only where they are stored, and be it under the name of a method', () => {
+  it('can be reset only if stored, even under a name such as constructor', () => {
     const stored = updated({ name: 'a', old: null, value: '1' });
     const reset = settingReset.draft({ name: 'a', old: '1' });
     given(stored).when(decideReset, 'a').then(reset);
@@ -27,14 +27,14 @@ describe('settings', () => {
     given(stored, reset).when(decideReset, 'constructor').thenRefuses(404);
   });
 
-  it('are so many at most', () => {
+  it('are limited in number', () => {
     const full = Array.from({ length: MAX_SETTINGS }, (_, n) => ({ name: `n${n}`, old: null, value: '' }));
     const before = given(updated(...full));
     before.when(decideSettings, [{ name: 'more', value: '1' }]).thenRefuses(409);
     expect(decideSettings(before.state, [{ name: 'n1', value: '1' }])).to.have.length(1);
   });
 
-  it('are taken as text, and checked where they are known', () => {
+  it('are stored as text, and validated if known', () => {
     const take = (settings: object) => settingsBody.safeParse({ settings });
     const values = { 'x.flag': true, 'x.number': 5, 'x.list': [1], 'general.auto_backup': false };
     expect(take(values).data?.settings.map(({ value }) => value)).to.deep.equal(['true', '5', '[1]', 'false']);
@@ -57,7 +57,7 @@ describe('settings', () => {
     expect(take({}).success).to.equal(false);
   });
 
-  it('have defaults that they would accept', () => {
+  it('have valid defaults', () => {
     const defaults = new Proxy({}, { get: () => 30 }) as Parameters<
       (typeof KNOWN_SETTINGS)['retention.logs_days']['initial']
     >[0];

@@ -27,7 +27,7 @@ import { eventsOf, sample, timeOf } from '../../support/kit.ts';
 const heartbeat = { connection_id: null, work_items_count: 0, work_item_types: [], tokenUsage: null };
 
 describe('agent: state', () => {
-  it('starts with what was registered', () => {
+  it('starts with the registered fields', () => {
     expect(given(registered).state).to.deep.include({
       registered: true,
       deleted: false,
@@ -63,7 +63,7 @@ describe('agent: state', () => {
       expect(given(registered, details({ role: 'x' }, more)).state.aliveAt, JSON.stringify(more)).to.equal(timeOf(1));
   });
 
-  it('follows changed fields', () => {
+  it('reflects changed fields', () => {
     const state = given(
       registered,
       details({ name: 'eve', role: 'lead', session_key: null, runtime_type: 'codex', soul_content: null, config: {} }),
@@ -98,7 +98,7 @@ describe('agent: state', () => {
     expect(after).to.deep.include({ keys: {}, hidden: false, memoryLength: 0 });
   });
 
-  it('stays small, because it contains no texts', () => {
+  it('stays small, because it stores no texts', () => {
     const long = 'x'.repeat(50_000);
     const state = given(
       agentRegistered.draft({ agent_id: 7, ...registration, soul_content: long, config: { long } }),
@@ -112,7 +112,7 @@ describe('agent: state', () => {
     expect(given(registered, { type: 'SomethingElse', data: {} }).state).to.deep.equal(given(registered).state);
   });
 
-  it('keeps the config beside it, with the same count', () => {
+  it('keeps the config separately, with the same event count', () => {
     const config = eventsOf([registered, details({ role: 'x' }), details({ config: { a: 1 } })]).reduce(
       (state, event) => agentConfigDecider.evolve(state, { ...event, at: 0 }),
       agentConfigDecider.initial,
@@ -126,7 +126,7 @@ describe('agent: unique names', () => {
   const voided = nameClaimVoided.draft({ kind: 'name', name: 'ada' });
   const holdsName = (state: AgentState, key: string) => claimsFor(1, { name: 'x' })[0]?.kind.holds(state, key, 1);
 
-  it('are held from the registration to the deletion or the next name', () => {
+  it('are held from registration until deletion or renaming', () => {
     expect(holdsName(given().state, 'ada')).to.equal('not yet');
     expect(holdsName(given(registered).state, 'ada')).to.equal('yes');
     expect(holdsName(given(registered).state, 'eve')).to.equal('not yet');
@@ -143,7 +143,7 @@ describe('agent: unique names', () => {
     given(voided).when(decideRegister, 7, registration).thenRefuses(409);
   });
 
-  it('are being given up from the change until the release is known', () => {
+  it('are being released from the change until the release is recorded', () => {
     const renamed = given(registered, details({ name: 'eve', session_key: 'key-2' })).state;
     const once = { times: 1, since: timeOf(2) };
     expect(renamed.givenUpNames).to.deep.equal({ 'name:ada': once, 'session_key:key-1': once });
@@ -157,7 +157,7 @@ describe('agent: unique names', () => {
 });
 
 describe('agent: snapshots', () => {
-  it('of an older version are ignored', async () => {
+  it('are ignored if they have an older version', async () => {
     const events = eventsOf([registered, details({ name: 'eve' })]);
     const { givenUpNames: left, ...rest } = given(registered).state;
     const old = { revision: 0, position: 1, at: timeOf(1), state: { ...rest, left } };
@@ -194,7 +194,7 @@ describe('agent: update', () => {
   const update = (fields: object, via: 'name' | 'id' = 'id', state = given(registered).state) =>
     decideUpdate(state, fields, { via });
 
-  it('leaves out fields that do not change', () => {
+  it('omits unchanged fields', () => {
     expect(
       update({ name: 'ada', role: 'coder', session_key: 'key-1', status: 'offline', runtime_type: null }),
     ).to.deep.equal([]);
@@ -202,14 +202,14 @@ describe('agent: update', () => {
     expect(only?.data).to.deep.include({ name: 'ada', changes: { role: 'lead' }, via: 'id', status: null });
   });
 
-  it('gives the status an event of its own, which another event of the append announces', () => {
+  it('records the status in its own event, announced by another event of the same append', () => {
     const [first, second] = update({ status: 'wild', role: 'lead' });
     expect(first?.data).to.deep.include({ from: 'offline', to: 'wild', cause: 'update', seen: false, announced: true });
     expect(second?.data).to.deep.include({ changes: { role: 'lead' }, status: 'wild' });
     expect(update({ status: 'wild' })[0]?.data).to.deep.include({ announced: false });
   });
 
-  it('by name counts a status as a sign of life, even an unchanged one', () => {
+  it('by name counts a status as a sign of life, even if it is unchanged', () => {
     expect(update({ status: 'busy', last_activity: 'a' }, 'name').map((draft) => draft.data)).to.deep.equal([
       { ...ada, from: 'offline', to: 'busy', cause: 'update', last_activity: 'a', seen: true, announced: false },
     ]);
@@ -226,14 +226,14 @@ describe('agent: update', () => {
 });
 
 describe('agent: visibility, deletion', () => {
-  it('hides and shows once', () => {
+  it('hides and shows an agent once', () => {
     const hidden = agentHidden.draft(ada);
     given(registered).when(decideVisibility, true).then(hidden);
     given(registered, hidden).when(decideVisibility, true).then();
     given(registered, hidden).when(decideVisibility, false).then(agentShown.draft(ada));
   });
 
-  it('records what was deleted', () => {
+  it('records the deleted agent', () => {
     expect(decideDelete(given(registered, details({ name: 'eve', role: 'lead' })).state, true)[0]?.data).to.deep.equal({
       agent_id: 7,
       name: 'eve',

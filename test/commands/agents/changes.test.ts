@@ -16,7 +16,7 @@ describe('an agent’s own update', () => {
     return { agents, id, update };
   };
 
-  it('sets what it names, and a mask stands for the secret that was masked', async () => {
+  it('sets the given fields, and a mask keeps the secret that it hides', async () => {
     const { agents, id, update } = await open();
     await update({ role: 'lead', config: { token: MASK, model: 'n' } });
     expect(await agents.stateOf(id)).to.include({ role: 'lead', name: 'ada' });
@@ -27,18 +27,18 @@ describe('an agent’s own update', () => {
     expect(details?.data).to.include({ via: 'name', write_to_gateway: false });
   });
 
-  it('finds no agent under its earlier name', async () => {
+  it('does not find an agent under its previous name', async () => {
     const { update } = await open();
     expect(await outcomeOf(update({ role: 'lead' }, 'eve'))).to.equal('404');
     expect(await outcomeOf(update({ config: { token: MASK } }, 'eve'))).to.equal('404');
   });
 
-  it('is refused for a mask that stands for nothing', async () => {
+  it('is rejected if a mask hides no secret', async () => {
     const { update } = await open();
     expect(await outcomeOf(update({ config: { other: { token: MASK } } }))).to.equal('400');
   });
 
-  it('is tried again when the config changes meanwhile, and refused in the end', async () => {
+  it('is retried if the config changes meanwhile, and finally rejected', async () => {
     const { agents, id, update } = await open();
     let changes = 0;
     const meddle = (times: number) => {
@@ -102,7 +102,7 @@ describe('an operator’s update', () => {
     ]);
   });
 
-  it('shows the config in its one frame: the present one where it sets none', async () => {
+  it('shows the config in one frame, the current one if it sets none', async () => {
     const { agents, update } = await open(false);
     await update({ update: { role: 'lead' } });
     await update({ update: { config: { own: 1 } } });
@@ -121,7 +121,7 @@ describe('an operator’s update', () => {
     ]);
   });
 
-  it('writes the gateway’s document when gateway_config is given and a document is stored, or when it is asked for', async () => {
+  it('writes the gateway document if requested, or if gateway_config is given and a document is stored', async () => {
     const { agents, update } = await open();
     await update({ update: { role: 'lead' } });
     await update({ gatewayConfig: { model: 'n' }, write_to_gateway: false });
@@ -142,7 +142,7 @@ describe('an operator’s update', () => {
     ]);
   });
 
-  it('changes nothing when it is to be written and no document is stored', async () => {
+  it('changes nothing if it must write the gateway document and none is stored', async () => {
     const { agents, update } = await open(false);
     const before = agents.world.written().length;
     expect(await outcomeOf(update({ update: { role: 'lead' }, write_to_gateway: true }))).to.equal('502');
@@ -161,7 +161,7 @@ describe('an operator’s update', () => {
     expect((await others.stateOf(id)).role).to.equal('agent');
   });
 
-  it('renames the entry with the agent', async () => {
+  it('renames the gateway entry with the agent', async () => {
     const { agents, id, update } = await open();
     await update({ update: { name: 'eve' }, write_to_gateway: true });
     expect((await agents.stateOf(id)).name).to.equal('eve');
@@ -170,7 +170,7 @@ describe('an operator’s update', () => {
     expect(only).to.include({ id: 'ada', name: 'eve', extra: 1 });
   });
 
-  it('puts the entry back when the agent’s own change is refused', async () => {
+  it('restores the gateway entry if the change of the agent is rejected', async () => {
     const { agents, id, update } = await open();
     await agents.make('eve');
     const refused = update({ update: { name: 'eve', config: { model: 'n' } }, write_to_gateway: true });
@@ -179,7 +179,7 @@ describe('an operator’s update', () => {
     expect(await agents.configOf(id)).to.deep.equal({ model: 'm', token: 'secret' });
   });
 
-  it('takes an entry out again that was not there before', async () => {
+  it('removes the gateway entry again if it is new and the change is rejected', async () => {
     const { agents, update } = await open();
     await agents.make('eve');
     const other = await agents.make('kim');
@@ -196,7 +196,7 @@ describe('an operator’s update', () => {
     expect(await agents.entries()).to.deep.equal([{ ...entry, model: 'n' }]);
   });
 
-  it('fails as the log does when the document cannot be appended', async () => {
+  it('fails with the error of the log if the document cannot be appended', async () => {
     const { agents, id, update } = await open();
     agents.breakStreams('gateway_config');
     const failure = await failureOf(update({ update: { role: 'lead' }, write_to_gateway: true }));
@@ -204,7 +204,7 @@ describe('an operator’s update', () => {
     expect((await agents.stateOf(id)).role).to.equal('agent');
   });
 
-  it('returns 404 for an unknown one', async () => {
+  it('returns 404 for an unknown agent', async () => {
     const { update } = await open();
     expect(await outcomeOf(update({ update: { role: 'lead' } }, 99))).to.equal('404');
     expect(await outcomeOf(update({ update: { role: 'lead' }, write_to_gateway: true }, 99))).to.equal('404');
@@ -219,7 +219,7 @@ describe('the deletion of an agent', () => {
     return { agents, id, remove };
   };
 
-  it('frees its names and takes it out of the gateway’s document', async () => {
+  it('frees its names and removes it from the gateway document', async () => {
     const { agents, id, remove } = await open();
     await agents.store({ agents: { list: [{ id: 'ada' }, { id: 'eve' }] } });
     expect(await remove()).to.deep.equal({ name: 'ada', warning: undefined });
@@ -234,14 +234,14 @@ describe('the deletion of an agent', () => {
     expect(await agents.make('ada', { session_key: 'key-1' })).to.not.equal(id);
   });
 
-  it('needs no document', async () => {
+  it('does not require a gateway document', async () => {
     const { agents, remove } = await open();
     expect(await remove()).to.deep.equal({ name: 'ada', warning: undefined });
     expect(agents.events('GatewayConfigChanged')).to.deep.equal([]);
     expect(await outcomeOf(remove())).to.equal('404');
   });
 
-  it('fails when the document cannot be appended for a reason that the caller cannot know', async () => {
+  it('fails if the document cannot be appended for an internal reason', async () => {
     const { agents, id, remove } = await open();
     await agents.store({ agents: { list: [{ id: 'ada' }] } });
     agents.breakStreams('gateway_config');

@@ -16,7 +16,7 @@ import { testOrigin } from '../../support/world.ts';
 
 const HALF = 'x'.repeat(VALUE_BOUNDS.characters / 2);
 
-describe("agents' configs", () => {
+describe('agent configs', () => {
   const context: CommandContext = { origin: testOrigin };
   const ids = new Map<string, number>();
   let world: MemoryWorld;
@@ -73,7 +73,7 @@ describe("agents' configs", () => {
     expect(await configOf(ada())).to.deep.equal({ own: 1, more: HALF });
   });
 
-  it('cannot exceed the limit through masks that stand for long secrets', async () => {
+  it('cannot exceed the limit through masks of long secrets', async () => {
     await make('bob', { token: HALF });
     const update = { config: { token: MASK, more: HALF } };
     const id = ids.get('bob') as number;
@@ -104,7 +104,7 @@ describe("agents' configs", () => {
     expect(await configOf(ada())).to.deep.equal({ own: HALF, model: 'm' });
   });
 
-  it('keep what another process changes while a change of this one fails', async () => {
+  it('keep the changes of another process if a change of this process fails', async () => {
     const other = world.process();
     const merge = (through: Commands, gatewayConfig: GatewayDocument) =>
       updateById(

@@ -30,7 +30,7 @@ describe('screening: credentials', () => {
     expect(findSecrets(`Authorization: Bearer ${jwt}`)).to.deep.equal({ count: 1, types: ['jwt'] });
   });
 
-  it('takes a text that is one line of an environment or one header for an assignment', () => {
+  it('treats a text as an assignment if it is one environment line or one header', () => {
     for (const text of [
       'PASSWORD='.concat('short'),
       'export API_KEY='.concat('x'),
@@ -57,7 +57,7 @@ describe('screening: credentials', () => {
     expect(findSecrets('')).to.deep.equal({ count: 0, types: [] });
   });
 
-  it('looks at the first 200,000 characters and no further', () => {
+  it('scans only the first 200,000 characters', () => {
     const key = ` ${'mca'.concat('_', HEX48)}`;
     expect(findSecrets(' '.repeat(SEARCHED_LENGTH - key.length) + key).count).to.equal(1);
     expect(findSecrets(' '.repeat(SEARCHED_LENGTH) + key).count).to.equal(0);

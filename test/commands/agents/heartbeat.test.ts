@@ -43,7 +43,7 @@ describe('a recorded heartbeat', () => {
     return { agents, id, asked, inboxes, beat, rename };
   };
 
-  it('says how much was waiting, and gives it', async () => {
+  it('returns the number of waiting items and the items', async () => {
     const { agents, id, beat, asked } = await open();
     const found = await beat({ id });
     expect(found.agent).to.include({ id, name: 'ada' });
@@ -62,7 +62,7 @@ describe('a recorded heartbeat', () => {
     expect(asked.map((agent) => agent.id)).to.deep.equal([id]);
   });
 
-  it('of an unknown agent, or refused to the caller, is not recorded', async () => {
+  it('is not recorded for an unknown agent or if the caller is refused', async () => {
     const { agents, id, beat, asked } = await open();
     const refuse = () => {
       throw forbidden('not yours');
@@ -78,7 +78,7 @@ describe('a recorded heartbeat', () => {
     expect(asked, 'inboxes that were read').to.deep.equal([]);
   });
 
-  it('by name is not recorded for an agent that has another name by now; by id it is', async () => {
+  it('by name is not recorded for an agent that has been renamed; by id it is', async () => {
     const { agents, id, beat, rename } = await open();
     await beat({ name: 'ada' });
     await rename('eve');
@@ -87,7 +87,7 @@ describe('a recorded heartbeat', () => {
     expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.name)).to.deep.equal(['ada', 'eve']);
   });
 
-  it('follows an agent that another process has renamed since the last one, whoever may speak for it', async () => {
+  it('follows an agent that another process has renamed, and checks the caller under the new name', async () => {
     const { agents, id, asked, beat, rename } = await open();
     await beat({ id });
     await rename('eve');
@@ -100,7 +100,7 @@ describe('a recorded heartbeat', () => {
     expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.name)).to.deep.equal(['ada', 'eve', 'zoe']);
   });
 
-  it('is refused for an agent that another process has deleted since the last one', async () => {
+  it('is rejected for an agent that another process has deleted', async () => {
     const { agents, id, beat } = await open();
     await beat({ id });
     await agents.world
@@ -110,7 +110,7 @@ describe('a recorded heartbeat', () => {
     expect(agents.events('AgentHeartbeatReceived')).to.have.length(1);
   });
 
-  it('is one step of its request, however often it looks', async () => {
+  it('is a single step of its request, however many reads it needs', async () => {
     const { agents, id, inboxes, beat, rename } = await open();
     await beat({ id });
     await rename('eve');
@@ -141,7 +141,7 @@ describe('agent: heartbeat', () => {
     ]);
   });
 
-  it('records a change of the status first, and leaves the frame to the heartbeat', () => {
+  it('records a status change first, and leaves the frame to the heartbeat', () => {
     const [first, second] = decideHeartbeat(given(registered).state, heartbeat);
     expect(first?.data).to.deep.include({
       from: 'offline',
@@ -164,7 +164,7 @@ describe('agent: heartbeat', () => {
 });
 
 describe('agent: wake-up', () => {
-  it('wakes with or without a reason', () => {
+  it('is recorded with or without a reason', () => {
     expect(decideWake(given(registered).state, 'look')[0]?.data).to.deep.include({ reason: 'look' });
     expect(decideWake(given(registered).state, null)[0]?.data).to.deep.include({ reason: null });
   });

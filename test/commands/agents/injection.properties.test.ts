@@ -28,7 +28,7 @@ describe('screening: properties', () => {
     );
   });
 
-  it('gives the same result twice: the patterns keep no state', () => {
+  it('keeps no state: the same text gives the same result twice', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(screenText(text)).to.deep.equal(screenText(text));
@@ -37,7 +37,7 @@ describe('screening: properties', () => {
     );
   });
 
-  it('finds an attack wherever it stands in harmless text', () => {
+  it('detects an attack at any place in harmless text', () => {
     const words = fc.array(fc.constantFrom('deploy', 'tests', 'green', '\n', 'review', '100%')).map((w) => w.join(' '));
     fc.assert(
       fc.property(words, words, (before, after) => {
@@ -235,7 +235,7 @@ function isLinear(scan: (text: string) => unknown, text: string): boolean {
   return [ratio, ratio, ratio].some((measure) => measure() < 30);
 }
 
-describe('screening: time grows with the text, not with its square', () => {
+describe('screening: linear running time', () => {
   const scans = { screenText: (text: string) => screenText(text), findSecrets: (text: string) => findSecrets(text) };
 
   for (const [name, scan] of Object.entries(scans)) {
@@ -247,7 +247,7 @@ describe('screening: time grows with the text, not with its square', () => {
     }).timeout(120_000);
   }
 
-  it('a pattern that starts over at every character is noticed', () => {
+  it('the measurement detects a pattern that restarts at every character', () => {
     expect(isLinear((text) => /a+b/.test(text), 'a'.repeat(8_000))).to.equal(false);
   });
 });

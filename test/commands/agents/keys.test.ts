@@ -23,12 +23,12 @@ describe('agent key decisions', () => {
     expires_at: null,
   };
 
-  it('are issued to agents that exist', () => {
+  it('issue keys only to existing agents', () => {
     expect(decideIssue(agent, key, limit)[0]?.data).to.deep.equal({ ...key, agent_name: 'scout' });
     expect(refusalOf(() => decideIssue({ ...agent, registered: false }, key, limit)).status).to.equal(404);
     expect(refusalOf(() => decideIssue({ ...agent, deleted: true }, key, limit)).status).to.equal(404);
   });
-  it('are limited in number; those that have expired do not count', () => {
+  it('limit the number of keys; expired keys do not count', () => {
     const most = (count: number, now: number) => () => decideIssue(agent, key, { most: count, now });
     expect(refusalOf(most(2, 499)).message)
       .to.include('at most 2 valid keys')
@@ -37,13 +37,13 @@ describe('agent key decisions', () => {
     expect(most(2, 500)()).to.have.length(1);
     expect(most(3, 499)()).to.have.length(1);
   });
-  it('are revoked once', () => {
+  it('revoke a key once', () => {
     expect(decideRevoke(agent, 2, 3)[0]?.data).to.deep.equal({ key_id: 3, agent_id: 2, agent_name: 'scout' });
     for (const keyId of [5, 99]) expect(refusalOf(() => decideRevoke(agent, 2, keyId)).status).to.equal(404);
   });
 });
 
-describe('a key of an agent', () => {
+describe('an agent key', () => {
   const NOW = 1_700_000_000_900;
   const open = async (most = 100) => {
     const agents = agentsMemory(() => NOW);
@@ -68,7 +68,7 @@ describe('a key of an agent', () => {
     return { agents, credentials, agent_id: agentId, issue, revoke };
   };
 
-  it('is shown once; a stored prefix identifies it', async () => {
+  it('is shown once and can be identified by its stored prefix', async () => {
     const { agents, credentials, agent_id, issue } = await open();
     const { id, apiKey, prefix, created_at: createdAt } = await issue();
     expect(apiKey).to.match(/^mca_[0-9a-f]{48}$/);
@@ -86,7 +86,7 @@ describe('a key of an agent', () => {
     });
   });
 
-  it('is revoked once, at a time', async () => {
+  it('is revoked once, with the time', async () => {
     const { agents, issue, revoke } = await open();
     const { id } = await issue();
     expect(await revoke(id)).to.equal(1_700_000_000);
@@ -94,7 +94,7 @@ describe('a key of an agent', () => {
     expect(await outcomeOf(revoke(id))).to.equal('404');
   });
 
-  it('is not issued beyond the limit, and nothing is left of the attempt', async () => {
+  it('is not issued beyond the limit, and the attempt leaves nothing behind', async () => {
     const { credentials, issue, revoke } = await open(2);
     const [{ id }] = await Promise.all([issue(), issue()]);
     expect(await outcomeOf(issue())).to.equal('409');
@@ -104,7 +104,7 @@ describe('a key of an agent', () => {
     expect(await outcomeOf(issue())).to.equal('409');
   });
 
-  it('of an unknown agent is not valid; with an unknown outcome it stays', async () => {
+  it('is not stored for an unknown agent, and stays if the outcome is unknown', async () => {
     const { agents, credentials, issue } = await open();
     expect(await outcomeOf(issue(99))).to.equal('404');
     expect(credentials.keys().size).to.equal(0);

@@ -28,7 +28,7 @@ describe('writing the working memory', () => {
     return { agents, id, write, fields, types };
   };
 
-  it('replaces text and keys; without keys those that were there go', async () => {
+  it('replaces text and keys, and removes the keys if none are given', async () => {
     const { agents, id, write, fields } = await open();
     await write({ text: 'one', fields: { mood: 'calm', plan: 1 } });
     expect(await fields()).to.deep.equal({ mood: 'calm', plan: 1 });
@@ -43,7 +43,7 @@ describe('writing the working memory', () => {
     expect(agents.world.written(), 'no keys were there').to.have.length(before + 1);
   });
 
-  it('adds text under a heading with the time, and merges keys', async () => {
+  it('appends text under a heading with the time, and merges keys', async () => {
     const { agents, id, write, fields } = await open();
     await write({ text: 'one', fields: { mood: 'calm', plan: 1 } });
     await write({ text: 'two', append: true, fields: { plan: 2 } });
@@ -58,7 +58,7 @@ describe('writing the working memory', () => {
     expect(agents.events('AgentMemoryFieldsSet').at(-1)?.data).to.include({ announced: false, append: true });
   });
 
-  it('takes a mask for the secret that it stands for', async () => {
+  it('replaces a mask with the secret that it hides', async () => {
     const { write, fields } = await open();
     await write({ fields: { token: 'secret', plan: 1 } });
     await write({ fields: { token: MASK, plan: 2 } });
@@ -66,7 +66,7 @@ describe('writing the working memory', () => {
     expect(await outcomeOf(write({ fields: { password: MASK } }))).to.equal('400');
   });
 
-  it('is tried again when the keys change meanwhile, and refused in the end', async () => {
+  it('is retried if the keys change meanwhile, and finally rejected', async () => {
     const { agents, id, write, fields } = await open();
     let changes = 0;
     const meddle = (times: number, draft: () => Parameters<typeof agents.commands.record>[2][number]) => {
@@ -93,7 +93,7 @@ describe('writing the working memory', () => {
     expect(changes, 'tries').to.equal(8);
   });
 
-  it('counts the keys with the text: together they have a bound', async () => {
+  it('limits the total size of keys and text', async () => {
     const { write, types } = await open();
     await write({ text: 'x'.repeat(MAX_MEMORY - 20_000) });
     const before = types().length;
@@ -101,7 +101,7 @@ describe('writing the working memory', () => {
     expect(types()).to.have.length(before);
   });
 
-  it('returns 404 for an unknown one', async () => {
+  it('returns 404 for an unknown agent', async () => {
     const { write } = await open();
     expect(await outcomeOf(write({ text: 'x' }, 99))).to.equal('404');
     expect(await outcomeOf(write({ append: true, fields: { a: 1 } }, 99))).to.equal('404');
@@ -109,7 +109,7 @@ describe('writing the working memory', () => {
 });
 
 describe('agent: memory', () => {
-  it('is replaced', () => {
+  it('can be replaced', () => {
     expect(decideMemory(given(registered).state, 'abc', false, 0)[0]?.data).to.deep.equal({
       ...ada,
       text: 'abc',
@@ -119,7 +119,7 @@ describe('agent: memory', () => {
     expect(decideMemory(given(registered).state, '', false, 0)[0]?.data).to.deep.include({ text: '', size: 0 });
   });
 
-  it('grows at its end, under a heading with the time', () => {
+  it('is appended to under a heading with the time', () => {
     const written = agentMemoryWritten.draft({ ...ada, text: 'abc', append: false, size: 3 });
     expect(decideMemory(given(registered).state, 'x', true, 0)[0]?.data).to.deep.include({
       text: '## 1970-01-01T00:00:00.000Z\nx',
@@ -132,7 +132,7 @@ describe('agent: memory', () => {
     given(registered, written).when(decideMemory, '', true, 0).then();
   });
 
-  it('has a limit of characters', () => {
+  it('is limited in length', () => {
     const full = 'x'.repeat(MAX_MEMORY);
     expect(decideMemory(given(registered).state, full, false, 0)).to.have.length(1);
     given(registered).when(decideMemory, `${full}x`, false, 0).thenRefuses(413);
@@ -140,7 +140,7 @@ describe('agent: memory', () => {
     given(registered, written).when(decideMemory, 'x', true, 0).thenRefuses(413);
   });
 
-  it('always has the total size of its texts', () => {
+  it('always knows the total size of its texts', () => {
     const steps = fc.array(fc.record({ text: fc.string(), append: fc.boolean() }), { maxLength: 12 });
     fc.assert(
       fc.property(steps, (writes) => {

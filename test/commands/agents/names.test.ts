@@ -56,20 +56,20 @@ describe('agent names', () => {
   const one = fixtureForEach(() => world.process());
   const two = fixtureForEach(() => world.process());
 
-  it('are given to one agent, however many requests in however many processes ask for them', async () => {
+  it('are given to one agent, however many processes and requests claim them', async () => {
     const asked = await Promise.all(Array.from({ length: 50 }, (_, n) => statusOf(register(n % 2 ? one : two, 'ada'))));
     expect(asked.filter((status) => status === 200)).to.have.length(1);
     expect(asked.filter((status) => status === 409)).to.have.length(49);
   });
 
-  it('are free again when the session key was taken', async () => {
+  it('are free again if the session key is already taken', async () => {
     await register(one, 'ada', 'key');
     expect(await statusOf(register(one, 'eve', 'key'))).to.equal(409);
     expect(await ownerOf(world, 'eve')).to.equal(undefined);
     expect(await statusOf(register(two, 'eve'))).to.equal(200);
   });
 
-  it('are free after a rename and after a deletion, session keys too', async () => {
+  it('are free after a rename or deletion, as are session keys', async () => {
     const id = await register(one, 'ada', 'key');
     await update(one, id, { name: 'eve', session_key: 'other' });
     expect(await statusOf(register(two, 'ada', 'key'))).to.equal(200);
@@ -79,7 +79,7 @@ describe('agent names', () => {
     expect(await statusOf(register(two, 'eve', 'other'))).to.equal(200);
   });
 
-  it('may be taken back at once', async () => {
+  it('can be taken back at once', async () => {
     const id = await register(one, 'ada');
     for (const name of ['eve', 'ada', 'eve', 'ada']) {
       await rename(one, id, name);
@@ -89,7 +89,7 @@ describe('agent names', () => {
     }
   });
 
-  it('go to only one of many agents that want the same one', async () => {
+  it('go to one of several agents that want the same name', async () => {
     const ids: number[] = [];
     for (let n = 0; n < 10; n++) ids.push(await register(one, `agent-${n}`));
     const asked = await Promise.all(ids.map((id, n) => statusOf(rename(n % 2 ? one : two, id, 'wanted'))));
@@ -102,7 +102,7 @@ describe('agent names', () => {
     }
   });
 
-  it('stay with an agent that many requests rename back and forth at once', async () => {
+  it('stay with one agent while many requests rename it back and forth', async () => {
     const id = await register(one, 'ada');
     for (let round = 0; round < 5; round++) {
       await Promise.all(
@@ -114,7 +114,7 @@ describe('agent names', () => {
     }
   });
 
-  it('are not released by a late request after the agent has taken its old name back', async () => {
+  it('are not released by a late request once the agent has taken its old name back', async () => {
     const id = await register(one, 'ada');
     const held = gate();
     let holding = true;
@@ -132,7 +132,7 @@ describe('agent names', () => {
     expect(await ownerOf(world, 'ada')).to.equal(agentStream(1, id));
   });
 
-  it('that are given up after a refusal make other requests fail that depend on the same claim', async () => {
+  it('released after a rejection make other requests on the same claim fail', async () => {
     const id = await register(one, 'ada');
     await register(one, 'other', 'taken');
     const held = gate();
@@ -154,7 +154,7 @@ describe('agent names', () => {
     expect(await ownerOf(world, 'eve')).to.equal(agentStream(1, id));
   });
 
-  it('claimed by a process that died are taken over after a while, and its own append then fails', async () => {
+  it('claimed by a crashed process are taken over after a while, and its own append then fails', async () => {
     shift = -ABANDONED_AFTER_MS - 1_000;
     const held = gate();
     let holding = true;
@@ -172,7 +172,7 @@ describe('agent names', () => {
     expect(world.written().filter(({ type }) => type === 'AgentRegistered')).to.have.length(1);
   });
 
-  it('stay claimed when it is not known whether the agent was stored', async () => {
+  it('stay claimed if it is unknown whether the agent was stored', async () => {
     world.beforeAppend = async (_stream, events) => {
       if (events[0]?.type === 'AgentRegistered') throw new LogUnavailableError('away');
     };
@@ -181,7 +181,7 @@ describe('agent names', () => {
     expect(await statusOf(register(two, 'ada'))).to.equal(409);
   });
 
-  it('stay with the same agent when a request is repeated that died between claim and registration', async () => {
+  it('stay with the same agent if a request is repeated after a crash between claim and registration', async () => {
     const recorded: Intent[] = [];
     const repeatable = (): CommandContext => ({
       origin: testOrigin,
@@ -207,7 +207,7 @@ describe('agent names', () => {
     expect(await ownerOf(world, 'key', 'session_key-all')).to.equal(agentStream(1, again.id));
   });
 
-  it('of sessions are unique across workspaces, names of agents only within one', async () => {
+  it('are unique within a workspace, and session keys across workspaces', async () => {
     await register(one, 'ada', 'key');
     const elsewhere: CommandContext = { origin: { ...testOrigin, workspace: 2 } };
     expect(await statusOf(registerAgent(one, { ...elsewhere }, bot('ada', 'key'), anyRoom))).to.equal(409);
@@ -216,7 +216,7 @@ describe('agent names', () => {
 });
 
 describe('agent config', () => {
-  it('is merged with its current value, even when others change it at the same time', async () => {
+  it('is merged with its current value, even under concurrent changes', async () => {
     const world = memoryWorld();
     const commands = world.process();
     const other = world.process();
@@ -230,7 +230,7 @@ describe('agent config', () => {
     expect(last).to.have.nested.property('data.changes.config').that.has.all.keys(succeeded);
   });
 
-  it('is read once for many updates, and again when another process has changed it', async () => {
+  it('is read once for many updates, and again after a change by another process', async () => {
     const world = memoryWorld();
     const commands = world.process();
     const other = world.process();
@@ -258,7 +258,7 @@ describe('agent config', () => {
     expect(last?.data).to.deep.include({ config: { a: true, b: true, c: true } });
   });
 
-  it('from memory does not refuse what the current one allows', async () => {
+  it('from the cache does not reject what the current config allows', async () => {
     const world = memoryWorld();
     const commands = world.process();
     const id = await register(commands, 'ada');
@@ -271,7 +271,7 @@ describe('agent config', () => {
     expect(world.written().at(-1)?.data).to.deep.include({ config: { there: true }, changes: { role: 'y' } });
   });
 
-  it('of an append that failed is not kept', async () => {
+  it('is not cached if the append fails', async () => {
     const world = memoryWorld();
     const commands = world.process();
     const id = await register(commands, 'ada');

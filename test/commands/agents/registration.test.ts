@@ -36,7 +36,7 @@ const registering = (known?: RegisteredAgent): Registering => ({
 });
 
 describe('an operator’s new agent', () => {
-  it('is offline and has nothing unless it is said', () => {
+  it('is offline and has no optional fields by default', () => {
     const none = { session_key: null, soul_content: null, config: {}, template: null, runtime_type: null };
     const fixed = { source: 'manual', via: 'operator', framework: null, capabilities: [] };
     expect(operatorsRegistration({ name: 'ada', role: 'coder', session_key: '' })).to.deep.equal({
@@ -65,7 +65,7 @@ describe('an operator’s new agent', () => {
     });
   });
 
-  it('cannot have masks for secrets: they stand for nothing yet', () => {
+  it('cannot contain masks, because there are no secrets to restore', () => {
     for (const more of [{ config: { token: MASK } }, { gateway_config: { token: MASK } }]) {
       const { status, message } = refusalOf(() => operatorsRegistration({ name: 'ada', role: 'coder', ...more }));
       expect([status, message.includes(Object.keys(more)[0] as string)]).to.deep.equal([400, true]);
@@ -81,7 +81,7 @@ describe('an operator’s new agent', () => {
     return { agents, created };
   };
 
-  it('is written to the gateway’s document when that is asked for', async () => {
+  it('is written to the gateway document on request', async () => {
     const { agents, created } = await create(true, true);
     const { id, warning } = await created();
     expect(warning).to.equal(undefined);
@@ -99,27 +99,27 @@ describe('an operator’s new agent', () => {
     expect(await agents.entries()).to.deep.equal([]);
   });
 
-  it('exists also when it could not be written: that is a warning', async () => {
+  it('exists even if the gateway document could not be written, with a warning', async () => {
     const { agents, created } = await create(false, true);
     const { id, warning } = await created();
     expect(warning).to.match(/^The agent was created, but not written to the gateway configuration\. No gateway/);
     expect((await agents.stateOf(id)).registered).to.equal(true);
   });
 
-  it('fails like the log if the outcome of the append is unknown', async () => {
+  it('fails with the error of the log if the outcome of the append is unknown', async () => {
     const { agents, created } = await create(true, true);
     agents.breakStreams('gateway_config');
     expect(await failureOf(created())).to.match(/the disk is full/);
   });
 
-  it('frees its names only when its registration was certainly refused', async () => {
+  it('frees its names only if its registration was definitely rejected', async () => {
     const { agents, created } = await create(false, false);
     agents.breakStreams(agentStream(1, 1));
     expect(await failureOf(created())).to.match(/the disk is full/);
     expect(agents.events('NameReleased')).to.deep.equal([]);
   });
 
-  it('must have a name that agents may have', async () => {
+  it('must have a valid agent name', async () => {
     const { agents } = await create(false, false);
     const input = { name: 'a\nb', role: 'coder' };
     const refused = createAgent(agents.commands, agents.context(), anyRoom, input, { write_to_gateway: false });
@@ -128,8 +128,8 @@ describe('an operator’s new agent', () => {
   });
 });
 
-describe('an agent that registers itself', () => {
-  it('says in its config what it can do and where it comes from', () => {
+describe('self-registration of an agent', () => {
+  it('stores its capabilities and framework in the config', () => {
     const bare = selfRegistration({ name: 'ada', framework: null, capabilities: [] });
     expect(bare).to.deep.equal({
       name: 'ada',
@@ -154,7 +154,7 @@ describe('an agent that registers itself', () => {
     });
   });
 
-  it('is new under a new name, and returns under a known one', async () => {
+  it('creates an agent under a new name, and records a return under a known one', async () => {
     const agents = agentsMemory(() => NOW);
     const input = { name: 'ada', framework: null, capabilities: [] };
     const register = (known?: RegisteredAgent) =>
@@ -168,7 +168,7 @@ describe('an agent that registers itself', () => {
     expect(await outcomeOf(register()), 'the read model is behind').to.equal('NAME_TAKEN');
   });
 
-  it('exists for those who register the name while another request creates it', async () => {
+  it('succeeds for all concurrent requests under one name, with one agent', async () => {
     const agents = agentsMemory(() => NOW);
     const input = { name: 'ada', framework: null, capabilities: [] };
     // The read model shows an agent a moment after its name is taken.
@@ -185,7 +185,7 @@ describe('an agent that registers itself', () => {
     expect(agents.events('AgentReturned')).to.have.length(3);
   });
 
-  it('is refused at once when the caller may not register as the agent of the name', async () => {
+  it('is rejected at once if the caller may not register under the name', async () => {
     const agents = agentsMemory(() => NOW);
     const input = { name: 'ada', framework: null, capabilities: [] };
     const { agent } = await registerSelf(agents.commands, agents.context(), input, registering());
@@ -196,7 +196,7 @@ describe('an agent that registers itself', () => {
     expect(agents.events('AgentReturned')).to.deep.equal([]);
   });
 
-  it('is the new one of its first run when the request is repeated, though its name is known by now', async () => {
+  it('returns the agent of the first run as new if the request is repeated', async () => {
     const agents = agentsMemory();
     const steps: unknown[] = [];
     const record = async (step: number, intent: unknown) => {
@@ -217,7 +217,7 @@ describe('an agent that registers itself', () => {
 });
 
 describe('an import of agents', () => {
-  it('makes those that are missing, changes those that differ, and says what became of each', async () => {
+  it('creates missing agents, updates different ones, and reports the outcome for each', async () => {
     const agents = agentsMemory();
     const ids = new Map([
       ['ada', await agents.make('ada', { role: 'coder', config: { model: 'm', own: 1 } })],
@@ -270,19 +270,19 @@ describe('an import of agents', () => {
 });
 
 describe('agent: registration', () => {
-  it('makes an agent once', () => {
+  it('creates an agent once', () => {
     given().when(decideRegister, 7, registration).then(registered);
     given(registered).when(decideRegister, 7, registration).thenRefuses(409);
   });
 
-  it('by the agent itself puts its capabilities into its config', () => {
+  it('by the agent itself stores its capabilities in the config', () => {
     const self = selfRegistration({ name: 'bot', framework: 'crewai', capabilities: ['a', 'b'] });
     expect(self).to.deep.include({ status: 'idle', role: 'agent', via: 'self' });
     expect(self.config).to.deep.equal({ capabilities: ['a', 'b'], framework: 'crewai' });
     expect(selfRegistration({ name: 'bot', framework: null, capabilities: [] }).config).to.deep.equal({});
   });
 
-  it('again is recorded as a return', () => {
+  it('of a known agent is recorded as a return', () => {
     given(registered).when(decideReturn).then(agentReturned.draft(ada));
   });
 });

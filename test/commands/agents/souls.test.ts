@@ -3,8 +3,8 @@ import { expect } from 'chai';
 import { decideSoul } from '../../../commands/agents/souls.ts';
 import { ada, given, registered } from '../../support/agent.ts';
 
-describe('agent: soul', () => {
-  it('records how long the soul was', () => {
+describe('agent: persona', () => {
+  it('records the length of the persona text', () => {
     expect(decideSoul(given(registered).state, 'new', 'developer')[0]?.data).to.deep.equal({
       ...ada,
       soul_content: 'new',

@@ -29,12 +29,12 @@ describe('agent templates', () => {
     expect(templateConfig('reviewer', 'ada')).to.have.nested.property('sandbox.workspaceAccess', 'ro');
   });
 
-  it('are not found under names of inherited properties', () => {
+  it('are not found under inherited property names', () => {
     for (const name of ['toString', '__proto__', 'constructor', ''])
       expect(templateConfig(name, 'ada'), name).to.equal(undefined);
   });
 
-  it('are a new object each time', () => {
+  it('are a new object for each call', () => {
     expect(templateConfig('developer', 'a')).not.to.equal(templateConfig('developer', 'a'));
   });
 });
@@ -60,7 +60,7 @@ describe('config of a new agent', () => {
     );
   });
 
-  it('with a template: the keys of config win, the others are the template’s', () => {
+  it('with a template: the given config overrides the template’s keys', () => {
     fc.assert(
       fc.property(fc.constantFrom(...TEMPLATE_IDS), keys, (template, config) => {
         const merged = configFor({ name: 'x', template, config });
@@ -69,7 +69,7 @@ describe('config of a new agent', () => {
     );
   });
 
-  it('with a template: of gateway_config only the picked values count', () => {
+  it('with a template: only selected values of gateway_config apply', () => {
     const { config } = configFor({
       name: 'x',
       template: 'developer',
@@ -92,8 +92,8 @@ describe('config of a new agent', () => {
   });
 });
 
-describe('soul templates', () => {
-  it('have a name, a description and their size', () => {
+describe('persona templates', () => {
+  it('list their name, description and size', () => {
     expect(SOUL_TEMPLATES.map((template) => template.name)).to.have.members(TEMPLATE_IDS);
     for (const { name, description, size } of SOUL_TEMPLATES) {
       expect(soulTemplate(name)).to.have.length(size);
@@ -102,7 +102,7 @@ describe('soul templates', () => {
     expect(soulTemplate('toString')).to.equal(undefined);
   });
 
-  it('are filled with the agent and the time, and nothing else', () => {
+  it('replace the agent’s name and the time, and nothing else', () => {
     const text = '{{AGENT_NAME}} {{AGENT_ROLE}} {{TIMESTAMP}} {{OTHER}} {{AGENT_NAME}}';
     // Values that look like replacement patterns or placeholders stay as they are.
     expect(fillSoul(text, { name: '$& {{AGENT_ROLE}}', role: '$1' }, 0)).to.equal(

@@ -63,7 +63,7 @@ describe('commands: evaluation of alert rules', function () {
   const watchedIn = (workspace: number) => reads.watched({ workspace, id: 0 }, 1_000, workspace);
   const only = async (workspace: number) => (await watchedIn(workspace))[0] as WatchedRule;
 
-  it('a workspace has so many rules and no more, also when many are created at once', async () => {
+  it('the number of rules per workspace is limited, even under concurrent creation', async () => {
     const outcomes = await Promise.allSettled(Array.from({ length: 6 }, () => add(77, 498)));
     const refused = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
     expect(refused.map(({ status }) => status)).to.deep.equal([409, 409, 409, 409]);
@@ -71,7 +71,7 @@ describe('commands: evaluation of alert rules', function () {
     expect(await watchedIn(77)).to.have.length(2);
   });
 
-  it('of twenty evaluations at once, by two instances, one triggers', async () => {
+  it('twenty concurrent evaluations by two instances trigger a rule once', async () => {
     await add(31);
     const found = await only(31);
     const at = Date.now();
@@ -87,7 +87,7 @@ describe('commands: evaluation of alert rules', function () {
     }
   });
 
-  it('rules are evaluated in the order of their ids, page after page, and one that fails is named', async () => {
+  it('rules are evaluated by id, page by page, and a failing rule is named', async () => {
     const ids: number[] = [];
     for (let n = 0; n < 3; n++) ids.push(await add(32));
     const failing: Partial<AlertReads> = {
@@ -112,7 +112,7 @@ describe('commands: evaluation of alert rules', function () {
     expect([new Set(rules).size, triggers.length], 'events behind the numbers').to.deep.equal([3, 1]);
   });
 
-  it('the clock evaluates the rules of all workspaces; what a turn has no time for is first in the next', async () => {
+  it('the schedule covers all workspaces, and rules left over from one turn come first in the next', async () => {
     const many = Array.from({ length: PAGE + 5 }, (_, n) => ({
       ...rule,
       tenant: 1,

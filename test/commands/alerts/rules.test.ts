@@ -54,11 +54,11 @@ const triggered = (count: number, fields: object = {}) =>
   });
 
 describe('commands: alert rules', () => {
-  it('a rule is created with everything that it says', () => {
+  it('creation stores all fields of a rule', () => {
     expect(decideCreate(7, RULE, anyUrl)).to.deep.equal([created()]);
   });
 
-  it('a webhook needs a URL that may be called, a recipient a name', () => {
+  it('a webhook requires an allowed URL, and a recipient a valid name', () => {
     const refusal = (fields: Partial<RuleFields>) => refusalOf(() => decideCreate(7, ruleOf(fields), local));
     expect(refusal({ action_type: 'webhook' }).message).to.match(/^action_config\.url: is required/);
     expect(refusal({ action_type: 'webhook', action_config: { url: 'http://127.0.0.1/x' } }).message).to.match(
@@ -71,14 +71,14 @@ describe('commands: alert rules', () => {
     expect(decideCreate(7, ruleOf({ action_config: { recipient: 'ann', more: 1 } }), local)).to.have.length(1);
   });
 
-  it('a change records what is different, and what is as before is left out', () => {
+  it('an update records only differences', () => {
     const changes = { name: 'errors', condition_value: 'offline', enabled: false };
     given(created())
       .when(decideChange, changes as never, anyUrl)
       .then(alertRuleUpdated.draft({ rule_id: 7, condition_value: 'offline', enabled: false }));
   });
 
-  it('after a change the whole rule must make sense', () => {
+  it('a rule must be valid as a whole after an update', () => {
     const change = (fields: object) =>
       refusalOf(() => decideChange(given(created()).state, fields as never, anyUrl)).message;
     expect(change({ condition_operator: 'count_above' })).to.equal(
@@ -90,7 +90,7 @@ describe('commands: alert rules', () => {
     expect(change({ action_type: 'webhook' })).to.match(/^action_config\.url/);
   });
 
-  it('what does not exist cannot be changed or deleted', () => {
+  it('unknown rules cannot be changed or deleted', () => {
     const gone = given(created(), alertRuleDeleted.draft({ rule_id: 7, name: 'errors' }));
     for (const before of [given(), gone]) {
       before.when(decideChange, { name: 'x' } as never, anyUrl).thenRefuses(404);
@@ -102,7 +102,7 @@ describe('commands: alert rules', () => {
       .then(alertRuleDeleted.draft({ rule_id: 7, name: 'errors' }));
   });
 
-  it('secrets are shown as dashes, and dashes that come back stand for them', () => {
+  it('secrets are masked, and masks sent back keep the secrets', () => {
     const config = { url: 'https://hooks.example.org/T0/B0/abc', secret: 'very-secret', note: 'x' };
     const shown = maskedConfig(config);
     expect(shown).to.deep.equal({ url: 'https://hooks.example.org/--------', secret: '--------', note: 'x' });
@@ -117,14 +117,14 @@ describe('commands: alert rules', () => {
     );
   });
 
-  it('a rule triggers, and is quiet until its cooldown is over', () => {
+  it('a rule triggers, then stays quiet during its cooldown', () => {
     given(created()).when(decideTrigger, watched(), at(2)).then(triggered(1));
     const quiet = given(created(), triggered(1));
     for (const now of [at(1), at(2), at(2) + 299]) quiet.when(decideTrigger, watched(), now).then();
     quiet.when(decideTrigger, watched(), at(2) + 300).then(triggered(2));
   });
 
-  it('a rule that was disabled or changed after it was evaluated does not trigger', () => {
+  it('a rule that was disabled or changed after its evaluation does not trigger', () => {
     const triggersAs = (fields: Partial<RuleFields>) =>
       decideTrigger(
         given(created(), alertRuleUpdated.draft({ rule_id: 7, ...ruleOf(fields) })).state,
@@ -137,7 +137,7 @@ describe('commands: alert rules', () => {
     expect(triggersAs({ name: 'renamed' })).to.have.length(1);
   });
 
-  it('notifies the recipient, else system; a webhook action notifies no one', () => {
+  it('a triggered rule notifies the recipient, by default system; a webhook action notifies no one', () => {
     const recipientOf = (fields: Partial<RuleFields>) =>
       decideTrigger(given(created(fields)).state, watched(), at(9)).map(({ data }) => data.recipient);
     expect(recipientOf({ action_config: { recipient: ' ann ' } })).to.deep.equal(['ann']);

@@ -31,7 +31,7 @@ describe('access request decisions', () => {
   const requests = givenFor(accessRequestDecider);
   const asked = () => decideRequest(requests().state, 5, profile);
 
-  it('every attempt counts, and makes it pending again', () => {
+  it('count every attempt, which makes the request pending again', () => {
     const approved = requests(...asked(), ...decideApprove(requests(...asked()).state, 5, 9, 'viewer', null)).state;
     expect(approved).to.deep.include({ status: 'approved', user_id: 9 });
     const again = requests(
@@ -41,7 +41,7 @@ describe('access request decisions', () => {
     ).state;
     expect(again).to.deep.include({ status: 'pending', user_id: 9, display_name: 'Ann Lee' });
   });
-  it('approves and rejects from any status, and nothing that never was', () => {
+  it('approve and reject from any status, but not an unknown request', () => {
     const rejected = requests(...asked(), ...decideReject(requests(...asked()).state, 5, 'no'));
     expect(rejected.state.status).to.equal('rejected');
     expect(decideApprove(rejected.state, 5, 9, 'admin', 'yes')[0]?.data).to.deep.equal({
@@ -54,11 +54,11 @@ describe('access request decisions', () => {
     requests().when(decideApprove, 5, 9, 'admin', null).thenRefuses(404);
     requests().when(decideReject, 5, null).thenRefuses(404);
   });
-  it('a request whose account was given to another one is not made', () => {
+  it('reject a request whose account was claimed by another request', () => {
     const voided = requests(nameClaimVoided.draft({ kind: 'google_account', name: 'x' }));
     voided.when(decideRequest, 5, profile).thenRefuses(409);
   });
-  it('usernames come from the address', () => {
+  it('derive usernames from the email address', () => {
     expect(usernameFrom('Ann.Lee+x@example.com')).to.equal('ann.leex');
     expect(usernameFrom('ÄÖ@example.com')).to.equal('user');
     expect(usernameFrom(`${'a'.repeat(40)}@example.com`)).to.have.length(28);
@@ -93,7 +93,7 @@ describe('an approved request', () => {
     return { auth, approve, asked };
   };
 
-  it('becomes a user of Google in the default workspace, named after the address', async () => {
+  it('creates a Google user in the default workspace, named after the email address', async () => {
     const { auth, approve } = await open();
     const id = await approve({ role: 'operator', note: 'welcome' });
     expect(await auth.stateOf(id)).to.deep.include({
@@ -118,7 +118,7 @@ describe('an approved request', () => {
     expect(auth.events('UserUpdated')).to.deep.equal([]);
   });
 
-  it('takes the next name if the first is taken or not allowed', async () => {
+  it('uses the next name if the first is taken or not allowed', async () => {
     const { auth, approve } = await open();
     await auth.make({ username: 'ann' });
     await auth.make({ username: 'ann-1' });
@@ -128,13 +128,13 @@ describe('an approved request', () => {
     expect((await auth.stateOf(id)).username).to.equal('api-1');
   });
 
-  it('gives up after two hundred names', async () => {
+  it('fails after two hundred names', async () => {
     const { auth, approve } = await open();
     for (let suffix = 0; suffix <= 200; suffix++) await auth.make({ username: withSuffix('ann', suffix) });
     expect(await outcomeOf(approve())).to.equal('NAME_TAKEN');
   });
 
-  it('of an existing user lets that user sign in with Google', async () => {
+  it('lets an existing user sign in with Google', async () => {
     const { auth, approve, asked } = await open();
     const ann = await auth.make({ email: 'ann@example.com', is_approved: false, role: 'viewer', workspace: 3 });
     expect(await approve({ role: 'admin', known: ann })).to.equal(ann);
@@ -151,7 +151,7 @@ describe('an approved request', () => {
     expect(auth.events('UserCreated')).to.have.length(1);
   });
 
-  it('does not take the last admin’s role, nor change the approver’s own, and is not recorded then', async () => {
+  it('cannot demote the last admin or the approver, and is not recorded in that case', async () => {
     const { auth, approve } = await open();
     const admin = await auth.make({ role: 'admin' });
     expect(await outcomeOf(approve({ known: admin }, [admin]))).to.equal('LAST_ADMIN');
@@ -163,7 +163,7 @@ describe('an approved request', () => {
     expect((await auth.stateOf(admin)).role).to.equal('viewer');
   });
 
-  it('makes another user when the one it made was deleted', async () => {
+  it('creates another user if the first one was deleted', async () => {
     const { auth, approve } = await open();
     const first = await approve();
     const deleted = userDeleted.draft({ user_id: first, username: 'ann' });
@@ -173,7 +173,7 @@ describe('an approved request', () => {
     expect((await auth.stateOf(second)).exists).to.equal(true);
   });
 
-  it('must exist: a person who never asked or was erased is neither approved nor rejected', async () => {
+  it('must exist: unknown and erased people cannot be approved or rejected', async () => {
     const { auth, approve } = await open();
     expect(await outcomeOf(approve({ id: 9 }))).to.equal('404');
     expect(await outcomeOf(rejectAccess(auth.commands, context(), { id: 9, note: null }))).to.equal('404');
@@ -194,7 +194,7 @@ describe('an approved request', () => {
     }
   });
 
-  it('that is rejected instead leaves the person’s user as it is', async () => {
+  it('leaves the user unchanged if it is rejected instead', async () => {
     const { auth } = await open();
     await rejectAccess(auth.commands, context(), { id: 1, note: 'who?' });
     expect(auth.events('AccessRequestRejected').map(({ data }) => [data.request_id, data.note])).to.deep.equal([
@@ -204,7 +204,7 @@ describe('an approved request', () => {
   });
 });
 
-describe('approvals at once', () => {
+describe('concurrent approvals', () => {
   let world: ReturnType<typeof memoryWorld>;
   beforeEach(async () => {
     world = memoryWorld();
@@ -233,7 +233,7 @@ describe('approvals at once', () => {
     );
   const types = (type: string) => world.written().filter((event) => event.type === type);
 
-  it('of one new request make one user, under one name, in every order', async () => {
+  it('of one new request create one user under one name, in any order', async () => {
     const made = world.written().length;
     for (let round = 0; round < 30; round++) {
       world.beforeAppend = () => sleep(Math.random() * 3);
@@ -245,7 +245,7 @@ describe('approvals at once', () => {
     }
   });
 
-  it('the one who loses does not look for another name', async () => {
+  it('do not make the loser try another name', async () => {
     const [one, two] = [world.process(), world.process()];
     const slow = gate();
     // The loser has named the user and claimed nothing yet when the winner creates them.

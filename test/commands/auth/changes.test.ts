@@ -17,9 +17,9 @@ const update = (state: UserState, request: Partial<Parameters<typeof decideUpdat
     ...request,
   });
 
-describe('changes of users', () => {
+describe('user changes', () => {
   describe('update by an admin', () => {
-    it('records what differs, and nothing when nothing does', () => {
+    it('records differences only', () => {
       given(created())
         .when(update, { changes: { role: 'admin', display_name: 'Ann' } })
         .then(userUpdated.draft({ user_id: 7, username: 'ann', role: 'admin', password_changed: false, by: 'admin' }));
@@ -28,11 +28,11 @@ describe('changes of users', () => {
         .then();
       given(created()).when(update, {}).then();
     });
-    describe('into another workspace', () => {
+    describe('moving to another workspace', () => {
       const to = { tenant: 9, workspace: 12 };
       const moved = userTransferred.draft({ user_id: 7, username: 'ann', ...to });
       const transfer = (reach: Reach, place = to) => ({ transfer: { to: place, reach } });
-      it('is an event of its own, after what else was set', () => {
+      it('is recorded as a separate event after the other changes', () => {
         given(created()).when(update, transfer(3)).then(moved);
         const both = update(given(created()).state, { ...transfer(3), changes: { role: 'admin' } });
         expect(both.map(({ type }) => type)).to.deep.equal(['UserUpdated', 'UserTransferred']);
@@ -40,7 +40,7 @@ describe('changes of users', () => {
           .when(update, { ...transfer('all'), workspace: 12 })
           .then();
       });
-      it('is for those who find the user: in the workspace, in the tenant, or anywhere', () => {
+      it('requires that the caller can see the user in the workspace, the tenant or everywhere', () => {
         const elsewhere = { ...transfer('all'), workspace: 1 };
         given(created()).when(update, elsewhere).then(moved);
         given(created())
@@ -49,7 +49,7 @@ describe('changes of users', () => {
         for (const reach of [4, { tenant: 2 }]) given(created()).when(update, transfer(reach)).thenRefuses(404);
         given(created()).when(update, { workspace: 1 }).thenRefuses(404);
       });
-      it('changes nothing else of a user in another workspace; users cannot move themselves', () => {
+      it('allows no other change to a user in another workspace; users cannot move themselves', () => {
         const state = given(created());
         const away = { ...transfer('all'), workspace: 1 };
         state.when(update, { ...away, changes: { role: 'admin' } }).thenRefuses(400);
@@ -58,16 +58,16 @@ describe('changes of users', () => {
         state.when(update, { ...transfer(3, { tenant: 1, workspace: 3 }), callerId: 7 }).then();
       });
     });
-    it('clears an address with null', () => {
+    it('removes an email address with null', () => {
       const state = given(created(), ...update(given(created()).state, { changes: { email: null } })).state;
       expect(state.email).to.equal(null);
     });
-    it('a new password is one more event of the same append', () => {
+    it('records a new password as another event of the same append', () => {
       const events = update(given(created()).state, { credential_id: NEW });
       expect(events.map((event) => event.type)).to.deep.equal(['UserUpdated', 'UserPasswordChanged']);
       expect(given(created(), ...events).state.credential_id).to.equal(NEW);
     });
-    it('finds no user of another workspace, none deleted, none that never was', () => {
+    it('does not find users of other workspaces, deleted users or unknown users', () => {
       given(created()).when(update, { workspace: 4 }).thenRefuses(404);
       given().when(update, {}).thenRefuses(404);
       const gone = given(created(), userDeleted.draft({ user_id: 7, username: 'ann' }));
@@ -89,7 +89,7 @@ describe('changes of users', () => {
     });
   });
 
-  it('deletes others, in the own workspace', () => {
+  it('deletes other users of the same workspace', () => {
     given(created())
       .when(decideDelete, 7, 3, 1)
       .then(userDeleted.draft({ user_id: 7, username: 'ann' }));
@@ -97,7 +97,7 @@ describe('changes of users', () => {
     given(created()).when(decideDelete, 7, 4, 1).thenRefuses(404);
   });
 
-  it('moves to another workspace once', () => {
+  it('moves a user to another workspace once', () => {
     const place = { tenant: 1, workspace: 1 };
     const events = decideMove(given(created()).state, 7, place);
     const moved = given(created(), ...events);
@@ -106,7 +106,7 @@ describe('changes of users', () => {
   });
 });
 
-describe('changes of users and their credentials', () => {
+describe('user changes and credentials', () => {
   const NEXT = 'the next password';
   const open = async () => {
     const auth = authMemory();
@@ -137,7 +137,7 @@ describe('changes of users and their credentials', () => {
     expect([...auth.credentials.passwords().keys()]).to.deep.equal([(await auth.stateOf(userId)).credential_id]);
   });
 
-  it('disabling a user ends the sessions, another change does not', async () => {
+  it('disabling a user ends the sessions; other changes do not', async () => {
     const { auth, user_id: userId, change, kept } = await open();
     await change({ changes: { display_name: 'A. Lee', is_approved: true } });
     expect(kept()).to.deep.equal([['the first password'], ['old']]);
@@ -146,7 +146,7 @@ describe('changes of users and their credentials', () => {
     expect(await auth.stateOf(userId)).to.include({ display_name: 'A. Lee', is_approved: false });
   });
 
-  it('a refusal is known before the slow hash is made, and leaves nothing behind', async () => {
+  it('a request is rejected before the slow hash is computed, and leaves nothing behind', async () => {
     const { auth, change, kept } = await open();
     let hashed = 0;
     const { addPassword } = auth.credentials.store;
@@ -159,7 +159,7 @@ describe('changes of users and their credentials', () => {
     expect(kept()).to.deep.equal([['the first password'], ['old']]);
   });
 
-  it('a password that came too late for the user is removed', async () => {
+  it('a password that comes too late for the user is removed', async () => {
     const { auth, user_id, change, kept } = await open();
     const { addPassword } = auth.credentials.store;
     auth.credentials.store.addPassword = async (...args) => {
@@ -180,7 +180,7 @@ describe('changes of users and their credentials', () => {
     expect(kept()).to.deep.equal([['the first password', NEXT], ['old']]);
   });
 
-  it('a deletion ends the sessions, removes the password and gives the name free', async () => {
+  it('deletion ends the sessions, removes the password and frees the name', async () => {
     const { auth, user_id, kept } = await open();
     const request = { user_id, reach: 'all' as const, callerId: 0 };
     await deleteUser(auth.commands, auth.context(), auth.credentials.store, async () => [], request);

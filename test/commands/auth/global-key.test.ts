@@ -18,17 +18,17 @@ describe('global key decisions', () => {
   const keys = givenFor(globalKeyDecider);
   const env = { key_id: 1, source: 'environment', masked: '****' } as const;
 
-  it('the environment is noted once, and replaces a generated key', () => {
+  it('record the key from the environment once, and it replaces a generated key', () => {
     expect(decideConfigure(keys().state, env)).to.have.length(1);
     expect(decideConfigure(keys(...decideConfigure(keys().state, env)).state, env)).to.have.length(0);
     const generated = keys(...decideConfigure(keys().state, { key_id: 2, source: 'database', masked: 'm' })).state;
     expect(decideConfigure(generated, env)).to.have.length(1);
   });
-  it('only one generated key is made', () => {
+  it('create only one generated key', () => {
     const generated = keys(...decideConfigure(keys().state, { key_id: 2, source: 'database', masked: 'm' })).state;
     expect(decideConfigure(generated, { key_id: 3, source: 'database', masked: 'n' })).to.have.length(0);
   });
-  it('a rotated key wins over everything but the next rotation', () => {
+  it('prefer a rotated key over all but the next rotation', () => {
     const rotation = decideRotate(keys(...decideConfigure(keys().state, env)).state, { key_id: 4, masked: 'r' }, 1);
     expect(rotation[0]?.data).to.deep.equal({ key_id: 4, masked: 'r', old_source: 'environment', old_masked: '****' });
     const rotated = keys(...rotation);
@@ -36,7 +36,7 @@ describe('global key decisions', () => {
     expect(decideRotate(rotated.state, { key_id: 6, masked: 's' }, 4)).to.have.length(1);
     for (const replaced of [1, null]) rotated.when(decideRotate, { key_id: 6, masked: 's' }, replaced).thenRefuses(409);
   });
-  it('masks', () => {
+  it('mask the key', () => {
     expect(maskKey('123456789')).to.equal('****');
     expect(maskKey('1234567890')).to.equal('1234-****-****-67890');
     expect(maskChosenKey('short-secret')).to.equal('****');
@@ -46,7 +46,7 @@ describe('global key decisions', () => {
   });
 });
 
-describe('the global key in force', () => {
+describe('the current global key', () => {
   const KEY = 'a-key-that-somebody-chose';
   const auth = fixtureForEach(() => authMemory());
   const configure = (key: string) => configureGlobalKey(auth.commands, auth.context(), auth.credentials.store, key);
@@ -55,7 +55,7 @@ describe('the global key in force', () => {
   const state = async () => (await auth.world.process().load(globalKeyDecider, 'global_key')).state;
   const keys = () => [...auth.credentials.keys()].map(([key, record]) => [key, record.kind, record.keyId]);
 
-  it('is the one of the environment, also when the process starts again', async () => {
+  it('is the key from the environment, even after a restart', async () => {
     await configure(KEY);
     await configure(KEY);
     expect(keys()).to.deep.equal([[KEY, 'global', 1]]);
@@ -68,20 +68,20 @@ describe('the global key in force', () => {
     expect(auth.events('GlobalKeyConfigured')).to.have.length(1);
   });
 
-  it('is another one of the environment: the one before works no longer', async () => {
+  it('changes with the environment, and the previous key stops working', async () => {
     await configure(KEY);
     await configure('another-key-that-was-chosen');
     expect(keys()).to.deep.equal([['another-key-that-was-chosen', 'global', 2]]);
     expect((await state()).keyId).to.equal(2);
   });
 
-  it('cannot be the key of an agent', async () => {
+  it('cannot be an agent’s key', async () => {
     await auth.credentials.store.addKey(KEY, { kind: 'agent', keyId: 7 });
     expect(await outcomeOf(configure(KEY))).to.equal('409');
     expect(auth.world.written()).to.deep.equal([]);
   });
 
-  it('is generated once when there is none, and shown then', async () => {
+  it('is generated once if there is none, and then shown', async () => {
     const key = await generate();
     expect(key).to.match(/^mc_[0-9a-f]{48}$/);
     expect(keys()).to.deep.equal([[key, 'global', 1]]);
@@ -90,7 +90,7 @@ describe('the global key in force', () => {
     expect(keys()).to.have.length(1);
   });
 
-  it('is the one that another process has generated at the same time', async () => {
+  it('is the key that another process has generated at the same time', async () => {
     const { addKey } = auth.credentials.store;
     let other: string | undefined;
     auth.credentials.store.addKey = async (...args) => {
@@ -102,7 +102,7 @@ describe('the global key in force', () => {
     expect(keys()).to.deep.equal([[other, 'global', 2]]);
   });
 
-  it('is replaced by a rotation, which wins over the environment for good', async () => {
+  it('is replaced by a rotation, which permanently overrides the environment', async () => {
     await configure(KEY);
     const { key, masked, at, by } = await rotate();
     expect(keys()).to.deep.equal([[key, 'global', 2]]);
@@ -116,7 +116,7 @@ describe('the global key in force', () => {
     expect(keys()).to.deep.equal([[next.key, 'global', 3]]);
   });
 
-  it('is replaced by one of several requests at the same time, and nothing is left of the others', async () => {
+  it('is replaced by one of several concurrent requests, and the others leave nothing behind', async () => {
     await configure(KEY);
     const outcomes = await Promise.all([1, 2, 3, 4].map(() => outcomeOf(rotate())));
     expect(outcomes.sort()).to.deep.equal(['CONFLICT', 'CONFLICT', 'CONFLICT', 'done']);
@@ -124,7 +124,7 @@ describe('the global key in force', () => {
     expect(keys()[0]?.[2]).to.equal((await state()).keyId);
   });
 
-  it('is replaced with the key that it has replaced only', async () => {
+  it('can be used to rotate itself only once', async () => {
     await configure(KEY);
     const from = (held: number) => rotateGlobalKey(auth.commands, auth.context(), auth.credentials.store, held);
     await from(1);
@@ -132,7 +132,7 @@ describe('the global key in force', () => {
     expect(keys()).to.have.length(1);
   });
 
-  it('is rotated where there was none', async () => {
+  it('can be created by a rotation', async () => {
     const { key } = await rotate();
     expect(keys()).to.deep.equal([[key, 'global', 1]]);
     expect(auth.events('GlobalKeyRotated')[0]?.data).to.include({ old_source: 'none', old_masked: null });

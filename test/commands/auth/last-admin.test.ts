@@ -64,7 +64,7 @@ describe('the last admin', function () {
     return states.filter((s) => s.exists && s.is_approved && s.role === 'admin' && s.tenant === tenant).length;
   }
 
-  it('is not deleted, disabled, demoted or moved away, and another one may be', async () => {
+  it('cannot be deleted, disabled, demoted or moved; other admins can', async () => {
     const [ann, bob] = [await make(), await make()];
     await make({ role: 'operator' });
     await make({ is_approved: false });
@@ -82,7 +82,7 @@ describe('the last admin', function () {
     expect([await adminsLeft(1), await adminsLeft(2)]).to.deep.equal([1, 2]);
   });
 
-  it('a user who is disabled and enabled again costs others no time', async () => {
+  it('a user who is disabled and enabled again does not delay other changes', async () => {
     const [ann, bob] = [await make(), await make()];
     for (let round = 0; round < 3; round++) {
       expect(await update(one, ann, { is_approved: false })).to.equal('done');
@@ -92,7 +92,7 @@ describe('the last admin', function () {
     expect(world.written().filter(({ type }) => type === 'AdminRemovalVoided')).to.deep.equal([]);
   });
 
-  it('a user who has just become an admin is distinguished from one who is not', async () => {
+  it('a new admin counts at once, even if a process still knows the user as a viewer', async () => {
     const [ann, bob] = [await make(), await make({ role: 'viewer' })];
     expect(await update(one, bob, { role: 'admin' })).to.equal('done');
     // This process still knows them as a viewer.
@@ -100,7 +100,7 @@ describe('the last admin', function () {
     expect(await remove(two, bob)).to.equal('LAST_ADMIN');
   });
 
-  it('two who remove each other at once, in two processes, 50 rounds: one is left', async () => {
+  it('is kept when two admins remove each other from two processes, in 50 rounds', async () => {
     for (let round = 0; round < 50; round++) {
       world = memoryWorld();
       one = world.process();
@@ -121,7 +121,7 @@ describe('the last admin', function () {
     }
   });
 
-  it('of many removed at once by many, one is left', async () => {
+  it('is kept when many admins remove many at once', async () => {
     const ids = await Promise.all(Array.from({ length: 6 }, () => make()));
     world.beforeAppend = () => sleep(Math.random() * 2);
     const outcomes = await Promise.all(ids.map((id, n) => remove(n % 2 ? one : two, id)));
@@ -129,7 +129,7 @@ describe('the last admin', function () {
     expect(await adminsLeft()).to.equal(1);
   });
 
-  it('whoever comes too late for their own turn has to take another one', async () => {
+  it('is kept when a request is too late for its turn and must take another one', async () => {
     const [ann, bob] = [await make(), await make()];
     const late = gate();
     world.beforeAppend = async (stream) => {

@@ -10,21 +10,21 @@ const RULES = [
   { group: '*', role: 'viewer', workspace: null },
 ] as const;
 
-describe('rules for groups of an OpenID Connect provider', () => {
-  it('are tried in order: the first that fits counts', () => {
+describe('group rules of an OpenID Connect provider', () => {
+  it('are tried in order, and the first match counts', () => {
     expect(ruleFor(RULES, ['acme', 'admins']).role).to.equal('admin');
     expect(ruleFor(RULES, ['acme'])).to.include({ role: 'operator', workspace: 'acme' });
     expect(ruleFor(RULES, []).role).to.equal('viewer');
   });
 
-  it('refuse an account that none fits, with the code NO_ROLE', () => {
+  it('reject an account without a match, with the code NO_ROLE', () => {
     expect(() => ruleFor(RULES.slice(0, 2), ['Admins', '*']))
       .to.throw(AppError)
       .that.deep.includes({ status: 403, extras: { code: 'NO_ROLE' } });
   });
 });
 
-describe('a sign-in of a user of an OpenID Connect provider', () => {
+describe('OpenID Connect sign-in of an existing user', () => {
   const ann: UserState = {
     ...userDecider.initial,
     exists: true,
@@ -49,19 +49,19 @@ describe('a sign-in of a user of an OpenID Connect provider', () => {
   ) =>
     decideOidcUpdate(state, 7, { ...profile, ...changes }, { role, place }).map(({ type, data }) => ({ type, data }));
 
-  it('changes nothing when nothing differs, nor when the provider says nothing', () => {
+  it('changes nothing if nothing differs or the provider sends no data', () => {
     expect(decided(ann, {}, 'viewer')).to.deep.equal([]);
     expect(decided(ann, { email: null }, 'viewer', { tenant: 1, workspace: 1 })).to.deep.equal([]);
   });
 
-  it('sets role and address, and puts the user into the workspace of the rule', () => {
+  it('sets role and email address, and moves the user to the workspace of the rule', () => {
     const events = decided(ann, { email: 'lee@example.com' }, 'admin', { tenant: 2, workspace: 7 });
     expect(events.map(({ type }) => type)).to.deep.equal(['UserUpdated', 'UserTransferred']);
     expect(events[0]?.data).to.include({ role: 'admin', email: 'lee@example.com', by: 'oidc' });
     expect(events[1]?.data).to.include({ tenant: 2, workspace: 7 });
   });
 
-  it('is refused for a user who is disabled or deleted', () => {
+  it('is rejected for a disabled or deleted user', () => {
     expect(() => decided({ ...ann, is_approved: false }, {}, 'viewer'))
       .to.throw(AppError)
       .that.includes({ status: 403 });

@@ -21,15 +21,15 @@ import { failureOf, givenFor, outcomeOf, refusalOf } from '../../support/kit.ts'
 const USER = { kind: 'user', id: 7 } as const;
 const deleted = userDeleted.draft({ user_id: 7, username: 'ann' });
 
-describe('erasure of people', () => {
-  it('contains no name, and happens once', () => {
+describe('erasure of personal data', () => {
+  it('records no name, and happens once', () => {
     const event = personErased.draft(USER);
     given(created(), deleted).when(decideErasure, USER).then(event);
     expect(event.data).to.deep.equal(USER);
     given(created(), deleted, event).when(decideErasure, USER).then();
   });
 
-  it('takes the personal fields from the states that are kept in memory', () => {
+  it('removes personal fields from cached states', () => {
     const user = given(created(), deleted, personErased.draft(USER)).state;
     expect(user).to.include({ display_name: null, email: null, avatar_url: null, provider_id: null, username: 'ann' });
     const asked = accessRequested.draft({
@@ -42,7 +42,7 @@ describe('erasure of people', () => {
     request.when(decideRequest, 4, profile).thenRefuses(409);
   });
 
-  it('finds the user of a name before those who had it, and these only by id if there are several', () => {
+  it('prefers the current user of a name to earlier ones, which need an id if there are several', () => {
     const person = { tenant: 1, workspace: 3, deleted: true };
     const [old, older, present] = [
       { ...person, id: 5 },
@@ -64,7 +64,7 @@ describe('erasure of people', () => {
       expect(refusalOf(work).status).to.equal(404);
   });
 
-  it('is for admins of the default tenant where the person has been in several tenants', () => {
+  it('requires an admin of the default tenant if the person has been in several tenants', () => {
     const moved = given(created(), userTransferred.draft({ user_id: 7, username: 'ann', tenant: 9, workspace: 12 }));
     expect(moved.state.tenants).to.deep.equal([1, 9]);
     moved.when(checkTenants, { tenant: 9 }).thenRefuses(403);
@@ -111,7 +111,7 @@ describe('erasure of people', () => {
     return { auth, user_id: userId, erase, asked, types };
   }
 
-  it('deletes the user first, then the key, then what the audit trail shows, in the workspaces of its entries', async () => {
+  it('deletes the user, then the key, then the audit entries in their workspaces', async () => {
     const { auth, user_id, erase, asked, types } = await open();
     expect(await erase()).to.deep.equal({ userId: user_id, accessRequestIds: [] });
     expect(asked).to.deep.equal([`user:${user_id} user-${user_id}`]);
@@ -121,14 +121,14 @@ describe('erasure of people', () => {
     expect(auth.credentials.passwords().size).to.equal(0);
   });
 
-  it('refuses to erase the caller, and the last admin, before anything is lost', async () => {
+  it('cannot erase the caller or the last admin, and checks this first', async () => {
     const { user_id: userId, erase, asked, types } = await open();
     expect(await outcomeOf(erase({}, userId))).to.equal('400');
     expect(asked).to.deep.equal([]);
     expect(types()).not.to.include('PersonErased');
   });
 
-  it('a repeated call finishes what was cut off', async () => {
+  it('is completed by a repeated call after an interruption', async () => {
     const { erase, types } = await open();
     const failing: Pick<PersonRecords, 'erase'> = {
       erase: async () => Promise.reject(new Error('the database is away')),
@@ -150,7 +150,7 @@ describe('redaction of a field', () => {
     ...{ stream: 'user-7', revision: 0, position: 5 },
   });
 
-  it('is of the only personal field, or of the one that is named', () => {
+  it('defaults to the only personal field, otherwise the field must be named', () => {
     const one = event('UserUpdated', { user_id: 7, username: 'ann', email: sealed(2) });
     expect(chooseField(one, undefined)).to.equal('email');
     const two = event('UserCreated', { email: sealed(2), display_name: sealed(2), avatar_url: null });
@@ -164,7 +164,7 @@ describe('redaction of a field', () => {
     }
   });
 
-  it('is refused where there is nothing personal, and where an older version wrote the field', () => {
+  it('is rejected if nothing is personal or an older version wrote the field', () => {
     const hook = event('WebhookCreated', { url: sealed(2, 'webhook:3'), secret: null });
     for (const none of [hook, event('TaskCreated', { title: 'x' }), event('UserUpdated', { email: null })])
       expect(refusalOf(() => chooseField(none, undefined)).message).to.match(/has no personal field/);
@@ -172,7 +172,7 @@ describe('redaction of a field', () => {
     expect([older.status, older.message]).to.match(/409,The field email was written by an older version/);
   });
 
-  it('deletes the key, records it in the stream of the event, rebuilds, and looks again at what was sent meanwhile', async () => {
+  it('deletes the key, records it on the event’s stream, rebuilds, and rechecks events sent meanwhile', async () => {
     const { commands, context, world } = authMemory();
     const steps: string[] = [];
     const one = event('UserUpdated', { user_id: 7, username: 'ann', email: sealed(2) });

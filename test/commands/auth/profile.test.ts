@@ -18,7 +18,7 @@ describe('own profile', () => {
     ]);
     given(created()).when(decideProfile, { user_id: 7, display_name: 'Ann' }).then();
   });
-  it('refuses when the password it was checked against is no longer the one', () => {
+  it('is rejected if the verified password is no longer the current one', () => {
     const state = given(
       created(),
       userPasswordChanged.draft({ user_id: 7, username: 'ann', credential_id: NEW, by: 'admin' }),
@@ -30,7 +30,7 @@ describe('own profile', () => {
   });
 });
 
-describe('an update of the own profile', () => {
+describe('updating the own profile', () => {
   const FIRST = 'the first password';
   const NEXT = 'the next password';
   const open = async (password: string | null = FIRST) => {
@@ -56,7 +56,7 @@ describe('an update of the own profile', () => {
     return { auth, user_id: userId, update, sessions, passwords };
   };
 
-  it('of the name keeps the sessions and the password', async () => {
+  it('keeps the sessions and the password if only the name changes', async () => {
     const { auth, user_id: userId, update, sessions, passwords } = await open();
     const { user, token } = await update({ display_name: 'A. Lee' });
     expect(token).to.equal(undefined);
@@ -65,7 +65,7 @@ describe('an update of the own profile', () => {
     expect([sessions(), passwords()]).to.deep.equal([['old'], [FIRST]]);
   });
 
-  it('of the password ends all sessions but the one that begins, and removes the old password', async () => {
+  it('ends all sessions except a new one and removes the old password if the password changes', async () => {
     const { auth, user_id, update, sessions, passwords } = await open();
     const { user, token } = await update({ password: { current: FIRST, next: NEXT } });
     expect(token).to.match(/^[0-9a-f]{64}$/);
@@ -75,7 +75,7 @@ describe('an update of the own profile', () => {
     expect(auth.credentials.passwords().has((await auth.stateOf(user_id)).credential_id ?? '')).to.equal(true);
   });
 
-  it('is refused with a wrong password, or to a user without one', async () => {
+  it('is rejected with a wrong password, or for a user without one', async () => {
     for (const [password, current] of [
       [FIRST, 'a wrong password'],
       [null, FIRST],
@@ -88,7 +88,7 @@ describe('an update of the own profile', () => {
     }
   });
 
-  it('is refused if the password was changed in the meantime, and leaves no unused password', async () => {
+  it('is rejected if the password has changed meanwhile, and leaves no unused password', async () => {
     const { auth, user_id, update, passwords } = await open();
     const { verifyPassword } = auth.parts.credentials;
     auth.parts.credentials.verifyPassword = async (id, password) => {
@@ -108,7 +108,7 @@ describe('an update of the own profile', () => {
     expect(passwords()).to.deep.equal(['of the admin']);
   });
 
-  it('that the log did not take keeps both passwords: it may have been written', async () => {
+  it('keeps both passwords if the append fails, because it may have been written', async () => {
     const { auth, update, passwords, sessions } = await open();
     auth.world.breakStreams();
     const failure = await failureOf(update({ password: { current: FIRST, next: NEXT } }));
@@ -116,7 +116,7 @@ describe('an update of the own profile', () => {
     expect([passwords(), sessions()]).to.deep.equal([[FIRST, NEXT], ['old']]);
   });
 
-  it('returns 404 for an unknown one', async () => {
+  it('returns 404 for an unknown user', async () => {
     const { auth } = await open();
     const nobody = { user_id: 99, display_name: 'x', password: undefined };
     expect(await outcomeOf(updateProfile(auth.parts, auth.context(), nobody))).to.equal('404');

@@ -13,7 +13,7 @@ describe('users named by a proxy', () => {
     return { auth, create: createProxyUsers(parts, 'operator') };
   };
 
-  it('are created with the chosen role and without a password, by the proxy', async () => {
+  it('are created by the proxy with the chosen role and without a password', async () => {
     const { auth, create } = open();
     await create('ann', testOrigin);
     const [created, ...others] = auth.events('UserCreated');
@@ -25,7 +25,7 @@ describe('users named by a proxy', () => {
     expect((await auth.stateOf(1)).display_name).to.equal('ann');
   });
 
-  it('are created once by requests that name them at the same time, and when another process was first', async () => {
+  it('are created once by concurrent requests, even if another process was first', async () => {
     const { auth, create } = open();
     await Promise.all([create('ann', testOrigin), create('ann', testOrigin), create('bob', testOrigin)]);
     expect(auth.events('UserCreated').map(({ data }) => data.username)).to.have.members(['ann', 'bob']);
@@ -34,7 +34,7 @@ describe('users named by a proxy', () => {
     expect(auth.events('UserCreated')).to.have.length(2);
   });
 
-  it('are tried again after a failure, which the request gets to know', async () => {
+  it('are created by a later request after a failure, which the first request reports', async () => {
     const { auth, create } = open();
     auth.world.breakStreams();
     expect(await failureOf(create('ann', testOrigin))).to.match(/the disk is full/);
@@ -43,7 +43,7 @@ describe('users named by a proxy', () => {
     expect(auth.events('UserCreated')).to.have.length(1);
   });
 
-  it('are not created under a name that is no username', async () => {
+  it('are not created under an invalid username', async () => {
     const { auth, create } = open();
     for (const name of ['api', 'a\nb']) await create(name, testOrigin);
     expect(auth.world.written()).to.deep.equal([]);

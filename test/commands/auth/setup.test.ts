@@ -7,7 +7,7 @@ import { outcomeOf } from '../../support/kit.ts';
 describe('first-run setup', () => {
   const admin = { username: 'root', password: 'a long enough password', display_name: undefined };
 
-  it('makes an approved admin of the default workspace by their own act, and signs them in', async () => {
+  it('creates an approved admin of the default workspace, recorded as the actor, and signs them in', async () => {
     const auth = authMemory();
     const { user, token } = await setUp(auth.parts, auth.context(), admin);
     expect(auth.credentials.sessions().map((one) => [one.token, one.session.userId])).to.deep.equal([[token, user.id]]);
@@ -29,13 +29,13 @@ describe('first-run setup', () => {
     expect(auth.world.written().at(-1)).to.deep.include({ type: 'UserSignedIn' });
   });
 
-  it('takes the name that is to be shown', async () => {
+  it('stores the display name', async () => {
     const auth = authMemory();
     const { user } = await setUp(auth.parts, auth.context(), { ...admin, display_name: 'The Boss' });
     expect((await auth.stateOf(user.id)).display_name).to.equal('The Boss');
   });
 
-  it('is refused once there was a user, and to the slower of two', async () => {
+  it('is rejected once a user has existed, and for the slower of two requests', async () => {
     const auth = authMemory();
     await setUp(auth.parts, auth.context(), admin);
     expect(await outcomeOf(setUp(auth.parts, auth.context(), { ...admin, username: 'other' }))).to.equal('403');
@@ -47,7 +47,7 @@ describe('first-run setup', () => {
     expect([...auth.credentials.passwords().values()], 'no password of a user who was not made').to.have.length(1);
   });
 
-  it('any first user closes it', async () => {
+  it('is closed by any first user', async () => {
     const auth = authMemory();
     await auth.make();
     await auth.make({ username: 'second' });

@@ -25,7 +25,7 @@ describe('sign-in with a password', () => {
   const signIn = (username: string, password = PASSWORD) =>
     signInWithPassword(auth.parts, auth.context(), { username, password });
 
-  it('begins a session of seven days, and records who signed in where they belong', async () => {
+  it('starts a session of seven days and records who signed in, in their workspace', async () => {
     const id = await auth.make({ tenant: 2 }, PASSWORD);
     const { user, token } = await signIn('ann');
     expect(user).to.include({ id, username: 'ann' });
@@ -58,7 +58,7 @@ describe('sign-in with a password', () => {
     });
   });
 
-  it('gives the caller the same response for every reason, and records the reason', async () => {
+  it('returns the same response for every failure and records the reason', async () => {
     const id = await auth.make({}, PASSWORD);
     const other = await auth.make({ username: 'off', is_approved: false }, PASSWORD);
     const google = await auth.make({ username: 'goo', provider: 'google', provider_id: 'sub-9' }, PASSWORD);
@@ -83,7 +83,7 @@ describe('sign-in with a password', () => {
     expect(auth.credentials.sessions()).to.deep.equal([]);
   });
 
-  it('takes as long for an unknown name: a password is verified all the same', async () => {
+  it('takes as long for an unknown name, because it verifies a password anyway', async () => {
     await auth.make({ username: 'off', is_approved: false }, PASSWORD);
     const verified: (string | null)[] = [];
     const { verifyPassword } = auth.parts.credentials;
@@ -96,7 +96,7 @@ describe('sign-in with a password', () => {
     expect(verified).to.deep.equal([null, null]);
   });
 
-  it('says how to make the first user while there is none', async () => {
+  it('explains how to create the first user if there is none', async () => {
     const { status, extras } = await refused(signIn('admin'));
     expect([status, extras.code, extras.hint]).to.deep.equal([
       401,
@@ -107,7 +107,7 @@ describe('sign-in with a password', () => {
     expect((await refused(signIn('admin'))).extras.code).to.equal(undefined);
   });
 
-  it('leaves no session behind that is not in the audit trail', async () => {
+  it('leaves no session that is missing from the audit trail', async () => {
     await auth.make({}, PASSWORD);
     auth.world.breakStreams();
     const failure = await failureOf(signIn('ann'));
@@ -123,7 +123,7 @@ describe('sign-in with Google', () => {
   const signIn = (more: Partial<typeof profile> = {}) =>
     signInWithGoogle(auth.parts, auth.context(), { ...profile, ...more });
 
-  it('brings the user up to date, then begins a session', async () => {
+  it('updates the user, then starts a session', async () => {
     const id = await auth.make({ provider: 'google', provider_id: 'sub-1', email: 'old@example.com' });
     const { user, token } = await signIn();
     expect(user.id).to.equal(id);
@@ -134,7 +134,7 @@ describe('sign-in with Google', () => {
     expect(signedIn?.data).to.deep.equal({ user_id: id, username: 'ann', method: 'google' });
   });
 
-  it('of an unknown account creates an access request, once per account', async () => {
+  it('with an unknown account creates one access request per account', async () => {
     await auth.make({ provider: 'google', provider_id: 'sub-1', is_approved: false });
     for (const more of [{}, { sub: 'sub-2', email: 'eve@example.com' }]) {
       const { status, extras } = await refused(signIn(more));
@@ -151,7 +151,7 @@ describe('sign-in with Google', () => {
     expect(auth.credentials.sessions()).to.deep.equal([]);
   });
 
-  it('of one account twice at once makes one request, whose claim does not name the account', async () => {
+  it('twice at once with one account creates one request, and its claim does not name the account', async () => {
     await refused(signIn());
     await refused(signIn());
     expect(auth.events('AccessRequested')).to.have.length(1);
@@ -161,14 +161,14 @@ describe('sign-in with Google', () => {
     expect(auth.events('AccessRequested'), 'another account').to.have.length(2);
   });
 
-  it('fails when the claim of the account fails for another reason than being taken', async () => {
+  it('fails if claiming the account fails for another reason than a taken name', async () => {
     auth.world.breakStreams();
     expect(await failureOf(signIn())).to.match(/the disk is full/);
   });
 });
 
 describe('sign-out', () => {
-  it('ends each of the sessions, and is recorded for who has an account', async () => {
+  it('ends each of the sessions, and is recorded for callers with an account', async () => {
     const auth = authMemory();
     const id = await auth.make();
     const user = { id, username: 'ann', tenant: 1, workspace: 3 };

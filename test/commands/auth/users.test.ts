@@ -8,24 +8,24 @@ import { authMemory } from '../../support/auth-memory.ts';
 import { failureOf, outcomeOf } from '../../support/kit.ts';
 
 describe('user decisions', () => {
-  describe('create', () => {
-    it('makes a user and names the credential', () => {
+  describe('creation', () => {
+    it('creates a user and records the credential', () => {
       const [event] = decideCreate(given().state, 7, ann, OLD);
       expect(event).to.deep.equal(created());
     });
-    it('refuses a number that is in use, or was', () => {
+    it('rejects an id that is or was in use', () => {
       given(created()).when(decideCreate, 7, ann, OLD).thenRefuses(409);
       const gone = given(created(), userDeleted.draft({ user_id: 7, username: 'ann' }));
       gone.when(decideCreate, 7, ann, OLD).thenRefuses(409);
     });
-    it('refuses once its intended name was given to another one', () => {
+    it('rejects a user whose intended name has been lost to another', () => {
       const voided = given(nameClaimVoided.draft({ kind: 'username', name: 'ann' }));
       voided.when(decideCreate, 7, ann, OLD).thenRefuses(NAME_LOST);
     });
   });
 
   describe('unique names', () => {
-    it('are held by the user who has them, for good and until deleted', () => {
+    it('are held by an existing user, and never by a deleted user', () => {
       expect(usernames.holds(given().state, 'ann', 'all')).to.equal('not yet');
       expect(usernames.holds(given(created()).state, 'ann', 'all')).to.equal('yes');
       expect(usernames.holds(given(created()).state, 'bob', 'all')).to.equal('never');
@@ -36,7 +36,7 @@ describe('user decisions', () => {
         usernames.holds(given(nameClaimVoided.draft({ kind: 'username', name: 'ann' })).state, 'ann', 'all'),
       ).to.equal('never');
     });
-    it('the first admin is whoever exists', () => {
+    it('treat any existing user as the holder of the first admin claim', () => {
       expect(firstAdmin.holds(given().state, 'first', 'all')).to.equal('not yet');
       expect(
         firstAdmin.holds(given(nameClaimVoided.draft({ kind: 'first_admin', name: 'first' })).state, 'first', 'all'),
@@ -49,10 +49,10 @@ describe('user decisions', () => {
   });
 });
 
-describe('a user who is created', () => {
+describe('creation of a user', () => {
   const PASSWORD = 'a long enough password';
 
-  it('has a number and a name of their own and the password that the event names', async () => {
+  it('assigns an id and stores the name and the password that the event refers to', async () => {
     const auth = authMemory();
     const [one, two] = [await auth.make({}, PASSWORD), await auth.make({ username: 'ben' })];
     expect([one, two]).to.deep.equal([1, 2]);
@@ -63,7 +63,7 @@ describe('a user who is created', () => {
     expect(new Set(places), 'all is recorded where the user belongs').to.deep.equal(new Set([3]));
   });
 
-  it('is refused under a name that is taken or not allowed, and leaves no password', async () => {
+  it('is rejected for a taken or invalid name, and leaves no password', async () => {
     const auth = authMemory();
     await auth.make();
     expect(await outcomeOf(auth.make({}, PASSWORD))).to.equal('NAME_TAKEN');
@@ -80,7 +80,7 @@ describe('a user who is created', () => {
     expect([...auth.credentials.passwords().values()]).to.deep.equal([PASSWORD]);
   });
 
-  it('must be the first where that is asked for, and otherwise may be any', async () => {
+  it('must create the first user if the caller requires it', async () => {
     const auth = authMemory();
     const first = (username: string) =>
       createUser(auth.commands, auth.context(), auth.credentials.store, { ...ann, username }, null, { first: true });
@@ -92,7 +92,7 @@ describe('a user who is created', () => {
     expect(claimed.map(({ data }) => data.owner)).to.deep.equal(['user-1']);
   });
 
-  it('is not created when closing the setup fails for another reason than being closed', async () => {
+  it('fails if closing the setup fails for another reason than being closed already', async () => {
     const auth = authMemory();
     auth.world.breakStreams('first_admin');
     expect(await failureOf(auth.make())).to.match(/the disk is full/);

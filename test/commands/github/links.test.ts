@@ -56,8 +56,8 @@ const dataOf = (drafts: readonly EventDraft[], type: string) => drafts.find((dra
 const pull = (state: TaskState, fields: Partial<GithubIssue>, n: number) =>
   decidePull(state, REPO, issue(fields, n), at(n));
 
-describe('issues of GitHub: decisions', () => {
-  it('an issue goes to whoever claims it first', () => {
+describe('GitHub issues: decisions', () => {
+  it('an issue goes to the task that claims it first', () => {
     const claim = { repo: REPO, issue_number: 42, task_id: 7 };
     expect(decideClaim(issueDecider.initial, 0, claim)).to.deep.equal([githubIssueClaimed.draft(claim)]);
     const claimed = stateAfter(issueDecider, githubIssueClaimed.draft({ ...claim, task_id: 5 }));
@@ -66,7 +66,7 @@ describe('issues of GitHub: decisions', () => {
     expect(issueStream(1, 'Acme/Web', 4)).to.equal(issueStream(1, 'acme/web', 4));
   });
 
-  it('a task has what its issue has', () => {
+  it('a task takes the fields of its issue', () => {
     const [created, linked] = imported({ labels: labels('bug', 'Priority:High', 'mc:in-progress', '', 'bug') });
     expect(created?.data).to.deep.include({ task_id: 7, source: 'github' });
     expect((created as ReturnType<typeof taskCreated.draft>).data.task).to.deep.include({
@@ -79,7 +79,7 @@ describe('issues of GitHub: decisions', () => {
     expect(decideImport(given(...imported()).state, {} as never, 0), 'there is one').to.deep.equal([]);
   });
 
-  it('an issue that was closed before is done; a label alone is not enough', () => {
+  it('an issue that was already closed becomes a done task; a label alone is not enough', () => {
     const of = (fields: Partial<GithubIssue>) => given(...imported(fields)).state.task;
     expect(of({ state: 'closed' })).to.deep.include({ status: 'done', completed_at: at(1) });
     expect(of({ labels: labels('mc:done') })).to.deep.include({ status: 'review', completed_at: null });
@@ -87,7 +87,7 @@ describe('issues of GitHub: decisions', () => {
     expect(of({ body: 'x'.repeat(6_000) }).description).to.have.length(5_000);
   });
 
-  it('what has changed at GitHub goes to the task', () => {
+  it('changes at GitHub are applied to the task', () => {
     const state = given(...imported()).state;
     expect(pull(state, {}, 3), 'nothing has').to.deep.equal([]);
     const drafts = pull(state, { title: 'Mend it', body: 'Now', labels: labels('critical') }, 3);
@@ -105,7 +105,7 @@ describe('issues of GitHub: decisions', () => {
     expect(decidePull(state, 'acme/other', issue({ title: 'x' }, 3), at(3)), 'of another repository').to.deep.equal([]);
   });
 
-  it('of what both have changed the later change stays', () => {
+  it('if both sides changed, the later change wins', () => {
     const here = given(
       ...imported(),
       updated({ title: 'Mine', description: 'Mine' }, { description: 'In rain' }),
@@ -118,7 +118,7 @@ describe('issues of GitHub: decisions', () => {
     expect(pushOf(later, false)?.fields).to.deep.equal({ body: 'Mine' });
   });
 
-  it('GitHub makes a task done only where a review has approved it', () => {
+  it('GitHub sets a task to done only if a review has approved it', () => {
     const state = given(...imported()).state;
     const closed = then(state, pull(state, { state: 'closed' }, 3), 4);
     expect(closed.task.status).to.equal('review');
@@ -137,7 +137,7 @@ describe('issues of GitHub: decisions', () => {
     expect(dataOf(bugged, 'TaskUpdated')).to.deep.include({ changed: ['tags'] });
   });
 
-  it('what has changed here goes to the issue, field by field', () => {
+  it('changes of the task are applied to the issue, field by field', () => {
     const state = given(...imported({ labels: labels('bug', 'mc:inbox', 'priority:medium', 'mc:own') })).state;
     expect(pushOf(state, true)).to.equal(undefined);
     const busy = then(state, [updated({ status: 'in_progress', priority: 'high' }, state.task)], 3);
@@ -156,7 +156,7 @@ describe('issues of GitHub: decisions', () => {
     expect(closed?.fields).to.deep.equal({ state: 'closed' });
   });
 
-  it('what changes while it is pushed is pushed next', () => {
+  it('changes made during a push are pushed next', () => {
     const state = then(given(...imported()).state, [updated({ title: 'One' }, given(...imported()).state.task)], 3);
     const push = pushOf(state, false);
     if (!push) throw new Error('there is something to push');
@@ -177,7 +177,7 @@ describe('issues of GitHub: decisions', () => {
       .then();
   });
 
-  it('after any pull both sides agree, or what differs is pushed', () => {
+  it('after any pull both sides agree, or the differences are pushed', () => {
     const text = fc.constantFrom('Mend the roof', 'a', 'b');
     const side = fc.record({
       title: text,
@@ -208,7 +208,7 @@ describe('issues of GitHub: decisions', () => {
     );
   });
 
-  it('a repository is found in what people write for one', () => {
+  it('a repository is recognized in common notations', () => {
     for (const text of [
       'acme/web',
       ' https://github.com/acme/web ',
@@ -222,13 +222,13 @@ describe('issues of GitHub: decisions', () => {
   });
 });
 
-describe('issues of GitHub: several processes', () => {
+describe('GitHub issues: several processes', () => {
   const GENERAL: FoundProject = { id: 1, name: 'General', prefix: 'TASK', slug: 'general', status: 'active' };
   const projects = { find: async () => GENERAL, general: async () => GENERAL, placeFor: async () => GENERAL };
   const context = () => ({ origin: testOrigin });
   const one = { repo: REPO, issue: issue(), project_id: undefined, assigned_to: null, created_by: 'Ann', again: false };
 
-  it('make one task of an issue', async () => {
+  it('create one task per issue', async () => {
     const world = memoryWorld();
     const runs = [1, 2, 3].map(() =>
       importIssues({ commands: world.process(), projects, now: Date.now }, context(), [one]),
@@ -239,7 +239,7 @@ describe('issues of GitHub: several processes', () => {
     expect(world.written().filter(({ type }) => type === 'TaskCreated')).to.have.length(1);
   });
 
-  it('one that dies between claim and task leaves it to the next', async () => {
+  it('complete the task after a process dies between claim and creation', async () => {
     const world = memoryWorld();
     const death = gate();
     world.beforeAppend = (stream) => (stream.startsWith('task-') ? death.wait() : Promise.resolve());

@@ -8,7 +8,7 @@ const SYNCED: Synced = {
 };
 const ONE = '2026-01-01T00:00:00Z';
 
-describe('syncs with GitHub: decisions', () => {
+describe('GitHub syncs: decisions', () => {
   const given = (...fields: Partial<Synced>[]) =>
     fields.reduce(
       (state, one) =>
@@ -21,7 +21,7 @@ describe('syncs with GitHub: decisions', () => {
   const decide = (state: ReturnType<typeof given>, fields: Partial<Synced>, quiet = true) =>
     decideSynced(state, 9, { ...SYNCED, ...fields }, quiet).map(({ data }) => data.status);
 
-  it('the clock records a sync only when something is different', () => {
+  it('a scheduled sync is recorded only if something changed', () => {
     expect(decide(given(), {})).to.deep.equal([]);
     expect(decide(given(), {}, false), 'by hand').to.deep.equal(['success']);
     for (const done of [{ imported: 1 }, { updated: 1 }, { pushed: 1 }, { cursor: ONE }])
@@ -34,7 +34,7 @@ describe('syncs with GitHub: decisions', () => {
     expect(decide(given(), { ...failed, pushed: 1 })).to.deep.equal(['partial']);
   });
 
-  it('resumes where it was, unless the project has another repository', () => {
+  it('a sync resumes from its last position unless the project’s repository has changed', () => {
     const state = given({ cursor: ONE });
     expect(state).to.deep.include({ syncs: 1, error: null });
     expect(cursorFor(state, 'acme/web')).to.equal(ONE);

@@ -13,17 +13,17 @@ const there = given(created);
 const gone = given(created, pipelineDeleted.draft({ pipeline_id: 3 }));
 
 describe('commands: pipelines', () => {
-  it('a change holds what is given, also null', () => {
+  it('an update contains the given fields, including null', () => {
     there
       .when(decideChange, { name: 'New', description: null, steps: undefined })
       .then(pipelineUpdated.draft({ pipeline_id: 3, name: 'New', description: null }));
   });
 
-  it('no change is a use', () => {
+  it('an update does not count as a use', () => {
     there.when(decideChange, { name: undefined }).then(pipelineUsed.draft({ pipeline_id: 3 }));
   });
 
-  it('one that is gone, or never was, is not changed, and deleted already', () => {
+  it('a deleted or unknown pipeline cannot be updated, and deleting it does nothing', () => {
     for (const before of [gone, given()]) {
       before.when(decideChange, { name: 'New' }).thenRefuses(404);
       before.when(decideChange, {}).thenRefuses(404);

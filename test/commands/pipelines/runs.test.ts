@@ -54,7 +54,7 @@ const spawned = (step: number, attempt = 1, output: string | null = null) =>
   pipelineStepSpawned.draft({ ...run, step, attempt, spawn_id: 's', output });
 
 describe('commands: pipeline runs', () => {
-  it('a step that is done gives the turn to the next one, and the last one ends the run', () => {
+  it('a completed step starts the next one, and the last one completes the run', () => {
     begun
       .when(decideAdvance, end(0), 'no_runner')
       .then(
@@ -70,7 +70,7 @@ describe('commands: pipeline runs', () => {
     ]);
   });
 
-  it('a step that fails ends the run or not, as it says itself', () => {
+  it('a failed step ends the run or not, as configured', () => {
     begun
       .when(decideAdvance, end(0, false, 'lost'), 'runner')
       .then(pipelineStepFailed.draft({ ...run, step: 0, error: 'lost' }), pipelineRunFailed.draft(run));
@@ -86,7 +86,7 @@ describe('commands: pipeline runs', () => {
     ]);
   });
 
-  it('refuses what comes for another step, too late, or for nothing', () => {
+  it('results for another step, a finished run or an unknown run are rejected', () => {
     const second = then(begun.state, decideAdvance(begun.state, end(0), 'runner'));
     const late = refusalOf(() => decideAdvance(second, end(0), 'runner'));
     expect([late.status, late.message]).to.deep.equal([400, 'This run is at step 1 by now, not at step 0.']);
@@ -109,7 +109,7 @@ describe('commands: pipeline runs', () => {
       expect(refusalOf(decide).status).to.equal(404);
   });
 
-  it('what the runner says of a step is recorded once', () => {
+  it('a runner’s result of a step is recorded once', () => {
     begun.when(spawn, 0, answer('accepted', { output: 'on it' })).then(spawned(0, 1, 'on it'));
     const taken = then(begun.state, [spawned(0)]);
     expect(isWaiting(begun.state, 0)).to.equal(true);
@@ -119,14 +119,14 @@ describe('commands: pipeline runs', () => {
     expect(decideAttemptFailed(taken, 0, { reason: 'r', will_retry: true })).to.deep.equal([]);
   });
 
-  it('a runner that has ended the step advances the run', () => {
+  it('a runner’s result advances the run', () => {
     begun.when(spawn, 0, answer('completed')).then(spawned(0), ...decideAdvance(begun.state, end(0), 'runner'));
     begun
       .when(spawn, 0, answer('failed', { error: 'no' }))
       .then(spawned(0), ...decideAdvance(begun.state, end(0, false, 'no'), 'runner'));
   });
 
-  it('what comes for a step that the run has left is nothing; for a run that was cancelled it is recorded alone', () => {
+  it('late results are ignored, except that those of a cancelled run are recorded', () => {
     const second = then(begun.state, decideAdvance(begun.state, end(0), 'runner'));
     expect(isWaiting(second, 0)).to.equal(false);
     expect(spawn(second, 0, answer('completed'))).to.deep.equal([]);
@@ -137,7 +137,7 @@ describe('commands: pipeline runs', () => {
     expect(spawn(then(begun.state, decideRemove(begun.state)), 0, answer('completed'))).to.deep.equal([]);
   });
 
-  it('attempts are counted, by step', () => {
+  it('attempts are counted per step', () => {
     const failure = { reason: 'away', will_retry: true };
     begun
       .when(decideAttemptFailed, 0, failure)
@@ -150,7 +150,7 @@ describe('commands: pipeline runs', () => {
     expect(then(twice, decideAdvance(twice, end(0), 'runner')).attempts).to.equal(0);
   });
 
-  it('goes with its pipeline, cancelled first where it ran', () => {
+  it('a run is deleted with its pipeline, after being cancelled if it was active', () => {
     const cancelled = pipelineRunCancelled.draft({ ...run, reason: 'pipeline_deleted' });
     begun.when(decideRemove).then(cancelled, pipelineRunRemoved.draft(run));
     const over = then(begun.state, decideCancel(begun.state));
@@ -158,7 +158,7 @@ describe('commands: pipeline runs', () => {
     expect(decideRemove(then(over, decideRemove(over)))).to.deep.equal([]);
   });
 
-  it('whatever is asked in whatever order: steps go up one by one, each ends once, a run ends once', () => {
+  it('in any sequence of requests, steps advance one by one, and each step and the run end once', () => {
     const act = fc.oneof(
       fc.record({ kind: fc.constant('advance' as const), step: fc.nat(4), success: fc.boolean() }),
       fc.record({

@@ -120,7 +120,7 @@ describe('deletion of a project', () => {
     await expectDeleted(world, [10, 11, 12, 13]);
   });
 
-  it('that is killed before any of its steps is resumed', async () => {
+  it('is resumed after a crash before any of its steps', async () => {
     const { world: counted, parts } = await filledWorld();
     const before = counted.written().length;
     await deleteProject(parts, context(), 2);
@@ -144,7 +144,7 @@ describe('deletion of a project', () => {
     }
   });
 
-  it('that is requested again resumes where it was', async () => {
+  it('resumes from where it was if requested again', async () => {
     const { world, parts } = await filledWorld();
     let left = 2;
     world.beforeAppend = async () => {
@@ -156,7 +156,7 @@ describe('deletion of a project', () => {
     await expectDeleted(world, [10, 11, 12, 13]);
   });
 
-  it('loses no task that is placed in the project at the last moment, or after it', async () => {
+  it('loses no task that is placed in the project at the last moment or afterwards', async () => {
     const { world, parts } = await filledWorld();
     let late = false;
     world.beforeAppend = async (stream) => {
@@ -173,7 +173,7 @@ describe('deletion of a project', () => {
     expect(await parts.projectTasks.inDeletion()).to.deep.equal([]);
   });
 
-  it('by several at once moves each task once', async () => {
+  it('moves each task once if several processes run it', async () => {
     const { world } = await filledWorld();
     await Promise.all([
       outcomeOf(deleteProject(partsOf(world), context(), 2)),
@@ -184,7 +184,7 @@ describe('deletion of a project', () => {
     await expectDeleted(world, [10, 11, 12, 13]);
   });
 
-  it('leaves what its time does not suffice for to the next turn', async () => {
+  it('leaves the rest to the next turn if its time is used up', async () => {
     const { world, parts } = await filledWorld();
     await parts.commands.record(projectStream(1, 2), context(), [
       projectDeletionBegun.draft({ project_id: 2, name: 'Site' }),
@@ -195,7 +195,7 @@ describe('deletion of a project', () => {
     await expectDeleted(world, [10, 11, 12, 13]);
   });
 
-  it('that fails does not keep others from being finished', async () => {
+  it('does not prevent other deletions if it fails', async () => {
     const { world, parts } = await filledWorld();
     await createProject(parts.commands, context(), project('Shop'));
     await makeTask(parts.commands, 16, 3);
@@ -211,7 +211,7 @@ describe('deletion of a project', () => {
     expect([...placesOf(world)].filter(([, place]) => place.project !== 1).map(([id]) => id)).to.deep.equal([12]);
   });
 
-  it('passes over a task that has left the project meanwhile, or is gone', () => {
+  it('skips a task that has left the project meanwhile or was deleted', () => {
     const given = givenFor(taskDecider, created({ project_id: 2 }));
     const to = { project_id: 1, project_ticket_no: 8 };
     const [moved] = decideMove(given().state, 2, to);

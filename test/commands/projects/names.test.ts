@@ -24,7 +24,7 @@ const project = (slug: string, ticketPrefix: string): NewProject => ({
   color: null,
 });
 
-describe('names of projects', () => {
+describe('project names', () => {
   const world = fixtureForEach(() => memoryWorld());
   const one = fixtureForEach(() => world.process());
   const two = fixtureForEach(() => world.process());
@@ -33,7 +33,7 @@ describe('names of projects', () => {
   const create = async (slug: string, prefix: string) =>
     (await createProject(one, context(), project(slug, prefix))).id;
 
-  it('a slug is given once, however many ask in however many processes; their prefixes stay free', async () => {
+  it('a slug is given once to concurrent requests of two processes; the losers’ prefixes stay free', async () => {
     const asked = await Promise.all(
       Array.from({ length: 50 }, (_, n) =>
         outcomeOf(createProject(n % 2 ? one : two, context(), project('site', `P${n}`))),
@@ -49,7 +49,7 @@ describe('names of projects', () => {
     expect(new Set(others)).to.deep.equal(new Set(['done']));
   });
 
-  it('a prefix is given once to many who change to it at once, and can be left again', async () => {
+  it('a prefix is given to one of many concurrent changes, and can be released again', async () => {
     const ids = await Promise.all(Array.from({ length: 12 }, (_, n) => create(`site-${n}`, `P${n}`)));
     const asked = await Promise.all(
       ids.map((id, n) => outcomeOf(updateProject(n % 2 ? one : two, context(), id, { ticket_prefix: 'API' }))),
@@ -63,7 +63,7 @@ describe('names of projects', () => {
     expect(await outcomeOf(createProject(two, context(), project('api', 'API')))).to.equal('done');
   });
 
-  it('prefixes that are swapped and changed by many at once never belong to two', async () => {
+  it('prefixes that are swapped and changed concurrently never belong to two projects', async () => {
     const ids = [await create('a', 'AA'), await create('b', 'BB'), await create('c', 'CC')];
     const wanted = ['AA', 'BB', 'CC', 'DD'];
     for (let round = 0; round < 10; round++) {
@@ -81,7 +81,7 @@ describe('names of projects', () => {
     }
   });
 
-  it('the general project is made once, by whoever needs it first', async () => {
+  it('the first request that needs the general project creates it, and only once', async () => {
     const directory = (commands: Commands): ProjectDirectory => {
       const general = async (): Promise<FoundProject | undefined> => {
         const made = world.written().find(({ type }) => type === projectCreated.type);
@@ -102,7 +102,7 @@ describe('names of projects', () => {
     expect(world.written().filter(({ type }) => type === projectCreated.type)).to.have.length(1);
   });
 
-  it('the general project that another process has made is found in the log while the read models are behind', async () => {
+  it('a general project created by another process is found in the log while the read models lag', async () => {
     const behind: ProjectDirectory = {
       find: async () => undefined,
       general: async () => undefined,
@@ -112,7 +112,7 @@ describe('names of projects', () => {
     expect(await ensureGeneral(two, context(), behind)).to.deep.equal(made);
   });
 
-  it('a general project that is claimed but never made is waited for, then refused as unavailable', async () => {
+  it('a general project that is claimed but never created is waited for, then reported as unavailable', async () => {
     const behind: ProjectDirectory = {
       find: async () => undefined,
       general: async () => undefined,

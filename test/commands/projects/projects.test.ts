@@ -38,8 +38,8 @@ const assigned = (...agents: ReturnType<typeof member>[]) => projectAgentsAssign
 
 const given = givenFor(projectDecider);
 
-describe('decisions about projects', () => {
-  it('a project is created once, and not on a stream whose claim was given to another', () => {
+describe('project decisions', () => {
+  it('a project is created once, and not on a stream whose claim went to another', () => {
     const { project_id: projectId, ...project } = created.data;
     given().when(decideCreate, projectId, project).then(created);
     given(created).when(decideCreate, projectId, project).thenRefuses(409);
@@ -47,7 +47,7 @@ describe('decisions about projects', () => {
     given(voided).when(decideCreate, projectId, project).thenRefuses(409);
   });
 
-  it('what is set is an event; what is known to be so already is left out', () => {
+  it('an update is an event, and known unchanged fields are omitted', () => {
     given(created).when(decideUpdate, { name: 'API', ticket_prefix: 'API' }).then();
     const changes = { name: 'Web', ticket_prefix: 'WEB', description: null };
     given(created)
@@ -57,7 +57,7 @@ describe('decisions about projects', () => {
     given(created, web).when(decideUpdate, { name: 'Web', ticket_prefix: 'WEB' }).then();
   });
 
-  it('one request may change fields, archive, and replace the agents, all in one append', () => {
+  it('one update may change fields, archive the project and replace its agents, in one append', () => {
     const before = given(created, assigned(member('ada', 'lead'), member('bob')));
     const update = { color: '#000', archived: true, assignedAgents: ['cyd', 'ada'] };
     before
@@ -74,14 +74,14 @@ describe('decisions about projects', () => {
     before.when(decideUpdate, { assignedAgents: ['bob', 'ada'] }, [1, 2]).then();
   });
 
-  it('a project is archived and active again, once each', () => {
+  it('a project is archived once and reactivated once', () => {
     given(created).when(decideArchive, true).then(archived);
     given(created, archived).when(decideArchive, true).then();
     given(created).when(decideArchive, false).then();
     given(created, archived).when(decideArchive, false).then(projectRestored.draft(about));
   });
 
-  it('the general project is neither archived nor deleted, and changes otherwise', () => {
+  it('the general project cannot be archived or deleted, but can be updated', () => {
     const before = given(general);
     before.when(decideArchive, true).thenRefuses(400);
     before.when(decideUpdate, { archived: true }).thenRefuses(400);
@@ -102,7 +102,7 @@ describe('decisions about projects', () => {
     given(created, begun, deleted).when(decideEndDeletion).then();
   });
 
-  it('what is not there, or is being deleted, is not found', () => {
+  it('a project that is missing or being deleted is not found', () => {
     for (const before of [given(), given(created, begun), given(created, begun, deleted)]) {
       before.when(decideUpdate, { name: 'x' }).thenRefuses(404);
       before.when(decideArchive, true).thenRefuses(404);
@@ -112,8 +112,8 @@ describe('decisions about projects', () => {
   });
 });
 
-describe('decisions about agents of a project', () => {
-  it('an agent is assigned once, and keeps the role of the first time', () => {
+describe('project agent decisions', () => {
+  it('an agent is assigned once and keeps its first role', () => {
     given(created)
       .when(decideAssign, 5, 'ada', 'lead')
       .then(assigned(member('ada', 'lead')));
@@ -121,13 +121,13 @@ describe('decisions about agents of a project', () => {
       .when(decideAssign, 6, 'ada', 'member')
       .then();
   });
-  it('who is no member is not removed', () => {
+  it('an agent that is not a member cannot be removed', () => {
     given(created).when(decideUnassign, 'ada').then();
     given(created, assigned(member('ada')))
       .when(decideUnassign, 'ada')
       .then(projectAgentsUnassigned.draft({ ...about, agent_names: ['ada'] }));
   });
-  it('a project has no more than so many', () => {
+  it('the number of agents in a project is limited', () => {
     const full = assigned(...Array.from({ length: MAX_MEMBERS }, (_, n) => member(`agent ${n}`)));
     given(created, full).when(decideAssign, 5, 'one more', 'member').thenRefuses(400);
     given(created, full).when(decideAssign, 5, 'agent 1', 'member').then();

@@ -13,7 +13,7 @@ const review = (drafts: readonly Draft[], status: 'approved' | 'rejected', revie
 describe('quality review', () => {
   const common = { task_id: 7, title: TASK.title, review_id: 4, notes: 'so' };
 
-  it('that approves and does not count leaves a task where it is, and the gate closed', () => {
+  it('that approves but does not count leaves the task as it is and the gate closed', () => {
     const before = created({ status: 'review' });
     const [data] = review([before], 'approved', 'eve', false);
     expect(data).to.deep.include({ ...placed({ status: 'review' }, { status: 'review' }), completed_at: null });
@@ -21,7 +21,7 @@ describe('quality review', () => {
     after.when(requireApproval).thenRefuses(403);
   });
 
-  it('that approves and counts makes a task done, from any status', () => {
+  it('that approves and counts sets a task to done, from any status', () => {
     expect(review([created({ status: 'backlog' })], 'approved', 'eve')).to.deep.equal([
       {
         ...common,
@@ -35,13 +35,13 @@ describe('quality review', () => {
     expect(review([created({ status: 'done', completed_at: 3 })], 'approved')[0]).to.include({ completed_at: 3 });
   });
 
-  it('that rejects sends it back to work and says why', () => {
+  it('that rejects sends the task back with a reason', () => {
     const [data] = review([created({ status: 'done', completed_at: 3 })], 'rejected');
     expect(data).to.deep.include({ ...placed({ status: 'done' }, { status: 'in_progress' }), completed_at: 3 });
     expect(data?.error_message).to.match(/aegis.*so/);
   });
 
-  it('is about a task that exists', () => {
+  it('requires an existing task', () => {
     expect(refusalOf(() => review([], 'approved')).status).to.equal(404);
     expect(refusalOf(() => review([created(), deleted()], 'rejected')).status).to.equal(404);
   });

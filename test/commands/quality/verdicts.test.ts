@@ -45,7 +45,7 @@ const redone = (from: string) =>
   });
 
 describe('automatic reviews', () => {
-  it('verdicts are read as reviewers write them; whatever is none is a rejection', () => {
+  it('read verdicts in all common notations; anything else is a rejection', () => {
     for (const text of [
       'VERDICT: APPROVED\nNOTES: good',
       '**Verdict:** approved.\n\n**Notes:** good',
@@ -65,7 +65,7 @@ describe('automatic reviews', () => {
     expect(verdictOf(`VERDICT: REJECTED\nNOTES: ${'x'.repeat(9_000)}`).notes).to.have.length(4_000);
   });
 
-  it('begin with a task that waits for a review', () => {
+  it('start with a task in review', () => {
     const [draft] = decideReviewRequest(given(waiting()).state, LATER);
     expect(draft?.data).to.deep.include({ task_id: 7, run: 1 });
     expect(given(...requested()).state.task.status).to.equal('quality_review');
@@ -75,7 +75,7 @@ describe('automatic reviews', () => {
         .then();
   });
 
-  it('approve: the task is done, and stays approved', () => {
+  it('that approve set the task to done, and it stays approved', () => {
     const drafts = answered(requested());
     expect(drafts.map(({ type }) => type)).to.deep.equal(['TaskVerdictGiven']);
     const state = given(...requested(), ...drafts).state;
@@ -83,7 +83,7 @@ describe('automatic reviews', () => {
     expect(state.task).to.deep.include({ status: 'done', completed_at: LATER, error_message: null });
   });
 
-  it('reject: the task waits for its agent, else for any agent, and fails the third time in a row', () => {
+  it('that reject return the task to its agent or to any agent, and fail it the third time in a row', () => {
     let drafts: Draft[] = requested();
     for (const [nth, status] of ['assigned', 'assigned', 'failed'].entries()) {
       drafts = [...drafts, ...answered(drafts, REJECTED, nth + 1)];
@@ -101,7 +101,7 @@ describe('automatic reviews', () => {
     expect(given(...approvedBetween).state.rejections).to.equal(0);
   });
 
-  it('without a verdict leave the task as it was, and it waits the longer the more often that happens', () => {
+  it('without a verdict leave the task unchanged, and it waits longer after each one', () => {
     const failed = answered(requested(), answer({ status: 'failed', error: 'no reviewer' }));
     expect(failed[0]?.data).to.deep.include({ error: 'no reviewer' });
     let drafts: Draft[] = requested();
@@ -116,7 +116,7 @@ describe('automatic reviews', () => {
     }
   });
 
-  it('a response counts once, and only while the task is under this review', () => {
+  it('accept a response once, and only while the task is in this review', () => {
     const first = requested();
     const accepted = answered(first, answer({ status: 'accepted' }));
     expect(accepted.map(({ type }) => type)).to.deep.equal(['TaskReviewAccepted']);
@@ -131,7 +131,7 @@ describe('automatic reviews', () => {
     expect(given_up, 'also when the runner had taken it').to.have.length(1);
   });
 
-  it('one of which nothing is heard is given up after two hours', async () => {
+  it('without a response are given up after two hours', async () => {
     const world = memoryWorld();
     const commands = world.process();
     await commands.execute(taskDecider, taskStream(1, 7), { origin: testOrigin }, () => requested() as EventDraft[]);
@@ -148,7 +148,7 @@ describe('automatic reviews', () => {
     expect(types.slice(0, 3)).to.deep.equal(['TaskCreated', 'TaskReviewRequested', 'TaskReviewAbandoned']);
   });
 
-  it('the prompt of the reviewer has the task and its result', () => {
+  it('include the task and its result in the reviewer’s prompt', () => {
     const prompt = reviewPrompt(
       given(waiting({ description: 'It rains in.', resolution: 'A new roof.' })).state,
       'TASK-003',
@@ -164,7 +164,7 @@ describe('automatic reviews', () => {
     expect(reviewPrompt(given(waiting({ assigned_to: null })).state, 'TASK-003')).to.include('The task has no result.');
   });
 
-  it('rows: the review is in the list, the task where the verdict puts it', () => {
+  it('add the review to the list and update the status of the task', () => {
     const drafts = [...requested(), ...answered(requested(), REJECTED)];
     const { quality_reviews } = rowsAfter(qualityReviewsProjection, eventsOf(drafts));
     const reviews = quality_reviews[0]?.reviews as readonly object[];

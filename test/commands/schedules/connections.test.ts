@@ -12,20 +12,20 @@ describe('stale connections', () => {
   const closed = connectionClosed.draft({ ...ada, connection_id: connectionId, cause: 'request' });
   const beat = sample(agentHeartbeatReceived, { ...ada, last_activity: 'x' });
 
-  it('end, and their agents go offline', () => {
+  it('are ended, and their agents go offline', () => {
     const drafts = decideStale(given(registered, status('busy'), opened).state, timeOf(3) + 1);
     expect(drafts.map(({ type }) => type)).to.deep.equal(['ConnectionClosed', 'AgentStatusChanged']);
     expect(drafts[0]?.data).to.include({ connection_id: connectionId, cause: 'stale' });
     expect(drafts[1]?.data).to.include({ from: 'busy', to: 'offline', cause: 'sweep' });
   });
 
-  it('leave an agent as it is that is offline already, or was heard of otherwise', () => {
+  it('do not affect agents that are already offline or have given another sign of life', () => {
     expect(decideStale(given(registered, opened).state, timeOf(2) + 1)).to.have.length(1);
     expect(decideStale(given(registered, opened, beat).state, timeOf(2) + 1)).to.have.length(1);
     expect(decideStale(given(registered, opened, beat).state, timeOf(3) + 1)).to.have.length(2);
   });
 
-  it('are not those that were just seen, that have ended, or whose agent is gone', () => {
+  it('do not include recently seen or ended ones, or those of deleted agents', () => {
     given(registered, opened).when(decideStale, timeOf(2)).then();
     for (const drafts of [[registered], [registered, opened, closed], [registered, opened, deleted], []])
       given(...drafts)

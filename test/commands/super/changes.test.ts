@@ -8,7 +8,7 @@ import { testOrigin } from '../../support/world.ts';
 
 const defaults = { tenantHomeRoot: '/srv', tenantWorkspaceDirname: 'work', defaultOwnerGateway: 'primary' };
 
-describe('making tenants', () => {
+describe('creating tenants', () => {
   const world = memoryWorld();
   const create = (body: object, process = world.process()) =>
     createTenant(
@@ -31,7 +31,7 @@ describe('making tenants', () => {
     });
   });
 
-  it('of two with one slug, or one account, one is made, and the other leaves no name behind', async () => {
+  it('creates one of two tenants with the same slug or account, and the other leaves no names behind', async () => {
     const both = await Promise.all([
       outcomeOf(create({ slug: 'birch' })),
       outcomeOf(create({ slug: 'birch', linux_user: 'other' })),
@@ -43,7 +43,7 @@ describe('making tenants', () => {
       expect(await outcomeOf(create(taken)), taken.slug).to.equal('NAME_TAKEN');
   });
 
-  it('makes an account of a slug that begins with a digit', async () => {
+  it('derives an account name from a slug that starts with a digit', async () => {
     await create({ slug: '9-lives' });
     expect(world.written().find(({ data }) => data.slug === '9-lives')?.data).to.include({ linux_user: 't9-lives' });
   });

@@ -43,7 +43,7 @@ const types = (drafts: readonly { readonly type: string }[]) => drafts.map(({ ty
 const statusOf = (decide: () => unknown) => refusalOf(decide).status;
 
 describe('decisions about provisioning jobs', () => {
-  it('a job is queued with its dry_run in the request', () => {
+  it('queuing a job adds dry_run to its request', () => {
     expect(queued()).to.deep.include({ type: 'ProvisionJobQueued' });
     expect(queued().data).to.deep.include({ tenant_id: 4, job_id: 5, dry_run: true, request: { dry_run: true } });
     expect(queued({ dry_run: false, request: { more: 1 } }).data).to.deep.include({
@@ -54,7 +54,7 @@ describe('decisions about provisioning jobs', () => {
     expect(statusOf(() => decideQueue(house, 5, newJob))).to.equal(400);
   });
 
-  it('a tenant has a bounded number of open jobs; those that have ended do not count', () => {
+  it('the number of open jobs per tenant is limited; finished jobs do not count', () => {
     const jobs = Array.from({ length: MAX_OPEN_JOBS }, (_, at) => {
       const one = queued() as ReturnType<typeof provisionJobQueued.draft>;
       return { ...one, data: { ...one.data, job_id: at + 1 } };
@@ -69,7 +69,7 @@ describe('decisions about provisioning jobs', () => {
     for (const one of ended) expect(decideQueue(given(...jobs, one).state, 999, newJob)).to.have.length(1);
   });
 
-  it('goes from state to state as the contract says', () => {
+  it('the state changes as the contract defines', () => {
     const into: Record<string, readonly Draft[]> = {
       queued: [queued()],
       approved: [queued(), provisionJobApproved.draft(by(bob))],
@@ -115,7 +115,7 @@ describe('decisions about provisioning jobs', () => {
       return given(one, provisionJobApproved.draft({ ...by(approver), job_type, dry_run })).state;
     };
 
-    it('a dry run skips every step; one person may request, approve and run it', () => {
+    it('a dry run skips every step, and one person may request, approve and run it', () => {
       const events = decideRun(approved({}, ann), 5, ann, 'host');
       expect(types(events)).to.deep.equal([
         'ProvisionJobStarted',
@@ -129,17 +129,17 @@ describe('decisions about provisioning jobs', () => {
       expect(events.at(-1)?.data).to.deep.include({ steps: 3, tenant_status: 'active' });
     });
 
-    it('a dry decommission leaves the tenant as it is', () => {
+    it('a dry decommission does not change the tenant', () => {
       const events = decideRun(approved({ job_type: 'decommission' }), 5, ann, 'host');
       expect(events.at(-1)?.data).to.deep.include({ tenant_status: null });
     });
 
-    it('needs a plan', () => {
+    it('a run requires a plan', () => {
       const refusal = refusalOf(() => decideRun(approved({ plan: [] }), 5, ann, 'host'));
       expect([refusal.status, refusal.message.split(':')[0]]).to.deep.equal([400, 'plan_json']);
     });
 
-    it('a live run needs two people, by who they are and not by their names', () => {
+    it('a live run requires two people, compared by identity and not by name', () => {
       const run = (requestedBy: Actor, approver: Actor, runner: Actor) => () =>
         decideRun(approved({ dry_run: false, requested_by: requestedBy }, approver), 5, runner, 'host');
       for (const [requester, approver, runner] of [
@@ -154,7 +154,7 @@ describe('decisions about provisioning jobs', () => {
       expect(types(run(bob, ann, bob)())).to.deep.equal(['ProvisionJobStarted', 'ProvisionJobFailed']);
     });
 
-    it('a person who signs in and also has the API key counts once', () => {
+    it('a person with a session and the API key counts once', () => {
       const agent: Actor = { ...bob, type: 'agent' };
       for (const [requester, approver, runner] of [
         [key, ann, bob],
@@ -171,7 +171,7 @@ describe('decisions about provisioning jobs', () => {
       }
     });
 
-    it('a live run fails without a provisioner, and the tenant with it', () => {
+    it('a live run without a provisioner fails, and sets its tenant to error', () => {
       const [started, failed] = decideRun(approved({ dry_run: false }), 5, ann, 'host');
       expect(started?.data).to.deep.include({ tenant_status: 'provisioning' });
       expect(failed?.data).to.deep.include({ tenant_status: 'error' });
@@ -181,7 +181,7 @@ describe('decisions about provisioning jobs', () => {
     });
   });
 
-  it('the plan of a decommission removes only what was asked for', () => {
+  it('a decommission plan removes only what was requested', () => {
     const plan = (removes: Partial<typeof NONE>) =>
       planFor('decommission', { slug: 'acme', linux_user: 'acme' }, { ...NONE, ...removes }).map((step) => step.key);
     expect(plan({})).to.deep.equal(['stop-services']);

@@ -18,7 +18,7 @@ const agents = new Map([
 ]);
 
 describe('task: broadcasts', () => {
-  it('reach the agents that follow the task and have a session; users are in no number', () => {
+  it('reach agents with a session that follow the task; users are not counted', () => {
     const [broadcast, ...notices] = decideBroadcast(followed.state, {
       author: 'Ann',
       message: 'm'.repeat(120),
@@ -40,16 +40,16 @@ describe('task: broadcasts', () => {
     });
   });
 
-  it('do not reach their author', () => {
+  it('do not reach the author', () => {
     const [broadcast] = decideBroadcast(followed.state, { author: 'ada', message: 'm', agents });
     expect(broadcast?.data).to.deep.include({ sent: 0, skipped: 1 });
   });
 
-  it('are nothing when no agent follows the task', () => {
+  it('record nothing if no agent follows the task', () => {
     followed.when(decideBroadcast, { author: 'Ann', message: 'm', agents: new Map() }).then();
   });
 
-  it('are refused where there is no task', () => {
+  it('are rejected if the task does not exist', () => {
     const missing = given();
     missing.when(decideBroadcast, { author: 'Ann', message: 'm', agents }).thenRefuses(404);
   });

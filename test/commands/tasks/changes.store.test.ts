@@ -28,7 +28,7 @@ const context = () => ({ origin: testOrigin });
 
 const anybody = () => undefined;
 
-describe('commands on tasks that meet', function () {
+describe('concurrent task commands', function () {
   this.timeout(180_000);
   let processes: ReturnType<typeof createCommands>[];
   const place = fixture(testDatabase);
@@ -49,7 +49,7 @@ describe('commands on tasks that meet', function () {
   const update = (n: number, id: number, fields: object) =>
     updateTask(one(n), context(), lookups, id, { fields, by: 'ann', now: NOW }, () => undefined);
 
-  it('each new task has an id and a number of its own, without gaps', async () => {
+  it('each new task gets a unique id and a ticket number, without gaps', async () => {
     const tasks = await Promise.all(Array.from({ length: 60 }, (_, n) => create(n)));
     const sorted = (numbers: number[]) => [...new Set(numbers)].sort((a, b) => a - b);
     expect(sorted(tasks.map(({ id }) => id))).to.have.length(60);
@@ -59,7 +59,7 @@ describe('commands on tasks that meet', function () {
 
   // Two processes write as many events each: a change that was decided on others of its process, which came too late,
   // would fit behind those of the other one.
-  it('changes of different fields are all kept', async () => {
+  it('concurrent changes of different fields are all kept', async () => {
     const { id } = await create();
     const fields = [
       { title: 'a' },
@@ -85,7 +85,7 @@ describe('commands on tasks that meet', function () {
     });
   });
 
-  it('a task that many move to another project is there once, under one of their numbers', async () => {
+  it('a task that is moved to one project concurrently moves once, under one number', async () => {
     const { id } = await create();
     await Promise.all(Array.from({ length: 8 }, (_, n) => update(n, id, { project_id: 2 })));
     const events = await view.store.readStream(taskStream(testOrigin.workspace, id));
@@ -94,7 +94,7 @@ describe('commands on tasks that meet', function () {
     expect((await stateOf(id)).task).to.include({ project_id: 2 });
   });
 
-  it('no task becomes done by many at once after its approval was withdrawn', async () => {
+  it('no concurrent request sets a task to done after its approval was withdrawn', async () => {
     for (let round = 0; round < 10; round++) {
       const { id } = await create();
       const review = { reviewer: 'aegis', notes: 'n', counts: true };
@@ -118,7 +118,7 @@ describe('commands on tasks that meet', function () {
     }
   });
 
-  it('a refusal in the middle of many says how many have changed', async () => {
+  it('a rejection within a bulk change states how many tasks have changed', async () => {
     const [good, bad] = [await create(), await create(1)];
     const verdict = { reviewer: 'aegis', notes: 'n', status: 'approved', counts: true } as const;
     for (const { id } of [good, bad]) await reviewTask(one(0), context(), id, verdict, NOW, anybody);

@@ -34,16 +34,16 @@ const create = (fields: object, mentioned: readonly string[] = []) =>
   decideCreate(7, { fields: { title: TASK.title, ...fields }, created_by: 'Ann', ticket, mentioned });
 
 describe('task: creation', () => {
-  it('of a bare title is a task in the inbox', () => {
+  it('with only a title puts the task into the inbox', () => {
     expect(create({})).to.deep.equal([created()]);
   });
 
-  it('is refused for a task that is done, assigned or not', () => {
+  it('with the status done is rejected, with or without an assignee', () => {
     expect(refusalOf(() => create({ status: 'done' })).status).to.equal(403);
     expect(refusalOf(() => create({ status: 'done', assigned_to: 'ada' })).message).to.include('Aegis');
   });
 
-  it('notifies those who are mentioned, except the creator, then the assignee', () => {
+  it('notifies mentioned users and agents, except the creator, then the assignee', () => {
     const drafts = create({ assigned_to: 'ada' }, ['ada', 'Ann', 'eve']);
     expect(told(drafts)).to.deep.equal([
       'TaskCreated',
@@ -55,13 +55,13 @@ describe('task: creation', () => {
     expect(drafts[1]?.data).to.deep.include({ names: ['eve'] });
   });
 
-  it('does not store a mask in place of a secret', () => {
+  it('does not store a mask instead of a secret', () => {
     expect(refusalOf(() => create({ metadata: { api_key: MASK } })).status).to.equal(400);
   });
 });
 
-describe('task: change', () => {
-  it('sets what was sent, and says what is different and what was before', () => {
+describe('task: update', () => {
+  it('sets the given fields and records the differences and previous values', () => {
     const drafts = decideUpdate(given(created()).state, change({ title: 'New', tags: ['a'], retry_count: 0 }));
     expect(drafts).to.have.length(1);
     expect(updateOf(drafts)).to.deep.include({
@@ -72,7 +72,7 @@ describe('task: change', () => {
     expect(updateOf(drafts).before).to.deep.include({ title: TASK.title, tags: [], status: 'inbox' });
   });
 
-  it('without a field is none; with the same value it is one', () => {
+  it('without a field records nothing; with an unchanged value it records an event', () => {
     given(created()).when(decideUpdate, change({})).then();
     expect(updateOf(decideUpdate(given(created()).state, change({ title: TASK.title }))).changed).to.deep.equal([]);
     given().when(decideUpdate, change({})).thenRefuses(404);
@@ -92,7 +92,7 @@ describe('task: change', () => {
     expect(nextOf(assigned, { assigned_to: '', status: 'assigned' })).to.include({ status: 'assigned' });
   });
 
-  it('to done asks for approval, and says when it was', () => {
+  it('to done requires approval and records the time of completion', () => {
     expect(refusalOf(() => decideUpdate(given(created()).state, change({ status: 'done' }))).message).to.include(
       'Aegis',
     );
@@ -108,7 +108,7 @@ describe('task: change', () => {
     expect(nextOf(before, { status: 'review' }).completed_at).to.equal(4);
   });
 
-  it('notifies the previous assignee, the new one, and those newly mentioned', () => {
+  it('notifies the previous assignee, the new one, and the newly mentioned', () => {
     const state = given(
       created({ assigned_to: 'ada', status: 'assigned', description: 'hello @eve. @bob-brown' }),
     ).state;
@@ -130,7 +130,7 @@ describe('task: change', () => {
     expect(told(decideUpdate(state, change({ title: 'x', assigned_to: 'ada' })))).to.deep.equal(['TaskUpdated']);
   });
 
-  it('to another project takes the ticket there, and the activity names both', () => {
+  it('to another project assigns a new ticket number, and the activity names both projects', () => {
     const move = { ticket: { project_id: 2, project_ticket_no: 1 }, from: 1, names: { from: 'General', to: 'Other' } };
     const drafts = decideUpdate(given(created()).state, change({ project_id: 2 }, { move }));
     expect(updateOf(drafts)).to.deep.include({ changed: ['project_id', 'project_ticket_no'], moved: move.names });
@@ -141,14 +141,14 @@ describe('task: change', () => {
     );
   });
 
-  it('to the project that others have moved it to meanwhile leaves it there, under the number it has', () => {
+  it('to a project where it already is keeps the task and its number there', () => {
     const move = { ticket: { project_id: 2, project_ticket_no: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
     const there = given(created({ project_id: 2 })).state;
     const { task, moved } = updateOf(decideUpdate(there, change({ project_id: 2 }, { move })));
     expect([task.project_ticket_no, moved]).to.deep.equal([3, undefined]);
   });
 
-  it('to another project is refused when others move it elsewhere meanwhile', () => {
+  it('to another project is rejected if the task has moved elsewhere meanwhile', () => {
     const move = { ticket: { project_id: 2, project_ticket_no: 9 }, from: 1, names: { from: 'General', to: 'Other' } };
     for (const one of [move, undefined]) {
       const refusal = refusalOf(() =>
@@ -158,7 +158,7 @@ describe('task: change', () => {
     }
   });
 
-  it('puts back what was masked', () => {
+  it('restores masked secrets', () => {
     const state = given(created({ metadata: { api_key: 'secret', note: 'a' } })).state;
     expect(nextOf(state, { metadata: { api_key: MASK, note: 'b' } }).metadata).to.deep.equal({
       api_key: 'secret',
@@ -167,8 +167,8 @@ describe('task: change', () => {
   });
 });
 
-describe('task: status of many', () => {
-  it('is an event also when it was so before', () => {
+describe('task: bulk status change', () => {
+  it('records an event even if the status is unchanged', () => {
     expect(decideStatus(given(created()).state, 'inbox', NOW)[0]?.data).to.deep.include({
       cause: 'bulk',
       completed_at: null,
@@ -181,7 +181,7 @@ describe('task: status of many', () => {
   });
 });
 
-describe('task: any changes', () => {
+describe('task: any sequence of changes', () => {
   const fields = fc.record(
     {
       status: fc.constantFrom(...TASK_STATUSES),
@@ -193,7 +193,7 @@ describe('task: any changes', () => {
   );
   const step = fc.oneof(fields, fc.constantFrom('approved' as const, 'rejected' as const));
 
-  it('rows, counts and state say the same, and no task is done without approval', () => {
+  it('rows, counts and state agree, and no task is done without approval', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
         const drafts: Draft[] = [created()];

@@ -37,7 +37,7 @@ describe('task: comments', () => {
       );
   });
 
-  it('all who follow the task are notified, except the author', () => {
+  it('all followers of the task are notified, except the author', () => {
     const drafts = decideComment(given(created({ assigned_to: 'ada' })).state, comment({ author: 'eve' }));
     expect(of(drafts, 'TaskSubscribed')).to.deep.equal([{ task_id: 7, title: TASK.title, names: ['eve'] }]);
     expect(told(drafts)).to.deep.equal(['Ann: comment', 'ada: comment']);
@@ -48,7 +48,7 @@ describe('task: comments', () => {
     });
   });
 
-  it('those who are mentioned follow the task, and are notified of the mention', () => {
+  it('mentioned users and agents follow the task and are notified of the mention', () => {
     const drafts = decideComment(
       given(created({ assigned_to: 'ada' })).state,
       comment({ mentioned: { tokens: ['Bob', 'ada'], recipients: ['bob', 'ada'], agents: ['ada'] } }),
@@ -58,7 +58,7 @@ describe('task: comments', () => {
     expect(told(drafts)).to.deep.equal(['ada: mention', 'bob: mention']);
   });
 
-  it('authors are not notified of their own comments, mentioned or not', () => {
+  it('authors are not notified of their own comments, even if mentioned', () => {
     const herself = { tokens: ['ann'], recipients: ['Ann'], agents: [] };
     expect(told(decideComment(given(created()).state, comment({ mentioned: herself })))).to.deep.equal([]);
   });
@@ -74,19 +74,19 @@ describe('task: comments', () => {
     expect(told(drafts)).to.deep.equal(['ada: assignment', 'ada: mention', 'bee: mention']);
   });
 
-  it('a status other than inbox stays', () => {
+  it('a status other than inbox does not change', () => {
     const drafts = decideComment(given(created({ status: 'review' })).state, comment({ mentioned: agents('ada') }));
     expect(of(drafts, 'TaskAssigned')[0]?.after).to.deep.include({ status: 'review', assigned_to: 'ada' });
   });
 
-  it('a mentioned user, or a task with an assignee, leads to no assignment', () => {
+  it('no agent is assigned if a user is mentioned or the task has an assignee', () => {
     const user = { tokens: ['bob'], recipients: ['bob'], agents: [] };
     expect(of(decideComment(given(created()).state, comment({ mentioned: user })), 'TaskAssigned')).to.deep.equal([]);
     const taken = decideComment(given(created({ assigned_to: 'ada' })).state, comment({ mentioned: agents('bee') }));
     expect(of(taken, 'TaskAssigned')).to.deep.equal([]);
   });
 
-  it('the state has the assignee, and knows how much has been said', () => {
+  it('the state contains the assignee and the number and total length of comments', () => {
     const drafts = decideComment(given(created()).state, comment({ mentioned: agents('ada') }));
     const state = given(created(), ...drafts).state;
     expect(state.task).to.deep.include({ assigned_to: 'ada', status: 'assigned' });
@@ -94,7 +94,7 @@ describe('task: comments', () => {
     expect(state.subscribers).to.deep.equal(['Ann', 'ada']);
   });
 
-  it('is refused where there is no task, or no room', () => {
+  it('a comment is rejected if the task does not exist or the limit is reached', () => {
     given().when(decideComment, comment()).thenRefuses(404);
     given(created(), deleted()).when(decideComment, comment()).thenRefuses(404);
     const state = given(created()).state;
@@ -110,7 +110,7 @@ describe('task: comments', () => {
     expect(decideComment(state, comment({ depth: MAX_DEPTH, parent_id: 3 }))).to.have.length(1);
   });
 
-  it('when the list of followers is full, further users are mentioned but do not follow', () => {
+  it('mentioned users do not follow the task if the list of followers is full', () => {
     const names = Array.from({ length: MAX_SUBSCRIBERS }, (_, n) => `agent-${n}`);
     const full = given(created({ assigned_to: 'ada' }), taskSubscribed.draft({ task_id: 7, title: '', names })).state;
     const drafts = decideComment(full, comment({ mentioned: agents('late') }));
@@ -120,12 +120,12 @@ describe('task: comments', () => {
       .and.not.include('late: mention');
   });
 
-  it('a quotation is short, and says when it was cut', () => {
+  it('a quotation is short and marks a cut', () => {
     expect(quoted('x'.repeat(100))).to.equal('x'.repeat(100));
     expect(quoted('x'.repeat(101))).to.equal(`${'x'.repeat(100)}...`);
   });
 
-  it('an activity shows how a comment begins, and what it replies to', () => {
+  it('an activity shows the start of a comment and the comment that it replies to', () => {
     const [commented] = decideComment(
       given(created()).state,
       comment({ parent_id: 30, depth: 1, content: 'y'.repeat(200) }),

@@ -58,7 +58,7 @@ describe('tasks for the agent runner: decisions', () => {
         .then();
   });
 
-  it('a result goes with a comment of the agent to the review', () => {
+  it('a result is added as a comment of the agent, and the task goes to review', () => {
     const drafts = decideDispatchAnswer(given(...dispatched()).state, 1, answer({ sessionId: 's1' }), 12);
     expect(drafts.map(({ type }) => type)).to.deep.equal(['TaskDispatchCompleted', 'TaskCommented']);
     expect(drafts[0]?.data).to.deep.include({ agent_id: 5, session_id: 's1' });
@@ -71,7 +71,7 @@ describe('tasks for the agent runner: decisions', () => {
     expect(silent.map(({ data }) => (data as { resolution: unknown }).resolution)).to.deep.equal([null]);
   });
 
-  it('a task comes back until it has failed for good', () => {
+  it('a failed task is returned until its final failure', () => {
     const failed = (before: number) => {
       const drafts = dispatched({ dispatch_attempts: before });
       return given(...drafts, ...decideDispatchFailed(given(...drafts).state, 1, 'no paper')).state;
@@ -88,7 +88,7 @@ describe('tasks for the agent runner: decisions', () => {
     expect(draft?.data).to.deep.include({ error_message: 'The agent gave no reason.' });
   });
 
-  it('a response counts once, and only while this dispatch holds the task', () => {
+  it('a response counts once, and only while this dispatch is open', () => {
     const first = dispatched();
     const done = decideDispatchAnswer(given(...first).state, 1, answer(), 12);
     const accepted = decideDispatchAnswer(given(...first).state, 1, answer({ status: 'accepted' }), 12);
@@ -117,7 +117,7 @@ describe('tasks for the agent runner: decisions', () => {
     expect(isAsked(given(...first).state, 'review', 1)).to.equal(false);
   });
 
-  it('the agent reads the task, and why its last result came back', () => {
+  it('the agent’s prompt contains the task and the reason for the last rejection', () => {
     const { state } = given(created({ description: 'It rains in.', tags: ['wood', 'art'] }));
     const by = 'user admin';
     expect(taskPrompt(state, 'TASK-003', null)).to.deep.equal([
@@ -138,7 +138,7 @@ describe('tasks for the agent runner: decisions', () => {
   });
 });
 
-describe('tasks for the agent runner: who wrote what', () => {
+describe('tasks for the agent runner: authors of texts', () => {
   const bob = { actor: { type: 'user', id: 2, name: 'bob' } } as const;
   const ada = { actor: { type: 'agent', id: 5, name: 'agent:ada' } } as const;
   type By = Parameters<typeof eventsOf>[1];
@@ -168,7 +168,7 @@ describe('tasks for the agent runner: who wrote what', () => {
       issue_state: 'open',
     });
 
-  it('is the creator, until another author writes a text', () => {
+  it('is the creator until another author changes the text', () => {
     expect(writers([created(), bob])).to.deep.equal({
       ...{ title: 'user bob', description: 'user bob', tags: 'user bob', resolution: 'user bob' },
     });
@@ -177,12 +177,12 @@ describe('tasks for the agent runner: who wrote what', () => {
     expect(writers([created(), bob], [updated({ status: 'review' }), ada])).to.include({ description: 'user bob' });
   });
 
-  it('of a result is the agent, whichever caller reports it for the runner', () => {
+  it('is the agent for a result, whichever caller reports it for the runner', () => {
     const drafts = [...dispatched(), ...decideDispatchAnswer(given(...dispatched()).state, 1, answer(), 12)];
     expect(given(...drafts).state.writers).to.include({ title: 'user admin', resolution: 'agent ada' });
   });
 
-  it('of an imported issue is GitHub, until it is changed here, and again once GitHub has changed it', () => {
+  it('is GitHub for an imported issue until a local change, and again after a change at GitHub', () => {
     const imported: (readonly [Draft, By?])[] = [[created({}, 'github'), bob], [linked]];
     expect(writers(...imported)).to.include({ title: 'GitHub', description: 'GitHub' });
     const here = updated({ description: 'more' });
@@ -200,17 +200,17 @@ describe('tasks for the agent runner: who wrote what', () => {
     });
   });
 
-  it('of a task that a schedule made is what it was made from', () => {
+  it('is the recurring task or cron job for a task that a schedule created', () => {
     const made = taskCreated.draft({ ...created({}, 'recurrence').data, parent_task_id: 3 });
     expect(writers([made]).description).to.equal('recurring task 3');
     expect(writers([created({}, 'recurrence')]).description).to.equal('a cron job');
   });
 });
 
-describe('tasks for the agent runner: texts that break a rule', () => {
+describe('tasks for the agent runner: texts that violate a rule', () => {
   const BREACH = { what: 'description', by: 'user ann', rules: ['prompt-override'] };
 
-  it('leave the task to its owner, with the reason, and are a security event', () => {
+  it('return the task to its owner with the reason, and record a security event', () => {
     for (const [what, drafts, before, again] of [
       ['dispatch', dispatched(), 'in_progress', 'assigned'],
       [
@@ -244,7 +244,7 @@ describe('tasks for the agent runner: texts that break a rule', () => {
     }
   });
 
-  it('are not sent to the runner, which gets the task once the text is another one', async () => {
+  it('are not sent to the runner, which gets the task once the text has changed', async () => {
     const world = memoryWorld();
     const commands = world.process();
     const stream = taskStream(1, 7);
@@ -311,7 +311,7 @@ describe('tasks for the agent runner: rows', () => {
     return { ...tasks[0], counted: place?.status };
   };
 
-  it('know what the runner has been asked for, and count the task where it is', () => {
+  it('show what was requested of the runner, and count the task by its current status', () => {
     const first = dispatched();
     expect(row(...first)).to.deep.include({ asked: 'dispatch', status: 'in_progress', counted: 'in_progress' });
     const accepted = decideDispatchAnswer(
@@ -339,7 +339,7 @@ describe('tasks for the agent runner: rows', () => {
 });
 
 describe('tasks for the agent runner: turns', () => {
-  it('several processes at once dispatch each task once, and leave room for what is under way', async () => {
+  it('several processes dispatch each task once, within the limit of open dispatches', async () => {
     const world = memoryWorld();
     const ids = [1, 2, 3, 4, 5];
     for (const id of ids) {
@@ -367,7 +367,7 @@ describe('tasks for the agent runner: turns', () => {
     expect(asked()).to.equal(AT_ONCE);
   });
 
-  it('a dispatch of which nothing is heard has failed after two hours', async () => {
+  it('a dispatch without a response fails after two hours', async () => {
     const world = memoryWorld();
     const commands = world.process();
     await commands.execute(taskDecider, taskStream(1, 7), { origin: testOrigin }, () => dispatched() as EventDraft[]);

@@ -24,7 +24,7 @@ import { testOrigin } from '../../support/world.ts';
 const given = givenFor(taskDecider);
 
 describe('queue: decisions', () => {
-  it('a claim puts the task into the hands of the agent', () => {
+  it('a claim assigns the task to the agent and starts it', () => {
     given(created()).when(decideClaim, 'ada').then(claimed());
     const state = given(created(), claimed()).state;
     expect(state.task).to.deep.include({ status: 'in_progress', assigned_to: 'ada' });
@@ -40,7 +40,7 @@ describe('queue: decisions', () => {
     );
   });
 
-  it('a task is not claimed that is gone, in other hands, or in another status', () => {
+  it('a task cannot be claimed if it is deleted, has another assignee or another status', () => {
     given().when(decideClaim, 'ada').then();
     given(created(), deleted()).when(decideClaim, 'ada').then();
     given(created({ assigned_to: 'bob', status: 'assigned' }))
@@ -54,7 +54,7 @@ describe('queue: decisions', () => {
   });
 });
 
-describe('queue: tasks of silent agents', () => {
+describe('queue: tasks of inactive agents', () => {
   const decide = (stale: { since?: number; known?: boolean }, ...drafts: readonly Draft[]) =>
     decideRequeue(given(created(), claimed(), ...drafts).state, {
       agent: 'ada',
@@ -67,7 +67,7 @@ describe('queue: tasks of silent agents', () => {
   const said = (content: string) =>
     sample(taskCommented, { task_id: 7, title: TASK.title, comment_id: 9, author: 'scheduler', content });
 
-  it('wait for the agent again, or for any agent if there is no such agent', () => {
+  it('wait for the same agent again, or for any agent if it no longer exists', () => {
     const waits = 'while it worked on the task, which waits in the queue again (attempt 1 of 5).';
     expect(decide({})).to.deep.equal([requeued(), said(`The agent ada went offline ${waits}`)]);
     expect(decide({ known: false })).to.deep.equal([
@@ -83,7 +83,7 @@ describe('queue: tasks of silent agents', () => {
     expect(given(created(), claimed(), requeued(1, { known: false })).state.task.assigned_to).to.equal(null);
   });
 
-  it('fail at the fifth time', () => {
+  it('fail at the fifth attempt', () => {
     const tries = (count: number) =>
       Array.from({ length: count }, (_, n) => [requeued(n + 1), claimed()]).flat() as readonly Draft[];
     expect(decide({}, ...tries(3))[0]).to.deep.equal(requeued(4));
@@ -99,7 +99,7 @@ describe('queue: tasks of silent agents', () => {
     });
   });
 
-  it('stay if they have been changed since', () => {
+  it('are left alone if they have changed since', () => {
     expect(decide({ since: at(2) })).to.have.length(2);
     expect(decide({ since: at(1) })).to.deep.equal([]);
     expect(decide({}, statusSet('in_progress', 'review'))).to.deep.equal([]);
@@ -107,7 +107,7 @@ describe('queue: tasks of silent agents', () => {
     expect(decide({}, deleted())).to.deep.equal([]);
   });
 
-  it('are looked for page by page, each decided on the log', async () => {
+  it('are found page by page, and each is decided on the log', async () => {
     const now = 1_750_000_000_000;
     let clock = now - 3_600_000;
     const world = memoryWorld(() => clock);
@@ -187,7 +187,7 @@ describe('queue: polls', () => {
   const claims = () =>
     world.written().flatMap(({ type, stream, data }) => (type === taskClaimed.type ? [[data.agent, stream]] : []));
 
-  it('claims in order, and continues with what there is', async () => {
+  it('claim tasks in order, and return the current task if there is one', async () => {
     await fill({}, { status: 'done' }, {}, { assigned_to: 'bob', status: 'assigned' });
     const queue = process({ reads: readsOf(world) });
     const first = await poll(queue);
@@ -205,7 +205,7 @@ describe('queue: polls', () => {
     expect(await poll(queue, 'cyn')).to.deep.equal({ task: null, reason: 'no_tasks_available' });
   });
 
-  it('finds without a turn that nothing waits, or that the agent has enough', async () => {
+  it('detect without a lock that no task waits or that the agent is at its limit', async () => {
     await fill({}, { assigned_to: 'bob', status: 'assigned' });
     const noLocks = { holding: () => expect.fail('it took a turn') };
     expect((await poll(process())).task?.id).to.equal(1);
@@ -215,7 +215,7 @@ describe('queue: polls', () => {
     expect(await poll(queue, 'cyn')).to.deep.equal({ task: null, reason: 'no_tasks_available' });
   });
 
-  it('tries the next candidate when others are faster, also beyond one page', async () => {
+  it('try the next candidate if other agents are faster, even beyond one page', async () => {
     await fill(...Array.from({ length: 40 }, () => ({})));
     const [behind, other] = [readsOf(world, () => 40), process()];
     for (let n = 0; n < 39; n++) await poll(other, `quick-${n}`);
@@ -228,7 +228,7 @@ describe('queue: polls', () => {
     expect(await poll(process({ reads }), 'cyn')).to.deep.equal(none);
   });
 
-  it('is refused when others are quicker for too long', async () => {
+  it('fail with BUSY if other agents are quicker for too long', async () => {
     const endless: TaskQueueReads = {
       look: async (_workspace, _agent, { waiting, passedOver }) => ({
         inProgress: [],
@@ -240,7 +240,7 @@ describe('queue: polls', () => {
     expect(world.written()).to.deep.equal([]);
   });
 
-  it('many pollers of three processes share the tasks, each task once', async () => {
+  it('from three processes share the tasks, each task once', async () => {
     await fill(...Array.from({ length: 60 }, () => ({})));
     const processes = [process(), process(), process()];
     const got = await Promise.all(
@@ -251,7 +251,7 @@ describe('queue: polls', () => {
     expect(claims()).to.have.length(60);
   });
 
-  it('what another poll is claiming waits until that has it: then it is claimed, or nothing is left', async () => {
+  it('wait for a claim in progress, then take the task if the claim failed', async () => {
     for (const fails of [true, false]) {
       world = memoryWorld();
       await fill({});
@@ -278,7 +278,7 @@ describe('queue: polls', () => {
   });
 
   for (const capacity of [1, 3]) {
-    it(`polls of one agent in several processes at once stay within ${capacity}, and keep what they get`, async () => {
+    it(`of one agent in several processes stay within ${capacity}, and keep the tasks that they get`, async () => {
       for (let round = 0; round < 8; round++) {
         world = memoryWorld();
         await fill(...Array.from({ length: 12 }, () => ({})));
@@ -293,7 +293,7 @@ describe('queue: polls', () => {
     });
   }
 
-  it('one whose lock is lost before the claim claims nothing', async () => {
+  it('claim nothing if the lock is lost before the claim', async () => {
     await fill({});
     const locks: Locks = { holding: (_name, work) => work(AbortSignal.abort()) };
     const refusal = await poll(process({ locks })).catch((error) => error);

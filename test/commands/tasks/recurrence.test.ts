@@ -22,7 +22,7 @@ const NINE = Date.parse('2026-01-05T09:00:00Z') / 1_000;
 describe('recurring tasks: decisions', () => {
   const daily = created({ metadata: every('0 9 * * *', { natural_text: 'daily at nine' }) });
 
-  it('a minute is due once', () => {
+  it('a minute is due only once', () => {
     const decide = (dueAt: number, ...drafts: readonly Draft[]) =>
       decideRecurrence(given(daily, ...drafts).state, '0 9 * * *', dueAt, 9);
     expect(decide(NINE)).to.deep.equal([recurred(NINE)]);
@@ -31,7 +31,7 @@ describe('recurring tasks: decisions', () => {
     expect(decide(NINE + 60, recurred(NINE))).to.deep.equal([recurred(NINE + 60, 9, 2)]);
   });
 
-  it('the schedule may have changed or gone meanwhile', () => {
+  it('a recurrence that was changed or removed meanwhile creates no task', () => {
     const decide = (metadata: TaskData['metadata']) =>
       decideRecurrence(given(daily, updated({ metadata })).state, '0 9 * * *', NINE, 9);
     expect(decide(every('0 9 * * *'))).to.have.length(1);
@@ -42,7 +42,7 @@ describe('recurring tasks: decisions', () => {
     given(daily, deleted()).when(decideRecurrence, '0 9 * * *', NINE, 9).then();
   });
 
-  it('the recurring task says how often and when, and keeps the rest', () => {
+  it('the recurring task records how often and when it ran, and keeps the rest', () => {
     const { task, updated_at } = given(daily, recurred(NINE)).state;
     expect(task.metadata).to.deep.equal(
       every('0 9 * * *', { natural_text: 'daily at nine', last_spawned_at: at(2), spawn_count: 1 }),
@@ -52,7 +52,7 @@ describe('recurring tasks: decisions', () => {
     expect(decideRecurrence(counting, '0 9 * * *', NINE, 9)[0]?.data).to.deep.include({ spawn_count: 42 });
   });
 
-  it('the new task has what its template has, and a life of its own', () => {
+  it('the new task copies its template and is then independent', () => {
     const own = { id: 9, cron: '0 9 * * *', title: 'Mend the roof - Jan 05' };
     const ticket = { project_id: 4, project_ticket_no: 8 };
     const template = given(
@@ -91,7 +91,7 @@ describe('recurring tasks: decisions', () => {
     expect(decideSpawn(given(created()).state, template, { ...own, ...ticket }), 'there is one').to.deep.equal([]);
   });
 
-  it('titles name the day, and the time of frequent ones, in the zone', () => {
+  it('titles contain the date, and the time for frequent schedules, in the time zone', () => {
     expect(titleFor('Roof', '0 9 * * *', NINE, 'UTC')).to.equal('Roof - Jan 05');
     expect(titleFor('Roof', '0 * * * *', NINE, 'UTC')).to.equal('Roof - Jan 05, 09:00');
     expect(titleFor('Roof', '0 * * * *', NINE - 9 * 3_600, 'UTC')).to.equal('Roof - Jan 05, 00:00');
@@ -99,7 +99,7 @@ describe('recurring tasks: decisions', () => {
     expect(titleFor('x'.repeat(500), '0 9 * * *', NINE, 'UTC')).to.equal(`${'x'.repeat(491)} - Jan 05`);
   });
 
-  it('a recurrence needs a schedule that can be read', () => {
+  it('a recurrence requires a valid schedule', () => {
     const problem = (recurrence: unknown) =>
       recurrenceSchema.safeParse(recurrence).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
     expect(problem({ cron_expr: '0 9 * * 1-5', enabled: true, more: 1 })).to.equal(undefined);
@@ -167,7 +167,7 @@ describe('recurring tasks: turns', () => {
     await world.process().record(taskStream(1, taskId), { origin: testOrigin }, [draft]);
   }
 
-  it('a due minute gives one task, in however many turns and processes', async () => {
+  it('a due minute creates one task, however many turns and processes run', async () => {
     await recurring('0 9 * * *');
     expect(await turn(NINE - 1)).to.deep.equal([]);
     const turns = await Promise.all(Array.from({ length: 4 }, () => turn(NINE + 5)));
@@ -182,13 +182,13 @@ describe('recurring tasks: turns', () => {
     expect(titles()).to.deep.equal(['Mend the roof - Jan 05', 'Mend the roof - Jan 06']);
   });
 
-  it('missed minutes are made up for, a quarter of an hour back', async () => {
+  it('missed minutes are made up for, up to a quarter of an hour back', async () => {
     await recurring('*/5 * * * *');
     await turn(NINE + 20 * 60);
     expect(titles().map((title) => title.slice(-5))).to.deep.equal(['09:10', '09:15', '09:20']);
   });
 
-  it('goes by the time zone', async () => {
+  it('schedules follow the time zone', async () => {
     await recurring('0 10 * * *');
     await turn(NINE, 'UTC');
     expect(titles()).to.deep.equal([]);
@@ -196,7 +196,7 @@ describe('recurring tasks: turns', () => {
     expect(titles()).to.deep.equal(['Mend the roof - Jan 05']);
   });
 
-  it('a process that is killed before any of its appends loses nothing and makes nothing twice', async () => {
+  it('a process killed before any of its appends loses no task and creates none twice', async () => {
     await recurring('0 9 * * *');
     const before = world.written().length;
     for (const allowed of [0, 1, 2]) {
@@ -214,7 +214,7 @@ describe('recurring tasks: turns', () => {
     }
   });
 
-  it('one that fails does not hold up the others, and is made up for', async () => {
+  it('a failing task does not delay the others, and is made up for later', async () => {
     await recurring('0 9 * * *');
     const other = taskCreated.draft({
       task_id: 501,
@@ -236,7 +236,7 @@ describe('recurring tasks: turns', () => {
     expect(titles()).to.have.members(['Water the plants - Jan 05', 'Mend the roof - Jan 05']);
   });
 
-  it('a title that is there is not made again, a task that was deleted neither', async () => {
+  it('no task is created for a title that exists, or again after its deletion', async () => {
     await recurring('0 9 * * *');
     await recurring('0 9 * * *', 501);
     await turn(NINE);

@@ -19,7 +19,7 @@ const agent = (name: string, fields: Partial<RoutableAgent> = {}): RoutableAgent
 const task = { ...TASK, title: 'Mend the roof', description: 'It rains in', tags: ['carpentry'] };
 
 describe('unassigned tasks: decisions', () => {
-  it('fit by words of the role, capabilities and idleness, and fit a little in any case', () => {
+  it('score agents by words of the role, capabilities and idleness, with a minimum score', () => {
     const score = (fields: Partial<RoutableAgent>) => scoreOf(task, agent('a', fields));
     expect(score({})).to.equal(1);
     expect(score({ status: 'idle' })).to.equal(5);
@@ -29,7 +29,7 @@ describe('unassigned tasks: decisions', () => {
     expect(score({ role: 'roof', capabilities: ['rain'], status: 'idle' })).to.equal(30);
   });
 
-  it('go to the best that is not busy, of equals to the one with the least to do', () => {
+  it('go to the best agent that is not busy, and among equals to the one with the fewest tasks', () => {
     const best = (...agents: RoutableAgent[]) => bestOf(task, agents)?.agent.name;
     const roofer = { role: 'roof' };
     expect(best(agent('a'), agent('b', roofer))).to.equal('b');
@@ -40,7 +40,7 @@ describe('unassigned tasks: decisions', () => {
     expect(best()).to.equal(undefined);
   });
 
-  it('are given away once, and only from the inbox', () => {
+  it('are assigned once, and only from the inbox', () => {
     const fit = { agent: agent('ada', { role: 'roof' }), score: 10 };
     const [routed, told] = decideRoute(given(created()).state, fit);
     expect(routed?.data).to.deep.include({ task_id: 7, agent: 'ada', role: 'roof', score: 10 });
@@ -60,7 +60,7 @@ describe('unassigned tasks: decisions', () => {
         .then();
   });
 
-  it('have another place in the read model afterwards', () => {
+  it('change status and counts in the read model', () => {
     const routed = taskRouted.draft({
       ...{ task_id: 7, title: TASK.title, agent: 'ada', role: 'roof', score: 10 },
       ...placed({}, { status: 'assigned', assigned_to: 'ada' }),
@@ -74,7 +74,7 @@ describe('unassigned tasks: decisions', () => {
 });
 
 describe('unassigned tasks: turns', () => {
-  it('several processes at once give each away once, and spread them', async () => {
+  it('several processes assign each task once, and spread the tasks over agents', async () => {
     const world = memoryWorld();
     const commands = world.process();
     const ids = [1, 2, 3, 4];

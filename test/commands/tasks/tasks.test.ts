@@ -19,7 +19,7 @@ const followed = (names: readonly string[]) =>
   taskSubscribed.draft({ task_id: 7, title: TASK.title, names: [...names] });
 
 describe('task: state', () => {
-  it('is what was created, and what was set afterwards', () => {
+  it('consists of the created fields and later changes', () => {
     const state = given(created({ assigned_to: 'ada', metadata: { a: 1 } }), updated({ title: 'Mend the door' })).state;
     expect(state).to.deep.include({
       id: 7,
@@ -51,7 +51,7 @@ describe('task: state', () => {
     });
   });
 
-  it('is approved by the newest verdict of the gatekeeper alone', () => {
+  it('is approved only by the latest verdict of the gatekeeper', () => {
     const verdicts = (...all: readonly (readonly [string, 'approved' | 'rejected'])[]) =>
       given(created(), ...all.map(([reviewer, status]) => reviewed(status, { reviewer }))).state.approved;
     expect(verdicts()).to.equal(false);
@@ -62,21 +62,21 @@ describe('task: state', () => {
     expect(verdicts(['aegis', 'rejected'], ['aegis', 'approved'])).to.equal(true);
   });
 
-  it('is followed by its creator, its assignees, and whoever subscribes', () => {
+  it('has its creator, assignees and subscribers as followers', () => {
     expect(given(created({ assigned_to: 'ada' })).state.subscribers).to.deep.equal(['Ann', 'ada']);
     expect(given(created({ assigned_to: 'ada' }, 'recurrence')).state.subscribers).to.deep.equal(['ada']);
     const later = given(created(), updated({ assigned_to: 'ada' }), followed(['eve', 'Ann', 'eve'])).state;
     expect(later.subscribers).to.deep.equal(['Ann', 'ada', 'eve']);
   });
 
-  it('has a bounded number of followers', () => {
+  it('has a limited number of followers', () => {
     const names = Array.from({ length: MAX_SUBSCRIBERS + 20 }, (_, n) => `agent-${n}`);
     expect(given(created(), followed(names)).state.subscribers).to.have.length(MAX_SUBSCRIBERS);
     const full = given(created(), followed(names));
     full.when(decideSubscribe, ['one more']).then();
   });
 
-  it('weighs about what it holds', () => {
+  it('reports approximately its size in memory', () => {
     const large = given(created({ metadata: { text: 'x'.repeat(100_000) } })).state;
     expect(taskDecider.sizeOf?.(large)).to.be.within(100_000, 105_000);
     expect(taskDecider.sizeOf?.(given(created()).state)).to.be.below(1_500);
@@ -84,7 +84,7 @@ describe('task: state', () => {
 });
 
 describe('task: decisions', () => {
-  it('there is none about a task that is missing or deleted', () => {
+  it('are rejected for a missing or deleted task', () => {
     for (const before of [given(), given(created(), deleted())]) {
       before.when(existing).thenRefuses(404);
       before.when(decideDelete).thenRefuses(404);
@@ -92,21 +92,21 @@ describe('task: decisions', () => {
     }
   });
 
-  it('a deletion says where the task was', () => {
+  it('record the previous state of a deleted task', () => {
     const { before } = deleted({ status: 'assigned', assigned_to: 'ada' }).data;
     given(created({ status: 'assigned', assigned_to: 'ada' }))
       .when(decideDelete)
       .then(deleted(before));
   });
 
-  it('a subscription names those who are new', () => {
+  it('name only new subscribers', () => {
     given(created())
       .when(decideSubscribe, ['Ann', 'ada', 'ada'])
       .then(followed(['ada']));
     given(created()).when(decideSubscribe, ['Ann']).then();
   });
 
-  it('only what is approved may be done, and the refusal names Aegis', () => {
+  it('allow done only for an approved task, and the rejection names Aegis', () => {
     const refused = refusalOf(() => requireApproval(given(created()).state));
     expect(refused.status).to.equal(403);
     expect(refused.message).to.match(/^This task .*Aegis/);

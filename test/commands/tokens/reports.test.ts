@@ -35,7 +35,7 @@ describe('tokens: the ledger of reports', () => {
       .when(decideReports, 1, batch)
       .then(reported(...batch));
   });
-  it('what is on the page already is not added again, whatever it would cost now', () => {
+  it('a report that is already on the page is not added again, even at another cost', () => {
     const before = given(reported(report('a'), report('b')));
     before.when(decideReports, 1, [report('b', { cost: 9, task_id: 3 }), report('c')]).then(reported(report('c')));
     before.when(decideReports, 1, [report('a')]).then();
@@ -64,7 +64,7 @@ describe('tokens: the ledger of reports', () => {
         .thenRefuses(409);
     }
   });
-  it('a page with enough reports is filled, and takes no more', () => {
+  it('a page with the maximum number of reports is marked as filled and accepts no more', () => {
     const many = Array.from({ length: 4_999 }, (_, n) => report(`r${n}`));
     const drafts = decideReports(given(reported(...many)).state, 1, [report('last')]);
     expect(drafts).to.deep.equal([reported(report('last')), tokenPageFilled.draft({ page: 1 })]);
@@ -72,12 +72,12 @@ describe('tokens: the ledger of reports', () => {
     expect(() => decideReports(given(...drafts).state, 1, [report('more')])).to.throw();
     expect(() => decideReports(given(...drafts).state, 1, [report('last')])).to.throw();
   });
-  it('so is a page with enough appends', () => {
+  it('a page with the maximum number of appends is marked as filled', () => {
     const single = Array.from({ length: 199 }, (_, n) => reported(report(`r${n}`)));
     expect(decideReports(given(...single).state, 1, [report('last')]).at(-1)?.type).to.equal(tokenPageFilled.type);
     expect(decideReports(given(...single.slice(1)).state, 1, [report('last')])).to.have.length(1);
   });
-  it('a session belongs to the agent that it begins with', () => {
+  it('a session belongs to the agent that its id starts with', () => {
     expect(agentOfSession('scout:cli')).to.equal('scout');
     expect(agentOfSession(' scout :x:y')).to.equal('scout');
     expect(agentOfSession('scout')).to.equal('scout');
@@ -85,13 +85,13 @@ describe('tokens: the ledger of reports', () => {
   });
 });
 
-describe('tokens: a request with reports that is repeated', () => {
+describe('tokens: a repeated request with reports', () => {
   const one = (id: string | null, model: string): NewTokenReport => ({
     ...{ id, model, session_id: 'ada:cli', input_tokens: 1, output_tokens: 2 },
     ...{ operation: 'chat_completion', duration: null, task_id: null },
   });
 
-  it('adds none of its reports again, with or without ids, wherever its first run died', async () => {
+  it('adds no report twice, with or without ids, wherever the first run stopped', async () => {
     const reports = [one(null, 'm1'), one('a', 'm2'), one(null, 'm3')];
     for (const steps of [1, 2]) {
       const { world, commands, context } = agentsMemory();

@@ -11,7 +11,7 @@ const SCHEDULE: RetrySchedule = {
 const plain = { now: 1_000, random: () => 0.5 };
 
 describe('webhooks: attempts', () => {
-  it('by default there are five, after 30 s, 5 min, 30 min and 2 h, a fifth more or less', () => {
+  it('are five by default, after 30 s, 5 min, 30 min and 2 h, give or take a fifth', () => {
     const pauses = [0, 1, 2, 3, 4].map(
       (attempt) => judge({ attempt, success: false, failures: 0 }, SCHEDULE, plain).nextRetryAt,
     );
@@ -24,7 +24,7 @@ describe('webhooks: attempts', () => {
     ).to.equal(28_800_000);
   });
 
-  it('a success forgets failures; the last attempt trips only after as many failures in a row', () => {
+  it('reset failures on success; the last attempt trips the webhook after enough failures in a row', () => {
     expect(judge({ attempt: 2, success: true, failures: 4 }, SCHEDULE, plain)).to.deep.equal({
       failures: 0,
       nextRetryAt: null,
@@ -41,7 +41,7 @@ describe('webhooks: attempts', () => {
     expect(judge({ attempt: 0, success: false, failures: 90 }, SCHEDULE, plain)).to.include({ trips: false });
   });
 
-  it('whatever the receiver does: no message is tried more often than configured, and each ends', () => {
+  it('never exceed the configured number, and each message ends, whatever the receiver returns', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 20 }),

@@ -10,19 +10,19 @@ import {
 } from '../../../commands/webhooks/signatures.ts';
 
 describe('webhooks: signatures', () => {
-  it('a body is compact JSON: event, time, data', () => {
+  it('sign a compact JSON body with event, time and data', () => {
     expect(bodyOf({ type: 'test.ping', data: { a: 'ä', b: null } }, 1_700_000_000_999)).to.equal(
       '{"event":"test.ping","timestamp":1700000000,"data":{"a":"ä","b":null}}',
     );
   });
 
-  it('data that makes it longer than a megabyte is left out, and that is said', () => {
+  it('omit data that would exceed one megabyte, and mark the omission', () => {
     const body = bodyOf({ type: 'activity.x', data: { id: 3, workspace_id: 1, text: 'ä'.repeat(500_000) } }, 0);
     expect(JSON.parse(body).data).to.deep.equal({ id: 3, workspace_id: 1, truncated: true });
     expect(JSON.parse(bodyOf({ type: 'x', data: { text: 'x'.repeat(990_000) } }, 0)).data).not.to.have.key('truncated');
   });
 
-  it('a CloudEvent has the id, type and time of the message, and the same bound', () => {
+  it('give a CloudEvent the id, type and time of the message, and the same size limit', () => {
     const message = { id: 'msg_1', type: 'test.ping', at: 1_700_000_000_999, data: { a: 'ä' } };
     expect(cloudEventOf(message, 7)).to.equal(
       '{"specversion":"1.0","id":"msg_1","source":"/workspaces/7","type":"test.ping","time":"2023-11-14T22:13:20.999Z","datacontenttype":"application/json","data":{"a":"ä"}}',
@@ -31,14 +31,14 @@ describe('webhooks: signatures', () => {
     expect(JSON.parse(cloudEventOf(long, 7)).data).to.deep.equal({ id: 3, workspace_id: 7, truncated: true });
   });
 
-  it('the key is the text of the secret, not the bytes that its digits stand for', () => {
+  it('use the text of the secret as the key, not the bytes of its hex digits', () => {
     // Computed with: printf '{"a":1}' | openssl dgst -sha256 -hmac 00ff
     expect(signatureOf('00ff', '{"a":1}')).to.equal(
       'sha256=a81c50bd89a8150660e0dc4de3c7c3ce8ba5c33432115ec21aa7fb66a241800d',
     );
   });
 
-  it('what is signed is the body in UTF-8, as it is sent', () => {
+  it('sign the UTF-8 body exactly as it is sent', () => {
     const body = '{"name":"Zoë – 日本 😀"}';
     const bytes = Buffer.from(body, 'utf8');
     const secret = '00ff'.repeat(16);
@@ -49,7 +49,7 @@ describe('webhooks: signatures', () => {
     expect(standardSignatureOf(secret, { id: 'msg_1', timestamp: 1_700_000_000, body })).to.equal(`v1,${standard}`);
   });
 
-  it('a type that no header could hold is made to fit', () => {
+  it('replace characters of a type that are not valid in a header', () => {
     const headers = headersOf(
       { id: 'msg_1', type: 'activity.é\r\nx: y' },
       { secret: null, format: 'json', body: '', at: 0 },

@@ -34,7 +34,7 @@ const NOTHING = {
 const given = givenFor(webhookDecider);
 
 describe('webhooks: decisions', () => {
-  it('only what is sent is set; with nothing, there is still an event', () => {
+  it('an update sets only the given fields, and records an event even if there are none', () => {
     const before = given(created);
     before
       .when(decideChange, { ...NOTHING, enabled: false })
@@ -55,7 +55,7 @@ describe('webhooks: decisions', () => {
     });
   });
 
-  it('one that is gone, or never was, can be neither changed nor deleted', () => {
+  it('a deleted or unknown webhook cannot be updated or deleted', () => {
     for (const before of [given(), given(created, webhookDeleted.draft({ webhook_id: 1 }))]) {
       before.when(decideChange, NOTHING).thenRefuses(404);
       before.when(decideDelete).thenRefuses(404);
@@ -66,7 +66,7 @@ describe('webhooks: decisions', () => {
       .then(webhookDeleted.draft({ webhook_id: 1 }));
   });
 
-  it('it trips once, and can be enabled again', () => {
+  it('a webhook trips once, and can be enabled again', () => {
     const trip = webhookTripped.draft({ webhook_id: 1, failures: 5 });
     given(created).when(decideTrip, 5).then(trip);
     given(created, trip).when(decideTrip, 6).then();
@@ -74,7 +74,7 @@ describe('webhooks: decisions', () => {
     expect(given(created, trip, webhookUpdated.draft({ webhook_id: 1, enabled: true })).state.enabled).to.equal(true);
   });
 
-  it('secrets are 64 hex digits, another each time', () => {
+  it('secrets are 64 hex digits, and each is different', () => {
     expect(newSecret())
       .to.match(/^[0-9a-f]{64}$/)
       .and.not.equal(newSecret());

@@ -25,7 +25,7 @@ const deleted = workspaceDeleted.draft({ ...about, moves_to: 9, agents: 3 });
 const given = givenFor(tenantDecider, ...tenantMade, created);
 
 describe('deleting workspaces', () => {
-  it('starts once, ends once, and the workspace is not found in between', () => {
+  it('starts and ends once, and the workspace is not found in between', () => {
     given().when(decideBeginRemoval, 10, 3).then(begun);
     given(begun).when(decideBeginRemoval, 10, 0).then();
     given(begun).when(workspaceOf, 10).thenRefuses(404);
@@ -35,7 +35,7 @@ describe('deleting workspaces', () => {
     given(begun, deleted).when(decideBeginRemoval, 10, 0).thenRefuses(404);
   });
 
-  it('is refused for the main workspace of a tenant', () => {
+  it('is rejected for the main workspace of a tenant', () => {
     given().when(decideBeginRemoval, 9, 0).thenRefuses(400);
   });
 
@@ -65,7 +65,7 @@ describe('deleting workspaces', () => {
       return { world, commands, there };
     };
 
-    it('keep id, texts and session key; the old record is deleted', async () => {
+    it('keep id, texts and session key, and the old record is deleted', async () => {
       const { commands, there } = await start();
       await moveAgent(commands, from, TO, scout);
       expect(await there(7)).to.deep.include({
@@ -80,7 +80,7 @@ describe('deleting workspaces', () => {
       expect((await commands.load(agentDecider, agentStream(FROM, 7))).state).to.include({ deleted: true });
     });
 
-    it('may be moved again after any step', async () => {
+    it('can be moved again after any step', async () => {
       const { world, commands, there } = await start();
       await moveAgent(commands, from, TO, scout);
       const written = world.written().length;
@@ -98,7 +98,7 @@ describe('deleting workspaces', () => {
       expect(await there(7)).to.include({ name: 'scout' });
     });
 
-    it('get a number where their name is taken, and one of their id where it is not allowed', async () => {
+    it('get a numbered name if theirs is taken, or one with their id if it is not allowed', async () => {
       const { commands, there } = await start();
       await moveAgent(commands, from, TO, { ...scout, id: 70, session_key: null });
       await moveAgent(commands, from, TO, { ...scout, id: 71, session_key: null });
@@ -120,7 +120,7 @@ describe('deleting workspaces', () => {
       color: null,
       archived: false,
     };
-    it('keep id and names, or get a number; archived ones stay so', async () => {
+    it('keep id and names or get numbered names, and archived projects stay archived', async () => {
       const commands = memoryWorld().process();
       const there = async (id: number) => (await commands.load(projectDecider, projectStream(TO, id))).state;
       await moveProject(commands, from, TO, site);

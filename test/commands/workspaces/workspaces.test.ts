@@ -19,20 +19,20 @@ const lab = { name: 'Lab', slug: 'lab', brand: null, isolation: 'shared' as cons
 const created = workspaceCreated.draft({ tenant_id: 1, workspace_id: 2, ...lab, main: false });
 const given = givenFor(tenantDecider, ...house);
 
-describe('decisions about workspaces', () => {
+describe('workspace decisions', () => {
   it('the default tenant is created once, with its workspace', () => {
     expect(house.map(({ type }) => type)).to.deep.equal(['TenantCreated', 'WorkspaceCreated']);
     given().when(decideDefaultTenant, testOrigin.actor).then();
     expect(workspaceOf(given().state, 1)).to.deep.include({ slug: 'default', isolation: 'shared' });
   });
 
-  it('a workspace is created in a tenant that exists, under a slug of its own', () => {
+  it('a workspace is created in an existing tenant, under a unique slug', () => {
     given().when(decideCreate, 2, lab).then(created);
     givenFor(tenantDecider)().when(decideCreate, 2, lab).thenRefuses(404);
     given(created).when(decideCreate, 3, lab).thenRefuses(409);
   });
 
-  it('a tenant has a bounded number of them', () => {
+  it('the number of workspaces per tenant is limited', () => {
     const many = Array.from({ length: MAX_WORKSPACES - 1 }, (_, at) =>
       workspaceCreated.draft({ ...created.data, workspace_id: at + 2, slug: `lab-${at}` }),
     );
@@ -42,7 +42,7 @@ describe('decisions about workspaces', () => {
     expect(decideCreate(given(...many.slice(1)).state, 999, lab)).to.have.length(1);
   });
 
-  it('a change records what differs, and nothing where nothing does', () => {
+  it('an update records only differences', () => {
     const change = (changes: object) =>
       workspaceUpdated.draft({ tenant_id: 1, workspace_id: 2, name: 'Lab', slug: 'lab', changes });
     const before = given(created);
@@ -59,7 +59,7 @@ describe('decisions about workspaces', () => {
 });
 
 describe('creating workspaces', () => {
-  it('two tenants that want one slug at the same time: one gets it', async () => {
+  it('gives a slug to one of two concurrent tenants', async () => {
     const world = memoryWorld();
     const [one, other] = [world.process(), world.process()];
     const origin = (tenant: number) => ({ origin: { ...testOrigin, tenant } });

@@ -40,7 +40,7 @@ describe('/api/backup', function () {
     });
   let path = '';
 
-  it('writes a file that only its owner can read, lists it and records it in the audit trail', async () => {
+  it('creates a file that only its owner can read, lists it and records it in the audit trail', async () => {
     expect((await backup('GET')).body).to.deep.equal({ backups: [] });
     await call(base, 'POST', '/api/agents', { name: 'survivor', role: 'x', config: { api_key: 'geheim-1' } });
     // More than is read at a time.
@@ -66,7 +66,7 @@ describe('/api/backup', function () {
     expect(gunzipSync(await readFile(path)).toString()).not.to.include('resi@example.org');
   });
 
-  it('refuses a file that is cut off or changed, before it writes anything', async function () {
+  it('rejects a truncated or modified file before writing anything', async function () {
     needs('a second process', !process.env.TEST_ONE_PROCESS, this);
     const whole = await readFile(path);
     const bad = join(folder, 'bad.db');
@@ -85,7 +85,7 @@ describe('/api/backup', function () {
     expect(made, 'stores made for a file that was refused').to.deep.equal([]);
   });
 
-  it('restores every event and credential into empty stores, and refuses others', async function () {
+  it('restores all events and credentials into empty stores, and refuses stores with data', async function () {
     needs('a second process', !process.env.TEST_ONE_PROCESS, this);
     const database = SERVERS ? await freshDatabase() : undefined;
     const env: Record<string, string> = {
@@ -125,7 +125,7 @@ describe('/api/backup', function () {
     }
   });
 
-  it('deletes one that there is', async () => {
+  it('deletes an existing backup', async () => {
     const name = basename(path);
     for (const bad of [{}, { name: '../x.db' }, { name: `x/${name}` }, { name: 'mc-backup.txt' }])
       expect((await backup('DELETE', bad)).status, JSON.stringify(bad)).to.equal(400);

@@ -34,7 +34,7 @@ describe('/api/cleanup', function () {
     });
   });
 
-  it('removes nothing that is young, and is then not audited', async () => {
+  it('does not remove recent records, and then writes no audit entry', async () => {
     const before = await total();
     for (const body of [undefined, {}, { older_than_days: '1' }, { dry_run: true }]) {
       const reply = await post(body);
@@ -50,7 +50,7 @@ describe('/api/cleanup', function () {
     expect(await audited('data_cleanup')).to.deep.equal([]);
   });
 
-  it('keeps audit entries for as long as the setting says, however few days a call names', async () => {
+  it('keeps audit entries for at least the configured days, even if a call names fewer', async () => {
     const days = async (older_than_days: number) => {
       const { body } = await post({ older_than_days, dry_run: true });
       return body.results.find(({ table }: { table: string }) => table === 'audit_log')?.retention_days;
@@ -70,13 +70,13 @@ describe('/api/cleanup', function () {
     expect((await call(base, 'DELETE', '/api/settings', { key: 'retention.audit_log_days' })).status).to.equal(200);
   });
 
-  it('refuses what is no number of days', async () => {
+  it('rejects an invalid number of days', async () => {
     for (const older_than_days of [0, -1, 1.5, 'x', 40_000, null]) {
       expect((await post({ older_than_days })).status, String(older_than_days)).to.equal(400);
     }
   });
 
-  it('takes old token reports off the list and out of all sums; a rebuild gives the same', async () => {
+  it('removes old token reports from the list and all sums, and a rebuild gives the same result', async () => {
     const { core } = base.service;
     const counts = async () => {
       const { total: listed } = (await call(base, 'GET', '/api/tokens')).body;
@@ -107,7 +107,7 @@ describe('/api/cleanup', function () {
     expect(report).to.include({ equal: true, compared: true });
   });
 
-  it('removes what is old, each row once although several remove at the same time; a rebuild gives the same', async () => {
+  it('removes old rows once, even if several processes run, and a rebuild gives the same result', async () => {
     const { core } = base.service;
     await call(base, 'POST', '/api/agents', { name: 'tidy', role: 'x' });
     await call(base, 'PUT', '/api/agents', { name: 'tidy', status: 'busy', last_activity: 'sweeping the floor' });
@@ -148,7 +148,7 @@ describe('/api/cleanup', function () {
     );
   });
 
-  it('removes old audit entries, each once; the events stay, and a rebuild gives the same', async () => {
+  it('removes old audit entries once but keeps the events, and a rebuild gives the same result', async () => {
     const { core } = base.service;
     const totalOf = async (filter = '') => (await call(base, 'GET', `/api/audit?limit=1${filter}`)).body.total;
     const wrong = { username: 'nobody@example.com', password: 'not the password' };

@@ -25,7 +25,7 @@ describe('/api/cron', function () {
   const job = async (name: string) =>
     (await get()).body.jobs.find((one: { readonly name: string }) => one.name === name);
 
-  it('adds jobs that name a scheduled task of the service', async () => {
+  it('adds jobs that run a scheduled task of the service', async () => {
     expect((await get()).body).to.deep.equal({ jobs: [] });
     expect((await get('?action=logs')).body).to.deep.equal({ logs: [] });
     const added = await post({ action: 'add', name: 'sweep', schedule: '0 0 * * *', command: 'purge_sessions' });
@@ -49,7 +49,7 @@ describe('/api/cron', function () {
     }
   });
 
-  it('runs one now, by any of its names, and returns the result', async () => {
+  it('runs a job on request, by any of its names, and returns the result', async () => {
     for (const selector of ['name', 'jobId', 'jobName']) {
       const body = bodyOf(await post({ action: 'trigger', [selector]: 'sweep' }));
       expect(body).to.include({ ran: true, status: 'success' });
@@ -67,7 +67,7 @@ describe('/api/cron', function () {
     expect((await get('?action=history&jobId=sweep&query=error')).body.total).to.equal(0);
   });
 
-  it('runs in a time zone of its own, and spread over some seconds', async () => {
+  it('supports a time zone per job, and spreads starts over some seconds', async () => {
     for (const [name, more] of [
       ['east', { timezone: 'Asia/Tokyo', staggerSeconds: 60 }],
       ['west', { schedule: '30 4 * * * (Europe/Berlin)' }],
@@ -92,7 +92,7 @@ describe('/api/cron', function () {
     for (const name of ['east', 'west', 'east (copy)']) await post({ action: 'remove', name });
   });
 
-  it('each due time has one run, in two processes too', async () => {
+  it('runs each due time once, even with two processes', async () => {
     const { commands, store, counters, reads } = base.service.core;
     // As in another process: it shares nothing but the log.
     const others = createCommands({ store, counters });
@@ -125,7 +125,7 @@ describe('/api/cron', function () {
     expect(entries[0]).to.include({ status: 'error', error: 'out of paper' });
   });
 
-  it('writes a backup, and keeps as many as the setting says', async () => {
+  it('writes a backup, and keeps the configured number', async () => {
     const setting = 'general.backup_retention_count';
     await call(base, 'PUT', '/api/settings', { settings: { [setting]: 1 } });
     await post({ action: 'add', name: 'nightly', schedule: '0 2 * * *', command: 'auto_backup' });
@@ -147,7 +147,7 @@ describe('/api/cron', function () {
     await post({ action: 'remove', name: 'nightly' });
   });
 
-  it('any other text becomes a task for an agent or the queue, once for each due time', async () => {
+  it('creates a task from any other text, for an agent or the queue, once per due time', async () => {
     const { commands, store, counters, reads } = base.service.core;
     const others = createCommands({ store, counters });
     const text = 'Read the gauges.\nThen write them down.';
@@ -196,7 +196,7 @@ describe('/api/cron', function () {
     await post({ action: 'remove', name: 'for gauge-reader' });
   });
 
-  it('switches, clones and removes them', async () => {
+  it('disables, clones and removes jobs', async () => {
     expect((await post({ action: 'toggle', name: 'sweep' })).body.enabled).to.equal(false);
     expect(await job('sweep')).to.include({ enabled: false, nextRun: null });
     expect((await post({ action: 'toggle', name: 'sweep', enabled: false })).body.enabled).to.equal(false);
@@ -215,7 +215,7 @@ describe('/api/cron', function () {
     expect((await get('?action=logs&job=sweep')).status).to.equal(404);
   });
 
-  it('refuses what it does not know', async () => {
+  it('rejects unknown jobs and actions', async () => {
     for (const action of ['toggle', 'trigger', 'remove', 'clone']) {
       expect((await post({ action, name: 'nothing' })).status, action).to.equal(404);
       const { status, body } = await post({ action });

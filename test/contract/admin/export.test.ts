@@ -69,14 +69,14 @@ describe('GET /api/export', function () {
     );
   });
 
-  it('refuses a missing or unknown type, and says which there are', async () => {
+  it('rejects a missing or unknown type, and lists the valid ones', async () => {
     for (const query of ['', 'type=users', 'type=tasks&format=xml', 'type=tasks&since=yesterday']) {
       expect((await ask(query)).status, query).to.equal(400);
     }
     expect((await ask('')).body.error).to.match(/^type: .*activities/);
   });
 
-  it('gives CSV that a spreadsheet neither splits nor runs', async () => {
+  it('returns CSV that a spreadsheet neither splits nor runs', async () => {
     const titles = [
       '=HYPERLINK("http://x")',
       '+1',
@@ -107,7 +107,7 @@ describe('GET /api/export', function () {
     expect(entry.detail).to.deep.equal({ type: 'tasks', format: 'csv', row_count: rows.length });
   });
 
-  it('gives all kinds in one CSV table, each row with its kind', async () => {
+  it('returns all kinds in one CSV table, each row with its kind', async () => {
     const [head, ...rows] = cellsOf((await ask('type=all&format=csv')).body);
     expect(head?.slice(0, 3)).to.deep.equal(['record', 'id', 'title']);
     expect(new Set(head).size).to.equal(head?.length);
@@ -115,7 +115,7 @@ describe('GET /api/export', function () {
     for (const cells of rows) expect(cells).to.have.length(head?.length ?? 0);
   });
 
-  it('ends when the client goes away, and records what has left', async () => {
+  it('ends when the client disconnects, and records what was sent', async () => {
     const { commands } = base.service.core;
     const size = 150_000;
     const many = 80;

@@ -32,7 +32,7 @@ describe('Gateway configuration with a primary gateway', function () {
     expect([line, authorization]).to.deep.equal(['GET /api/config/schema', 'Bearer gateway-token']);
   });
 
-  it('sends the stored document to the gateway, and hides secrets in its response', async () => {
+  it('sends the stored document to the gateway, and masks secrets in the response', async () => {
     const { hash } = (await ask('GET', '/api/gateway-config')).body;
     const stored = await world.service.core.store.readStream('gateway_config-1');
     const reply = await act('apply');
@@ -45,14 +45,14 @@ describe('Gateway configuration with a primary gateway', function () {
     expect(entry).to.deep.include({ actor: 'operator-of-gateways', detail: { status: 200 } });
   });
 
-  it('asks the gateway to update itself', async () => {
+  it('requests an update of the gateway itself', async () => {
     const reply = await act('update');
     expect([reply.status, reply.body]).to.deep.equal([200, { ok: true, version: '2.5.0' }]);
     expect(gateway.seen.at(-1)).to.include({ line: 'POST /api/system/update', body: '{}' });
     expect(await statuses('gateway_config_system_update')).to.deep.equal([{ status: 200 }]);
   });
 
-  it('hands nothing over that is not stored, or other than what was read', async () => {
+  it('sends only a stored document, and only the version that the caller has read', async () => {
     const before = gateway.seen.length;
     const old = await act('apply', { hash: 'a'.repeat(64) });
     expect([old.status, old.body.code]).to.deep.equal([409, 'CONFLICT']);
@@ -64,7 +64,7 @@ describe('Gateway configuration with a primary gateway', function () {
     expect(gateway.seen.length).to.equal(before);
   });
 
-  it('is not within reach of other tenants', async () => {
+  it('is not accessible to other tenants', async () => {
     const before = gateway.seen.length;
     const other = await world.makeSession({ username: 'other-tenant', role: 'admin', workspace: 3, tenant: 2 });
     expect((await ask('PUT', '/api/gateway-config', { mine: true }, other)).status).to.equal(200);
@@ -76,7 +76,7 @@ describe('Gateway configuration with a primary gateway', function () {
     expect(gateway.seen.length).to.equal(before);
   });
 
-  it('says when the gateway refuses or is away, and the audit trail does too', async () => {
+  it('reports and audits a gateway that refuses or is unreachable', async () => {
     const asked = (await statuses('gateway_config_apply')).length;
     gateway.mode = 'broken';
     for (const action of ['schema', 'apply', 'update']) {

@@ -37,7 +37,7 @@ describe('Gateway configuration', () => {
     return body;
   };
 
-  it('is empty at first, and calls that need one say so', async () => {
+  it('is empty at first, and calls that need a document say so', async () => {
     expect(await config()).to.deep.include({ config: {}, raw_size: 0 });
     const nothing = await ask('POST', '/api/agents/sync');
     expect(nothing.status).to.equal(200);
@@ -57,7 +57,7 @@ describe('Gateway configuration', () => {
     expect(body.agent.name).to.equal('warned');
   });
 
-  it('stores a document, with its secrets kept out of the response and the log', async () => {
+  it('stores a document and keeps its secrets out of the response and the log', async () => {
     const body = conforms(gatewayConfigPutAnswer, await put(DOCUMENT));
     const stored = await config();
     expect(stored.hash).to.equal(body.hash);
@@ -68,7 +68,7 @@ describe('Gateway configuration', () => {
     expect(entry).to.deep.include({ actor: 'api', detail: { updated_keys: ['*'] } });
   });
 
-  it('accepts what GET returned, and keeps the hidden secret', async () => {
+  it('accepts the document that GET returned, and keeps the masked secret', async () => {
     const before = await config();
     expect((await put({ ...before, config: { ...before.config, added: true } })).status).to.equal(200);
     expect((await put({ ...before, config: {} })).status, 'an old hash').to.equal(409);
@@ -78,7 +78,7 @@ describe('Gateway configuration', () => {
     expect(stored.at(-1)?.data.document).to.deep.equal({ ...DOCUMENT, added: true });
   });
 
-  it('is changed by paths', async () => {
+  it('can be changed by paths', async () => {
     const { hash } = await config();
     const reply = await put({ updates: { 'gateway.port': 1, 'gateway.new.deep': { x: 1 } }, hash });
     expect(reply.body).to.deep.include({ success: true, updated: ['gateway.port', 'gateway.new.deep'], count: 2 });
@@ -90,7 +90,7 @@ describe('Gateway configuration', () => {
     expect(entry).to.deep.include({ detail: { updated_keys: ['gateway.port', 'gateway.new.deep'] } });
   });
 
-  it('refuses what is protected, unknown or malformed', async () => {
+  it('rejects protected, unknown or malformed paths', async () => {
     // 20 of these calls a minute are allowed to each caller, also where limits are off.
     const callers: string[] = [];
     for (const username of ['first', 'second', 'third']) {
@@ -129,7 +129,7 @@ describe('Gateway configuration', () => {
     expect((await config()).config.gateway.port).to.equal(1);
   });
 
-  it('says that no gateway is connected when one is needed', async () => {
+  it('returns an error without a connected gateway', async () => {
     for (const [method, action] of [
       ['GET', 'schema'],
       ['PUT', 'apply'],
@@ -143,7 +143,7 @@ describe('Gateway configuration', () => {
     }
   });
 
-  it('imports its agents: new, changed, unchanged', async () => {
+  it('imports its agents as new, changed or unchanged', async () => {
     const preview = await ask('GET', '/api/agents/sync');
     expect(syncPreviewAnswer.parse(preview.body)).to.deep.equal(preview.body);
     expect(preview.body).to.deep.equal({
@@ -191,7 +191,7 @@ describe('Gateway configuration', () => {
     await stream.until(() => stream.frames.filter(({ data }) => data?.type === 'sync').length === 2);
   });
 
-  it('imports once when asked many times at once', async () => {
+  it('imports agents once for concurrent requests', async () => {
     const before = await config();
     const list = Array.from({ length: 10 }, (_, n) => ({ id: `many-${n}` }));
     await put({ ...before.config, agents: { list } });
@@ -206,7 +206,7 @@ describe('Gateway configuration', () => {
     await put({ ...before.config });
   });
 
-  it('adds agents, keeps them up to date and removes them', async () => {
+  it('adds agents, updates them and removes them', async () => {
     const created = await ask('POST', '/api/agents', {
       name: 'Written One',
       role: 'x',
@@ -245,7 +245,7 @@ describe('Gateway configuration', () => {
     ]);
   });
 
-  it('cannot be made too deep or too large, all at once or bit by bit', async () => {
+  it('cannot become too deep or too large, at once or step by step', async () => {
     const before = await config();
     const nested = (levels: number, inner = '1') => `${'['.repeat(levels)}${inner}${']'.repeat(levels)}`;
     const numbers = Array(340_000).fill(1).join();
@@ -302,7 +302,7 @@ describe('Gateway configuration', () => {
       },
     );
 
-  it('leaves an agent unchanged if it cannot be written', async () => {
+  it('does not change an agent if it cannot be written', async () => {
     const before = await config();
     const { id } = (await ask('POST', '/api/agents', { name: 'refused', role: 'x', config: { model: 'm' } })).body
       .agent;
@@ -331,7 +331,7 @@ describe('Gateway configuration', () => {
     for (const one of [id, other.id]) expect((await ask('DELETE', `/api/agents/${one}`)).status).to.equal(200);
   });
 
-  it('says why agents cannot be imported from it', async () => {
+  it('explains why its agents cannot be imported', async () => {
     const before = await config();
     for (const [agents, says] of [
       ['none', /agents must be a list or an object/],
@@ -356,7 +356,7 @@ describe('Gateway configuration', () => {
       expect((await world.ask('GET', '/api/adapters', {})).status).to.equal(401);
     });
 
-    it('pass reports on to the stream', async () => {
+    it('publish reports on the stream', async () => {
       const reports: [string, object, string, object][] = [
         [
           'register',
@@ -388,12 +388,12 @@ describe('Gateway configuration', () => {
       expect((await ask('GET', '/api/agents/One')).status).to.equal(404);
     });
 
-    it('give assignments', async () => {
+    it('return assignments', async () => {
       const reply = await post({ framework: 'autogen', action: 'assignments', payload: { agentId: 'a1' } });
       expect(reply.body).to.deep.equal({ assignments: [], framework: 'autogen' });
     });
 
-    it('refuse what they do not know', async () => {
+    it('reject unknown frameworks and actions', async () => {
       for (const body of [
         undefined,
         '{',

@@ -38,7 +38,7 @@ describe('/api/gateways', function () {
   };
   let id = 0;
 
-  it('are empty at first, and without a primary one nothing waits and nothing can be decided', async () => {
+  it('are empty at first; without a primary gateway no command waits and none can be decided', async () => {
     expect(await list()).to.deep.equal([]);
     expect((await ask('POST', {}, '/health')).body.results).to.deep.equal([]);
     expect((await call(base, 'GET', '/api/exec-approvals')).body).to.deep.equal({ approvals: [] });
@@ -46,7 +46,7 @@ describe('/api/gateways', function () {
     expect(body.error).to.include('/api/gateways');
   });
 
-  it('are added by URL or by host and port, and their tokens are never shown', async () => {
+  it('are added by URL or by host and port, and never show their tokens', async () => {
     const body = conforms(
       gatewayAnswer,
       await ask('POST', { name: 'main', url: `${fake.url}/`, token: SECRET, is_primary: true }),
@@ -76,7 +76,7 @@ describe('/api/gateways', function () {
     expect(JSON.stringify(audit)).not.to.include(SECRET);
   });
 
-  it('are given as a URL or a bare host, and browsers reach both', async () => {
+  it('may be given as a URL or a bare host, and browsers can reach both', async () => {
     const https = { referer: 'https://box.example.org/gateways' };
     const forwarded = { 'x-forwarded-proto': 'https' };
     const local = { referer: 'http://localhost:3000/' };
@@ -102,7 +102,7 @@ describe('/api/gateways', function () {
     }
   });
 
-  it('a token in the address wins over the field', async () => {
+  it('prefer a token in the address to the field', async () => {
     const fields = { name: 'two tokens', host: `gate.example.org?token=${SECRET}`, port: 81, token: 'other' };
     const { gateway } = (await ask('POST', fields)).body;
     expect(gateway).to.include({ url: 'http://gate.example.org:81', host: 'gate.example.org', port: 81 });
@@ -112,7 +112,7 @@ describe('/api/gateways', function () {
     await ask('DELETE', { id: gateway.id });
   });
 
-  it('bad input is refused with what to change', async () => {
+  it('reject invalid input with an explanation', async () => {
     for (const [body, message] of [
       [{ url: 'http://x' }, /^name: /],
       [{ name: 'x' }, /^url: /],
@@ -134,7 +134,7 @@ describe('/api/gateways', function () {
     expect((await ask('PUT', { id: 987_654, name: 'x' })).status).to.equal(404);
   });
 
-  it('a host or a port that is changed alone leaves the rest of the address as it is', async () => {
+  it('keep the rest of the address if only the host or port changes', async () => {
     const [, away] = await list();
     const changed = async (fields: object) => {
       const body = bodyOf(await ask('PUT', { id: away.id, ...fields }));
@@ -149,7 +149,7 @@ describe('/api/gateways', function () {
     expect(await changed({ url: away.url })).to.equal('wss://gate.example.org:9443/base');
   });
 
-  it('are changed; one is primary; a token that is sent back hidden stays', async () => {
+  it('can be updated, have one primary, and keep a token that is sent back masked', async () => {
     const [, away] = await list();
     const reply = await ask('PUT', {
       id: away.id,
@@ -172,7 +172,7 @@ describe('/api/gateways', function () {
     });
   });
 
-  it('give viewers the URL without the token, and browsers elsewhere their own host', async () => {
+  it('return the URL without the token to viewers, and the browser’s own host to remote browsers', async () => {
     const onlooker = { username: 'onlooker', password: 'a long enough password' };
     await call(base, 'POST', '/api/auth/users', { ...onlooker, role: 'viewer' });
     const as = { 'x-api-key': '', cookie: cookieOf(await call(base, 'POST', '/api/auth/login', onlooker)) };
@@ -197,7 +197,7 @@ describe('/api/gateways', function () {
     expect((await ask('POST', { id: 987_654 }, '/connect')).status).to.equal(404);
   });
 
-  it('are probed, one or all, and what is found is kept', async () => {
+  it('are probed one by one or all together, and store the results', async () => {
     const probe = async () => {
       const reply = await ask('POST', { gateway_id: id }, '/health');
       expect(gatewayHealthAnswer.parse(reply.body)).to.deep.equal(reply.body);
@@ -234,7 +234,7 @@ describe('/api/gateways', function () {
     ]);
   }).timeout(60_000);
 
-  it('commands wait at the primary gateway, and decisions are handed to it and recorded', async () => {
+  it('list pending commands of the primary gateway; decisions are forwarded and recorded', async () => {
     const waiting = await call(base, 'GET', '/api/exec-approvals');
     expect(execApprovalsAnswer.parse(waiting.body)).to.deep.equal(waiting.body);
     expect(waiting.body).to.deep.equal({ approvals: [{ id: 'a1', command: 'ls' }] });
@@ -268,7 +268,7 @@ describe('/api/gateways', function () {
     expect((await decide({ id: 'a1', action: 'approve', more: 1 })).status).to.equal(400);
   }).timeout(60_000);
 
-  it('patterns of commands that need no approval are stored by agent', async () => {
+  it('store patterns of commands that need no approval, per agent', async () => {
     const put = (body: object) => call(base, 'PUT', '/api/exec-approvals', body);
     const stored = async () => (await call(base, 'GET', '/api/exec-approvals?action=allowlist')).body;
     const nothing = await stored();
@@ -299,7 +299,7 @@ describe('/api/gateways', function () {
     expect((await put({ agents: long })).status).to.equal(413);
   });
 
-  it('are removed, but not the primary one', async () => {
+  it('are removed, except the primary one', async () => {
     const [main, away] = await list();
     expect((await ask('DELETE', { id: main.id })).status).to.equal(400);
     const gone = await ask('DELETE', { id: String(away.id) });

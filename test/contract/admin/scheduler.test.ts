@@ -52,7 +52,7 @@ describe('/api/scheduler', function () {
   const turn = (name: string) =>
     schedule(name).handler.accept({})({ id: 'turn', attempt: 1, last: true, signal: new AbortController().signal });
 
-  it('lists everything, with when it is due', async () => {
+  it('lists all scheduled tasks with their next run', async () => {
     const listed = await tasks();
     expect(listed.map(({ id }) => id)).to.have.members(IDS);
     const now = Date.now();
@@ -66,7 +66,7 @@ describe('/api/scheduler', function () {
     expect(new Date(cleanup?.nextRun ?? 0).toISOString()).to.match(/T04:00:00\.000Z$/);
   });
 
-  it('shows what settings switch on and off', async () => {
+  it('shows which tasks the settings enable and disable', async () => {
     const enabled = async () => (await tasks()).filter((one) => one.enabled).map(({ id }) => id);
     const off = [
       ...['auto_backup', 'auto_cleanup', 'task_auto_route', 'task_dispatch', 'aegis_review', 'github_sync'],
@@ -94,7 +94,7 @@ describe('/api/scheduler', function () {
     });
   });
 
-  it('assigns unassigned tasks to the agent that fits best', async () => {
+  it('assigns unassigned tasks to the best agent', async () => {
     const make = async (path: string, body: object) =>
       (await world.ask('POST', path, { as: world.adminKey, body })).body;
     const config = { capabilities: ['mosaics'] };
@@ -117,7 +117,7 @@ describe('/api/scheduler', function () {
     });
   });
 
-  it('shows the last run and how it went', async () => {
+  it('shows the last run and its outcome', async () => {
     const before = Date.now();
     await turn('purge-sessions');
     const done = await task('purge_sessions');
@@ -146,7 +146,7 @@ describe('/api/scheduler', function () {
     expect((await task('purge_sessions'))?.running).to.equal(false);
   });
 
-  it('runs one now, even one that is off, and leaves its schedule as it is', async () => {
+  it('runs a task on request, even a disabled one, without changing its schedule', async () => {
     const body = conforms(runTaskAnswer, await ask('POST', { task_id: 'auto_cleanup' }));
     expect(body.message).to.equal('0 notifications were removed.');
     expect(await task('auto_cleanup')).to.deep.include({ enabled: false, lastRun: null });
@@ -156,7 +156,7 @@ describe('/api/scheduler', function () {
     });
   });
 
-  it('refuses what it does not know, with what it knows', async () => {
+  it('rejects unknown tasks and lists the known ones', async () => {
     for (const body of [{}, { task_id: 'purge-sessions' }, { task_id: 'no', task: 'purge_logs' }]) {
       const reply = await ask('POST', body);
       expect(reply.status, JSON.stringify(body)).to.equal(400);
@@ -164,7 +164,7 @@ describe('/api/scheduler', function () {
     }
   });
 
-  it('says so when no worker has taken it yet, or the job store is away', async () => {
+  it('reports if no worker has taken the job yet or the job store is unavailable', async () => {
     const { database, log } = world.service.core;
     const parts = {
       schedules: [schedule('purge-logs')],

@@ -24,7 +24,7 @@ describe('/api/settings', function () {
   };
   const one = async (key: string) => (await list()).find((setting) => setting.key === key);
 
-  it('have their defaults, some of them from the environment', async () => {
+  it('have defaults, some of them from the environment', async () => {
     expect(await one('retention.logs_days')).to.deep.equal({
       ...{ key: 'retention.logs_days', value: '30', category: 'retention', is_default: true },
       description: 'How long lines of the log are kept, days; 0: for ever',
@@ -33,7 +33,7 @@ describe('/api/settings', function () {
     expect(await one('gateway.port')).to.include({ value: '18789', category: 'gateway' });
   });
 
-  it('are stored as text, with who did it; others may be added', async () => {
+  it('are stored as text with their author, and custom ones may be added', async () => {
     const settings = { 'general.site_name': 'Yard', 'general.auto_backup': true, 'my.theme': { dark: true } };
     const body = conforms(settingsPutAnswer, await ask('PUT', { settings }));
     expect(body).to.deep.equal({ updated: Object.keys(settings), count: 3 });
@@ -54,7 +54,7 @@ describe('/api/settings', function () {
     expect((await ask('DELETE', { key: 'general.auto_backup' })).status).to.equal(200);
   });
 
-  it('are reset to their defaults, or are gone', async () => {
+  it('are reset to their defaults, or removed if custom', async () => {
     await ask('PUT', { settings: { 'general.backup_retention_count': 3, 'my.note': 'x' } });
     const body = conforms(settingResetAnswer, await ask('DELETE', { key: 'general.backup_retention_count' }));
     expect(body).to.deep.equal({ reset: 'general.backup_retention_count', default_value: '10' });
@@ -67,7 +67,7 @@ describe('/api/settings', function () {
     expect((await ask('DELETE', {})).status).to.equal(400);
   });
 
-  it('are refused with the name of the setting and what is wrong', async () => {
+  it('are rejected with the name of the setting and the reason', async () => {
     const reply = await ask('PUT', { settings: { 'general.interface_mode': 'wide', 'my.password': 'x' } });
     expect(reply.status).to.equal(400);
     expect(reply.body.error).to.equal('settings.general.interface_mode: must be essential or full');

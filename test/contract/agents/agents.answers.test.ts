@@ -4,7 +4,7 @@ import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
 import { type AgentsWorld, startAgentsWorld } from '../../support/worlds/agents.ts';
 
-describe('Responses to writes about agents', function () {
+describe('Responses to agent writes', function () {
   this.timeout(120_000);
   const world = fixture(startAgentsWorld);
 
@@ -17,7 +17,7 @@ describe('Responses to writes about agents', function () {
     return agent;
   }
 
-  it('PUT returns the record, after any earlier change', async () => {
+  it('PUT returns the record, including all earlier changes', async () => {
     const { id, name } = await create({ soul_content: 'soul', config: { a: 1 }, session_key: fresh('key') });
     const path = `/api/agents/${id}`;
     /** Each happens right after the one before it. */
@@ -82,7 +82,7 @@ describe('Responses to writes about agents', function () {
       }
   });
 
-  it('an agent is found under its new name at once, and not under the old one', async () => {
+  it('an agent is found under its new name at once, and no longer under the old one', async () => {
     const { id, name } = await create();
     const message = (to: string) => ask('POST', '/api/agents/message', { from: 'ann', to, content: 'hello' });
     const say = async (recipient: string) =>

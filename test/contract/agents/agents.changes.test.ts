@@ -4,7 +4,7 @@ import { deleteAgentAnswer, updateByIdAnswer } from '../../../shared/contract/ag
 import { fixture } from '../../support/fixture.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
-describe('Changes of agents', () => {
+describe('Updates of agents', () => {
   const world = fixture(startAgentsWorld);
 
   const { ask, refused, create, get, fresh } = world;
@@ -66,14 +66,14 @@ describe('Changes of agents', () => {
       expect(await get(agent.id)).to.include({ role: 'coder' });
     });
 
-    it('PUT clears session key and soul with null, and a session key with an empty text', async () => {
+    it('PUT clears session key and persona with null, and a session key with an empty string', async () => {
       const agent = await create({ session_key: fresh('key'), soul_content: 'x' });
       const { body } = await ask('PUT', `/api/agents/${agent.id}`, { session_key: '', soul_content: null });
       expect(body.agent).to.include({ session_key: null, soul_content: null });
       expect(await create({ session_key: agent.session_key })).to.include({ session_key: agent.session_key });
     });
 
-    it('PUT refuses names and keys of other agents, and unknown fields', async () => {
+    it('PUT rejects names and keys of other agents, and unknown fields', async () => {
       const [one, other] = [await create({ session_key: fresh('key') }), await create()];
       await refused('PUT', `/api/agents/${other.id}`, { name: one.name }, 409);
       await refused('PUT', `/api/agents/${other.id}`, { name: fresh(), session_key: one.session_key }, 409);
@@ -120,7 +120,7 @@ describe('Changes of agents', () => {
   });
 
   describe('PUT /api/agents', () => {
-    it('reports a status as a sign of life', async () => {
+    it('records a status as a sign of life', async () => {
       const agent = await create();
       const reply = await ask('PUT', '/api/agents', { name: agent.name, status: 'busy', last_activity: 'thinking' });
       expect(reply).to.deep.include({ status: 200, body: { success: true } });
@@ -146,7 +146,7 @@ describe('Changes of agents', () => {
       });
     });
 
-    it('refuses invalid reports', async () => {
+    it('rejects invalid reports', async () => {
       const { name } = await create();
       for (const body of [
         {},
@@ -162,8 +162,8 @@ describe('Changes of agents', () => {
     });
   });
 
-  describe('who may', () => {
-    it('follows the roles', async () => {
+  describe('authorization', () => {
+    it('depends on the role', async () => {
       const agent = await create();
       const keys = {
         viewer: await world.world.makeKey(agent.id, ['viewer']),
@@ -194,7 +194,7 @@ describe('Changes of agents', () => {
       }
     });
 
-    it('keeps workspaces apart', async () => {
+    it('is separate for each workspace', async () => {
       const mine = await create({ session_key: fresh('key') });
       const as = await world.world.makeSession({ username: 'elsewhere', role: 'admin', workspace: 2 });
       const there = (method: string, path: string, body?: unknown) => ask(method, path, body, as);

@@ -7,7 +7,7 @@ import { startAuthWorld } from '../../support/worlds/auth.ts';
 
 const AGENTS = 6;
 
-describe('Limits of a workspace', () => {
+describe('Workspace limits', () => {
   let names = 0;
   const world = fixture(() =>
     startAuthWorld({
@@ -30,7 +30,7 @@ describe('Limits of a workspace', () => {
     expect(body.error).to.match(says);
   };
 
-  it('agents: every way to make one is refused beyond the limit, and is open again below it', async () => {
+  it('agents: every way to create one is rejected at the limit, and works again below it', async () => {
     const all = await Promise.all(Array.from({ length: AGENTS + 4 }, () => create()));
     expect(statuses(all)).to.deep.equal([...Array(AGENTS).fill(201), ...Array(4).fill(409)]);
     expect(await total()).to.equal(AGENTS);
@@ -63,7 +63,7 @@ describe('Limits of a workspace', () => {
     refused(await create(), /at most 6 agents/);
   });
 
-  it('a creation that is repeated under its Idempotency-Key is answered as before, at the limit too', async () => {
+  it('a repeated creation with its Idempotency-Key gets the same response, even at the limit', async () => {
     const [one] = (await ask('GET', '/api/agents')).body.agents;
     await ask('DELETE', `/api/agents/${one.id}`);
     const once = () =>
@@ -76,7 +76,7 @@ describe('Limits of a workspace', () => {
     expect([first.status, second.status, second.body]).to.deep.equal([201, 201, first.body]);
   });
 
-  it('keys of an agent: those that are valid count', async () => {
+  it('agent keys: only valid keys count', async () => {
     const [agent] = (await ask('GET', '/api/agents')).body.agents;
     const path = `/api/agents/${agent.id}/keys`;
     expect((await ask('POST', path, { expires_at: 1_000_000 })).status).to.equal(201);
@@ -88,7 +88,7 @@ describe('Limits of a workspace', () => {
     expect((await ask('POST', path)).status).to.equal(201);
   });
 
-  it('connected tools: an agent that connects again replaces its own', async () => {
+  it('connected tools: a new connection of an agent replaces its previous one', async () => {
     const agents = (await ask('GET', '/api/agents')).body.agents as { id: number; name: string }[];
     const connect = (at: number) =>
       ask('POST', '/api/connect', { tool_name: 'cli', agent_name: (agents[at] as { name: string }).name });
@@ -106,7 +106,7 @@ describe('Limits of a workspace', () => {
     expect((await connect(5)).status).to.equal(200);
   });
 
-  it('recurring tasks: new ones, and tasks that become recurring', async () => {
+  it('recurring tasks: new tasks and tasks that become recurring count', async () => {
     const metadata = { recurrence: { enabled: true, cron_expr: '0 4 1 1 *' } };
     const task = (more: object = {}) => ask('POST', '/api/tasks', { title: fresh(), ...more });
     const put = (id: number, body: object) => ask('PUT', `/api/tasks/${id}`, body);
@@ -126,10 +126,10 @@ describe('Limits of a workspace', () => {
   });
 });
 
-describeWith('TEST_DATABASE_URL', 'Limits of a workspace, with two processes', () => {
+describeWith('TEST_DATABASE_URL', 'Workspace limits with two processes', () => {
   const two = fixture(() => startTwo({ MAX_AGENTS: '5' }));
 
-  it('20 agents at once, 5 of which have room', async () => {
+  it('of 20 agents created at once, only 5 are accepted', async () => {
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
         call(two.services[n % 2] as TestService, 'POST', '/api/agents', { name: `one-${n}`, role: 'x' }),

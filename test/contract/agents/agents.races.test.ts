@@ -7,12 +7,12 @@ import { fixture } from '../../support/fixture.ts';
 import { describeWith } from '../../support/needs.ts';
 import { call, type Reply, startTestService, startTwo, type TestService } from '../../support/service.ts';
 
-describe('Agents, many requests at once', () => {
+describe('Concurrent requests for agents', () => {
   const one = fixture(() => startTestService());
   races(() => [one]);
 });
 
-describeWith('TEST_DATABASE_URL', 'Agents, many requests at once to two processes', () => {
+describeWith('TEST_DATABASE_URL', 'Concurrent requests for agents in two processes', () => {
   const two = fixture(() => startTwo());
   races(() => two.services);
 });
@@ -39,7 +39,7 @@ function races(services: () => readonly TestService[]): void {
     expect((await ask('GET', '/api/agents?role=x')).body.total).to.equal(1);
   });
 
-  it('50 self-registrations of one name: one creates the agent, for the others it exists', async () => {
+  it('50 self-registrations of one name: one creates the agent, the others find it', async () => {
     const replies = await times(50, () => ask('POST', '/api/agents/register', { name: 'self' }));
     expect(counted(replies)).to.deep.equal({ 200: 49, 201: 1 });
     const ids = replies.map(({ body }) => `${body.agent.id} ${body.agent.name} ${body.agent.status}`);
@@ -65,7 +65,7 @@ function races(services: () => readonly TestService[]): void {
     expect(counted(again)).to.deep.equal({ 201: 1, 409: 19 });
   });
 
-  it('one agent renamed back and forth: it ends up with one name, and the other one is free', async () => {
+  it('one agent renamed back and forth: it has one name in the end, and the other is free', async () => {
     const { id } = await create('to');
     for (let round = 0; round < 4; round++) {
       const replies = await times(10, (n) => ask('PUT', `/api/agents/${id}`, { name: n % 2 ? 'to' : 'fro' }));
@@ -76,7 +76,7 @@ function races(services: () => readonly TestService[]): void {
     expect((await ask('POST', '/api/agents', { name: name === 'to' ? 'fro' : 'to', role: 'x' })).status).to.equal(201);
   });
 
-  it('creations and deletions of one name: never two at once', async () => {
+  it('creations and deletions of one name: there are never two at once', async () => {
     for (let round = 0; round < 5; round++) {
       const created = await times(5, () => ask('POST', '/api/agents', { name: 'now-and-then', role: 'gone' }));
       expect(counted(created)).to.deep.equal({ 201: 1, 409: 4 });
@@ -85,7 +85,7 @@ function races(services: () => readonly TestService[]): void {
     }
   });
 
-  it('merges into one config: nothing is lost', async () => {
+  it('merges into one config: no change is lost', async () => {
     const { id } = await create('merged');
     const replies = await times(10, (n) => ask('PUT', `/api/agents/${id}`, { gateway_config: { [`key${n}`]: n } }));
     const { config } = (await ask('GET', `/api/agents/${id}`)).body.agent;
@@ -94,7 +94,7 @@ function races(services: () => readonly TestService[]): void {
     expect(Object.keys(config)).to.have.members(succeeded);
   });
 
-  it('additions to one memory: all of them, each once', async () => {
+  it('additions to one memory: each is stored once', async () => {
     const { id } = await create('memory');
     const replies = await times(30, (n) =>
       ask('PUT', `/api/agents/${id}/memory`, { working_memory: `line ${n};`, append: true }),

@@ -60,7 +60,7 @@ describe('Agents', () => {
       });
     });
 
-    it('starts from a template', async () => {
+    it('applies a template', async () => {
       const agent = await create({
         template: 'reviewer',
         config: { tools: { allow: ['read'] } },
@@ -77,7 +77,7 @@ describe('Agents', () => {
       });
     });
 
-    it('produces an activity, an audit entry and a frame', async () => {
+    it('records an activity and an audit entry, and publishes a frame', async () => {
       const agent = await create({ session_key: fresh('key'), template: 'developer' });
       const [activity, ...more] = await world.activities('agent_created', agent.id);
       expect(more).to.have.length(0);
@@ -111,7 +111,7 @@ describe('Agents', () => {
       expect(await get(encodeURIComponent(name))).to.deep.include({ id: agent.id, name });
     });
 
-    it('refuses a name or a session key that is taken', async () => {
+    it('rejects a name or a session key that is taken', async () => {
       const agent = await create({ session_key: fresh('key') });
       await refused('POST', '/api/agents', { name: agent.name, role: 'x' }, 409, /exists/);
       await refused(
@@ -149,17 +149,17 @@ describe('Agents', () => {
       'U+0000 deep in the config': { name: 'x', role: 'x', config: { a: [{ b: '\u0000' }] } },
       'U+0000 in a key of the config': { name: 'x', role: 'x', config: { 'a\u0000': 1 } },
     })) {
-      it(`refuses ${what} with 400`, () => refused('POST', '/api/agents', body, 400));
+      it(`rejects ${what} with 400`, () => refused('POST', '/api/agents', body, 400));
     }
 
-    it('says which field is wrong, and refuses bodies that are too large', async () => {
+    it('names the invalid field, and rejects bodies that are too large', async () => {
       const { body } = await refused('POST', '/api/agents', { name: 'x', role: 5, config: { a: 1 }, status: 1 }, 400);
       expect(body.details).to.have.length(2);
       expect(body.details[0]).to.match(/^role: /);
       await refused('POST', '/api/agents', { name: 'x', role: 'x', soul_content: 'x'.repeat(3_000_000) }, 413);
     });
 
-    it('with an Idempotency-Key creates one agent and returns the same response', async () => {
+    it('creates one agent and returns the same response with an Idempotency-Key', async () => {
       const name = fresh();
       const again = () =>
         ask('POST', '/api/agents', { name, role: 'x', session_key: `${name}-key` }, undefined, {
@@ -174,7 +174,7 @@ describe('Agents', () => {
   });
 
   describe('GET /api/agents', () => {
-    it('pages through everything, newest first', async () => {
+    it('pages through all agents, newest first', async () => {
       for (let n = 0; n < 5; n++) await create();
       const first = await ask('GET', '/api/agents');
       conforms(agentsAnswer, first);
@@ -194,7 +194,7 @@ describe('Agents', () => {
       });
     });
 
-    it('filters by status and role, in list and total', async () => {
+    it('filters list and total by status and role', async () => {
       const role = fresh('role');
       await create({ role, status: 'busy' });
       await create({ role, status: 'idle' });
@@ -231,14 +231,14 @@ describe('Agents', () => {
       });
     }
 
-    it('refuses filters with characters that cannot be stored', async () => {
+    it('rejects filters with characters that cannot be stored', async () => {
       await refused('GET', '/api/agents?status=%00', undefined, 400);
       await refused('GET', `/api/agents?role=${'x'.repeat(501)}`, undefined, 400);
     });
   });
 
   describe('POST /api/agents/register', () => {
-    it('creates an idle agent, and recognises it the next time', async () => {
+    it('creates an idle agent, and recognizes it the next time', async () => {
       const name = fresh('self');
       const body = { name: ` ${name} `, role: 'tester', framework: ' crewai ', capabilities: ['a', 5, null, 'b'] };
       const first = await ask('POST', '/api/agents/register', body);
@@ -284,7 +284,7 @@ describe('Agents', () => {
       });
     });
 
-    it('takes names of any script, and of scripts that belong together', async () => {
+    it('accepts names of any script, and of scripts that belong together', async () => {
       for (const name of ['Zoë', 'Анна', '助手GPT', 'bot🤖', 'Rene\u0301'].map(
         (one) => `${one}-${fresh().replace(/\D/g, '')}`,
       )) {
@@ -295,7 +295,7 @@ describe('Agents', () => {
       }
     });
 
-    it('refuses bad names and roles', async () => {
+    it('rejects invalid names and roles', async () => {
       for (const name of ['', '-x', '.x', '..', 'a b', 'a/b', 'x'.repeat(64), '25', 'aegis', 5, null])
         await refused('POST', '/api/agents/register', { name }, 400);
       await refused('POST', '/api/agents/register', { name: fresh(), role: 'king' }, 400, /role/);
@@ -303,7 +303,7 @@ describe('Agents', () => {
       await refused('POST', '/api/agents/register', undefined, 400, /body/);
     });
 
-    it('with an Idempotency-Key returns the first response again', async () => {
+    it('returns the first response again with an Idempotency-Key', async () => {
       const name = fresh('self');
       const again = () => ask('POST', '/api/agents/register', { name }, undefined, { 'idempotency-key': name });
       const first = await again();

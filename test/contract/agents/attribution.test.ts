@@ -30,7 +30,7 @@ describe('attribution', () => {
     ) as AttributionAnswer;
   }
 
-  it('is for the agent itself: by its key, by its name in the header, or as a user of its name', async () => {
+  it('is available to the agent itself: by key, by name in the header, or as the user of that name', async () => {
     const { id, name } = await create();
     const key = await auth().makeKey(id, ['viewer', 'agent:self']);
     await auth().makeOlderUser(name);
@@ -54,7 +54,7 @@ describe('attribution', () => {
     }
   });
 
-  it('is for admins with privileged=1, and refused to all others', async () => {
+  it('is available to admins with privileged=1, and to no one else', async () => {
     const { id, name } = await create();
     const other = await create();
     const privileged = await ask('GET', pathOf(id, 'privileged=1'));
@@ -75,7 +75,7 @@ describe('attribution', () => {
     expect(anonymous.status).to.equal(401);
   });
 
-  it('is refused for unknown agents first, then for strangers, then for a bad query', async () => {
+  it('checks for an unknown agent first, then for the caller, then for the query', async () => {
     const { id, name } = await create();
     const bad = 'hours=0&section=all';
     expect((await ask('GET', pathOf('nobody-of-this-name', bad))).status).to.equal(404);
@@ -108,7 +108,7 @@ describe('attribution', () => {
       expect((await reportOf({ id, name }, query)).agent_name).to.equal(name);
   });
 
-  it('says what came with the key, from callers that name the agent, and from the agent’s own calls', async () => {
+  it('separates actions by the key, by callers that name the agent, and by the agent’s own calls', async () => {
     const agent = await create({ session_key: world.fresh('session'), soul_content: 'calm', config: { a: 1 } });
     const { id, name } = agent;
     const key = await auth().makeKey(id, ['operator', 'agent:self']);
@@ -182,7 +182,7 @@ describe('attribution', () => {
     expect(typesOf('cost.total')).to.deep.equal(['TokensReported']);
   });
 
-  it('shows what each number was derived from, from which the log gives the number again', async () => {
+  it('shows the source of each number, and the log confirms the number', async () => {
     const agent = await create();
     const { id, name } = agent;
     const key = await auth().makeKey(id, ['operator', 'agent:self']);
@@ -218,7 +218,7 @@ describe('attribution', () => {
       }
   });
 
-  it('leads from a number to all of its events, page by page', async () => {
+  it('links a number to all of its events, page by page', async () => {
     const agent = await create();
     const at = `/api/agents/${agent.id}/heartbeat`;
     for (let n = 0; n < 5; n++) expect((await ask('POST', at, {})).status).to.equal(200);
@@ -247,7 +247,7 @@ describe('attribution', () => {
     expect(seen).to.have.length(5);
   });
 
-  it('stays with an agent that is renamed, and does not pass to another one of the same name', async () => {
+  it('follows a renamed agent, and does not pass to another agent of the same name', async () => {
     const first = await create();
     const key = await auth().makeKey(first.id, ['operator', 'agent:self']);
     await ask('POST', '/api/tasks', { title: 'before' }, key);

@@ -14,7 +14,7 @@ describe('GET /api/agents/{id}/diagnostics', () => {
     ask('GET', `/api/agents/${id}/diagnostics?privileged=1${query}`);
   const done = async (method: string, path: string, body: unknown) => bodyOf(await ask(method, path, body), 200, 201);
 
-  it('of a new agent, every section is there and empty', async () => {
+  it('returns every section, empty, for a new agent', async () => {
     const { id, name } = await create();
     const body = conforms(diagnosticsAnswer, await diagnostics(id));
     expect(Object.keys(body)).to.deep.equal(['agent', 'timeframe', ...DIAGNOSTICS_SECTIONS]);
@@ -32,7 +32,7 @@ describe('GET /api/agents/{id}/diagnostics', () => {
     expect((await diagnostics(name)).body.agent.id).to.equal(id);
   });
 
-  it('shows at once what happens: heartbeats, tasks done and failed, errors, tokens', async () => {
+  it('shows heartbeats, completed and failed tasks, errors and tokens at once', async () => {
     const { id, name } = await create();
     const path = `/api/agents/${id}`;
     const model = world.fresh('model');
@@ -136,7 +136,7 @@ describe('GET /api/agents/{id}/diagnostics', () => {
     expect((await diagnostics(id, '&evidence=0&limit=5')).body).not.to.have.property('evidence');
   });
 
-  it('an agent keeps what it did under another name', async () => {
+  it('keeps an agent’s history under an earlier name', async () => {
     const { id, name } = await create();
     await done('POST', `/api/agents/${id}/heartbeat`, {});
     const renamed = world.fresh('renamed');
@@ -147,7 +147,7 @@ describe('GET /api/agents/{id}/diagnostics', () => {
     expect((await diagnostics(name)).status).to.equal(404);
   });
 
-  it('is for the agent itself, and for admins who ask for it', async () => {
+  it('is available to the agent itself, and to admins on request', async () => {
     const { id, name } = await create();
     const other = await create();
     const path = `/api/agents/${id}/diagnostics`;
@@ -172,7 +172,7 @@ describe('GET /api/agents/{id}/diagnostics', () => {
     expect(await statusOf('', user, { 'x-agent-name': other.name })).to.equal(403);
   });
 
-  it('refuses hours and sections that there are not, after agents and callers that there are not', async () => {
+  it('checks for an unknown agent and the caller first, then rejects unknown hours and sections', async () => {
     const { id } = await create();
     for (const hours of ['0', '721', '-1', '1.5', 'x', '', '0x10']) {
       const reply = await diagnostics(id, `&hours=${hours}`);

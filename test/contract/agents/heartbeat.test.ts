@@ -15,7 +15,7 @@ import { ATTACK } from '../../support/screening-cases.ts';
 import { testOrigin } from '../../support/world.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
-describe('Heartbeats, memory and souls of agents', () => {
+describe('Agent heartbeats, memory and personas', () => {
   const world = fixture(startAgentsWorld);
 
   const { ask, create, get, activities } = world;
@@ -24,7 +24,7 @@ describe('Heartbeats, memory and souls of agents', () => {
     (await core().store.readStream(`agent-1-${id}`)).filter((event) => event.type === type);
 
   describe('POST heartbeat', () => {
-    it('whose client disconnects before its body is read is not mistaken for one without a body', async () => {
+    it('with an interrupted body is not treated as one without a body', async () => {
       const { id } = await create();
       const body = JSON.stringify({ connection_id: 'here' });
       const { hostname, port } = new URL(world.world.url);
@@ -49,7 +49,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       for (const { data } of seen) expect(data).to.include({ connection_id: 'here' });
     });
 
-    it('makes the agent idle, counts as a sign of life, and returns what is waiting', async () => {
+    it('sets the agent idle, counts as a sign of life, and returns waiting items', async () => {
       const { id, name } = await create({ status: 'error' });
       const body = conforms(heartbeatPostAnswer, await ask('POST', `/api/agents/${id}/heartbeat`, {}));
       expect(body).to.deep.include({
@@ -75,7 +75,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       expect(frames[0]?.data).to.include({ name, status: 'idle', last_seen: after.last_seen });
     });
 
-    it('needs no body, by id and by name', async () => {
+    it('requires no body, by id or by name', async () => {
       const { id, name } = await create();
       expect((await ask('POST', `/api/agents/${id}/heartbeat`)).status).to.equal(200);
       expect((await ask('POST', `/api/agents/${name}/heartbeat`)).status).to.equal(200);
@@ -133,7 +133,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       expect(await events(id, tokensReported.type)).to.have.length(1);
     });
 
-    it('refuses unknown agents and invalid bodies', async () => {
+    it('rejects unknown agents and invalid bodies', async () => {
       const { id } = await create();
       for (const path of ['999999', 'nobody']) {
         expect((await ask('POST', `/api/agents/${path}/heartbeat`, {})).status).to.equal(404);
@@ -143,7 +143,7 @@ describe('Heartbeats, memory and souls of agents', () => {
         expect((await ask('POST', `/api/agents/${id}/heartbeat`, body)).status, JSON.stringify(body)).to.equal(400);
     });
 
-    it('follows an agent that is renamed, replaced and deleted', async () => {
+    it('follows an agent that is renamed, replaced or deleted', async () => {
       const { id, name } = await create();
       const beat = (path: number | string) => ask('POST', `/api/agents/${path}/heartbeat`, {});
       await beat(id);
@@ -236,7 +236,7 @@ describe('Heartbeats, memory and souls of agents', () => {
     expect(await activities('agent_status_change', id)).to.have.length(3);
   });
 
-  describe('an agent touches only itself', () => {
+  describe('an agent acts only on itself', () => {
     const calls: readonly [string, string, unknown][] = [
       ['GET', 'heartbeat', undefined],
       ['POST', 'heartbeat', {}],
@@ -245,7 +245,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       ['DELETE', 'memory', undefined],
     ];
 
-    it('with its own key: by id and by name, but not another agent; an admin key may', async () => {
+    it('with its own key, by id or by name; an admin key may act on other agents', async () => {
       const [me, other] = [await create(), await create()];
       const key = await world.world.makeKey(me.id, ['operator']);
       const admin = await world.world.makeKey(me.id, ['admin']);
@@ -262,7 +262,7 @@ describe('Heartbeats, memory and souls of agents', () => {
       }
     });
 
-    it('with a session that says x-agent-name: by name and by the id of that name', async () => {
+    it('with a session and x-agent-name, by name or by the id of that name', async () => {
       const [me, other] = [await create(), await create()];
       const cookie = await world.world.makeSession({ username: `operator-${me.id}`, role: 'operator' });
       for (const [method, what, body] of calls) {

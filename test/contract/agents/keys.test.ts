@@ -21,11 +21,11 @@ describe('contract: API keys', function () {
 
   const me = (as?: string, headers: Record<string, string> = {}) => world.ask('GET', '/api/auth/me', { as, headers });
 
-  describe('keys of agents', () => {
+  describe('agent keys', () => {
     const keys = (method: string, agent: number | string, body?: unknown, as: string | undefined = admin) =>
       world.ask(method, `/api/agents/${agent}/keys`, { as, body });
 
-    it('issues, lists, uses, revokes', async () => {
+    it('are issued, listed, used and revoked', async () => {
       const agent = await world.makeAgent('scout');
       const { key, api_key: apiKey } = bodyOf(
         await keys('POST', agent, { name: 'laptop', scopes: ['operator', 'unknown', 'operator'] }),
@@ -72,7 +72,7 @@ describe('contract: API keys', function () {
       expect(await world.rawLog()).not.to.include(apiKey.slice(13));
     });
 
-    it('400, 401, 403, 404', async () => {
+    it('return 400, 401, 403 and 404 as documented', async () => {
       const agent = await world.makeAgent('strict');
       for (const body of [
         { name: '   ' },
@@ -106,7 +106,7 @@ describe('contract: API keys', function () {
       expect((await me(await world.makeKey(elsewhere, ['viewer'], 2))).body.user.workspace_id).to.equal(2);
     });
 
-    it('expiry is checked on every use', async () => {
+    it('expire exactly on time, and are checked on every use', async () => {
       const agent = await world.makeAgent('mayfly');
       const dead = await keys('POST', agent, { expires_at: 1_000_000, expires_in_days: 10 });
       expect([dead.status, dead.body.key.expires_at]).to.deep.equal([201, 1_000_000]);
@@ -124,7 +124,7 @@ describe('contract: API keys', function () {
       expect(Date.now() / 1_000).to.be.at.least(soon);
     });
 
-    it('x-agent-name: another name needs the scope admin; sessions and the global key may use any name', async () => {
+    it('need the scope admin for another x-agent-name; sessions and the global key may use any name', async () => {
       const agent = await world.makeAgent('ranger');
       const viewer = await world.makeKey(agent, ['viewer', 'agent:self']);
       const boss = await world.makeKey(agent, ['admin']);
@@ -138,7 +138,7 @@ describe('contract: API keys', function () {
       expect((await as(admin, 'scout')).body.user.username).to.equal('admin');
     });
 
-    it('follow their agent: renamed with it, gone with it', async () => {
+    it('follow their agent when it is renamed, and disappear with it', async () => {
       const agent = await world.makeAgent('caterpillar');
       const key = await world.makeKey(agent, ['viewer']);
       expect((await me(key)).body.user.username).to.equal('agent:caterpillar');
@@ -161,7 +161,7 @@ describe('contract: API keys', function () {
     });
   });
 
-  describe('incidents', () => {
+  describe('security events', () => {
     const events = async (type: string) => {
       const found = [];
       for await (const batch of world.service.core.eventLog.readAll())
@@ -169,7 +169,7 @@ describe('contract: API keys', function () {
       return found;
     };
 
-    it('denials, limits, uses of the global key and untrusted proxy headers are recorded', async () => {
+    it('record denials, limits, uses of the global key and untrusted proxy headers', async () => {
       const agent = await world.makeAgent('nosy');
       const key = await world.makeKey(agent, ['viewer']);
       for (let i = 0; i < 4; i++) expect((await world.ask('GET', '/api/auth/users', { as: key })).status).to.equal(403);
@@ -194,7 +194,7 @@ describe('contract: API keys', function () {
     const rotate = (method: string, as: string | undefined, headers = {}) =>
       world.ask(method, '/api/tokens/rotate', { as, headers });
 
-    it('shows where the key comes from, to admins', async () => {
+    it('shows admins the source of the key', async () => {
       expect((await rotate('GET', undefined)).status).to.equal(401);
       const key = await world.makeKey(await world.makeAgent('curious'), ['operator']);
       for (const method of ['GET', 'POST']) expect((await rotate(method, key)).status).to.equal(403);
@@ -207,7 +207,7 @@ describe('contract: API keys', function () {
       });
     });
 
-    it('the new key works at once and the old one no longer does, repeatedly', async () => {
+    it('activates the new key and disables the old one at once, repeatedly', async () => {
       const body = bodyOf(await rotate('POST', admin));
       const { key } = body;
       expect(key).to.match(/^mc_[0-9a-f]{48}$/);
@@ -237,14 +237,14 @@ describe('contract: API keys', function () {
       for (const secret of [key, next.key]) expect(raw.includes(secret)).to.equal(false);
     });
 
-    it('Idempotency-Key: one rotation, one key', async () => {
+    it('rotates once and returns one key for an Idempotency-Key', async () => {
       const headers = { 'idempotency-key': 'rotate-once' };
       const [first, second] = [await rotate('POST', admin, headers), await rotate('POST', admin, headers)];
       expect(second.body).to.deep.equal(first.body);
       expect((await me(first.body.key)).status).to.equal(200);
     });
 
-    it('of several concurrent requests one replaces a key; the others get 409', async () => {
+    it('replaces the key for one of several concurrent requests; the others get 409', async () => {
       const replies = await Promise.all(Array.from({ length: 4 }, () => rotate('POST', admin)));
       const refused = replies.filter(({ status }) => status !== 200);
       for (const { status, body } of refused) expect([status, body.code]).to.deep.equal([409, 'CONFLICT']);
@@ -286,8 +286,8 @@ describe('contract: API keys', function () {
   });
 
   // Last: it replaces the key.
-  describe('the whole deployment', () => {
-    it('is for callers of the default tenant only, keys of agents included', async () => {
+  describe('deployment-wide endpoints', () => {
+    it('are limited to callers of the default tenant, including agent keys', async () => {
       const harmless = [
         'GET /api/auth/access-requests',
         'POST /api/auth/access-requests',

@@ -4,7 +4,7 @@ import { silentAgents } from '../../../queries/agents/liveness.ts';
 import { fixture } from '../../support/fixture.ts';
 import { startAgentsWorld } from '../../support/worlds/agents.ts';
 
-describe('the sweep', () => {
+describe('the inactivity sweep', () => {
   const world = fixture(startAgentsWorld);
 
   const { ask, create, get, activities } = world;
@@ -18,7 +18,7 @@ describe('the sweep', () => {
       now: () => Date.now() + minutesFromNow * 60_000,
     });
 
-  it('sets silent agents offline, once, and notifies about it', async () => {
+  it('sets inactive agents offline once, and sends a notification', async () => {
     const [silent, offline] = [await create({ status: 'busy' }), await create()];
     expect(await sweep(5)).to.deep.equal([]);
     expect(await get(silent.id)).to.include({ status: 'busy' });
@@ -48,7 +48,7 @@ describe('the sweep', () => {
     expect(await get(silent.id)).to.include({ status: 'idle' });
   });
 
-  it('decides by the log, not by an outdated read model', async () => {
+  it('decides on the log, not on an outdated read model', async () => {
     const { id, name } = await create({ status: 'busy' });
     const { commands } = core();
     const stale = [{ tenant: 1, workspace: 1, id, name }];

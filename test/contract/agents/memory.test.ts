@@ -8,7 +8,7 @@ describe('memory', () => {
 
   const { ask, create, get, activities } = world;
 
-  it('is written, appended to, read and cleared', async () => {
+  it('can be written, appended to, read and cleared', async () => {
     const { id, name, created_at } = await create();
     const path = `/api/agents/${id}/memory`;
     const agent = { id, name, role: 'coder' };
@@ -35,7 +35,7 @@ describe('memory', () => {
     expect(await activities('agent_memory_cleared', id)).to.have.length(1);
   });
 
-  it('accepts any object; without working_memory, the text is empty', async () => {
+  it('accepts any object, with an empty text if working_memory is missing', async () => {
     const { id } = await create();
     const path = `/api/agents/${id}/memory`;
     for (const body of [{}, { anything: [1] }, { working_memory: null }, { append: true }]) {
@@ -45,7 +45,7 @@ describe('memory', () => {
     }
   });
 
-  it('keeps all other keys: replacing replaces them, appending merges them, DELETE clears all', async () => {
+  it('keeps its other keys: PUT replaces them, appending merges them, DELETE clears all', async () => {
     const { id } = await create();
     const path = `/api/agents/${id}/memory`;
     const kept = async () => {
@@ -81,7 +81,7 @@ describe('memory', () => {
     expect(await activities('agent_memory_updated', id)).to.have.length(6);
   });
 
-  it('includes the other keys in the limit, and refuses what cannot be stored', async () => {
+  it('counts the other keys towards the limit, and rejects what cannot be stored', async () => {
     const { id } = await create();
     const path = `/api/agents/${id}/memory`;
     const half = 'x'.repeat(262_144);
@@ -93,7 +93,7 @@ describe('memory', () => {
     expect((await ask('GET', path)).body).to.include({ working_memory: half, other: half.slice(20) });
   });
 
-  it('concurrent merges lose nothing', async () => {
+  it('loses nothing in concurrent merges', async () => {
     const { id } = await create();
     const path = `/api/agents/${id}/memory`;
     const keys = Array.from({ length: 6 }, (_, n) => `key${n}`);
@@ -104,7 +104,7 @@ describe('memory', () => {
     expect((await ask('GET', path)).body).to.include(Object.fromEntries(done.map((key) => [key, key])));
   });
 
-  it('in the records of others is hidden from a caller that speaks for an agent', async () => {
+  it('is hidden in the records of others from a caller that speaks for an agent', async () => {
     const [me, other] = [await create(), await create()];
     for (const { id } of [me, other]) await ask('PUT', `/api/agents/${id}/memory`, { working_memory: `of ${id}` });
     const key = await world.world.makeKey(me.id, ['operator']);
@@ -126,7 +126,7 @@ describe('memory', () => {
     expect(changed.body.agent.working_memory).to.equal('');
   });
 
-  it('refuses invalid or too large memories', async () => {
+  it('is rejected if invalid or too large', async () => {
     const { id } = await create();
     const path = `/api/agents/${id}/memory`;
     for (const body of [undefined, '{', [], 'x', 5, { working_memory: 5 }, { working_memory: {} }, { append: 'yes' }])

@@ -8,7 +8,7 @@ describe('soul', () => {
 
   const { ask, create, get, activities } = world;
 
-  it('is written and read', async () => {
+  it('can be written and read', async () => {
     const { id, name } = await create();
     const path = `/api/agents/${id}/soul`;
     const body = conforms(soulAnswer, await ask('GET', path));
@@ -30,14 +30,14 @@ describe('soul', () => {
     });
   });
 
-  it('is loaded from a template, with its placeholders filled', async () => {
+  it('can be loaded from a template, with its placeholders filled', async () => {
     const { id, name } = await create();
     const put = await ask('PUT', `/api/agents/${id}/soul`, { template_name: 'developer' });
     expect(put.body.soul_content).to.include(`You are ${name}, coder.`).and.not.include('{{');
     expect((await activities('agent_soul_updated', id))[0].metadata).to.include({ template_used: 'developer' });
   });
 
-  it('templates are listed and shown', async () => {
+  it('templates can be listed and shown', async () => {
     const { id } = await create();
     const path = `/api/agents/${id}/soul`;
     const body = conforms(soulTemplatesAnswer, await ask('PATCH', path));
@@ -53,7 +53,7 @@ describe('soul', () => {
     expect((await ask('PATCH', '/api/agents/nobody/soul')).status).to.equal(404);
   });
 
-  it('refuses invalid souls', async () => {
+  it('is rejected if invalid', async () => {
     const { id } = await create();
     const path = `/api/agents/${id}/soul`;
     for (const body of [

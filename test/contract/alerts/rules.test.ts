@@ -54,7 +54,7 @@ describe('contract: alerts', function () {
   };
 
   describe('rules', () => {
-    it('a rule has defaults, and is in the list and in the audit trail', async () => {
+    it('creates a rule with defaults, lists it and records it in the audit trail', async () => {
       const rule = await create({ name: ' Quiet ', description: '' });
       expect(rule).to.deep.include({
         ...NEVER,
@@ -65,7 +65,7 @@ describe('contract: alerts', function () {
       expect((await audited('alert_rule_created', rule.id))[0]).to.deep.include({ detail: { name: 'Quiet' } });
     });
 
-    it('a bad rule is refused, and the message says what to change', async () => {
+    it('rejects an invalid rule with a message that states the correction', async () => {
       const refused = (fields: object, says: RegExp) => world.refused('POST', PATH, { ...NEVER, ...fields }, 400, says);
       await world.refused('POST', PATH, {}, 400, /name: is required/);
       await refused({ entity_type: 'planet' }, /entity_type: must be one of agent, task, session, activity/);
@@ -84,7 +84,7 @@ describe('contract: alerts', function () {
       await refused({ action: 'explode' }, /action: must be /);
     });
 
-    it('every operator is taken for every kind of record, on its status', async () => {
+    it('accepts every operator for the status of every kind of record', async () => {
       for (const entity_type of ['agent', 'task', 'session', 'activity']) {
         for (const condition_operator of OPERATORS) {
           const { id } = await create({
@@ -98,7 +98,7 @@ describe('contract: alerts', function () {
       }
     });
 
-    it('a change sets what it names, and understands what clients send', async () => {
+    it('updates the given fields, and accepts the formats that clients send', async () => {
       const { id, created_at } = await create();
       const reply = await world.ask('PUT', PATH, {
         id: String(id),
@@ -132,7 +132,7 @@ describe('contract: alerts', function () {
       await world.refused('PUT', PATH, { id: 999_999, name: 'x' }, 404);
     });
 
-    it('a rule is deleted by an id in the body or in the query, once', async () => {
+    it('deletes a rule once, by an id in the body or in the query', async () => {
       for (const [path, body] of [
         [PATH, (id: number) => ({ id })],
         [PATH, (id: number) => ({ id: String(id) })],
@@ -149,7 +149,7 @@ describe('contract: alerts', function () {
       await world.refused('DELETE', `${PATH}?id=x`, undefined, 400, /id: must be/);
     });
 
-    it('secrets of an action are for admins, not in the log, and are kept when dashes come back', async () => {
+    it('shows action secrets only to admins, not in the log, and keeps them if a mask is sent back', async () => {
       const config = { url: `${receiver.url}/T0/hidden-path`, secret: 'hidden-secret', note: 'x' };
       const { id, action_config } = await create({ action_type: 'webhook', action_config: config });
       expect(action_config).to.deep.equal(config);
@@ -182,7 +182,7 @@ describe('contract: alerts', function () {
         ...more,
       });
 
-    it('a rule whose condition is met notifies, once until its cooldown is over', async () => {
+    it('a rule whose condition is met sends one notification per cooldown', async () => {
       const { id } = await onAgent('watched-1', { action_config: { recipient: 'ann-of-alerts' } });
       expect(await reasonOf(id)).to.equal('Condition not met');
       await world.create({ name: 'watched-1', status: 'idle' });
@@ -211,7 +211,7 @@ describe('contract: alerts', function () {
       await world.stream.until(() => world.framesOf('alert.triggered', id).length === 1);
     });
 
-    it('offline agents are seen only by rules that name their status, and by counts', async () => {
+    it('offline agents match only rules on their status, and counts', async () => {
       await world.create({ name: 'sleeper', status: 'offline' });
       expect(await reasonOf((await onAgent('sleeper')).id)).to.equal('Condition not met');
       const status = { entity_type: 'agent', condition_field: 'status' };
@@ -221,7 +221,7 @@ describe('contract: alerts', function () {
       expect(await reasonOf((await create({ ...count, condition_value: '1' })).id)).to.equal('Condition not met');
     });
 
-    it('tasks, sessions and activities are watched, too', async () => {
+    it('tasks, sessions and activities are covered as well', async () => {
       await world.ask('POST', '/api/tasks', { title: 'Watched task', priority: 'critical' });
       await world.ask('POST', '/api/claude/sessions', { session_id: 'watched-session', input_tokens: 5_000 });
       const met = async (
@@ -245,7 +245,7 @@ describe('contract: alerts', function () {
       expect(await reasonOf(id)).to.equal(undefined);
     });
 
-    it('the clock evaluates, too', async () => {
+    it('the schedule evaluates rules', async () => {
       const { id } = await onAgent('watched-2');
       await world.create({ name: 'watched-2', status: 'idle' });
       const reply = await world.ask('POST', '/api/scheduler', { task_id: 'alert_evaluation' });
@@ -254,7 +254,7 @@ describe('contract: alerts', function () {
       expect(await find(id)).to.deep.include({ trigger_count: 1 });
     });
 
-    it('a webhook is called until it responds, with one id, and signed', async () => {
+    it('a webhook is called with one id and a signature until it responds', async () => {
       let failures = 1;
       receiver.react(() => (failures-- > 0 ? { status: 500 } : { status: 200 }));
       const { id } = await onAgent('watched-3', {
@@ -279,7 +279,7 @@ describe('contract: alerts', function () {
       expect(notifications.filter((one: { source_id: number }) => one.source_id === id)).to.deep.equal([]);
     });
 
-    it('a rule is tried on the past, and nothing triggers', async () => {
+    it('a backtest evaluates a rule on past data without triggering it', async () => {
       const { id } = await onAgent('watched-4', { cooldown_minutes: 1 });
       const agent = await world.create({ name: 'watched-4', status: 'idle' });
       const rule = { ...NEVER, entity_type: 'agent', condition_field: 'id', condition_value: 'x' };
@@ -306,7 +306,7 @@ describe('contract: alerts', function () {
       await refused({ id: 999_999 }, 404, /Alert rule not found/);
     });
 
-    it('shows the events behind each number, from which the log gives the number again', async () => {
+    it('the response shows the events behind each number, and the log confirms the number', async () => {
       const answerOf = (body: object) => {
         if ('rules' in body) return alertRulesAnswer;
         if ('rule' in body) return alertRuleAnswer;
@@ -366,7 +366,7 @@ describe('contract: alerts', function () {
       expect((await shown('POST', '', { action: 'evaluate' }, strange)).evaluated).to.equal(1);
     });
 
-    it('subscribers of webhooks hear of it', async () => {
+    it('webhook subscribers receive the event', async () => {
       const hook = { name: 'all alerts', url: `${receiver.url}/subscribed`, events: ['alert.triggered'] };
       expect((await world.ask('POST', '/api/webhooks', hook)).status).to.equal(200);
       const { id } = await onAgent('watched-3');

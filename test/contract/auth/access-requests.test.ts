@@ -21,7 +21,7 @@ describe('contract: Google and access requests', function () {
 
   const me = (as?: string) => world.ask('GET', '/api/auth/me', { as });
 
-  describe('Google and access requests', () => {
+  describe('sign-in', () => {
     const signIn = async (claims: Record<string, unknown> = {}) =>
       world.ask('POST', '/api/auth/google', { body: { credential: await google.token(claims) } });
     const requests = async (query = '') =>
@@ -29,7 +29,7 @@ describe('contract: Google and access requests', function () {
     const decide = (body: unknown, as = admin) => world.ask('POST', '/api/auth/access-requests', { as, body });
     const account = (name: string) => ({ sub: `sub-${name}`, email: `${name}@Example.com`, name });
 
-    it('400 for invalid tokens', async () => {
+    it('returns 400 for invalid tokens', async () => {
       for (const body of [{}, { credential: '' }, { credential: 5 }, { credential: 'rubbish' }]) {
         expect((await world.ask('POST', '/api/auth/google', { body })).status).to.equal(400);
       }
@@ -38,7 +38,7 @@ describe('contract: Google and access requests', function () {
       expect(await requests()).to.deep.equal([]);
     });
 
-    it('a new person has to wait; every attempt is counted; two concurrent ones make one request', async () => {
+    it('makes a new person wait, counts every attempt, and creates one request for two concurrent ones', async () => {
       const replies = await Promise.all([signIn(account('ann')), signIn(account('ann'))]);
       for (const reply of replies) {
         expect([reply.status, reply.body.code]).to.deep.equal([403, 'PENDING_APPROVAL']);
@@ -64,7 +64,7 @@ describe('contract: Google and access requests', function () {
       });
     });
 
-    it('401, 403, 400, 404', async () => {
+    it('returns 400, 401, 403 and 404 as documented', async () => {
       expect((await world.ask('GET', '/api/auth/access-requests')).status).to.equal(401);
       expect((await world.ask('POST', '/api/auth/access-requests', { body: {} })).status).to.equal(401);
       const operator = await world.makeSession({ username: 'op', role: 'operator' });
@@ -84,7 +84,7 @@ describe('contract: Google and access requests', function () {
         expect((await decide({ id: 4_000_000, action })).status).to.equal(404);
     });
 
-    it('approve makes a user who can sign in', async () => {
+    it('approval creates a user who can sign in', async () => {
       const [{ id }] = await requests('?status=pending');
       const body = bodyOf(await decide({ id, action: 'approve', role: 'operator', note: 'welcome' }));
       expect(body).to.deep.include({ success: true, ok: true });
@@ -128,7 +128,7 @@ describe('contract: Google and access requests', function () {
       expect((await signIn(account('ann'))).status).to.equal(200);
     });
 
-    it('reject refuses access, until the next decision', async () => {
+    it('rejection denies access until the next decision', async () => {
       await signIn(account('bob'));
       const [{ id }] = await requests('?status=pending');
       expect((await decide({ id, action: 'reject', note: 'who?' })).body).to.deep.equal({ success: true, ok: true });
@@ -146,7 +146,7 @@ describe('contract: Google and access requests', function () {
       expect((await requests())[0]).to.deep.include({ id, status: 'pending', attempt_count: 2 });
     });
 
-    it('usernames that are taken get a number; a deleted user can be approved again', async () => {
+    it('taken usernames get a number, and a deleted user can be approved again', async () => {
       await world.makeUser({ username: 'cid' });
       await signIn(account('cid'));
       const [{ id }] = await requests('?status=pending');
@@ -160,7 +160,7 @@ describe('contract: Google and access requests', function () {
       expect([anew.username, anew.id === user.id]).to.deep.equal(['cid-1', false]);
     });
 
-    it('an address that would give a reserved name gets a number; the display name is cleaned up', async () => {
+    it('an address with a reserved name gets a number, and the display name is cleaned up', async () => {
       await signIn({ ...account('api'), name: 'Api\u202e\u200b Person' });
       const [{ id, display_name }] = await requests('?status=pending');
       expect(display_name).to.equal('Api Person');
@@ -168,7 +168,7 @@ describe('contract: Google and access requests', function () {
       expect([user.username, user.display_name]).to.deep.equal(['api-1', 'Api Person']);
     });
 
-    it('a Google account does not take over a local user with its address, unless an admin approves', async () => {
+    it('a Google account takes over a local user with its address only if an admin approves', async () => {
       await world.makeUser({ username: 'dan', email: 'Dan@Example.com' });
       expect((await signIn(account('dan'))).status).to.equal(403);
       const cookie = await world.signIn('dan');
@@ -188,7 +188,7 @@ describe('contract: Google and access requests', function () {
       expect((await world.audit('google_disconnect'))[0]).to.deep.include({ actor: 'dan' });
     });
 
-    it('disconnect: 400 without a password or Google, 401 for keys and without a credential', async () => {
+    it('disconnect returns 400 without a password or Google, and 401 for keys and without a credential', async () => {
       const disconnect = (as?: string) => world.ask('POST', '/api/auth/google/disconnect', { as });
       expect((await disconnect(cookieOf(await signIn(account('ann'))))).status).to.equal(400);
       expect((await disconnect(admin)).status).to.equal(400);
@@ -196,7 +196,7 @@ describe('contract: Google and access requests', function () {
       expect((await disconnect()).status).to.equal(401);
     });
 
-    it('an admin may create Google users; the first sign-in notes the account', async () => {
+    it('an admin can create Google users, and their first sign-in records the account', async () => {
       await world.makeUser({ username: 'eva', provider: 'google', email: 'eva@example.com' });
       expect((await signIn(account('eva'))).status).to.equal(200);
       expect((await signIn({ ...account('eva'), email: 'eva@new.example.com' })).body.user.email).to.equal(
@@ -204,7 +204,7 @@ describe('contract: Google and access requests', function () {
       );
     });
 
-    it('nothing about an account is readable in the log', async () => {
+    it('no account data is readable in the log', async () => {
       const raw = await world.rawLog();
       for (const secret of ['sub-ann', 'ann@example.com', 'Ann Lee', 'example.com/new.png', 'eva@']) {
         expect(raw.includes(secret), secret).to.equal(false);

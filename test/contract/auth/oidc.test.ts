@@ -51,7 +51,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect((await world.ask('GET', '/api/auth/oidc')).body).to.deep.equal({ name: 'Example ID' });
   });
 
-  it('creates the user on the first sign-in, with the role of its group, and finds it again', async () => {
+  it('creates the user with the role of its group at the first sign-in, and finds it afterwards', async () => {
     provider.accounts.set('sub-ann', {
       preferred_username: 'ann.lee',
       email: 'Ann@Example.com',
@@ -82,12 +82,12 @@ describe('sign-in through an OpenID Connect provider', () => {
     });
   });
 
-  it('keeps the subject, the address and the name of the account out of the log', async () => {
+  it('keeps the subject, email address and name of the account out of the log', async () => {
     const log = await world.rawLog();
     for (const text of ['sub-ann', 'ann@example.com', 'Ann Lee']) expect(log).not.to.include(text);
   });
 
-  it('follows the groups: role and workspace are those of the latest sign-in', async () => {
+  it('updates role and workspace from the groups at each sign-in', async () => {
     provider.accounts.set('sub-bo', { preferred_username: 'bo', groups: ['acme-ops', 'staff'] });
     const first = await signIn('sub-bo');
     expect(first.body.user).to.include({ role: 'operator', username: 'bo' });
@@ -110,7 +110,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     });
   });
 
-  it('refuses accounts without a group that has a role, and groups of a workspace that is not there', async () => {
+  it('rejects accounts without a group with a role, and groups of an unknown workspace', async () => {
     provider.accounts.set('sub-cy', { preferred_username: 'cy', groups: ['visitors'] });
     const nothing = await signIn('sub-cy');
     expect([nothing.status, nothing.body.code]).to.deep.equal([403, 'NO_ROLE']);
@@ -121,7 +121,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect(cookieOf(missing)).not.to.include('session');
   });
 
-  it('takes over no name: an account whose name is taken gets another', async () => {
+  it('gives an account another name if its own is taken', async () => {
     const id = await world.makeUser({ username: 'dee', role: 'admin' });
     provider.accounts.set('sub-dee', { preferred_username: 'dee', groups: ['staff'] });
     const { user } = (await signIn('sub-dee')).body;
@@ -129,12 +129,12 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect(user.id).not.to.equal(id);
   });
 
-  it('stores no address that the provider has not verified', async () => {
+  it('stores no email address that the provider has not verified', async () => {
     provider.accounts.set('sub-eve', { email: 'admin@example.com', email_verified: false, groups: ['staff'] });
     expect((await signIn('sub-eve')).body.user).to.include({ email: null, username: 'sub-eve' });
   });
 
-  it('refuses a disabled user, and password sign-in for users of the provider', async () => {
+  it('rejects a disabled user, and password sign-in for users of the provider', async () => {
     provider.accounts.set('sub-fay', { preferred_username: 'fay', groups: ['staff'] });
     const { user } = (await signIn('sub-fay')).body;
     const changed = await world.ask('PUT', '/api/auth/users', {
@@ -149,7 +149,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect(login.status).to.equal(401);
   });
 
-  it('makes one user of simultaneous first sign-ins', async () => {
+  it('creates one user for concurrent first sign-ins', async () => {
     provider.accounts.set('sub-gus', { preferred_username: 'gus', groups: ['staff'] });
     const replies = await Promise.all(Array.from({ length: 4 }, () => signIn('sub-gus')));
     const ids = replies.flatMap((reply) => (reply.status === 200 ? [reply.body.user.id] : []));
@@ -158,7 +158,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect(users.filter(({ username }: { username: string }) => username.startsWith('gus'))).to.have.length(1);
   });
 
-  it('refuses another state, a code that was used, and a browser that has begun nothing', async () => {
+  it('rejects a wrong state, a used code, and a browser that has not started a sign-in', async () => {
     provider.accounts.set('sub-hal', { preferred_username: 'hal', groups: ['staff'] });
     const begun = await begin();
     const back = await provider.approve(begun.body.url, 'sub-hal');
@@ -176,7 +176,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect((await finish({}, cookie)).status, 'no code').to.equal(400);
   });
 
-  it('refuses a sign-in from a page of another site', async () => {
+  it('rejects a sign-in from a page of another site', async () => {
     const reply = await world.ask('POST', '/api/auth/oidc', {
       body: { code: 'c', state: 's' },
       headers: { ...headers, 'sec-fetch-site': 'cross-site' },
@@ -184,7 +184,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect(reply.status).to.equal(403);
   });
 
-  it('accepts access tokens of programs, with the role of their groups, as users of their own', async () => {
+  it('accepts access tokens of programs as separate users, with the role of their groups', async () => {
     provider.machineGroups = ['builders'];
     const token = await provider.machineToken();
     const bearer = { authorization: `Bearer ${token}`, 'x-api-key': '' };
@@ -205,7 +205,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect((await world.ask('GET', '/api/agents', { headers: none })).body.code).to.equal('NO_ROLE');
   });
 
-  it('refuses tokens that were altered, and ID tokens', async () => {
+  it('rejects modified tokens and ID tokens', async () => {
     provider.machineGroups = ['builders'];
     const [header, payload = '', signature] = (await provider.machineToken()).split('.');
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString());
@@ -219,7 +219,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     }
   });
 
-  it('ends a stream that a token opened when its user is disabled', async () => {
+  it('closes the stream of a token when its user is disabled', async () => {
     provider.machineGroups = ['builders'];
     const token = await provider.machineToken();
     const { user } = (
@@ -237,8 +237,8 @@ describe('sign-in through an OpenID Connect provider', () => {
   });
 });
 
-describe('an OpenID Connect provider that is away', () => {
-  it('is a 503 that says so, and sign-in works when it is back', async () => {
+describe('an unreachable OpenID Connect provider', () => {
+  it('causes a 503 with an explanation, and sign-in works once the provider is back', async () => {
     const provider = await startOidcProvider(() => ['http://signalbox.example/']);
     await provider.stop();
     const world = await startAuthWorld({
@@ -262,7 +262,7 @@ describe('an OpenID Connect provider that is away', () => {
 });
 
 describe('a deployment without an OpenID Connect provider', () => {
-  it('says that none is configured', async () => {
+  it('reports that none is configured', async () => {
     const world = await startAuthWorld();
     try {
       expect((await world.ask('GET', '/api/auth/oidc')).body).to.deep.equal({ name: null });

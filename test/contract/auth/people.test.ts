@@ -45,7 +45,7 @@ const FIELD_MARK = 'rk7d';
 let marks: readonly string[] = [MARK, ADDRESS];
 const marksIn = (text: string): string[] => marks.filter((mark) => text.includes(mark));
 
-describe('contract: erasure of people', function () {
+describe('contract: erasure of personal data', function () {
   this.timeout(300_000);
   let admin: string;
   const google = fixture(startFakeGoogle);
@@ -149,7 +149,7 @@ describe('contract: erasure of people', function () {
     return { text, pages };
   }
 
-  it('leaves nothing of a person who has acted everywhere, and the log as it was', async () => {
+  it('removes all data of a person with activity everywhere, and leaves the log unchanged', async () => {
     const hook = { name: 'hook', url: receiver.url, events: ['*'] };
     await done('POST', '/api/webhooks', hook);
     expect((await signInWithGoogle()).status).to.equal(403);
@@ -266,7 +266,7 @@ describe('contract: erasure of people', function () {
     ]);
   });
 
-  it('redacts single fields of events; what the person was called later stays', async () => {
+  it('redacts single fields of events, and keeps later values', async () => {
     marks = [FIELD_MARK];
     const { core } = world.service;
     const { pool } = core.database;
@@ -354,7 +354,7 @@ describe('contract: erasure of people', function () {
     expect(JSON.stringify(await eventsOf(`stream=user-${user.id}&open=1`))).not.to.include(later);
   });
 
-  it('erases users who were deleted before; of several of one name the one that is meant', async () => {
+  it('erases previously deleted users, selected by id if several had the name', async () => {
     const ids: number[] = [];
     for (const _ of [1, 2]) {
       const id = await world.makeUser({ username: 'twin', display_name: `Twin ${ids.length}` });
@@ -367,7 +367,7 @@ describe('contract: erasure of people', function () {
     expect((await erase('twin')).status).to.equal(404);
   });
 
-  it('401, 403, 404, and 400 for oneself', async () => {
+  it('returns 401, 403 and 404 as documented, and 400 for the caller’s own data', async () => {
     await world.makeUser({ username: 'op', role: 'operator' });
     expect((await erase('op', await world.signIn('op'))).status).to.equal(403);
     expect((await world.ask('DELETE', '/api/people/op')).status).to.equal(401);
@@ -376,7 +376,7 @@ describe('contract: erasure of people', function () {
     expect((await erase('op?id=x')).status).to.equal(400);
   });
 
-  it('admins of a tenant erase its people only, and not those who have been in another one', async () => {
+  it('lets tenant admins erase only their own people who have never been in another tenant', async () => {
     const body = { slug: 'acme', display_name: 'Acme', gateway_port: 2_000 };
     const { tenant } = await done('POST', '/api/super/tenants', body);
     const place = { tenant: tenant.id, workspace: tenant.workspace_id };

@@ -10,7 +10,7 @@ import { allCaughtUp } from '../../support/caught-up.ts';
 import { fixture } from '../../support/fixture.ts';
 import { cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';
 
-describe('contract: first run and trusted proxies', function () {
+describe('contract: first-run setup and trusted proxies', function () {
   this.timeout(60_000);
   const world = fixture(() =>
     startAuthWorld({
@@ -24,14 +24,14 @@ describe('contract: first run and trusted proxies', function () {
 
   const setup = (body: unknown) => world.ask('POST', '/api/setup', { body });
 
-  it('while there are no users: setup is needed, and sign-in says so', async () => {
+  it('requires setup while there are no users, and sign-in reports this', async () => {
     expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: true });
     const reply = await world.ask('POST', '/api/auth/login', { body: { username: 'admin', password: 'changeme' } });
     expect([reply.status, reply.body.code]).to.deep.equal([401, 'NO_USERS']);
     expect(reply.body.hint).to.be.a('string');
   });
 
-  it('400', async () => {
+  it('returns 400 for invalid input', async () => {
     for (const body of [
       {},
       { username: 'root' },
@@ -47,7 +47,7 @@ describe('contract: first run and trusted proxies', function () {
     expect((await world.ask('GET', '/api/setup')).body).to.deep.equal({ needsSetup: true });
   });
 
-  it('works only under a loopback name, and under the name that a trusted proxy forwards', async () => {
+  it('works only under a loopback name or a name that a trusted proxy forwards', async () => {
     const under = async (headers: Record<string, string>, body?: unknown) => {
       const { status, body: answer } = await world.ask(body ? 'POST' : 'GET', '/api/setup', { body, headers });
       return [status, answer.error ?? answer.needsSetup];
@@ -73,7 +73,7 @@ describe('contract: first run and trusted proxies', function () {
     for (const headers of known) expect(await under(headers), JSON.stringify(headers)).to.deep.equal([200, true]);
   });
 
-  it('of several at once, one becomes the admin and is signed in; after that, setup is closed', async () => {
+  it('makes one of several concurrent callers the admin and signs them in, then closes', async () => {
     const replies = await Promise.all(
       Array.from({ length: 5 }, (_, i) => setup({ username: ` Root${i} `, password: PASSWORD })),
     );
@@ -105,7 +105,7 @@ describe('contract: first run and trusted proxies', function () {
     const named = (name: string, path = '/api/auth/me', as?: string) =>
       world.ask('GET', path, { as, headers: { 'x-remote-user': name } });
 
-    it('names users, known and new, on every path', async () => {
+    it('names known and new users on every path', async () => {
       await world.makeUser({ username: 'known', role: 'admin' });
       expect((await named('known')).body.user).to.deep.include({ username: 'known', role: 'admin' });
       expect((await named('known', '/api/auth/users')).status).to.equal(200);
@@ -118,7 +118,7 @@ describe('contract: first run and trusted proxies', function () {
       });
     });
 
-    it('takes precedence over other credentials, but does not hide them if it names no valid user', async () => {
+    it('takes precedence over other credentials, except if it names no valid user', async () => {
       await world.makeUser({ username: 'disabled', is_approved: false });
       expect((await named('known', '/api/auth/me', world.adminKey)).body.user.username).to.equal('known');
       expect((await named('disabled', '/api/auth/me', world.adminKey)).body.user.username).to.equal('api');
@@ -126,7 +126,7 @@ describe('contract: first run and trusted proxies', function () {
       expect((await named('   ')).status).to.equal(401);
     });
 
-    it('a disabled or deleted user loses access at once', async () => {
+    it('denies access to a disabled or deleted user at once', async () => {
       const id = (await named('newcomer')).body.user.id;
       await world.ask('PUT', '/api/auth/users', { as: world.adminKey, body: { id, is_approved: 0 } });
       expect((await named('newcomer')).status).to.equal(401);
@@ -134,7 +134,7 @@ describe('contract: first run and trusted proxies', function () {
   });
 });
 
-describe('contract: the first run is one', function () {
+describe('contract: first-run setup happens once', function () {
   this.timeout(60_000);
   const world = fixture(() => startAuthWorld({ AUTH_PASS: 'changeme' }));
 

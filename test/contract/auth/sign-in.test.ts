@@ -52,7 +52,7 @@ describe('contract: sign-in', function () {
       expect((await me(cookieOf(reply))).status).to.equal(200);
     });
 
-    it('400 for what is missing or malformed', async () => {
+    it('returns 400 for missing or malformed fields', async () => {
       const bodies = [
         {},
         { username: 'admin' },
@@ -73,7 +73,7 @@ describe('contract: sign-in', function () {
       }
     });
 
-    it('401, the same for unknown, wrong, other provider, not approved', async () => {
+    it('returns the same 401 for an unknown, wrong, non-local or unapproved login', async () => {
       await world.makeUser({ username: 'gina', provider: 'google', provider_id: 'sub-gina' });
       await world.makeUser({ username: 'nora', is_approved: false });
       await world.makeUser({ username: 'paul' }, null);
@@ -104,7 +104,7 @@ describe('contract: sign-in', function () {
       ]);
     });
 
-    it('audit entries say who signed in and from where', async () => {
+    it('records who signed in and from where', async () => {
       const ip = freshAddress();
       await login({ username: 'admin', password: TEST_ADMIN.password }, ip, { 'user-agent': 'probe/1' });
       await login({ username: 'admin', password: 'wrong' }, ip, { 'user-agent': 'probe/1' });
@@ -114,7 +114,7 @@ describe('contract: sign-in', function () {
       expect(bad).to.deep.include({ actor: 'admin', ip_address: ip, user_agent: 'probe/1' });
     });
 
-    it('429 for the sixth attempt per minute from one address, right or wrong, even with MC_DISABLE_RATE_LIMIT', async () => {
+    it('returns 429 for the sixth attempt per minute from one address, even with MC_DISABLE_RATE_LIMIT', async () => {
       const ip = freshAddress();
       for (let i = 0; i < 5; i++) expect((await login({ username: 'x', password: 'y' }, ip)).status).to.equal(401);
       const reply = await login({ username: 'admin', password: TEST_ADMIN.password }, ip);
@@ -126,7 +126,7 @@ describe('contract: sign-in', function () {
   });
 
   describe('sessions', () => {
-    it('both names are accepted; an invalid one does not hide the other', async () => {
+    it('are read from both cookies; an invalid cookie does not hide the other', async () => {
       const token = admin.split('=')[1];
       const bad = 'f'.repeat(64);
       expect((await me(`__Host-mc-session=${token}`)).status).to.equal(200);
@@ -137,7 +137,7 @@ describe('contract: sign-in', function () {
       expect((await me()).status).to.equal(401);
     });
 
-    it('an invalid cookie does not hide a key', async () => {
+    it('do not hide a key if the cookie is invalid', async () => {
       const reply = await world.ask('GET', '/api/auth/me', {
         as: world.adminKey,
         headers: { cookie: `mc-session=${'f'.repeat(64)}` },
@@ -145,7 +145,7 @@ describe('contract: sign-in', function () {
       expect(reply.body.user.username).to.equal('api');
     });
 
-    it('logout ends the session and clears the cookie; 401 without a credential; a key has no session to end', async () => {
+    it('end on logout, with their cookie; logout returns 401 without a credential; keys have no session', async () => {
       const cookie = await world.signIn('admin', TEST_ADMIN.password);
       const reply = await world.ask('POST', '/api/auth/logout', { as: cookie });
       expect([reply.status, reply.body.ok]).to.deep.equal([200, true]);
@@ -158,7 +158,7 @@ describe('contract: sign-in', function () {
       expect((await world.audit('logout'))[0]).to.deep.include({ actor: 'admin', actor_id: 1 });
     });
 
-    it('expire exactly on time, however often they were used', async () => {
+    it('expire exactly on time, however often they are used', async () => {
       const cookie = await world.signIn('admin', TEST_ADMIN.password);
       expect((await me(cookie)).status).to.equal(200);
       const { pool } = world.service.core.database;
@@ -197,7 +197,7 @@ describe('contract: sign-in', function () {
   describe('GET and PATCH /api/auth/me', () => {
     const patch = (as: string | undefined, body: unknown) => world.ask('PATCH', '/api/auth/me', { as, body });
 
-    it('GET: the global key is an admin without an account', async () => {
+    it('returns the global key as an admin without an account', async () => {
       const { user } = (await me(world.adminKey)).body;
       expect(user).to.deep.include({
         id: 0,
@@ -223,7 +223,7 @@ describe('contract: sign-in', function () {
       });
     });
 
-    it('changes the password: every session ends, a new one begins', async () => {
+    it('changes the password, which ends every session and starts a new one', async () => {
       await world.makeUser({ username: 'emil' });
       const [one, two] = [await world.signIn('emil'), await world.signIn('emil')];
       const reply = await patch(one, { current_password: PASSWORD, new_password: '8 chars!', display_name: 'Emil' });
@@ -241,7 +241,7 @@ describe('contract: sign-in', function () {
       expect(rows[0].n).to.equal(1);
     });
 
-    it('400, 403', async () => {
+    it('returns 400 for invalid input, and 403 for a wrong password and for keys', async () => {
       const cookie = await world.makeSession({ username: 'fay' });
       for (const [body, status] of [
         [{}, 400],
@@ -264,7 +264,7 @@ describe('contract: sign-in', function () {
       expect((await patch(key, { display_name: 'x' })).status).to.equal(403);
     });
 
-    it('429 for the sixth password per minute; changes of the name are not counted', async () => {
+    it('returns 429 for the sixth password per minute; name changes do not count', async () => {
       const cookie = await world.makeSession({ username: 'gus' });
       for (let i = 0; i < 8; i++) expect((await patch(cookie, { display_name: `Gus ${i}` })).status).to.equal(200);
       const wrong = { current_password: 'wrong', new_password: 'long enough 1' };
@@ -273,7 +273,7 @@ describe('contract: sign-in', function () {
       expect((await patch(cookie, { display_name: 'Gus' })).status).to.equal(200);
     });
 
-    it('of two simultaneous password changes, one wins, and only its password works', async () => {
+    it('lets one of two concurrent password changes win, and only its password works', async () => {
       const cookie = await world.makeSession({ username: 'hal' });
       const next = ['first new one', 'second new one'];
       const replies = await Promise.all(
@@ -290,10 +290,10 @@ describe('contract: sign-in', function () {
 
   describe('GET /api/events', () => {
     it('ends with the credential that opened it', () => expectStreamsToEnd(world, world));
-    it('shows only admins what the audit trail shows only to them', () => expectAuditForAdminsOnly(world));
+    it('sends audit-only data to admins only', () => expectAuditForAdminsOnly(world));
   });
 
-  it('no password, token, address or e-mail is readable in the log', async () => {
+  it('no password, token, address or e-mail address is readable in the log', async () => {
     const ip = '203.0.113.77';
     const body = {
       username: 'zoe',

@@ -27,7 +27,7 @@ describe('contract: credentials across processes', function () {
   const both = () => worlds.slice(0, 2) as [AuthWorld, AuthWorld];
   const me = (world: AuthWorld, as: string) => world.ask('GET', '/api/auth/me', { as });
 
-  it('one admin and one key, valid in both', async () => {
+  it('the admin and the global key are valid in both processes', async () => {
     for (const world of both()) {
       expect((await me(world, world.adminKey)).status).to.equal(200);
       expect((await world.ask('GET', '/api/auth/users', { as: world.adminKey })).body.users).to.have.length(1);
@@ -35,7 +35,7 @@ describe('contract: credentials across processes', function () {
     }
   });
 
-  it('sessions begin and end for both at once, many times', async () => {
+  it('sessions start and end in both processes at once, many times', async () => {
     const [one, two] = both();
     const id = await one.makeUser({ username: 'ann', role: 'admin' });
     const put = (world: AuthWorld, body: object, as: string) =>
@@ -67,7 +67,7 @@ describe('contract: credentials across processes', function () {
     await expectAuditForAdminsOnly(two);
   });
 
-  it('keys begin and end for both at once', async () => {
+  it('keys become valid and invalid in both processes at once', async () => {
     const [one, two] = both();
     const agent = await one.makeAgent('scout');
     const path = `/api/agents/${agent}/keys`;
@@ -85,7 +85,7 @@ describe('contract: credentials across processes', function () {
     expect([(await me(two, key)).status, (await me(two, two.adminKey)).status]).to.deep.equal([200, 401]);
   });
 
-  it('a name requested in both is given only once', async () => {
+  it('a name requested in both processes is given once', async () => {
     const [one, two] = both();
     const as = await one.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
     const body = { username: 'bob', password: PASSWORD, role: 'viewer' };

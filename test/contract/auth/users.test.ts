@@ -25,7 +25,7 @@ describe('contract: users', function () {
       boss = await world.signIn(username);
     });
 
-    it('401 without a credential, 403 for other roles, and the refusal is audited', async () => {
+    it('returns 401 without a credential and 403 for other roles, and audits the rejection', async () => {
       const operator = await world.makeSession({ username: `op-${bossId}`, role: 'operator' });
       for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
         const body = method === 'GET' ? undefined : {};
@@ -40,7 +40,7 @@ describe('contract: users', function () {
       }
     });
 
-    it('creates, lists, changes, deletes', async () => {
+    it('creates, lists, updates and deletes users', async () => {
       const body = {
         username: 'ivy',
         password: PASSWORD,
@@ -94,12 +94,12 @@ describe('contract: users', function () {
       expect(await about('user_delete')).to.deep.include({ target_type: 'user', detail: { username: 'ivy' } });
     });
 
-    it('fills in what POST leaves out', async () => {
+    it('applies defaults to fields that POST omits', async () => {
       const { body } = await users('POST', { username: 'jo', password: PASSWORD, role: 'admin' }, boss);
       expect(body.user).to.deep.include({ display_name: 'jo', email: null, provider: 'local' });
     });
 
-    it('400', async () => {
+    it('returns 400 for invalid input', async () => {
       const good = { username: 'kim', password: PASSWORD, role: 'viewer' };
       for (const body of [
         { ...good, role: undefined },
@@ -133,7 +133,7 @@ describe('contract: users', function () {
       }
     });
 
-    it('400: users cannot demote, disable or delete themselves', async () => {
+    it('returns 400 if users demote, disable or delete themselves', async () => {
       for (const change of [{ role: 'viewer' }, { is_approved: 0 }]) {
         expect((await users('PUT', { id: bossId, ...change }, boss)).status).to.equal(400);
       }
@@ -148,7 +148,7 @@ describe('contract: users', function () {
       expect((await users('PUT', { id: 4_000_000, role: 'viewer' }, boss)).status).to.equal(404);
     });
 
-    it('409: a username is unique across workspaces, and only one of many simultaneous requests gets it', async () => {
+    it('returns 409 for a username taken in any workspace, and accepts one of many concurrent requests', async () => {
       await world.makeUser({ username: 'lea', workspace: 2 });
       const body = { username: 'lea', password: PASSWORD, role: 'viewer' };
       expect((await users('POST', body, boss)).status).to.equal(409);
@@ -159,7 +159,7 @@ describe('contract: users', function () {
       expect(statuses).to.deep.equal([201, ...Array.from({ length: 9 }, () => 409)]);
     });
 
-    it('400 for names that look like others or like the service itself, wherever they are taken', async () => {
+    it('returns 400 for names that look like others or like the service itself, on every route', async () => {
       for (const username of ['testadmin\u200b', 'api', 'agent:ka', 'first start', 'a\u200fb', 'ａdmin', 'cli']) {
         const reply = await users('POST', { username, password: PASSWORD, role: 'viewer' }, boss);
         expect([username, reply.status]).to.deep.equal([username, 400]);
@@ -190,7 +190,7 @@ describe('contract: users', function () {
       expect((await agents('PUT', path, { name: agent.name, role: 'tester' })).status).to.equal(200);
     });
 
-    it('names from before the rules stay valid: for signing in, for changes, for agents', async () => {
+    it('keeps names from before the rules valid for sign-in, updates and agents', async () => {
       const username = `old\u200b-${bossId}`;
       const id = await world.makeOlderUser(username);
       const cookie = await world.signIn(username);
@@ -205,7 +205,7 @@ describe('contract: users', function () {
       expect((await users('DELETE', { id }, boss)).status).to.equal(200);
     });
 
-    it('a name is the same in every normalization form; in another case it is taken, but does not sign in', async () => {
+    it('treats all normalization forms alike; another letter case is taken but does not sign in', async () => {
       const make = (username: string) => users('POST', { username, password: PASSWORD, role: 'viewer' }, boss);
       expect((await make(`Jose\u0301-${bossId}`)).body.user.username).to.equal(`José-${bossId}`);
       expect((await make(`José-${bossId}`)).status).to.equal(409);
@@ -217,7 +217,7 @@ describe('contract: users', function () {
       expect((await make(lower.username)).status).to.equal(409);
     });
 
-    it('409: users and agents of a workspace have different names, also from before they were compared', async () => {
+    it('returns 409 for a name shared by a user and an agent of a workspace, even an older name', async () => {
       const make = (username: string) => users('POST', { username, password: PASSWORD, role: 'viewer' }, boss);
       const agent = (name: string) => world.ask('POST', '/api/agents', { as: boss, body: { name, role: 'coder' } });
       const of = (name: string) => `${name}-${bossId}`;
@@ -239,7 +239,7 @@ describe('contract: users', function () {
       }
     });
 
-    it('display names do not pass for the service, nor for the admin', async () => {
+    it('rejects display names that imitate the service or the admin', async () => {
       for (const display_name of [
         'aegis',
         'Aegis',
@@ -261,7 +261,7 @@ describe('contract: users', function () {
       }
     });
 
-    it('shows only the caller’s workspace; a moved user appears in the other one', async () => {
+    it('shows only users of the caller’s workspace, and a moved user in the other one', async () => {
       const id = await world.makeUser({ username: `w2-${bossId}`, role: 'admin', workspace: 2 });
       const there = await world.signIn(`w2-${bossId}`);
       const names = async (as: string) =>
@@ -281,7 +281,7 @@ describe('contract: users', function () {
       expect(await names(there)).not.to.include(`of2-${bossId}`);
     });
 
-    it('Idempotency-Key: the same user, not two', async () => {
+    it('creates one user for an Idempotency-Key', async () => {
       const headers = { 'idempotency-key': `create-${bossId}` };
       const body = { username: `twice-${bossId}`, password: PASSWORD, role: 'viewer' };
       const first = await users('POST', body, boss, headers);
@@ -290,7 +290,7 @@ describe('contract: users', function () {
       expect(second.body).to.deep.equal(first.body);
     });
 
-    it('429 for the 21st change per minute', async () => {
+    it('returns 429 for the 21st change per minute', async () => {
       for (let i = 0; i < 20; i++) expect((await users('PUT', { id: bossId }, boss)).status).to.equal(200);
       expect((await users('PUT', { id: bossId }, boss)).status).to.equal(429);
       expect((await users('GET', undefined, boss)).status).to.equal(200);

@@ -86,7 +86,7 @@ describe('GitHub', function () {
       expect((await ask('GET', '/api/github?action=issues')).body.repo, 'the default').to.equal('acme/web');
     });
 
-    it('sums up the account of the token', async () => {
+    it('summarizes the account of the token', async () => {
       const body = conforms(githubStatsAnswer, await ask('GET', '/api/github?action=stats'));
       expect(body.repos).to.deep.equal({
         ...{ total: 2, public: 1, private: 1, total_stars: 4, total_forks: 2, total_open_issues: 10 },
@@ -94,7 +94,7 @@ describe('GitHub', function () {
       expect(body.topLanguages).to.deep.equal([{ name: 'TypeScript', count: 2 }]);
     });
 
-    it('refuses what is wrong, and other tenants', async () => {
+    it('rejects invalid requests and other tenants', async () => {
       await world.refused('GET', '/api/github', undefined, 400, /action/);
       await world.refused('GET', '/api/github?action=repos', undefined, 400, /action/);
       for (const repo of ['acme', 'acme/web/x', 'acme/..', '../web'])
@@ -109,7 +109,7 @@ describe('GitHub', function () {
     const refused = (status: number, says: RegExp) =>
       world.refused('GET', '/api/github?action=issues', undefined, status, says);
 
-    it('the error says so, soon', async () => {
+    it('returns the error soon', async () => {
       github.mode = 'broken';
       await refused(502, /status 500: oops/);
       github.mode = 'garbage';
@@ -122,7 +122,7 @@ describe('GitHub', function () {
       expect(Date.now() - began).to.be.below(5_000);
     });
 
-    it('the token is in no response and no event', async () => {
+    it('no response and no event contains the token', async () => {
       github.mode = 'broken';
       expect(JSON.stringify((await refused(502, /500/)).body)).not.to.contain(GITHUB_TOKEN);
       expect(await world.world.rawLog()).not.to.contain(GITHUB_TOKEN);
@@ -130,7 +130,7 @@ describe('GitHub', function () {
   });
 
   describe('POST /api/github', () => {
-    it('imports issues as tasks, once', async () => {
+    it('imports each issue once as a task', async () => {
       const repo = 'Acme/Imports';
       github.issue(repo, { title: 'Roof leaks', body: 'In rain, @nobody', labels: ['bug', 'priority:high'] });
       github.issue(repo, { title: 'Done before', state: 'closed' });
@@ -165,7 +165,7 @@ describe('GitHub', function () {
       expect(status.body.syncs[1]).to.deep.include({ repo, sync_direction: 'inbound', changes_pulled: 2 });
     });
 
-    it('many syncs at the same time make one task of each issue', async () => {
+    it('many concurrent syncs create one task per issue', async () => {
       const repo = 'acme/crowd';
       for (let issue = 0; issue < 6; issue++) github.issue(repo, {});
       const replies = await Promise.all(Array.from({ length: 4 }, () => act('sync', { repo })));
@@ -173,7 +173,7 @@ describe('GitHub', function () {
       expect(tasks.map((task) => task.github_issue_number).sort()).to.deep.equal([1, 2, 3, 4, 5, 6]);
     });
 
-    it('a task that was deleted comes back when its issues are imported again', async () => {
+    it('a deleted task is created again by another import of its issues', async () => {
       const repo = 'acme/gone';
       github.issue(repo, {});
       const [task] = (await act('sync', { repo })).body.tasks;
@@ -203,7 +203,7 @@ describe('GitHub', function () {
       await world.refused('POST', '/api/github', { action: 'close', repo, issueNumber: 99 }, 404, /GITHUB_MISSING/);
     });
 
-    it('makes labels, and marks the projects that use them', async () => {
+    it('creates labels, and marks the projects that use them', async () => {
       const { repo, id } = await project();
       const reply = await act('init-labels', { repo });
       conforms(githubLabelsAnswer, reply);
@@ -214,7 +214,7 @@ describe('GitHub', function () {
   });
 
   describe('a project', () => {
-    it('that is not to be synced is not', async () => {
+    it('is not synced unless sync is enabled', async () => {
       const id = await world.project('Unsynced', 'UNS', 'acme/web');
       await world.refused('POST', '/api/github', { action: 'sync-project', project_id: id }, 400, /not synced/);
       await world.refused('POST', '/api/github', { action: 'sync-project', project_id: 999_999 }, 404);
@@ -223,7 +223,7 @@ describe('GitHub', function () {
       await world.refused('POST', '/api/github/sync', { action: 'stop' }, 400, /action/);
     });
 
-    it('takes over what is new and what has changed at GitHub', async () => {
+    it('imports new and changed issues', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, { title: 'Closed long ago', state: 'closed' });
       github.issue(repo, { title: 'Roof leaks', body: 'In rain', labels: ['bug'] });
@@ -250,7 +250,7 @@ describe('GitHub', function () {
       expect(activity?.metadata).to.deep.include({ repo, pulled: 1, pushed: 0 });
     });
 
-    it('a closed issue makes its task done only where a review has approved it', async () => {
+    it('sets a task to done for a closed issue only if a review has approved it', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, { title: 'First' });
       github.issue(repo, { title: 'Second' });
@@ -266,7 +266,7 @@ describe('GitHub', function () {
       expect(github.repo(repo).issues.map(({ state }) => state)).to.deep.equal(['closed', 'closed']);
     });
 
-    it('carries over what has changed here, and nothing else', async () => {
+    it('pushes local changes and nothing else', async () => {
       const { repo, id, sync } = await project(true);
       github.issue(repo, { title: 'Roof leaks', body: 'x'.repeat(9_000), labels: ['bug', 'mc:inbox'] });
       await sync();
@@ -288,7 +288,7 @@ describe('GitHub', function () {
       expect(issue?.state).to.equal('closed');
     });
 
-    it('a task that was deleted stays deleted', async () => {
+    it('does not restore a deleted task', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, {});
       await sync();
@@ -299,7 +299,7 @@ describe('GitHub', function () {
       expect(await tasksOf(id)).to.deep.equal([]);
     });
 
-    it('an issue that is gone from GitHub is asked for once, until GitHub shows it again', async () => {
+    it('requests an issue deleted at GitHub once, until it reappears', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, { title: 'Gone' });
       github.issue(repo, { title: 'Stays' });
@@ -330,7 +330,7 @@ describe('GitHub', function () {
       expect(github.repo(repo).issues.find(({ number }) => number === 1)?.title).to.equal('Gone for good');
     });
 
-    it('an issue that the token may only read is not taken for one that is gone', async () => {
+    it('does not treat an issue as deleted if the token may only read it', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, {});
       await sync();
@@ -344,7 +344,7 @@ describe('GitHub', function () {
       expect(github.repo(repo).issues[0]?.title).to.equal('Renamed');
     });
 
-    it('reports the error, and resumes where it was', async () => {
+    it('reports the error and resumes from its last position', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, {});
       github.mode = 'broken';
@@ -359,7 +359,7 @@ describe('GitHub', function () {
       expect(await sync()).to.deep.equal({ ok: true, pulled: 1, pushed: 0 });
     });
 
-    it('is synchronised on a schedule, and all of them on request', async () => {
+    it('is synchronized on a schedule, and with all others on request', async () => {
       const { repo, id } = await project();
       github.issue(repo, { title: 'By the clock' });
       const ran = await ask('POST', '/api/scheduler', { task_id: 'github_sync' });
@@ -400,7 +400,7 @@ describe('GitHub', function () {
       expect(github.seen).to.deep.equal([]);
     });
 
-    it('makes a branch and a pull request, once', async () => {
+    it('creates a branch and a pull request once', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, { title: 'Mend the Roof!', body: 'In rain' });
       await sync();
@@ -438,7 +438,7 @@ describe('GitHub', function () {
   });
 
   describe('a request', () => {
-    it('repeated under its key is one comment at GitHub', async () => {
+    it('that is repeated with its key creates one comment at GitHub', async () => {
       const repo = 'acme/once';
       github.issue(repo, {});
       const headers = { 'idempotency-key': 'comment-once' };
@@ -451,7 +451,7 @@ describe('GitHub', function () {
   });
 
   // Last: GitHub is not asked again before it wants to be.
-  describe('too many requests', () => {
+  describe('when rate-limited by GitHub', () => {
     it('the response says when to retry, and GitHub is not called until then', async () => {
       github.mode = 'limited';
       const reply = await world.refused('GET', '/api/github?action=issues', undefined, 503, /GITHUB_LIMITED/);

@@ -149,7 +149,7 @@ describe('/api/history/causes', function () {
     }
   }
 
-  it('of each event of a busy run lead up to a request, a schedule or the first start, without a gap', async () => {
+  it('of every event in a busy run lead without gaps to a request, a schedule or the first start', async () => {
     const byId = new Map(all.map((event) => [event.id, event]));
     const kinds = new Map<string, number>();
     for (const event of all) {
@@ -177,7 +177,7 @@ describe('/api/history/causes', function () {
     expect([...kinds.keys()]).to.have.members(['request', 'schedule', 'first start']);
   });
 
-  it('of what jobs and policies write are events, of what schedules write is the schedule', async () => {
+  it('of events from jobs and policies are events, and of scheduled ones the schedule', async () => {
     for (const type of FROM_EVENTS) {
       const event = all.find((one) => one.type === type) as Shown;
       expect(event, type).not.to.equal(undefined);
@@ -191,7 +191,7 @@ describe('/api/history/causes', function () {
     }
   });
 
-  it('and effects are two ways to see the same', async () => {
+  it('are the inverse of effects', async () => {
     const caused = all.filter(({ meta }) => all.some(({ id }) => id === meta.causationId));
     expect(caused.length).to.be.above(5);
     for (const event of caused) {
@@ -206,7 +206,7 @@ describe('/api/history/causes', function () {
     expect((await causesOf(leaf.id)).effects).to.deep.equal([]);
   });
 
-  it('of a webhook message are those of its event: who it was, and from where', async () => {
+  it('of a webhook message are those of its event, with the actor and the client', async () => {
     const message = await until('a message about the trigger', () => receiver.of('alert.triggered')[0]);
     const id = message.headers['webhook-id'] as string;
     const { event, causes } = await causesOf(id);
@@ -219,7 +219,7 @@ describe('/api/history/causes', function () {
     expect((await causesOf(created.id)).causes[0].ip).to.have.keys('sealed', 'person', 'box');
   });
 
-  it('of what is not there are not found', async () => {
+  it('of an unknown event return 404, and of a malformed id 400', async () => {
     expect((await get(`causes/${randomUUID()}`)).status).to.equal(404);
     for (const id of ['x', 'msg_x', `msg_${randomUUID()}`])
       expect((await get(`causes/${id}`)).status, id).to.equal(400);

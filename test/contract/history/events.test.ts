@@ -42,7 +42,7 @@ describe('/api/history/events', function () {
     return body.events;
   };
 
-  it('shows the whole log as it is stored, page by page', async () => {
+  it('shows the whole log as stored, page by page', async () => {
     const shown: Shown[] = [];
     for (let after: number | null = 0; after !== null; ) {
       const { body } = await get(`?limit=7&after=${after}`);
@@ -70,7 +70,7 @@ describe('/api/history/events', function () {
     expect(JSON.stringify(shown)).not.to.include('resi@example.org').and.not.to.include('geheim-1');
   });
 
-  it('shows what was written a moment ago, every time', async () => {
+  it('shows an event immediately after it is written, every time', async () => {
     for (let n = 0; n < 20; n++) {
       const { body } = await world.ask('POST', '/api/agents', {
         as: admin,
@@ -104,7 +104,7 @@ describe('/api/history/events', function () {
     expect(await ids('?actor=&type=')).to.have.length(all.length);
   });
 
-  it('filters by time, in both forms', async () => {
+  it('filters by time, in both formats', async () => {
     const times = all.map(({ meta }) => meta.at as number);
     const middle = times[Math.floor(times.length / 2)] as number;
     const found = async (query: string) => (await events(`${query}&limit=1000`)).map(({ meta }) => meta.at);
@@ -120,14 +120,14 @@ describe('/api/history/events', function () {
     expect(await found('?until=2020-01-01T00:00:00%2B02:00')).to.deep.equal([]);
   });
 
-  it('gives one event by its id, in any case', async () => {
+  it('returns one event by its id, in any letter case', async () => {
     const { id, type } = all[3] as LoggedEvent;
     const reply = await world.ask('GET', `/api/history/events/${id.toUpperCase()}`, { as: admin });
     expect(historyEventSchema.parse(reply.body)).to.deep.equal(reply.body);
     expect(reply.body).to.include({ id, type, index: 3 });
   });
 
-  it('opens personal fields on request, and no secrets; those of erased people are null', async () => {
+  it('decrypts personal fields on request, but no secrets; those of erased people are null', async () => {
     const created = all.find(({ type, data }) => type === 'UserCreated' && data.username === 'resi') as LoggedEvent;
     const path = `/api/history/events/${created.id}`;
     const sealed = (await world.ask('GET', path, { as: admin })).body;
@@ -143,7 +143,7 @@ describe('/api/history/events', function () {
     expect(erased.data.email).to.equal(null);
   });
 
-  it('refuses what is out of range or malformed, and says what is not', async () => {
+  it('rejects a value that is out of range or malformed, and names it', async () => {
     const head = await world.service.core.eventLog.head();
     const cases: [string, RegExp][] = [
       ['?after=99999999999', /^after: must be a position from 0 to \d+/],
@@ -165,7 +165,7 @@ describe('/api/history/events', function () {
     expect((await one(randomUUID())).status).to.equal(404);
   });
 
-  it('has pages of few large events', async () => {
+  it('returns fewer events per page if they are large', async () => {
     const soul_content = 'text '.repeat(9_000);
     const first = (await events('?type=AgentSoulChanged')).length;
     for (let n = 0; n < 5; n++)
@@ -176,7 +176,7 @@ describe('/api/history/events', function () {
     expect((await events('?type=AgentSoulChanged')).length).to.be.at.least(first);
   });
 
-  it('is for admins of the deployment', async () => {
+  it('is limited to admins of the deployment', async () => {
     await world.makeUser({ username: 'olga', role: 'operator' });
     await world.makeUser({ username: 'tina', role: 'admin', tenant: 77, workspace: 77 });
     for (const name of ['olga', 'tina']) {

@@ -33,7 +33,7 @@ describe('/api/history: proofs', function () {
   const hashes = (path: readonly string[]) => path.map((hash) => Buffer.from(hash, 'base64'));
   const rootOf = (size: number) => treeHashOf(leaves.slice(0, size));
 
-  it('the checkpoint is signed by the key, and is the root of the events that are shown', async () => {
+  it('the checkpoint is signed by the key, and is the root of the listed events', async () => {
     const reply = await get('checkpoint');
     expect(reply.headers.get('content-type')).to.match(/^text\/plain/);
     const { origin, size, root } = openCheckpoint(reply.body, key);
@@ -45,7 +45,7 @@ describe('/api/history: proofs', function () {
     expect((await get(`key?size=${size}`)).body).to.equal(key);
   });
 
-  it('each event is in each tree that has it', async () => {
+  it('each event is included in every tree that is large enough', async () => {
     const { size: signed } = openCheckpoint((await get('checkpoint')).body, key);
     for (const [index, id] of ids.entries()) {
       const sizes = new Set([index + 1, Math.max(signed, index + 1), ids.length]);
@@ -65,7 +65,7 @@ describe('/api/history: proofs', function () {
     expect(body.size).to.be.oneOf([signed, latest]);
   });
 
-  it('each tree continues the smaller ones', async () => {
+  it('each tree is consistent with the smaller ones', async () => {
     const end = ids.length;
     for (const [from, to] of [
       [1, end],
@@ -83,7 +83,7 @@ describe('/api/history: proofs', function () {
     expect((await get('consistency?from=5&to=5')).body).to.deep.equal({ path: [] });
   });
 
-  it('an event that no checkpoint has yet is proven in the tree of now', async () => {
+  it('an event after the last checkpoint is proven in the current tree', async () => {
     const body = bodyOf(
       await world.ask('POST', '/api/agents', { as: admin, body: { name: 'newest', role: 'x' } }),
       201,
@@ -94,7 +94,7 @@ describe('/api/history: proofs', function () {
     expect(Buffer.from(proven.body.leaf, 'base64')).to.deep.equal(leafOfEvent(found));
   });
 
-  it('what is out of range is refused with the range, and an unknown event is not found', async () => {
+  it('a value out of range is rejected with the range, and an unknown event returns 404', async () => {
     const id = ids[4] as string;
     const cases: [string, number, RegExp][] = [
       [`proof?event=${id}&size=4`, 400, /^size: must be a whole number from 5 to \d+$/],

@@ -35,7 +35,7 @@ describe('/api/history/timeline', function () {
     }
   });
 
-  it('gives the position of the last event of each part', async () => {
+  it('returns the position of the last event of each part', async () => {
     const [from, to] = [timeOf(all[0]), timeOf(all.at(-1))].map((ms) => new Date(ms).toISOString());
     const { bins } = await timeline(`?since=${from}&until=${to}&bins=5`);
     const width = (timeOf(all.at(-1)) - timeOf(all[0])) / 5;
@@ -55,7 +55,7 @@ describe('/api/history/timeline', function () {
     ]);
   });
 
-  it('refuses a span that ends before it begins, and callers without the whole log', async () => {
+  it('rejects a range that ends before it starts, and callers without access to the whole log', async () => {
     const { status, body } = await world.ask(
       'GET',
       '/api/history/timeline?since=2002-01-01T00:00:00Z&until=2001-01-01T00:00:00Z',

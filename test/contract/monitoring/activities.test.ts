@@ -19,7 +19,7 @@ describe('GET /api/activities', () => {
     }
   });
 
-  it('lists newest first, with metadata and the entity as it is now', async () => {
+  it('lists newest first, with metadata and the current state of the entity', async () => {
     const body = bodyOf(await call(base, 'GET', '/api/activities'));
     const [newest] = body.activities;
     expect(newest).to.include({ type: 'agent_heartbeat', entity_type: 'agent', actor: 'act-11', workspace_id: 1 });
@@ -31,7 +31,7 @@ describe('GET /api/activities', () => {
     expect(body.hasMore).to.equal(false);
   });
 
-  it('filters by one type or several, actor, entity type; totals follow the filter', async () => {
+  it('filters by one or several types, actor and entity type, and totals follow the filter', async () => {
     const totals = async (query: string) => {
       const { body } = await call(base, 'GET', `/api/activities?${query}&limit=500`);
       expect(body.activities).to.have.length(body.total);
@@ -47,7 +47,7 @@ describe('GET /api/activities', () => {
     expect(await totals('since=1&type=agent_created')).to.equal(12);
   });
 
-  it('pages through everything once, from either end, whatever the page size', async () => {
+  it('pages through all activities once, from either end, with any page size', async () => {
     const all = (await call(base, 'GET', '/api/activities?limit=500')).body.activities.map(
       (one: { id: number }) => one.id,
     );
@@ -63,7 +63,7 @@ describe('GET /api/activities', () => {
     expect((await call(base, 'GET', '/api/activities?offset=100000')).body.activities).to.deep.equal([]);
   });
 
-  it('pages deep: each page is the same part of the whole list, read from either end', async () => {
+  it('returns the same part of the list for deep pages, read from either end', async () => {
     const { commands, reads } = base.service.core;
     const workspace = 77;
     const ids: number[] = [];
@@ -95,7 +95,7 @@ describe('GET /api/activities', () => {
     }
   });
 
-  it('clamps absurd paging and refuses invalid filters', async () => {
+  it('clamps out-of-range paging and rejects invalid filters', async () => {
     const page = async (query: string) => {
       const { status, body } = await call(base, 'GET', `/api/activities?${query}`);
       expect(status, query).to.equal(200);
@@ -139,7 +139,7 @@ describe('GET /api/activities', () => {
     }
   });
 
-  it('gives statistics with ?stats', async () => {
+  it('returns statistics with ?stats', async () => {
     const { body } = await call(base, 'GET', '/api/activities?stats&hours=2');
     expect(body.timeframe).to.equal('2 hours');
     expect(body.activityByType).to.deep.include({ type: 'agent_created', count: 12 });
@@ -148,7 +148,7 @@ describe('GET /api/activities', () => {
     expect(body.timeline[0].hour).to.match(/^\d{4}-\d\d-\d\dT\d\d:00:00.000Z$/);
   });
 
-  it('is served from memory until something changes, with an ETag', async () => {
+  it('is served from the cache until something changes, with an ETag', async () => {
     const first = await call(base, 'GET', '/api/activities?limit=3');
     const etag = first.headers.get('etag') as string;
     const again = await call(base, 'GET', '/api/activities?limit=3', undefined, { 'if-none-match': etag });

@@ -9,7 +9,7 @@ describe('GET /api/audit', () => {
   const base = fixture(startTestService);
 
   const agent = (name: string) => makeAgent(base, name);
-  it('shows who did or tried what, from where, including denials', async () => {
+  it('shows who did or attempted what and from where, including denials', async () => {
     await call(base, 'POST', '/api/auth/login', { username: 'nobody', password: 'wrong' }, { 'x-api-key': '' });
     const { id } = await agent('limited');
     const key = (await call(base, 'POST', `/api/agents/${id}/keys`, { name: 'viewer key' })).body.api_key;
@@ -26,7 +26,7 @@ describe('GET /api/audit', () => {
     expect(JSON.stringify((await entries('limit=1000')).entries)).not.to.contain(key);
   });
 
-  it('pages, filters by time, returns limit and offset', async () => {
+  it('pages, filters by time, and returns limit and offset', async () => {
     const { body } = await call(base, 'GET', '/api/audit?limit=2&offset=1');
     expect(body).to.include({ limit: 2, offset: 1 });
     expect(body.entries).to.have.length(2);

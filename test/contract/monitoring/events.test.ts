@@ -21,7 +21,7 @@ describe('GET /api/events', () => {
   // The first use of the global key is a security event.
   before(() => agent('first'));
 
-  it('sends frames with id, workspace and milliseconds, and the headers of a stream', async () => {
+  it('sends frames with id, workspace and milliseconds, and the headers of an event stream', async () => {
     const stream = await openStream(`${base.url}/api/events`, headers);
     expect(stream.headers.get('content-type')).to.equal('text/event-stream');
     expect(stream.headers.get('cache-control')).to.equal('no-cache, no-transform');
@@ -36,7 +36,7 @@ describe('GET /api/events', () => {
     stream.close();
   });
 
-  it('resumes after any id, even between the frames of one event, without gaps or duplicates', async () => {
+  it('resumes after any id without gaps or duplicates, even between the frames of one event', async () => {
     const stream = await openStream(`${base.url}/api/events`, headers);
     for (let n = 0; n < 6; n++) await agent(`resume-${n}`);
     await stream.until(() => stream.frames.length >= 12);
@@ -54,7 +54,7 @@ describe('GET /api/events', () => {
     since.close();
   });
 
-  it('from the beginning: everything that was ever streamed, then live events', async () => {
+  it('sends everything ever streamed from the beginning, then live events', async () => {
     const stream = await openStream(`${base.url}/api/events?since=0&kind=agent.created`, headers);
     await stream.until(() => names(stream).includes('resume-5'));
     const created = (await call(base, 'GET', '/api/activities?type=agent_created&limit=500')).body.activities;
@@ -67,7 +67,7 @@ describe('GET /api/events', () => {
     stream.close();
   });
 
-  it('a client that does not read falls back to the log and loses nothing', async function () {
+  it('falls back to the log for a client that does not read, without loss', async function () {
     this.timeout(60_000);
     const slow = await new Promise<IncomingMessage>((resolve, reject) => {
       const asked = request(`${base.url}/api/events?kind=chat.message`, { headers }, resolve);
@@ -105,7 +105,7 @@ describe('GET /api/events', () => {
     slow.destroy();
   });
 
-  describe('how far back it goes', () => {
+  describe('the earliest visible event', () => {
     const DAY = 86_400_000;
     /** An agent that was created so many days ago, as far as the log knows. */
     async function agentOf(days: number, name: string): Promise<void> {
@@ -133,7 +133,7 @@ describe('GET /api/events', () => {
       return { names: names(stream), from: stream.connected?.from };
     }
 
-    it('is what the setting says, for callers who are not admins', async () => {
+    it('is determined by the setting for callers who are not admins', async () => {
       const viewer = await makeUser(base, 'watcher', 'viewer');
       const operator = await makeUser(base, 'watching-operator', 'operator');
       await agentOf(31, 'a month ago');
@@ -156,7 +156,7 @@ describe('GET /api/events', () => {
       expect((await call(base, 'DELETE', '/api/settings', { key: 'retention.stream_days' })).status).to.equal(200);
     });
 
-    it('is for an agent’s key the moment at which it was issued, whatever has been deleted since', async () => {
+    it('is determined by the issue time of an agent’s key, whatever has been deleted since', async () => {
       const { id, headers: first } = await makeKey(base, 'early', ['viewer']);
       const start = await base.service.core.eventLog.head();
       const secret = 'walrus9x';
@@ -189,12 +189,12 @@ describe('GET /api/events', () => {
     });
   });
 
-  it('refuses an invalid cursor', async () => {
+  it('rejects an invalid cursor', async () => {
     expect((await call(base, 'GET', '/api/events?since=abc')).status).to.equal(400);
     expect((await call(base, 'GET', '/api/events', undefined, { 'last-event-id': '-3' })).status).to.equal(400);
   });
 
-  it('refuses a cursor of another log, with a helpful message', async () => {
+  it('rejects a cursor of another log with a helpful message', async () => {
     const { eventLog } = base.service.core;
     const positions = new Set<number>();
     for await (const events of eventLog.readAll()) for (const event of events) positions.add(event.position);

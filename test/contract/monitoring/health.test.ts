@@ -9,7 +9,7 @@ describe('probes', () => {
   const base = fixture(startTestService);
 
   const agent = (name: string) => makeAgent(base, name);
-  it('are public and say what they checked', async () => {
+  it('are public and list their checks', async () => {
     const none = { 'x-api-key': '' };
     expect((await call(base, 'GET', '/health/live', undefined, none)).body).to.deep.equal({ status: 'ok' });
     const body = bodyOf(await call(base, 'GET', '/health/ready', undefined, none));
@@ -31,7 +31,7 @@ describe('probes', () => {
     expect(asAdmin.body.details.log_tree).to.match(/^\d+ events, position \d+$/);
   });
 
-  it('show the tree over the log and its latest checkpoint', async () => {
+  it('show the tree of the log and its latest checkpoint', async () => {
     await until(
       'a checkpoint is signed',
       async () => (await call(base, 'GET', '/api/history/checkpoint')).status === 200,
@@ -56,7 +56,7 @@ describe('probes', () => {
     );
   });
 
-  it('are 503 while the tree over the log is stuck', async () => {
+  it('return 503 while the tree of the log is stuck', async () => {
     const { pool } = base.service.core.database;
     const set = (at: number | null, reason: string | null) =>
       pool.query(`UPDATE service.checkpoints SET stuck_at = $1, stuck_reason = $2 WHERE schema_name = 'log_tree'`, [
@@ -73,7 +73,7 @@ describe('probes', () => {
     }
   });
 
-  it('metrics are in the Prometheus format and need a credential', async () => {
+  it('return metrics in the Prometheus format, which require a credential', async () => {
     expect((await call(base, 'GET', '/metrics', undefined, { 'x-api-key': '' })).status).to.equal(401);
     await call(base, 'GET', '/api/activities');
     const { body } = await call(base, 'GET', '/metrics');

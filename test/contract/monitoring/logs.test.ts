@@ -22,7 +22,7 @@ describe('/api/logs', () => {
   const add = async (body: object): Promise<LogEntryAnswer> =>
     conforms(logAnswer, await call(base, 'POST', '/api/logs', { action: 'add', ...body }, operator)).entry;
 
-  it('are stored as they are added, with defaults', async () => {
+  it('stores added lines with defaults', async () => {
     const entry = await add({ message: 'A line' });
     expect(entry).to.include({ level: 'info', source: 'signalbox', message: 'A line', data: null });
     expect(entry).not.to.have.property('session');
@@ -32,7 +32,7 @@ describe('/api/logs', () => {
     expect(newest).to.deep.equal(entry);
   });
 
-  it('are found by level, source, session and text, newest first', async () => {
+  it('finds lines by level, source, session and text, newest first', async () => {
     await add({ message: 'Disk 90% full', level: 'warn', source: 'disk_1', session: 'run:7' });
     await add({ message: 'disk is FULL', level: 'error', source: 'disk_1' });
     await add({ message: 'nothing to see', level: 'debug', source: 'diskx1' });
@@ -45,7 +45,7 @@ describe('/api/logs', () => {
     expect((await call(base, 'GET', '/api/logs?action=sources')).body.sources).to.include.members(['disk_1', 'diskx1']);
   });
 
-  it('of each source, the newest 50, since a time', async () => {
+  it('returns the newest 50 lines of each source, optionally since a time', async () => {
     for (let n = 0; n < 55; n++) await add({ message: `turn ${n}`, source: 'loud' });
     const last = await add({ message: 'quiet', source: 'soft' });
     expect((await messages('?action=tail&limit=200')).filter((one) => one.startsWith('turn'))).to.have.length(50);
@@ -55,7 +55,7 @@ describe('/api/logs', () => {
     expect(await messages('?action=tail&limit=3')).to.have.length(3);
   });
 
-  it('are refused for what they lack', async () => {
+  it('rejects incomplete or invalid input', async () => {
     for (const body of [{}, { action: 'add' }, { action: 'add', message: ' ' }, { action: 'clear', message: 'a' }]) {
       expect((await call(base, 'POST', '/api/logs', body, operator)).status, JSON.stringify(body)).to.equal(400);
     }
@@ -66,7 +66,7 @@ describe('/api/logs', () => {
     }
   });
 
-  it('of the service itself are there, at warn and above; its data is for admins', async () => {
+  it('contains lines of the service itself at warn and above, with data for admins only', async () => {
     const { log, process } = base.service.core;
     log.info('this is not kept');
     log.child({ policy: 'p' }).warn({ err: new Error('broken'), password: 'hunter2hunter2' }, 'something fails');

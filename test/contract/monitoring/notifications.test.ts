@@ -39,7 +39,7 @@ describe('/api/notifications', () => {
   const put = (body: object) => call(base, 'PUT', PATH, body, operator);
   const deliver = (body: object) => call(base, 'POST', `${PATH}/deliver`, body, operator);
 
-  it('are listed by recipient, newest first, with filters, counts and what they are about', async () => {
+  it('are listed by recipient, newest first, with filters, counts and subjects', async () => {
     const task = await makeTask(base, { title: 'Roof' });
     const first = await raise('lisa', { source_type: 'task', source_id: task });
     const second = await raise('lisa', { type: 'comment' });
@@ -62,7 +62,7 @@ describe('/api/notifications', () => {
     expect(await list('?recipient=Lisa')).to.include({ total: 0, unreadCount: 0 });
   });
 
-  it('need a recipient', async () => {
+  it('require a recipient', async () => {
     for (const query of ['', '?recipient=', '?recipient=%20', '?recipient=%00']) {
       const { status, body } = await call(base, 'GET', `${PATH}${query}`);
       expect(status, query).to.equal(400);
@@ -70,7 +70,7 @@ describe('/api/notifications', () => {
     }
   });
 
-  it('are marked as read, by id or all of a recipient, once', async () => {
+  it('are marked as read once, by id or for a whole recipient', async () => {
     const [one, two, three] = [await raise('mark'), await raise('mark'), await raise('mark')];
     expect((await put({ ids: [one] })).body).to.deep.equal({ success: true, markedAsRead: 1 });
     expect((await put({ ids: [one] })).body.markedAsRead).to.equal(0);
@@ -86,7 +86,7 @@ describe('/api/notifications', () => {
     expect((await put({ ids: Array.from({ length: 1_001 }, (_, n) => n + 1) })).status).to.equal(400);
   });
 
-  it('are deleted by id, or of a recipient by age', async () => {
+  it('are deleted by id, or by recipient and age', async () => {
     const [one, two] = [await raise('del'), await raise('del')];
     const remove = (body: object) => call(base, 'DELETE', PATH, body);
     const reply = await remove({ ids: [one, 999_999_999] });
@@ -100,7 +100,7 @@ describe('/api/notifications', () => {
     expect((await remove({})).status).to.equal(400);
   });
 
-  it('are marked as delivered for a recipient that has fetched them', async () => {
+  it('are marked as delivered once their recipient has fetched them', async () => {
     const [one, two] = [await raise('fetch'), await raise('fetch')];
     const body = conforms(
       notificationActionAnswer,
@@ -113,7 +113,7 @@ describe('/api/notifications', () => {
     expect((await list('?recipient=fetch&unread_only=true')).total).to.equal(2);
   });
 
-  it('take the other actions by which clients do the same', async () => {
+  it('support the alternative actions that clients use', async () => {
     const [one, two] = [await raise('act'), await raise('act')];
     const act = (body: object, as = operator) => call(base, 'POST', PATH, body, as);
     expect((await act({ action: 'mark_read', id: one })).body).to.deep.equal({ success: true });
@@ -128,7 +128,7 @@ describe('/api/notifications', () => {
     }
   });
 
-  it('are delivered into the inbox of an agent, oldest first, once', async () => {
+  it('are delivered once to an agent’s inbox, oldest first', async () => {
     const agent = await makeAgent(base, 'ines');
     const [first, second] = [await raise('ines', { title: 'First' }), await raise('ines', { title: 'Second' })];
     const dry = await deliver({ agent_filter: 'ines', dry_run: true });
@@ -169,7 +169,7 @@ describe('/api/notifications', () => {
     });
   });
 
-  it('for an unknown recipient are errors, and do not block others', async () => {
+  it('are errors for an unknown recipient, and do not block others', async () => {
     await deliver({ limit: 5_000 });
     const lost = await raise('nobody-of-this-name');
     const known = await raise('nora');
@@ -192,7 +192,7 @@ describe('/api/notifications', () => {
     expect(total).to.equal(delivered + undelivered);
   });
 
-  it('are those of the recipient alone, unless an operator or an admin asks', async () => {
+  it('are visible only to the recipient, and to operators and admins', async () => {
     const raised = { mine: await raise('owen'), theirs: await raise('vera'), others: await raise('quinn') };
     const agent = (await makeKey(base, 'owen', ['operator'])).headers;
     const viewer = await makeUser(base, 'vera', 'viewer');

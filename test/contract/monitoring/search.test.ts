@@ -53,7 +53,7 @@ describe('GET /api/search', () => {
     };
   const ofType = (results: readonly Result[], type: string) => results.filter((one) => one.type === type);
 
-  it('finds records of every kind, best first, each as its kind is shown', async () => {
+  it('finds records of every kind, best first, in the format of their kind', async () => {
     const { query, count, total, results } = await search('q=%20quokka%20');
     expect({ query, count, total }).to.deep.equal({ query: 'quokka', count: results.length, total: results.length });
     expect(results.map(({ relevance }) => relevance)).to.deep.equal(
@@ -96,7 +96,7 @@ describe('GET /api/search', () => {
     expect(ofType(results, 'audit').map(({ title }) => title)).to.include('agent_created');
   });
 
-  it('finds what was written at once, and not what is gone', async () => {
+  it('finds new records at once, and no deleted ones', async () => {
     const { id } = await makeAgent(base, 'numbat');
     expect((await search('q=numbat&type=agent')).results.map((one) => one.id)).to.deep.equal([id]);
     await call(base, 'PUT', `/api/agents/${id}`, { role: 'digger' });
@@ -108,7 +108,7 @@ describe('GET /api/search', () => {
     );
   });
 
-  it('limits each type to its newest, then the whole', async () => {
+  it('limits each type to its newest results, then the total', async () => {
     for (let n = 0; n < 4; n++) await call(base, 'POST', `/api/agents/${agent.id}/heartbeat`, {});
     const all = (await search('q=heartbeat%20of%20quokka&type=activity')).results;
     expect(all).to.have.length(5);
@@ -121,7 +121,7 @@ describe('GET /api/search', () => {
     expect((await search('q=quokka&limit=1000')).results.length).to.be.above(9);
   });
 
-  it('takes % and _ as they are, with two characters too', async () => {
+  it('treats % and _ literally, even in two-character queries', async () => {
     const agents = async (q: string) =>
       (await search(`q=${encodeURIComponent(q)}&type=agent`)).results.map(({ title }) => title);
     expect(await agents('100%_x')).to.deep.equal(['Quokka 100%_x']);
@@ -130,7 +130,7 @@ describe('GET /api/search', () => {
     expect(await agents('UO')).to.include('Quokka 100abx');
   });
 
-  it('types: singular, plural, all; another one finds nothing', async () => {
+  it('accepts types in singular, plural and all; an unknown type finds nothing', async () => {
     const types = async (type: string) => [
       ...new Set((await search(`q=quokka&type=${type}&limit=100`)).results.map((one) => one.type)),
     ];
@@ -141,7 +141,7 @@ describe('GET /api/search', () => {
     for (const type of ['webhook', 'pipelines', 'nonsense']) expect(await types(type)).to.deep.equal([]);
   });
 
-  it('finds webhooks by their names, and for admins by their URLs, which often hold a token', async () => {
+  it('finds webhooks by name, and by URL for admins only, because URLs often contain a token', async () => {
     const made = [];
     for (const [name, path] of [
       ['Wombat alarm', 'first'],
@@ -169,7 +169,7 @@ describe('GET /api/search', () => {
     expect(shown(await search('q=wombat'))).to.deep.equal([all[1]]);
   });
 
-  it('only admins find audit entries', async () => {
+  it('finds audit entries for admins only', async () => {
     const key = (await call(base, 'POST', `/api/agents/${agent.id}/keys`, { name: 'finder', scopes: ['operator'] }))
       .body.api_key;
     expect(ofType((await search('q=agent_created')).results, 'audit')).to.not.deep.equal([]);
@@ -178,7 +178,7 @@ describe('GET /api/search', () => {
     expect((await search('q=quokka&type=agent', key)).count).to.equal(2);
   });
 
-  it('refuses what is too short or cannot be meant', async () => {
+  it('rejects queries that are too short, too long or malformed', async () => {
     for (const query of ['', 'q=', 'q=a', 'q=%20a%20', `q=${'a'.repeat(501)}`, 'q=ab%00', 'q=ab&q=cd']) {
       const { status, body } = await call(base, 'GET', `/api/search?${query}`);
       expect(status, query).to.equal(400);

@@ -21,13 +21,13 @@ describe('/api/standup', () => {
     return standupsAnswer.parse(body);
   };
 
-  it('has nothing to say of agents that are not there', async () => {
+  it('reports nothing about unknown agents', async () => {
     const report = await generate({ agents: ['nobody by this name'] });
     expect(report.agentReports).to.deep.equal([]);
     expect(report.summary.totalAgents).to.equal(0);
   });
 
-  it('says what every agent did and has to do', async () => {
+  it('reports completed and open work of every agent', async () => {
     const task = (fields: object) => makeTask(base, { assigned_to: 'stan', ...fields });
     const done = await task({ status: 'done', title: 'Done' });
     const doing = await task({ status: 'in_progress', due_date: 1_000 });
@@ -80,7 +80,7 @@ describe('/api/standup', () => {
     expect(JSON.stringify(await generate({ agents: ['stan'] }, key))).not.to.include('hunter2');
   });
 
-  it('keeps the numbers of each day once, the newest report first', async () => {
+  it('stores the numbers of each day once, the newest report first', async () => {
     const first = await generate({ date: '2026-01-31', agents: 'stan' });
     expect(first.summary.totalAgents).to.be.above(1);
     expect(first.summary).to.deep.include({ totalCompleted: 0, totalActivity: 0 });
@@ -95,7 +95,7 @@ describe('/api/standup', () => {
     expect(rest.history).to.have.length(total - 2);
   });
 
-  it('refuses what is no day', async () => {
+  it('rejects an invalid date', async () => {
     for (const date of ['2026-02-30', '2026-13-01', '31.01.2026', '2026-1-1', '', 20260131, null]) {
       const { status, body } = await call(base, 'POST', '/api/standup', { date });
       expect(status, String(date)).to.equal(400);
@@ -104,7 +104,7 @@ describe('/api/standup', () => {
     expect((await call(base, 'POST', '/api/standup', [])).status).to.equal(400);
   });
 
-  it('refuses a list with an entry that is not a name, instead of reporting on all agents', async () => {
+  it('rejects a list with an invalid name instead of reporting on all agents', async () => {
     for (const name of [5, null, {}, 'a'.repeat(501), 'a\0']) {
       const { status, body } = await call(base, 'POST', '/api/standup', { agents: ['stan', name] });
       expect(status, String(name)).to.equal(400);

@@ -40,7 +40,7 @@ describe('/api/status', () => {
     expect(after).to.deep.equal({ total: before + 2, active: body.sessions.active + 1 });
   });
 
-  it('counts what the workspace has', async () => {
+  it('counts the records of the workspace', async () => {
     const before = (await get('dashboard')).db;
     await makeAgent(base, 'counted');
     await makeTask(base, { status: 'review' });
@@ -71,7 +71,7 @@ describe('/api/status', () => {
     expect(uptime).to.be.above(0);
   });
 
-  it('comes to one verdict', () => {
+  it('combines the checks into one status', () => {
     const verdict = (...checks: [name: string, status: HealthCheck['status']][]) =>
       overallOf(checks.map(([name, status]) => ({ name, status, message: '' })));
     expect(verdict(['Database', 'healthy'], ['Disk Space', 'healthy'])).to.equal('healthy');
@@ -82,7 +82,7 @@ describe('/api/status', () => {
     expect(verdict(['Database', 'unhealthy'])).to.equal('unhealthy');
   });
 
-  it('lists models, the gateway and what clients may offer', async () => {
+  it('lists models, the gateway and the capabilities for clients', async () => {
     const { models } = await get('models');
     expect(models).to.have.length(15);
     expect(models[0]).to.deep.include({
@@ -101,7 +101,7 @@ describe('/api/status', () => {
     });
   });
 
-  it('needs a credential for everything, and knows no other action', async () => {
+  it('requires a credential for every action, and rejects unknown actions', async () => {
     for (const action of STATUS_ACTIONS) {
       const none = await call(base, 'GET', `/api/status?action=${action}`, undefined, { 'x-api-key': '' });
       expect(none.status, action).to.equal(401);

@@ -26,7 +26,7 @@ describe('GET /api/workload', () => {
     return workloadAnswer.parse(body);
   };
 
-  it('counts tasks and agents, and shows every change at once', async () => {
+  it('counts tasks and agents, and reflects every change at once', async () => {
     const before = await workload();
     expect(before).to.deep.include({ workspace_id: 1, thresholds: THRESHOLDS });
     expect(before.timestamp).to.be.closeTo(Date.now() / 1000, 60);
@@ -67,7 +67,7 @@ describe('GET /api/workload', () => {
     expect((await workload()).agents.load_distribution.map(({ agent }) => agent)).not.to.include('loader');
   });
 
-  it('recommends by the gravest signal; without agents, to pause', () => {
+  it('bases its recommendation on the most severe signal; without agents, it recommends a pause', () => {
     const calm: Signals = { error_rate: 0, queue_depth: 0, busy_ratio: 0, available: 1 };
     const action = (signals: Partial<Signals>) => {
       const { action: name, submit_ok, suggested_delay_ms, details } = recommend({ ...calm, ...signals }, THRESHOLDS);

@@ -14,7 +14,7 @@ describe('pipelines', () => {
   const world = fixture(() => startPipelinesWorld(runnerSettings(runner)));
 
   describe('the record', () => {
-    it('is made with its steps, shown in the list with names and counts', async () => {
+    it('is created with its steps and listed with names and counts', async () => {
       const one = await world.template('Look around.', { name: 'Scout' });
       const two = await world.template('Write it down.', { name: 'Write' });
       const steps = [{ template_id: one }, { template_id: two, on_failure: 'continue' }, { template_id: one }];
@@ -54,7 +54,7 @@ describe('pipelines', () => {
       expect(activity.entity).to.deep.equal({ type: 'pipeline', id, name: 'Survey' });
     });
 
-    it('shows the names of its templates as they are now, and Unknown for one that is gone', async () => {
+    it('shows the current names of its templates, and Unknown for a deleted one', async () => {
       const [kept, gone] = [await world.template(), await world.template()];
       const { id } = await world.pipeline([kept, gone]);
       await world.ask('PUT', '/api/workflows', { id: kept, name: 'Renamed' });
@@ -63,7 +63,7 @@ describe('pipelines', () => {
       expect(steps.map((step: { template_name: string }) => step.template_name)).to.deep.equal(['Renamed', 'Unknown']);
     });
 
-    it('is refused without a name, without two steps, and with templates that do not exist', async () => {
+    it('is rejected without a name, without two steps, or with unknown templates', async () => {
       const template = await world.template();
       const two = [{ template_id: template }, { template_id: template }];
       for (const [fields, field] of [
@@ -83,7 +83,7 @@ describe('pipelines', () => {
       await world.refused('POST', PATH, undefined, 400, /body required/);
     });
 
-    it('PUT sets what is sent, checked like a new one; with the id alone it counts a use', async () => {
+    it('is updated and validated by PUT; with the id alone, PUT counts a use', async () => {
       const pipeline = await world.pipeline([await world.template(), await world.template()]);
       const other = await world.template();
       const steps = [
@@ -108,7 +108,7 @@ describe('pipelines', () => {
       await world.refused('PUT', PATH, { id: 999_999 }, 404);
     });
 
-    it('DELETE is a success also for what does not exist; the id is in the body, or without one in the query', async () => {
+    it('is deleted by an id in the body or query, and deleting an unknown one succeeds', async () => {
       const { id } = await world.pipeline();
       await world.refused('DELETE', PATH, undefined, 400, /body required/);
       const { id: queried } = await world.pipeline();
@@ -126,7 +126,7 @@ describe('pipelines', () => {
 describe('pipelines without an agent runner', () => {
   const world = fixture(startPipelinesWorld);
 
-  it('runs are advanced by hand: each step says that no runner received it', async () => {
+  it('runs are advanced by hand, and each step reports that no runner received it', async () => {
     const { id: pipeline } = await world.pipeline();
     const { run } = (await world.start(pipeline)).body;
     expect(run).to.deep.include({ status: 'running', current_step: 0 });

@@ -26,7 +26,7 @@ describe('runs of pipelines', () => {
       (frame) => frame.type === 'activity.created' && frame.data.type === type && frame.data.entity_id === pipeline,
     );
 
-  it('starts with its first step, which the runner accepts; use and run are counted; the stream gets a frame', async () => {
+  it('starts with its first step, which the runner accepts, counts use and run, and sends a frame', async () => {
     const template = await world.template('Look around.', { model: 'opus', timeout_seconds: 60 });
     const pipeline = await world.pipeline([template, template, template]);
     const { body } = await world.start(pipeline.id);
@@ -104,7 +104,7 @@ describe('runs of pipelines', () => {
     expect(stored?.data).to.deep.include({ id: activity.id, actor: 'api', metadata: { run_id: id } });
   });
 
-  it('is advanced by hand to its end; the stream gets a frame', async () => {
+  it('is advanced by hand to its end, and sends a frame', async () => {
     const { id: pipeline } = await world.pipeline();
     const { id } = (await world.start(pipeline)).body.run;
     const next = (await world.advance(id)).body.run;
@@ -136,7 +136,7 @@ describe('runs of pipelines', () => {
     expect(await world.activities('pipeline_completed', pipeline)).to.deep.equal([]);
   });
 
-  it('a step that fails stops the run, or lets it go on, as the step says', async () => {
+  it('stops or continues after a failed step, as the step defines', async () => {
     const { id: stops } = await world.pipeline();
     const failed = (await world.advance((await world.start(stops)).body.run.id, { success: false, error: 'lost' })).body
       .run;
@@ -157,7 +157,7 @@ describe('runs of pipelines', () => {
     expect(statuses(end)).to.deep.equal(['failed', 'failed']);
   });
 
-  it('is cancelled: what was not done is skipped', async () => {
+  it('can be cancelled, and the remaining steps are skipped', async () => {
     const { id: pipeline } = await world.pipeline([
       await world.template(),
       await world.template(),
@@ -176,7 +176,7 @@ describe('runs of pipelines', () => {
     await world.refused('POST', PATH, { action: 'advance', run_id: id }, 400, /cancelled/);
   });
 
-  it('two callers who advance the same step advance it once', async () => {
+  it('advances a step once for two concurrent callers', async () => {
     const template = await world.template();
     const { id: pipeline } = await world.pipeline(Array.from({ length: 50 }, () => template));
     const { id } = (await world.start(pipeline)).body.run;
@@ -201,7 +201,7 @@ describe('runs of pipelines', () => {
     await world.cancel(id);
   });
 
-  it('says what is missing, wrong, or not there', async () => {
+  it('rejects missing, invalid and unknown values with the reason', async () => {
     for (const body of [
       {},
       { action: 'stop' },
@@ -220,13 +220,13 @@ describe('runs of pipelines', () => {
     await world.refused('GET', `${PATH}?pipeline_id=x`, undefined, 400);
   });
 
-  it('without an action, a pipeline_id starts it', async () => {
+  it('is started by a pipeline_id without an action', async () => {
     const { id } = await world.pipeline();
     const body = bodyOf(await world.ask('POST', PATH, { pipeline_id: `${id}`, params: { any: 1 } }), 201);
     expect(body).to.deep.include({ run_id: body.run.id, status: 'running' });
   });
 
-  it('are listed latest first, with the name of their pipeline, all or of one', async () => {
+  it('are listed latest first with their pipeline’s name, for all pipelines or one', async () => {
     const pipeline = await world.pipeline();
     const ids: number[] = [];
     for (let n = 0; n < 3; n++) ids.unshift((await world.start(pipeline.id)).body.run.id);
@@ -238,7 +238,7 @@ describe('runs of pipelines', () => {
     expect(await world.run(ids[0] as number)).not.to.have.property('pipeline_name');
   });
 
-  it('continues by itself when the runner has completed the step, also to its end', async () => {
+  it('continues to its end when the runner completes each step', async () => {
     runner.react(() => ({ body: { status: 'completed', output: 'done' } }));
     const { id: pipeline } = await world.pipeline();
     const { run } = (await world.start(pipeline)).body;
@@ -249,7 +249,7 @@ describe('runs of pipelines', () => {
     expect(end.steps_snapshot.map(({ output }: StepState) => output)).to.deep.equal(['done', 'done']);
   });
 
-  it('fails where the runner says that the step failed', async () => {
+  it('fails if the runner reports a failed step', async () => {
     runner.react(({ body }) => ({
       body: body.step_index === 0 ? { status: 'completed' } : { status: 'failed', error: 'no way' },
     }));
@@ -265,7 +265,7 @@ describe('runs of pipelines', () => {
     expect(end.steps_snapshot[1].error).to.equal('no way');
   });
 
-  it('shows while it runs why an attempt failed, and tries again with the same key', async () => {
+  it('shows why an attempt failed while it is running, and retries with the same key', async () => {
     let attempts = 0;
     runner.react(() => (++attempts === 1 ? { status: 503, body: 'overloaded' } : ACCEPTED));
     const { id: pipeline } = await world.pipeline();
@@ -299,7 +299,7 @@ describe('runs of pipelines', () => {
     expect(new Set(keys).size).to.equal(1);
   });
 
-  it('returns what is known when the runner does not respond, redirects, or refuses', async () => {
+  it('returns the known state if the runner does not respond, redirects or refuses', async () => {
     for (const [reaction, error, pending] of [
       [undefined, /did not respond within 300 ms/, true],
       [{ status: 307, headers: { location: `${runner.url}/elsewhere` }, taken: false }, /redirect \(307\)/, true],
@@ -323,7 +323,7 @@ describe('runs of pipelines', () => {
     }
   });
 
-  it('a step without its template is not handed over', async () => {
+  it('does not send a step without its template to the runner', async () => {
     const [kept, gone] = [await world.template(), await world.template()];
     const { id: pipeline } = await world.pipeline([kept, gone]);
     const early = (await world.start(pipeline)).body.run;
@@ -342,7 +342,7 @@ describe('runs of pipelines', () => {
     expect(runner.requests.filter(({ body }) => body.run_id === run.id)).to.deep.equal([]);
   });
 
-  it('keeps prompt and steps as they were when it started', async () => {
+  it('keeps the prompts and steps with which it started', async () => {
     const [one, two] = [await world.template('first'), await world.template('second')];
     const { id: pipeline } = await world.pipeline([one, two]);
     const { id } = (await world.start(pipeline)).body.run;
@@ -353,7 +353,7 @@ describe('runs of pipelines', () => {
     expect(handed(id, 1)[0]?.body.prompt).to.match(/\]\nsecond\n\[end [0-9a-f]{16}\]$/);
   });
 
-  it('is not handed over under a name that would take the agent over', async () => {
+  it('is not sent to the runner under a name that attacks the agent', async () => {
     const { id: pipeline } = await world.pipeline();
     await world.ask('PUT', '/api/pipelines', { id: pipeline, name: `${ATTACK}, please` });
     const { id } = (await world.start(pipeline)).body.run;
@@ -374,7 +374,7 @@ describe('runs of pipelines', () => {
     await world.cancel(id);
   });
 
-  it('goes with its pipeline: gone at once, cancelled if it ran, removed in the background', async () => {
+  it('disappears with its pipeline, is cancelled if active, and is removed in the background', async () => {
     const { id: pipeline } = await world.pipeline();
     const over = (await world.start(pipeline)).body.run.id;
     await world.cancel(over);

@@ -37,7 +37,7 @@ describe('agents of projects', function () {
     }
   });
 
-  it('are replaced by PATCH: who stays keeps the role, unknown ones are refused with everything else', async () => {
+  it('are replaced by PATCH: remaining ones keep their role, and unknown ones reject the request', async () => {
     const [a, b, c] = [await world.create(), await world.create(), await world.create()];
     const { id } = await world.createProject();
     await ask('POST', `/api/projects/${id}/agents`, { agent_name: a.name, role: 'lead' });
@@ -67,7 +67,7 @@ describe('agents of projects', function () {
     expect(await agentsOf(id)).to.deep.equal([]);
   });
 
-  it('need a name, and a project that is there', async () => {
+  it('require a name and an existing project', async () => {
     const path = `/api/projects/${(await world.createProject()).id}/agents`;
     await world.refused('POST', path, {}, 400, /agent_name/);
     await world.refused('POST', path, { agent_name: '  ' }, 400, /agent_name/);

@@ -61,14 +61,14 @@ describe('tasks of projects, and their deletion', function () {
       expect(reply.body.tasks[0].metadata).to.deep.equal({ api_key: '--------', note: 'open' });
     });
 
-    it('are of a project that is there', async () => {
+    it('require an existing project', async () => {
       await world.refused('GET', '/api/projects/999999/tasks', undefined, 404);
       await world.refused('GET', '/api/projects/x/tasks', undefined, 400);
     });
   });
 
   describe('DELETE with mode=delete', () => {
-    it('moves the tasks to the general project, each under a new number, and frees the names', async () => {
+    it('moves the tasks to the general project under new numbers, and frees the names', async () => {
       const inGeneral = await makeTask(1);
       const before = (await projectOf(1)).ticket_counter;
       const { id, slug } = await world.createProject({ ticket_prefix: 'GONE', slug: 'gone' });
@@ -99,7 +99,7 @@ describe('tasks of projects, and their deletion', function () {
       expect((await projectOf(again.id)).assigned_agents).to.deep.equal([]);
     });
 
-    it('that was interrupted is finished by the schedule, and so is a task that came after it', async () => {
+    it('is completed by the schedule after an interruption, including a task that was added later', async () => {
       const { core } = world.world.service;
       const { id } = await world.createProject();
       const early = await makeTask(id);

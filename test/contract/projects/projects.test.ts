@@ -24,7 +24,7 @@ describe('contract: projects', function () {
       const { projects } = (await world.ask('GET', '/api/projects')).body;
       return projects.find(({ slug }: { slug: string }) => slug === 'general');
     };
-    it('is there from the first start on', async () => {
+    it('exists from the first start on', async () => {
       expect(await find()).to.deep.include({
         id: 1,
         name: 'General',
@@ -36,7 +36,7 @@ describe('contract: projects', function () {
         workspace_id: 1,
       });
     });
-    it('cannot be archived or deleted, and changes otherwise', async () => {
+    it('cannot be archived or deleted, but can be updated', async () => {
       await world.refused('PATCH', '/api/projects/1', { status: 'archived' }, 400, /general/);
       await world.refused('DELETE', '/api/projects/1', undefined, 400, /general/);
       await world.refused('DELETE', '/api/projects/1?mode=delete', undefined, 400, /general/);
@@ -45,7 +45,7 @@ describe('contract: projects', function () {
         status: 'active',
       });
     });
-    it('comes to a workspace that has none with its first project, and keeps its names', async () => {
+    it('is created in a workspace without one with its first project, and keeps its names', async () => {
       const as = await world.world.makeSession({ username: 'elsewhere', role: 'operator', tenant: 7, workspace: 7 });
       expect((await world.ask('GET', '/api/projects', undefined, as)).body).to.deep.equal({ projects: [] });
       const taken = await world.ask('POST', '/api/projects', { name: 'General' }, as);
@@ -58,7 +58,7 @@ describe('contract: projects', function () {
   });
 
   describe('POST', () => {
-    it('makes slug and prefix of the name', async () => {
+    it('derives slug and prefix from the name', async () => {
       const { project } = conforms(
         createdProjectAnswer,
         await world.ask('POST', '/api/projects', { name: '  Über Café No. 1! ' }),
@@ -80,7 +80,7 @@ describe('contract: projects', function () {
       });
       expect(await get(project.id)).to.deep.equal({ ...project, task_count: 0, assigned_agents: [] });
     });
-    it('takes what is sent, trimmed; what it does not know is ignored', async () => {
+    it('accepts the given values trimmed, and ignores unknown fields', async () => {
       const project = await create({
         name: 42,
         slug: ' My Slug ',
@@ -106,14 +106,14 @@ describe('contract: projects', function () {
       });
       expect(await create({ ticket_prefix: 'abcdefghijklmnop' })).to.include({ ticket_prefix: 'ABCDEFGHIJKL' });
     });
-    it('refuses what leaves no name, no slug or no prefix', async () => {
+    it('rejects values that leave the name, slug or prefix empty', async () => {
       await world.refused('POST', '/api/projects', {}, 400, /name/);
       await world.refused('POST', '/api/projects', { name: '  ' }, 400, /name/);
       await world.refused('POST', '/api/projects', { name: 'Работа', ticket_prefix: 'RAB' }, 400, /slug/);
       await world.refused('POST', '/api/projects', { name: 'Работа', slug: 'rabota' }, 400, /ticket_prefix/);
       await world.refused('POST', '/api/projects', { name: 'x', ticket_prefix: '-' }, 400, /ticket_prefix/);
     });
-    it('refuses values of another kind, and texts that are too long, and says which', async () => {
+    it('rejects values of a wrong type and texts that are too long, and names the field', async () => {
       for (const [field, value] of [
         ['name', { a: 1 }],
         ['name', 'n'.repeat(201)],
@@ -128,7 +128,7 @@ describe('contract: projects', function () {
         await world.refused('POST', '/api/projects', { name: 'Odd', [field]: value }, 400, new RegExp(`${field}: `));
       }
     });
-    it('refuses a slug or a prefix that another project has, archived or not', async () => {
+    it('rejects a slug or a prefix of another project, even an archived one', async () => {
       const { id, slug, ticket_prefix } = await create();
       const body = { name: 'Another', ticket_prefix: 'ANOTH' };
       await world.refused('POST', '/api/projects', { ...body, slug }, 409, /slug/);
@@ -138,7 +138,7 @@ describe('contract: projects', function () {
       // What was refused has taken nothing.
       expect((await world.ask('POST', '/api/projects', body)).status).to.equal(201);
     });
-    it('gives one name to one of many who ask at once', async () => {
+    it('gives a name to one of many concurrent requests', async () => {
       const ask = (n: number) =>
         world.ask('POST', '/api/projects', { name: 'Wanted', slug: 'wanted', ticket_prefix: `W${n}` });
       const statuses = (await Promise.all(Array.from({ length: 20 }, (_, n) => ask(n)))).map(({ status }) => status);
@@ -148,7 +148,7 @@ describe('contract: projects', function () {
   });
 
   describe('GET', () => {
-    it('lists active projects by name, whatever its case; archived ones when asked', async () => {
+    it('lists active projects by name in any letter case, and archived ones on request', async () => {
       const [b, a] = [await create({ name: 'zz beta' }), await create({ name: 'ZZ Alpha' })];
       await world.ask('DELETE', `/api/projects/${b.id}`);
       const active = await world.ask('GET', '/api/projects');
@@ -159,7 +159,7 @@ describe('contract: projects', function () {
       expect(all.indexOf(b.id)).to.equal(all.indexOf(a.id) + 1);
       expect(ids(await world.ask('GET', '/api/projects?includeArchived=yes'))).not.to.include(b.id);
     });
-    it('gives one, an archived one too; 404 and 400 for others', async () => {
+    it('returns a project, even an archived one, and otherwise 404 or 400', async () => {
       const { id } = await create();
       await world.ask('DELETE', `/api/projects/${id}`);
       const body = conforms(projectAnswer, await world.ask('GET', `/api/projects/${id}`));
@@ -170,7 +170,7 @@ describe('contract: projects', function () {
   });
 
   describe('PATCH', () => {
-    it('changes the given fields; the response has agents and no task count', async () => {
+    it('updates the given fields and returns agents, but no task count', async () => {
       const { id, slug } = await create({ description: 'old' });
       const body = {
         name: ' New name ',
@@ -211,7 +211,7 @@ describe('contract: projects', function () {
       expect((await patch(id, { name: 'Still here' })).body.project).to.include({ status: 'archived' });
       expect((await patch(id, { status: 'active' })).body.project.status).to.equal('active');
     });
-    it('refuses keys it does not know, nothing, two prefixes, and values out of bounds', async () => {
+    it('rejects unknown keys, an empty body, two prefixes and values out of bounds', async () => {
       const { id } = await create();
       const path = `/api/projects/${id}`;
       const before = await get(id);
@@ -234,7 +234,7 @@ describe('contract: projects', function () {
       await world.refused('PATCH', '/api/projects/999999', { name: 'x' }, 404);
       expect(await get(id)).to.deep.equal(before);
     });
-    it('a prefix goes from one project to another, and never to two', async () => {
+    it('moves a prefix from one project to another, and never gives it to two', async () => {
       const [one, two] = [await create({ ticket_prefix: 'FIRST' }), await create({ ticket_prefix: 'SECOND' })];
       await world.refused('PATCH', `/api/projects/${two.id}`, { ticket_prefix: 'first' }, 409, /FIRST/);
       expect((await patch(one.id, { ticketPrefix: 'third' })).body.project.ticket_prefix).to.equal('THIRD');
@@ -257,7 +257,7 @@ describe('contract: projects', function () {
     });
   });
 
-  it('a caller whose workspace belongs to another tenant is refused, and stands in the audit trail', async () => {
+  it('a caller whose workspace belongs to another tenant is rejected and audited', async () => {
     const as = await world.world.makeSession({ username: 'astray', role: 'admin', tenant: 9, workspace: 1 });
     const { id } = await create();
     for (const [method, path, body] of [

@@ -10,7 +10,7 @@ describe('Quality reviews', () => {
 
   const review = (body: object) => world.ask('POST', '/api/quality-review', body);
 
-  it('an approval by an admin makes a task done, under whatever name, and says when it was', async () => {
+  it('an admin’s approval sets a task to done, under any reviewer name, and records the time', async () => {
     const { id, title } = await world.task({ status: 'quality_review', assigned_to: 'ada' });
     const reply = await review({ task_id: id, status: 'approved', notes: 'fine', reviewer: 'eve' });
     conforms(reviewedAnswer, reply);
@@ -33,7 +33,7 @@ describe('Quality reviews', () => {
     expect(await world.toldTo('ada')).to.have.length(1);
   });
 
-  describe('by those who are no admins', () => {
+  describe('by callers who are not admins', () => {
     let operator: string;
     before(async () => {
       operator = await world.world.makeSession({ username: 'oona', display_name: 'Oona', role: 'operator' });
@@ -48,7 +48,7 @@ describe('Quality reviews', () => {
       return { name, key: await world.world.makeKey(id, [scope]) };
     };
 
-    it('are kept under their own name, and open no way to done', async () => {
+    it('are stored under their own name, and do not allow the status done', async () => {
       const { id } = await world.task({ status: 'review' });
       for (const body of [{}, { reviewer: 'somebody' }]) expect((await as(operator, id, body)).status).to.equal(200);
       expect((await shown(id)).map((one: { reviewer: string }) => one.reviewer)).to.deep.equal(['somebody', 'oona']);
@@ -61,7 +61,7 @@ describe('Quality reviews', () => {
       expect(world.framesOf('task.status_changed', id)).to.deep.equal([]);
     });
 
-    it('are refused under the name of the gatekeeper, however it is written', async () => {
+    it('are rejected under the name of the gatekeeper, in any spelling', async () => {
       const { id } = await world.task();
       for (const reviewer of ['aegis', 'Aegis', ' AEGIS ', '\uff41egis']) {
         const reply = await as(operator, id, { reviewer });
@@ -71,7 +71,7 @@ describe('Quality reviews', () => {
       expect(await shown(id)).to.deep.equal([]);
     });
 
-    it('are refused of an agent for its own work, whatever the scopes of its key, and stored nowhere', async () => {
+    it('are rejected and not stored if an agent reviews its own work, with any scopes of its key', async () => {
       for (const scope of ['operator', 'admin']) {
         const { name, key } = await agent(scope);
         const task = await world.task({ assigned_to: name }, key);
@@ -83,7 +83,7 @@ describe('Quality reviews', () => {
       }
     });
 
-    it('are refused of an agent for tasks that it may not read', async () => {
+    it('are rejected if an agent may not read the task', async () => {
       const { key } = await agent();
       for (const fields of [{ assigned_to: 'somebody' }, {}]) {
         const { id } = await world.task(fields);
@@ -93,7 +93,7 @@ describe('Quality reviews', () => {
       expect((await as(key, 999_999)).status).to.equal(404);
     });
 
-    it('of an agent have its name, whatever the body says, and open no way to done', async () => {
+    it('carry the name of the agent, whatever the body contains, and do not allow the status done', async () => {
       for (const scope of ['operator', 'admin']) {
         const { name, key } = await agent(scope);
         const { id } = await world.task({ assigned_to: 'somebody', status: 'review' }, key);
@@ -105,7 +105,7 @@ describe('Quality reviews', () => {
       }
     });
 
-    it('no way leads an agent’s own work to done', async () => {
+    it('there is no way for an agent to set its own work to done', async () => {
       const { name, key } = await agent();
       const { id } = await world.task({ assigned_to: name, status: 'in_progress' });
       const task = `/api/tasks/${id}`;
@@ -141,7 +141,7 @@ describe('Quality reviews', () => {
     });
   });
 
-  it('a rejection sends it back to work and says why, also when it was done', async () => {
+  it('a rejection returns the task to work with the reason, even if it was done', async () => {
     const { id } = await world.task();
     await world.approve(id);
     await review({ taskId: id, status: 'rejected', notes: 'It leaks.' });
@@ -164,7 +164,7 @@ describe('Quality reviews', () => {
     expect((await world.ask('GET', '/api/quality-review?taskId=999999')).body).to.deep.equal({ reviews: [] });
   });
 
-  it('the newest of several tasks are found at once', async () => {
+  it('the latest reviews of several tasks are returned in one request', async () => {
     const [one, two] = [await world.task(), await world.task()];
     await review({ taskId: one.id, status: 'rejected', notes: 'n' });
     await world.approve(one.id);
@@ -177,7 +177,7 @@ describe('Quality reviews', () => {
     expect(latest[two.id]).to.equal(null);
   });
 
-  it('refuses what is no review, and no question', async () => {
+  it('rejects invalid reviews and queries', async () => {
     const { id } = await world.task();
     const good = { taskId: id, status: 'approved', notes: 'n' };
     for (const [body, says] of [

@@ -27,7 +27,7 @@ describe('contract: super admin', function () {
   const job = (id: number, action: string, as = bob) => ask('POST', `/api/super/provision-jobs/${id}`, { action }, as);
   const run = (id: number, as = ann) => ask('POST', `/api/super/provision-jobs/${id}/run`, undefined, as);
 
-  it('creates a tenant with a job, shows both, and seals what its configuration hides', async () => {
+  it('creates a tenant with a job, shows both, and encrypts secrets in its configuration', async () => {
     const { tenant, job } = await newTenant({
       slug: ' Acme-1 ',
       name: 'ignored',
@@ -74,7 +74,7 @@ describe('contract: super admin', function () {
     expect(entry).to.deep.include({ target_type: 'tenant', target_id: tenant.id });
   });
 
-  it('400 names the field, 409 the name that is taken, 404 what is not there', async () => {
+  it('returns 400 with the field, 409 with the taken name, and 404 for an unknown tenant', async () => {
     const good = { slug: 'elm', display_name: 'Elm', gateway_port: 2_000 };
     for (const [change, field] of [
       [{ slug: 'x' }, 'slug'],
@@ -113,7 +113,7 @@ describe('contract: super admin', function () {
     expect((await ask('POST', '/api/super/tenants/1/decommission')).status).to.equal(400);
   });
 
-  it('a tenant can be used: its first admin is put into its workspace, and sees only that', async () => {
+  it('creates a usable tenant: its first admin belongs to its workspace and sees only that', async () => {
     const { tenant } = await newTenant();
     const user = { username: `founder-${tenant.id}`, password: PASSWORD, role: 'admin' };
     const body = bodyOf(await ask('POST', '/api/auth/users', { ...user, workspace_id: tenant.workspace_id }), 201);
@@ -142,7 +142,7 @@ describe('contract: super admin', function () {
     expect([away.status, away.body.code]).to.deep.equal([409, 'LAST_ADMIN']);
   });
 
-  it('a dry run goes through every step and executes none', async () => {
+  it('goes through every step in a dry run and executes none', async () => {
     const { tenant, job: queued } = await newTenant();
     expect((await run(queued.id)).status).to.equal(400);
     const approved = await job(queued.id, 'approve', ann);
@@ -169,7 +169,7 @@ describe('contract: super admin', function () {
     expect((await world.audit('tenant_bootstrap_completed'))[0]).to.deep.include({ target_id: tenant.id });
   });
 
-  it('a live run needs two people, and ends in a clear error: there is no provisioner', async () => {
+  it('requires two people for a live run, which ends in a clear error without a provisioner', async () => {
     const { tenant, job: queued } = await newTenant({ dry_run: false });
     await job(queued.id, 'approve', ann);
     const alone = await run(queued.id, bob);
@@ -188,7 +188,7 @@ describe('contract: super admin', function () {
     expect((await job(queued.id, 'cancel')).body.job).to.include({ status: 'cancelled' });
   });
 
-  it('queues jobs of every type, by both names of the fields, and lists them', async () => {
+  it('queues jobs of every type, under both field names, and lists them', async () => {
     const { tenant } = await newTenant();
     const queue = (body: object) => ask('POST', '/api/super/provision-jobs', { tenant_id: tenant.id, ...body });
     const update = await queue({ type: 'update', params: { channel: 'beta' } });
@@ -240,7 +240,7 @@ describe('contract: super admin', function () {
     expect((await ask('GET', '/api/super/provision-jobs?tenant_id=x')).status).to.equal(400);
   });
 
-  it('Idempotency-Key: one tenant, not two', async () => {
+  it('creates one tenant for an Idempotency-Key', async () => {
     const body = { slug: 'once-only', display_name: 'Once', gateway_port: 2_000 };
     const headers = { 'idempotency-key': 'once-only' };
     const [first, second] = [

@@ -7,12 +7,12 @@ import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
 
-describe('tasks as agents see them', () => {
+describe('tasks for agents', () => {
   const world = fixture(startTasksWorld);
 
   const { ask } = world;
 
-  it('a heartbeat brings those that are assigned or in progress, most urgent and oldest first', async () => {
+  it('are returned by a heartbeat if assigned or in progress, most urgent and oldest first', async () => {
     const { id, name } = await world.create();
     const task = (fields: object) => world.task({ assigned_to: name, ...fields });
     const low = await task({ priority: 'low' });
@@ -50,7 +50,7 @@ describe('tasks as agents see them', () => {
     expect(full.body.pending_tasks).to.have.length(10);
   });
 
-  it('lists of agents count them by status', async () => {
+  it('are counted by status in agent lists', async () => {
     const { name } = await world.create();
     const statsNow = async () => {
       const { agents } = (await ask('GET', '/api/agents?limit=200')).body;
@@ -68,7 +68,7 @@ describe('tasks as agents see them', () => {
     expect(await statsNow()).to.deep.equal({ ...none, total: 2, done: 1, completed: 1 });
   });
 
-  it('an adapter is offered its own and unassigned tasks', async () => {
+  it('are offered to an adapter if they are its own or unassigned', async () => {
     const agentId = world.fresh('crew');
     const own = await world.task({ assigned_to: agentId, priority: 'critical', description: 'How' });
     const due = await world.task({ assigned_to: agentId, priority: 'critical', due_date: 5 });
@@ -85,7 +85,7 @@ describe('tasks as agents see them', () => {
     expect(assignments.length).to.be.at.most(5);
   });
 
-  it('token usage is counted for tasks that exist', async () => {
+  it('count token usage only if they exist', async () => {
     const { id } = await world.create();
     const { id: taskId } = await world.task();
     const usage = { model: 'm', inputTokens: 1, outputTokens: 1 };

@@ -2,10 +2,10 @@ import { expect } from 'chai';
 import { fixture } from '../../support/fixture.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
 
-describe('branches of tasks', () => {
+describe('task branches', () => {
   const world = fixture(startTasksWorld);
 
-  it('there is none, and the repository is that of the project', async () => {
+  it('a task has no branch by default, and uses the repository of its project', async () => {
     const none = { branch: null, pr_number: null, pr_state: null };
     const { id } = await world.task();
     expect((await world.ask('GET', `/api/tasks/${id}/branch`)).body).to.deep.equal({ ...none, repo: null });

@@ -4,7 +4,7 @@ import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
 
-describe('broadcasts about tasks', () => {
+describe('task broadcasts', () => {
   const world = fixture(startTasksWorld);
 
   const send = (id: number, body: unknown) => world.ask('POST', `/api/tasks/${id}/broadcast`, body);
@@ -25,7 +25,7 @@ describe('broadcasts about tasks', () => {
     expect(activity.metadata).to.deep.equal({ sent: 1, skipped: 1, message: 'The roof is done.' });
   });
 
-  it('are nothing when no agent follows the task', async () => {
+  it('record nothing if no agent follows the task', async () => {
     const { id } = await world.task();
     expect((await send(id, { message: 'anybody?' })).body).to.deep.include({ sent: 0, skipped: 0 });
     expect(await world.activities('task_broadcast', id)).to.deep.equal([]);

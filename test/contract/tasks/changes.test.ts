@@ -17,7 +17,7 @@ describe('changes of tasks', () => {
     );
 
   describe('PUT /api/tasks/{id}', () => {
-    it('sets what is sent and keeps the rest', async () => {
+    it('sets the given fields and keeps the rest', async () => {
       const task = await world.task({ priority: 'high', tags: ['a'], metadata: { a: 1 }, status: 'review' });
       const { task: after, unchanged } = await put(task.id, { description: 'more', resolution: 'found' });
       expect(unchanged).to.equal(undefined);
@@ -47,7 +47,7 @@ describe('changes of tasks', () => {
       expect(second.metadata.changes).to.deep.equal(['assigned: eve → unassigned', 'priority: medium → low']);
     });
 
-    it('moves between inbox and assigned with the assignee, unless a status is sent', async () => {
+    it('moves between inbox and assigned with the assignee, unless a status is given', async () => {
       const { id } = await world.task();
       expect((await put(id, { assigned_to: 'ada' })).task).to.include({ status: 'assigned', assigned_to: 'ada' });
       expect((await put(id, { assigned_to: ' ' })).task).to.include({ status: 'inbox', assigned_to: null });
@@ -55,7 +55,7 @@ describe('changes of tasks', () => {
       expect((await put(id, { assigned_to: '' })).task).to.include({ status: 'backlog', assigned_to: null });
     });
 
-    it('notifies the previous assignee of a new status, and the new one of the task', async () => {
+    it('notifies the previous assignee of a new status, and the new assignee of the task', async () => {
       const [before, next] = [world.fresh('before'), world.fresh('next')];
       const { id } = await world.task({ assigned_to: before });
       await put(id, { status: 'in_progress' });
@@ -66,7 +66,7 @@ describe('changes of tasks', () => {
       expect(await types(next)).to.deep.equal(['assignment']);
     });
 
-    it('notifies those who are mentioned for the first time', async () => {
+    it('notifies newly mentioned users and agents', async () => {
       const [one, two] = [await world.create(), await world.create()];
       const { id } = await world.task({ description: `@${one.name}` });
       await put(id, { description: `@${one.name} and @${two.name}` });
@@ -80,7 +80,7 @@ describe('changes of tasks', () => {
       expect((await put(id, { title: 'later' })).task.title).to.equal('later');
     });
 
-    it('says so when there is nothing to change', async () => {
+    it('reports when nothing changes', async () => {
       const task = await world.task();
       for (const body of [{}, { created_by: 'me' }, { unknown: 1 }])
         expect(await put(task.id, body)).to.deep.equal({ task, unchanged: true });
@@ -90,7 +90,7 @@ describe('changes of tasks', () => {
       await world.refused('PUT', '/api/tasks/999999', {}, 404);
     });
 
-    it('moves a task to another project under the next number there', async () => {
+    it('moves a task to another project under the next ticket number', async () => {
       const project = await world.project('Doors', 'DOOR');
       const task = await world.task();
       const { task: moved } = await put(task.id, { project_id: project });
@@ -109,7 +109,7 @@ describe('changes of tasks', () => {
       expect(await world.frame('task.updated', task.id, 5)).to.include({ title: 'x', ...renamed });
     });
 
-    it('refuses null and what is out of bounds', async () => {
+    it('rejects null and values out of bounds', async () => {
       const { id } = await world.task();
       for (const [body, says] of [
         [{ title: '' }, /title/],
@@ -123,8 +123,8 @@ describe('changes of tasks', () => {
     });
   });
 
-  describe('the way to done', () => {
-    it('is open after an approval by aegis only', async () => {
+  describe('the status done', () => {
+    it('is allowed only after an approval by aegis', async () => {
       const { id } = await world.task();
       const done = () => ask('PUT', `/api/tasks/${id}`, { status: 'done' });
       const review = (status: string, reviewer?: string) =>
@@ -144,7 +144,7 @@ describe('changes of tasks', () => {
       expect((await ask('PUT', `/api/tasks/${id}`, { status: 'review' })).status).to.equal(200);
     });
 
-    it('takes the time that is sent, and keeps the first one', async () => {
+    it('accepts a given completion time, and keeps the first one', async () => {
       const [{ id }, late] = [await world.task(), await world.task()];
       await world.approve(id);
       const { completed_at } = await world.taskNow(id);
@@ -159,7 +159,7 @@ describe('changes of tasks', () => {
   describe('PUT /api/tasks', () => {
     const many = (tasks: readonly object[]) => ask('PUT', '/api/tasks', { tasks });
 
-    it('sets the status of many; those that do not exist are passed over', async () => {
+    it('sets the status of many tasks and skips unknown ones', async () => {
       const [one, two] = [await world.task(), await world.task({ status: 'review' })];
       const reply = await many([
         { id: one.id, status: 'backlog' },
@@ -177,7 +177,7 @@ describe('changes of tasks', () => {
       expect(await updates(two.id)).to.deep.equal([]);
     });
 
-    it('changes nothing when one of them lacks its approval, and names it', async () => {
+    it('changes nothing if one task lacks its approval, and names it', async () => {
       const [good, bad] = [await world.task(), await world.task()];
       await world.approve(good.id);
       await ask('PUT', `/api/tasks/${good.id}`, { status: 'review' });
@@ -198,7 +198,7 @@ describe('changes of tasks', () => {
       expect((await world.taskNow(good.id)).status).to.equal('backlog');
     });
 
-    it('refuses what is no list of statuses', async () => {
+    it('rejects an invalid list of statuses', async () => {
       const item = { id: 1, status: 'review' };
       for (const [body, says] of [
         [{}, /tasks/],

@@ -4,7 +4,7 @@ import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
 
-describe('comments on tasks', () => {
+describe('task comments', () => {
   const world = fixture(startTasksWorld);
 
   const say = (id: number, content: string, more: object = {}, as?: string) =>
@@ -35,7 +35,7 @@ describe('comments on tasks', () => {
     expect(tasks.find((task: { id: number }) => task.id === id).comment_count).to.equal(4);
   });
 
-  it('are activities, and no change of the task', async () => {
+  it('are recorded as activities, and do not change the task', async () => {
     const task = await world.task();
     const { comment } = (await say(task.id, `long ${'x'.repeat(200)}`)).body;
     const { activities } = (await world.ask('GET', '/api/activities?type=comment_added&limit=1')).body;
@@ -62,7 +62,7 @@ describe('comments on tasks', () => {
     expect((await world.taskNow(task.id)).updated_at).to.equal(task.updated_at);
   });
 
-  it('notify all who follow the task, and assign it to the first mentioned agent', async () => {
+  it('notify all followers of the task, and assign it to the first mentioned agent', async () => {
     const [{ name: first }, { name: second }] = [await world.create(), await world.create()];
     const task = await world.task();
     const assigned = await say(task.id, `@${first} and @${second}, please look.`);
@@ -104,7 +104,7 @@ describe('comments on tasks', () => {
     expect((await world.ask('GET', path)).body).to.deep.equal({ comments: [], total: 0 });
   });
 
-  it('are for the agent of the task alone, among agents', async () => {
+  it('are accessible, among agents, only to the agent of the task', async () => {
     const [mine, other] = [await world.create(), await world.create()];
     const keyOf = async ({ id }: { id: number }) =>
       (await world.ask('POST', `/api/agents/${id}/keys`, { name: 'k', scopes: ['operator'] })).body.api_key;
@@ -116,7 +116,7 @@ describe('comments on tasks', () => {
     expect((await world.ask('GET', `/api/tasks/${id}/comments`, undefined, foreign)).status).to.equal(403);
   });
 
-  it('a request that is repeated adds one comment', async () => {
+  it('are added once if the request is repeated', async () => {
     const { id } = await world.task();
     const key = { 'idempotency-key': world.fresh('key') };
     const body = { content: 'once' };

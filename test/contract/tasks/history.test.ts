@@ -5,14 +5,14 @@ import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
 
-describe('history of a task', () => {
+describe('task history', () => {
   const world = fixture(startTasksWorld);
 
   const { ask } = world;
   const historyOf = async (id: number, more = '') =>
     conforms(taskAnswer.extend(historyAnswer.shape), await ask('GET', `/api/tasks/${id}?include=history${more}`));
 
-  it('says who did what, when and why, newest first', async () => {
+  it('shows who did what, when and why, newest first', async () => {
     const { id } = await world.task({ assigned_to: 'ada' });
     await ask('PUT', `/api/tasks/${id}`, { title: 'New', estimated_hours: 3 });
     await ask('PUT', '/api/tasks', { tasks: [{ id, status: 'review' }] });
@@ -38,7 +38,7 @@ describe('history of a task', () => {
     expect(created.at).to.be.closeTo(Date.now() / 1000, 30);
   });
 
-  it('comes in pages', async () => {
+  it('is paged', async () => {
     const { id } = await world.task();
     for (const title of ['a', 'b', 'c']) await ask('PUT', `/api/tasks/${id}`, { title });
     const first = await historyOf(id, '&history_limit=3');

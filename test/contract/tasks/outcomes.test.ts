@@ -14,7 +14,7 @@ describe('GET /api/tasks/outcomes', () => {
     return outcomesAnswer.parse(body);
   };
 
-  it('counts what is done, at once, in the timeframe that is asked for', async () => {
+  it('counts completed tasks at once, within the requested timeframe', async () => {
     const before = await outcomes();
     expect(before.timeframe).to.equal('all');
     const now = Math.floor(Date.now() / 1000);

@@ -12,13 +12,13 @@ import { bodyOf, call, startTestService, startTwo, type TestService } from '../.
 import { TASK } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
 
-describe('Task queue, many polls at once', function () {
+describe('Task queue: concurrent polls', function () {
   this.timeout(400_000);
   const one = fixture(() => startTestService());
   races(() => [one], 100);
 });
 
-describeWith('TEST_DATABASE_URL', 'Task queue, many polls at once of two processes', function () {
+describeWith('TEST_DATABASE_URL', 'Task queue: concurrent polls in two processes', function () {
   this.timeout(400_000);
   const two = fixture(() => startTwo());
   races(() => two.services, 1_000);
@@ -61,7 +61,7 @@ function races(services: () => readonly TestService[], count: number): void {
     await processOf(n).service.core.commands.record(taskStream(1, taskId), context(), [taskStatusChanged.draft(moved)]);
   }
 
-  it(`50 agents share ${count} tasks: each task once, none is lost`, async () => {
+  it(`50 agents share ${count} tasks: each task is claimed once, and none is lost`, async () => {
     const ids = await fill(count);
     const got: number[] = [];
     await Promise.all(
@@ -89,7 +89,7 @@ function races(services: () => readonly TestService[], count: number): void {
     expect([...claims.values()].every((one) => one === 1)).to.equal(true);
   });
 
-  it('one agent gets them in order', async () => {
+  it('one agent gets its tasks in order', async () => {
     const ids = await fill(20, 'steady');
     const got: (number | undefined)[] = [];
     for (const [n] of ids.entries()) {
@@ -101,7 +101,7 @@ function races(services: () => readonly TestService[], count: number): void {
     expect(got).to.deep.equal(ids);
   });
 
-  it('polls of one agent at once stay within its capacity', async () => {
+  it('concurrent polls of one agent stay within its capacity', async () => {
     for (const [round, capacity] of [1, 1, 3, 3].entries()) {
       const agent = `eager-${round}`;
       await fill(10, agent);

@@ -56,7 +56,7 @@ describe('the queue of tasks', () => {
       expect(await poll(agent)).to.include({ task: null, reason: 'no_tasks_available' });
     });
 
-    it('takes unassigned tasks, not those that are assigned to others or wait elsewhere', async () => {
+    it('claims unassigned tasks, but not those assigned to others or in another status', async () => {
       const [agent, other] = [world.fresh(), world.fresh()];
       await world.task({ assigned_to: other });
       await world.task({ status: 'backlog' });
@@ -70,7 +70,7 @@ describe('the queue of tasks', () => {
       expect((await poll(other)).reason).to.equal('assigned');
     });
 
-    it('continues the task in progress, unless the agent wants more', async () => {
+    it('returns the task in progress, unless the agent wants more', async () => {
       const agent = world.fresh();
       const [first, second] = [await world.task({ assigned_to: agent }), await world.task({ assigned_to: agent })];
       expect((await poll(agent)).task.id).to.equal(first.id);
@@ -82,7 +82,7 @@ describe('the queue of tasks', () => {
       expect([newest.reason, newest.task.id]).to.deep.equal(['continue_current', second.id]);
     });
 
-    it('is an activity, a frame and an event in the history', async () => {
+    it('records an activity and an event in the history, and sends a frame', async () => {
       const agent = world.fresh();
       const { id } = await world.task({ title: 'Paint the door' });
       await poll(agent);
@@ -104,7 +104,7 @@ describe('the queue of tasks', () => {
       expect(history[0]).to.deep.include({ type: 'TaskClaimed', actor: 'api' });
     });
 
-    it('takes the name from the header or the key when the query has none', async () => {
+    it('uses the agent name from the header or the key if the query has none', async () => {
       const agent = world.fresh();
       const named = (name: string, query = '') =>
         ask('GET', `/api/tasks/queue${query}`, undefined, undefined, { 'x-agent-name': name });
@@ -117,7 +117,7 @@ describe('the queue of tasks', () => {
       expect(conforms(queueAnswer, await ask('GET', '/api/tasks/queue', undefined, key)).agent).to.equal(agent);
     });
 
-    it('a caller that speaks for an agent cannot take tasks for another agent', async () => {
+    it('rejects a caller that speaks for one agent and polls for another', async () => {
       const id = await world.world.makeAgent(world.fresh('bound'));
       const key = await world.world.makeKey(id, ['operator']);
       expect((await ask('GET', '/api/tasks/queue?agent=other', undefined, key)).status).to.equal(403);
@@ -128,7 +128,7 @@ describe('the queue of tasks', () => {
       expect((await ask('GET', '/api/tasks/queue', undefined, viewer)).status).to.equal(403);
     });
 
-    it('refuses what it cannot read', async () => {
+    it('rejects invalid parameters', async () => {
       const refused = (query: string, says: RegExp) =>
         world.refused('GET', `/api/tasks/queue${query}`, undefined, 400, says);
       await refused('', /agent: is missing/);
@@ -149,7 +149,7 @@ describe('the queue of tasks', () => {
       expect((await poll(agent)).task.metadata).to.deep.equal({ api_key: 'sk-very-secret-value' });
     });
 
-    it('is claimed by no page of another origin, and by no HEAD', async () => {
+    it('claims nothing for a page of another origin or a HEAD request', async () => {
       const agent = world.fresh();
       const { id } = await world.task({ assigned_to: agent });
       const path = `/api/tasks/queue?agent=${agent}`;
@@ -167,8 +167,8 @@ describe('the queue of tasks', () => {
     });
   });
 
-  describe('tasks of agents that have fallen silent', () => {
-    it('return to the queue, and fail in the end', async () => {
+  describe('tasks of inactive agents', () => {
+    it('return to the queue, and finally fail', async () => {
       const { core } = world.world.service;
       const agent = world.fresh('silent');
       await world.create({ name: agent });
@@ -208,7 +208,7 @@ describe('the queue of tasks', () => {
   });
 
   describe('recurring tasks', () => {
-    it('are refused with a schedule that cannot be read, when made and when changed', async () => {
+    it('are rejected with an invalid schedule, on creation and on update', async () => {
       const { id } = await world.task();
       for (const cron_expr of ['daily', '61 * * * *']) {
         const body = { title: 'x', metadata: { recurrence: { cron_expr, enabled: true } } };
@@ -220,7 +220,7 @@ describe('the queue of tasks', () => {
       }
     });
 
-    it('are made when they are due, once', async () => {
+    it('are created once when due', async () => {
       const { core } = world.world.service;
       const recurrence = { cron_expr: '* * * * *', natural_text: 'every minute', enabled: true };
       const title = world.fresh('water');

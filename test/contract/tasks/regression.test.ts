@@ -14,7 +14,7 @@ describe('GET /api/tasks/regression', () => {
     return regressionAnswer.parse(body).params;
   };
 
-  it('takes seconds, a date, or the other name', async () => {
+  it('accepts seconds, a date, or the alternative parameter name', async () => {
     const week = 604_800;
     expect(await params('?beta_start=1700000000.9')).to.deep.equal({
       beta_start: 1_700_000_000,
@@ -33,7 +33,7 @@ describe('GET /api/tasks/regression', () => {
     }
   });
 
-  it('refuses what is no moment, or is still to come', async () => {
+  it('rejects invalid and future times', async () => {
     for (const query of ['', '?beta_start=', '?beta_start=0', '?beta_start=-5', '?cutover=soon', '?beta_start=1e400']) {
       const { status, body } = await get(query);
       expect(status, query).to.equal(400);

@@ -18,7 +18,7 @@ describe('Tasks', () => {
     conforms(tasksAnswer, await ask('GET', `/api/tasks${query}`, undefined, as));
 
   describe('POST /api/tasks', () => {
-    it('makes a task in the general project, with defaults', async () => {
+    it('creates a task in the general project, with defaults', async () => {
       const now = Math.floor(Date.now() / 1000);
       const { task } = conforms(taskAnswer, await ask('POST', '/api/tasks', { title: 'Mend the roof' }), 201);
       expect(task).to.deep.include({
@@ -70,7 +70,7 @@ describe('Tasks', () => {
       expect(await world.taskNow(task.id)).to.deep.equal(task);
     });
 
-    it('is assigned if an assignee is named, unless another status is requested', async () => {
+    it('sets the status assigned if there is an assignee, unless another status is requested', async () => {
       const named = { assigned_to: ' ada ' };
       expect(await world.task(named)).to.include({ status: 'assigned', assigned_to: 'ada' });
       expect(await world.task({ ...named, status: 'inbox' })).to.include({ status: 'assigned' });
@@ -79,7 +79,7 @@ describe('Tasks', () => {
       expect(await world.task({ assigned_to: '  ' })).to.include({ status: 'inbox', assigned_to: null });
     });
 
-    it('notifies the assignee and those who are mentioned, who follow the task from then on', async () => {
+    it('notifies the assignee and mentioned users and agents, who then follow the task', async () => {
       const [bob, eve] = [await world.create({ name: world.fresh('Bob Brown') }), await world.create()];
       const handle = bob.name.replaceAll(' ', '-');
       const text = `@${handle.toUpperCase()} and @works, please. Mail x@${eve.name} not.`;
@@ -104,13 +104,13 @@ describe('Tasks', () => {
       expect(activity.description).to.include(task.title);
     });
 
-    it('does not notify users of their own mention, but of their own assignment', async () => {
+    it('does not notify users of their own mention, but notifies them of their own assignment', async () => {
       const selfish = await world.world.makeSession({ username: 'selfish', role: 'operator' });
       await world.task({ description: 'for me, @selfish', assigned_to: 'selfish' }, selfish);
       expect((await world.toldTo('selfish')).map(({ type }) => type)).to.deep.equal(['assignment']);
     });
 
-    it('refuses unknown mentions, and no number of the project is used', async () => {
+    it('rejects unknown mentions without using up a ticket number', async () => {
       const before = await world.task();
       const body = { title: 'x', description: 'Hello @nobody-here and @Nobody-Else.' };
       const reply = await world.refused('POST', '/api/tasks', body, 400, /Unknown mentions.*@nobody-here/);
@@ -120,7 +120,7 @@ describe('Tasks', () => {
       expect(next.project_ticket_no).to.equal(before.project_ticket_no + 1);
     });
 
-    it('goes to the project that is named when it is active, else to the general one', async () => {
+    it('uses the named project if it is active, otherwise the general one', async () => {
       const id = await world.project('Roofs', 'ROOF');
       const own = await world.task({ project_id: id });
       expect(own).to.include({ project_id: id, project_name: 'Roofs', ticket_ref: 'ROOF-001' });
@@ -130,7 +130,7 @@ describe('Tasks', () => {
       expect(await world.taskNow(own.id)).to.include({ project_name: 'Tiles', ticket_ref: 'TILE-001' });
     });
 
-    it('refuses what is no task, and says what to change', async () => {
+    it('rejects invalid input with a message that states the correction', async () => {
       const bad: [object, RegExp][] = [
         [{}, /title/],
         [{ title: '' }, /title/],
@@ -155,7 +155,7 @@ describe('Tasks', () => {
       for (const [body, says] of bad) await world.refused('POST', '/api/tasks', body, 400, says);
     });
 
-    it('with an Idempotency-Key makes one task', async () => {
+    it('creates one task with an Idempotency-Key', async () => {
       const key = { 'idempotency-key': world.fresh('key') };
       const replies = await Promise.all(
         [1, 2, 3].map(() => ask('POST', '/api/tasks', { title: 'once' }, undefined, key)),
@@ -197,7 +197,7 @@ describe('Tasks', () => {
       await world.refused('GET', '/api/tasks?sort=title', undefined, 400, /sort/);
     });
 
-    it('pages, also far in, and makes the best of odd numbers', async () => {
+    it('pages, even to deep offsets, and tolerates odd numbers', async () => {
       const mine = world.fresh('pager');
       for (let n = 0; n < 5; n++) await world.task({ assigned_to: mine });
       const all = (await list(`?assigned_to=${mine}`)).tasks.map(({ id }: { id: number }) => id);
@@ -214,7 +214,7 @@ describe('Tasks', () => {
         expect(await list(`?${query}`)).to.include({ limit, page: 1 });
     });
 
-    it('shows comment counts, and the whole record otherwise', async () => {
+    it('returns the whole record with comment counts', async () => {
       const task = await world.task();
       const { tasks } = await list('?limit=1');
       expect(tasks[0]).to.deep.equal({ ...task, comment_count: 0 });
@@ -222,7 +222,7 @@ describe('Tasks', () => {
   });
 
   describe('a caller that speaks for an agent', () => {
-    it('sees and touches the tasks of that agent only, unless it is an admin', async () => {
+    it('sees and changes only that agent’s tasks, unless it is an admin', async () => {
       const { id: agentId, name } = await world.create();
       const key = await world.world.makeKey(agentId, ['operator']);
       const adminKey = await world.world.makeKey(agentId, ['admin']);
@@ -260,7 +260,7 @@ describe('Tasks', () => {
   });
 
   describe('secrets in metadata', () => {
-    it('are shown to admins only, not in the log, and stay when they come back masked', async () => {
+    it('are shown only to admins, kept out of the log, and kept if sent back masked', async () => {
       const secret = `very-private-${world.fresh()}`;
       const task = await world.task({ metadata: { api_key: secret, note: 'open' } }, operator);
       expect(task.metadata).to.deep.equal({ api_key: MASK, note: 'open' });
@@ -280,7 +280,7 @@ describe('Tasks', () => {
   });
 
   describe('DELETE /api/tasks/{id}', () => {
-    it('takes the task and its reviews away, and keeps what happened', async () => {
+    it('deletes the task and its reviews, and keeps its history', async () => {
       const task = await world.task({ assigned_to: 'ada' });
       await ask('POST', '/api/quality-review', { taskId: task.id, status: 'rejected', notes: 'no' });
       expect((await ask('DELETE', `/api/tasks/${task.id}`)).body).to.deep.equal({ success: true });
@@ -297,7 +297,7 @@ describe('Tasks', () => {
       expect(await world.frame('task.deleted', task.id)).to.include({ title: task.title, workspace_id: 1 });
     });
 
-    it('refuses ids that are none', async () => {
+    it('rejects invalid ids', async () => {
       for (const method of ['GET', 'PUT', 'DELETE']) {
         await world.refused(method, '/api/tasks/abc', method === 'PUT' ? { title: 'x' } : undefined, 400, /id/);
         await world.refused(method, '/api/tasks/999999', method === 'PUT' ? { title: 'x' } : undefined, 404);

@@ -40,7 +40,7 @@ const SHOWING = [
 
 const textOf = ({ body }: Pick<Reply, 'body'>): string => (typeof body === 'string' ? body : JSON.stringify(body));
 
-describe('contract: what an agent sees of tasks', function () {
+describe('contract: task visibility for agents', function () {
   this.timeout(120_000);
   let github: FakeGithub;
   let world: AuthWorld;
@@ -191,18 +191,18 @@ describe('contract: what an agent sees of tasks', function () {
     return { found: [...found].sort(), answered };
   }
 
-  it('an operator finds tasks of every agent in every read that shows tasks', async () => {
+  it('an operator finds tasks of every agent in every read of tasks', async () => {
     expect((await walk(operator)).found).to.deep.equal(SHOWING);
   });
 
-  it('an agent finds nothing of tasks that are neither assigned to it nor created by it, in any read', async () => {
+  it('an agent finds no task that is neither assigned to it nor created by it, in any read', async () => {
     // What an operator has asked for before is in the cache.
     const { found, answered } = await walk(key);
     expect(found).to.deep.equal([]);
     expect(answered).to.be.greaterThan(200);
   });
 
-  it('the records themselves are refused, and so is what follows from them', async () => {
+  it('requests for hidden tasks and their subresources are rejected', async () => {
     for (const id of [hidden.full, hidden.done, hidden.nobodys]) {
       for (const path of ['', '?include=history', '/comments', '/branch'])
         await refused('GET', `/api/tasks/${id}${path}`);
@@ -224,7 +224,7 @@ describe('contract: what an agent sees of tasks', function () {
     }
   });
 
-  it('so are they in what a POST shows, and the numbers of a standup that are kept count all tasks', async () => {
+  it('POST responses hide those tasks as well, while stored standup numbers count all tasks', async () => {
     const waiting = [own.created, own.assigned].map((id) => ({ id, status: 'assigned' }));
     await asAdmin('PUT', '/api/tasks', { tasks: waiting });
     const assignments = (agentId: string) => ({ framework: 'generic', action: 'assignments', payload: { agentId } });
@@ -250,7 +250,7 @@ describe('contract: what an agent sees of tasks', function () {
     expect(textOf({ body: delivered })).not.to.include(HIDDEN);
   });
 
-  it('it finds the tasks that are assigned to it and those that it created, with right totals and pages', async () => {
+  it('an agent finds its assigned and created tasks, with correct totals and pages', async () => {
     const both = [own.created, own.assigned];
     const list = async (query: string) => {
       const { tasks, total } = await asAnn('GET', `/api/tasks${query}`);
@@ -273,7 +273,7 @@ describe('contract: what an agent sees of tasks', function () {
     expect((await asAnn('GET', '/api/tokens?action=task-costs')).tasks).to.have.length(1);
   });
 
-  it('activities about its tasks, and about what is no task, are counted and listed', async () => {
+  it('activities about its tasks, and those not about tasks, are counted and listed', async () => {
     const { activities, total, hasMore } = await asAnn('GET', '/api/activities?limit=500');
     expect(activities).to.have.length(total);
     expect(hasMore).to.equal(false);
@@ -305,7 +305,7 @@ describe('contract: what an agent sees of tasks', function () {
     expect(counted.reduce((sum: number, { count }: { count: number }) => sum + count, 0)).to.equal(total);
   });
 
-  it('a task that it gets is shown from then on, and one that it loses no longer', async () => {
+  it('a newly assigned task becomes visible, and a reassigned one is hidden', async () => {
     const { task } = await asAdmin('POST', '/api/tasks', { title: 'passed on', assigned_to: 'bob' });
     const reads = [`/api/tasks/${task.id}`, `/api/tasks/${task.id}/comments`, `/api/quality-review?taskId=${task.id}`];
     const listed = async () => (await asAnn('GET', '/api/search?q=passed&type=task')).count;
@@ -317,7 +317,7 @@ describe('contract: what an agent sees of tasks', function () {
     expect([await statuses(), await listed()]).to.deep.equal([[403, 403, 403], 0]);
   });
 
-  it('the event stream has nothing of other tasks, live or resuming, and everything of its own', async () => {
+  it('the event stream contains all frames of its own tasks and none of others, live or resuming', async () => {
     const { agent } = await asAdmin('POST', '/api/agents', { name: 'marker', role: 'coder' });
     const isLast = (stream: OpenStream) => () =>
       stream.frames.some(({ type, data }) => type === 'agent.created' && data.id === agent.id);

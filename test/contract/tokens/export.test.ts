@@ -7,12 +7,12 @@ import { usage } from '../../support/worlds/tokens.ts';
 
 const PATH = '/api/tokens?action=export';
 
-describe('an export of tokens', () => {
+describe('a token usage export', () => {
   const world = fixture(startTasksWorld);
 
   const { ask } = world;
 
-  it('as JSON has all reports, however many, with the sums of exactly these', async () => {
+  it('contains all reports as JSON, however many, with their exact sums', async () => {
     const reports = Array.from({ length: 1_000 }, (_, n) => usage({ inputTokens: n }));
     for (let n = 0; n < 2; n++) await ask('POST', '/api/tokens/batch', { reports });
     const reply = await ask('GET', PATH);
@@ -29,7 +29,7 @@ describe('an export of tokens', () => {
     expect(reply.body.models).to.deep.equal(stats.models);
   });
 
-  it('as CSV has a line for each, and no text that a spreadsheet would run', async () => {
+  it('contains a CSV line for each report, and no text that a spreadsheet would run', async () => {
     const texts = { model: '=1+1', sessionId: '@x, "y"\n:z', operation: '-2', inputTokens: 1, outputTokens: 1 };
     const { record } = (await ask('POST', '/api/tokens', usage({ ...texts, duration: 7 }))).body;
     const reply = await ask('GET', `${PATH}&format=csv&timeframe=hour`);
@@ -47,7 +47,7 @@ describe('an export of tokens', () => {
     expect(String(reply.body).endsWith('\n')).to.equal(false);
   });
 
-  it('has the guard against formulas that every export has', async () => {
+  it('is guarded against formulas like every export', async () => {
     const models = ['=1', '\uff1d1', '\uff0b1', '\uff20x', '+1', '-1', '@x', 'plain'];
     for (const model of models) await ask('POST', '/api/tokens', usage({ model }));
     const { body } = await ask('GET', `${PATH}&format=csv&timeframe=hour`);
@@ -55,7 +55,7 @@ describe('an export of tokens', () => {
       expect(String(body), model).to.include(`,"${model === 'plain' ? model : `'${model}`}",`);
   });
 
-  it('has a name that is safe in a header, whatever the timeframe', async () => {
+  it('has a file name that is safe in a header, with any timeframe', async () => {
     const reply = await ask('GET', `${PATH}&timeframe=${encodeURIComponent('a"/..;é\n')}`);
     expect(reply.status).to.equal(200);
     expect(reply.headers.get('content-disposition')).to.match(
@@ -64,7 +64,7 @@ describe('an export of tokens', () => {
     await world.refused('GET', `${PATH}&format=xml`, undefined, 400, /format/);
   });
 
-  it('of nothing is empty', async () => {
+  it('is empty without reports', async () => {
     const stranger = `stranger-${Date.now()}`;
     const as = await world.world.makeSession({ username: stranger, role: 'viewer', workspace: 9, tenant: 9 });
     expect(conforms(tokenExportAnswer, await ask('GET', PATH, undefined, as)).usage).to.deep.equal([]);

@@ -18,14 +18,14 @@ describe('prices of tokens', () => {
     return (await ask('POST', '/api/tokens', usage(fields))).body.record.cost;
   };
 
-  it('come with the service', async () => {
+  it('are built in', async () => {
     const all = await prices();
     const built = { source: 'built-in', updated_at: null, updated_by: null };
     expect(all).to.deep.include({ model: 'anthropic/claude-opus-4-6', input: 5, output: 25, ...built });
     expect(all.at(-1)).to.deep.equal({ model: '*', input: 3, output: 15, ...built });
   });
 
-  it('are set for reports from then on, and removed again', async () => {
+  it('apply to later reports once set, and can be removed', async () => {
     const model = world.fresh('priced');
     const record = (await ask('POST', '/api/tokens', usage({ model }))).body.record;
     expect(await costOf(model)).to.equal(18);
@@ -44,7 +44,7 @@ describe('prices of tokens', () => {
     await world.refused('DELETE', PATH, { model }, 404);
   });
 
-  it('can replace the built-in ones', async () => {
+  it('can override the built-in prices', async () => {
     const price = { input: 1, output: 1 };
     for (const model of ['anthropic/claude-opus-4-7', '*']) {
       await ask('PUT', PATH, { model, ...price });
@@ -56,7 +56,7 @@ describe('prices of tokens', () => {
     expect(await costOf('unheard of')).to.equal(18);
   });
 
-  it('are in the audit trail', async () => {
+  it('are recorded in the audit trail', async () => {
     const model = world.fresh('audited');
     await ask('PUT', PATH, { model, input: 1, output: 1 });
     await ask('DELETE', PATH, { model });
@@ -66,7 +66,7 @@ describe('prices of tokens', () => {
     }
   });
 
-  it('are refused when they are none', async () => {
+  it('are rejected if invalid', async () => {
     const price = { model: 'm', input: 1, output: 1 };
     for (const [fields, says] of [
       [{ model: '' }, /model/],

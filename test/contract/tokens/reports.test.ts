@@ -25,7 +25,7 @@ describe('reports of tokens', () => {
   const total = async () => (await list()).total;
 
   describe('POST /api/tokens', () => {
-    it('records who used how much of what, and what it costs', async () => {
+    it('records the agent, the model, the token counts and the cost', async () => {
       const { id: agentId, name } = await world.create();
       const { id: taskId } = await world.task();
       const before = Date.now();
@@ -50,7 +50,7 @@ describe('reports of tokens', () => {
       expect((await list()).usage[0]).to.deep.equal(record);
     });
 
-    it('has defaults for the rest', async () => {
+    it('applies defaults to omitted fields', async () => {
       const record = await report({ operation: null, duration: null, id: null });
       expect(record).to.deep.include({
         operation: 'chat_completion',
@@ -62,7 +62,7 @@ describe('reports of tokens', () => {
       expect((await report({ sessionId: ':x' })).agentName).to.equal('unknown');
     });
 
-    it('takes a task by number or text, and ignores what is none', async () => {
+    it('accepts a task id as number or text, and ignores an invalid one', async () => {
       const { id } = await world.task();
       expect((await report({ taskId: String(id) })).taskId).to.equal(id);
       for (const taskId of [null, 0, -1, 1.5, '', 'x', '9'.repeat(40), 999_999, {}, [], true, 1e300]) {
@@ -70,7 +70,7 @@ describe('reports of tokens', () => {
       }
     });
 
-    it('takes the largest counts there are', async () => {
+    it('accepts the largest possible counts', async () => {
       // In a workspace of its own: sums of such numbers are rounded.
       const as = await world.world.makeSession({ username: 'spender', role: 'operator', workspace: 8, tenant: 8 });
       const most = Number.MAX_SAFE_INTEGER;
@@ -84,7 +84,7 @@ describe('reports of tokens', () => {
       expect(summary.totalTokens).to.be.closeTo(2 ** 54, 2);
     });
 
-    it('takes texts of any script up to their limits', async () => {
+    it('accepts texts of any script up to their limits', async () => {
       const record = await report({
         id: '試'.repeat(128),
         model: '試'.repeat(200),
@@ -94,7 +94,7 @@ describe('reports of tokens', () => {
       expect((await list()).usage[0]).to.deep.equal(record);
     });
 
-    it('refuses what is no report, and says what is wrong with it', async () => {
+    it('rejects an invalid report with the reason', async () => {
       const before = await total();
       const wrong: [object, RegExp][] = [
         [{ model: ' ' }, /model/],
@@ -125,7 +125,7 @@ describe('reports of tokens', () => {
       expect(await total()).to.equal(before);
     });
 
-    it('the same id again is the same report, also under another price', async () => {
+    it('treats the same id as the same report, even at another price', async () => {
       const id = freshId();
       const first = await report({ id });
       expect(first.id).to.equal(id);
@@ -150,7 +150,7 @@ describe('reports of tokens', () => {
       expect(await total()).to.equal(before + 1);
     });
 
-    it('reports of the same id at once are one report', async () => {
+    it('records concurrent reports with the same id once', async () => {
       const before = await total();
       const all = Array.from({ length: 5 }, freshId);
       const records = await Promise.all(Array.from({ length: 60 }, (_, n) => report({ id: all[n % 5] })));
@@ -161,7 +161,7 @@ describe('reports of tokens', () => {
       expect(await total()).to.equal(before + 5);
     });
 
-    it('belongs to the agent that the caller speaks for, when the session names none', async () => {
+    it('assigns a report to the agent that the caller speaks for, if the session names none', async () => {
       const { id, name } = await world.create();
       const other = await world.create();
       const as = { 'x-agent-name': name };
@@ -189,7 +189,7 @@ describe('reports of tokens', () => {
       expect(holding.map(({ data }) => (data.reports as unknown[]).length)).to.deep.equal([300]);
     });
 
-    it('adds only what is missing when it is sent again, as a whole or in other parts', async () => {
+    it('adds only missing reports if it is sent again, as a whole or in other parts', async () => {
       const reports = Array.from({ length: 20 }, () => usage({ id: freshId() }));
       const before = await total();
       await batch(reports.slice(0, 7));
@@ -201,7 +201,7 @@ describe('reports of tokens', () => {
       expect(await total()).to.equal(before + 20);
     });
 
-    it('may have reports with and without ids, and the same report twice', async () => {
+    it('may contain reports with and without ids, and duplicates', async () => {
       const before = await total();
       const id = freshId();
       const answer = await batch([usage(), usage({ id }), usage({ inputTokens: 5 }), usage({ id })]);
@@ -214,7 +214,7 @@ describe('reports of tokens', () => {
       expect(third.inputTokens).to.equal(5);
     });
 
-    it('with an Idempotency-Key is recorded once, reports without ids too', async () => {
+    it('is recorded once with an Idempotency-Key, including reports without ids', async () => {
       const before = await total();
       const reports = [usage(), usage({ id: freshId() }), usage()];
       const headers = { 'idempotency-key': freshId() };
@@ -223,7 +223,7 @@ describe('reports of tokens', () => {
       expect(await total()).to.equal(before + 3);
     });
 
-    it('with an id of a different report is refused', async () => {
+    it('is rejected with the id of a different report', async () => {
       const id = freshId();
       await report({ id });
       const other = usage({ id: freshId() });
@@ -233,7 +233,7 @@ describe('reports of tokens', () => {
       expect(await batch([other, usage({ id: twice })])).to.deep.include({ recorded: 2 });
     });
 
-    it('batches that overlap, sent at once, add each report once', async () => {
+    it('adds each report once if it overlaps with concurrent batches', async () => {
       const before = await total();
       const reports = Array.from({ length: 400 }, () => usage({ id: freshId() }));
       const parts = Array.from({ length: 12 }, (_, n) => reports.slice(n * 25, n * 25 + 125));
@@ -242,7 +242,7 @@ describe('reports of tokens', () => {
       expect(await total()).to.equal(before + 400);
     });
 
-    it('pages of the ledger are turned, and what earlier ones have is still known', async () => {
+    it('continues on a new ledger page, and reports on earlier pages are still recognized', async () => {
       const before = await total();
       const reports = Array.from({ length: 6_000 }, () => usage({ id: freshId() }));
       const parts = Array.from({ length: 6 }, (_, n) => reports.slice(n * 1_000, (n + 1) * 1_000));
@@ -257,7 +257,7 @@ describe('reports of tokens', () => {
       expect(last[0]?.type).to.equal(tokensReported.type);
     });
 
-    it('of long texts takes several appends', async () => {
+    it('needs several appends for long texts', async () => {
       const reports = Array.from({ length: 700 }, () =>
         usage({ id: freshId(), sessionId: `${'験'.repeat(500)}:${ids}`, model: '試'.repeat(200) }),
       );

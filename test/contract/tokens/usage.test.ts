@@ -101,7 +101,7 @@ describe('GET /api/tokens', () => {
     expect(refused.body.error).to.match(/^evidence: CSV has only reports.*format=json/);
   });
 
-  it('every action shows a report at once, in the timeframes that it is in', async () => {
+  it('shows a new report at once in every action and each timeframe that covers it', async () => {
     const { id, name } = await world.create();
     const { id: taskId } = await world.task();
     const model = world.fresh('model');
@@ -156,7 +156,7 @@ describe('GET /api/tokens', () => {
     });
   });
 
-  it('what a deleted task has cost is neither of a task nor of none', async () => {
+  it('counts the cost of a deleted task neither for a task nor as unassigned', async () => {
     const { id: taskId } = await world.task();
     const costs = async () => (await ask('GET', `${PATH}?action=task_costs`)).body;
     const before = await costs();
@@ -170,7 +170,7 @@ describe('GET /api/tokens', () => {
     expect(after.attributedRecordCount).to.equal(before.attributedRecordCount + 1);
   });
 
-  it('follows an agent that gets another name', async () => {
+  it('follows a renamed agent', async () => {
     const { id, name } = await world.create();
     await ask('POST', PATH, usage({ sessionId: `${name}:cli` }));
     const renamed = world.fresh('renamed');
@@ -181,7 +181,7 @@ describe('GET /api/tokens', () => {
     expect(agents).not.to.have.property(name);
   });
 
-  it('names of objects in JavaScript are names like any other', async () => {
+  it('treats property names of JavaScript objects as normal names', async () => {
     const name = 'toString';
     await ask('POST', PATH, usage({ model: name, sessionId: `${name}:constructor` }));
     const reply = await ask('GET', `${PATH}?action=stats`);
@@ -189,7 +189,7 @@ describe('GET /api/tokens', () => {
     expect(Object.keys(reply.body.agents)).to.include(name);
   });
 
-  it('an action may be written in several ways; others are refused', async () => {
+  it('accepts several spellings of an action, and rejects unknown ones', async () => {
     for (const action of ['task-costs', 'task_costs', 'TaskCosts', ' stats ']) {
       expect((await ask('GET', `${PATH}?action=${encodeURIComponent(action)}`)).status, action).to.equal(200);
     }
@@ -199,14 +199,14 @@ describe('GET /api/tokens', () => {
     }
   });
 
-  it('an unknown timeframe counts as all, and is given back', async () => {
+  it('treats an unknown timeframe as all, and returns it', async () => {
     const all = (await ask('GET', `${PATH}?action=stats`)).body;
     const { timeframe, ...other } = (await ask('GET', `${PATH}?action=stats&timeframe=fortnight`)).body;
     expect(timeframe).to.equal('fortnight');
     expect({ ...other, timeframe: 'all' }).to.deep.equal(all);
   });
 
-  it('days are clamped to 1 and 365', async () => {
+  it('clamps days to 1 and 365', async () => {
     for (const [asked, days] of [
       ['0', 1],
       ['-3', 1],

@@ -35,7 +35,7 @@ describe('deliveries of webhooks', () => {
 
   afterEach(() => receiver.react(() => OK));
 
-  it('an event is delivered once to each webhook that subscribes to it, with the record and its activity', async () => {
+  it('are sent once to each webhook that subscribes to the event, with the record and its activity', async () => {
     const [chosen, all, other] = [
       await hook(['activity.task_created']),
       await hook(['*']),
@@ -60,7 +60,7 @@ describe('deliveries of webhooks', () => {
     expect((await deliveriesOf(chosen.id)).total, 'deliveries go with their webhook').to.equal(0);
   });
 
-  it('a webhook with the format cloudevents receives CloudEvents 1.0, signed, under the same id at each attempt', async () => {
+  it('are signed CloudEvents 1.0 in the format cloudevents, with the same id at each attempt', async () => {
     const { path, id, received } = await hook(['activity.task_created'], { format: 'cloudevents' });
     expect(await world.webhook(id)).to.include({ format: 'cloudevents' });
     const { secret } = (await ask('PUT', '/api/webhooks', { id, regenerate_secret: true })).body;
@@ -101,7 +101,7 @@ describe('deliveries of webhooks', () => {
     await ask('DELETE', '/api/webhooks', { id });
   });
 
-  it('a delivery is listed with what was sent and answered', async () => {
+  it('are listed with their request and response', async () => {
     receiver.react(() => ({ status: 201, body: 'x'.repeat(1_500) }));
     const { id, received } = await hook(['activity.task_created']);
     await task('listed');
@@ -141,7 +141,7 @@ describe('deliveries of webhooks', () => {
     expect((await deliveriesOf(999_999)).deliveries, 'an unknown webhook').to.deep.equal([]);
   });
 
-  it('agent statuses, failed sign-ins and new users are delivered under their types', async () => {
+  it('include agent statuses, failed sign-ins and new users under their types', async () => {
     const { id, received } = await hook([
       'agent.error',
       'agent.status_change',
@@ -162,7 +162,7 @@ describe('deliveries of webhooks', () => {
     await ask('DELETE', '/api/webhooks', { id });
   });
 
-  it('a failure is tried again with the same id and a new time, no more often than configured', async () => {
+  it('are retried with the same id and a new time, no more often than configured', async () => {
     const { id, received } = await hook(['activity.task_created']);
     receiver.react(({ path }) => (path.endsWith('x') ? OK : { status: 500, body: 'no' }));
     await task('refused');
@@ -199,7 +199,7 @@ describe('deliveries of webhooks', () => {
     expect(titles(received())).to.deep.equal(['refused', 'refused', 'refused', 'back']);
   });
 
-  it('while the circuit is open new events wait, and are delivered in order once a retry succeeds', async () => {
+  it('wait while the circuit is open, and follow in order once a retry succeeds', async () => {
     const { id, received } = await hook(['activity.task_created']);
     let back = false;
     receiver.react(() => (back ? OK : { status: 503 }));
@@ -221,7 +221,7 @@ describe('deliveries of webhooks', () => {
     expect(first, 'first attempts are in order').to.deep.equal([...first].sort((x, y) => x - y));
   });
 
-  it('while retries are off a failure waits, and is repeated once they are on again', async () => {
+  it('are not retried while retries are off, and are repeated once they are on again', async () => {
     const set = async (value: string) => {
       const reply = await ask('PUT', '/api/settings', { settings: { 'webhooks.retry_enabled': value } });
       expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
@@ -242,7 +242,7 @@ describe('deliveries of webhooks', () => {
     expect(titles(received())).to.deep.equal(['waits', 'next', 'waits']);
   });
 
-  it('a receiver that hangs, cuts the connection or redirects has failed', async () => {
+  it('fail if the receiver hangs, cuts the connection or redirects', async () => {
     const { id, received } = await hook([]);
     const results: Record<string, unknown>[] = [];
     for (const reaction of [
@@ -271,7 +271,7 @@ describe('deliveries of webhooks', () => {
     });
   });
 
-  it('a test is sent to a disabled webhook that has chosen nothing', async () => {
+  it('include a test that is sent even to a disabled webhook without subscriptions', async () => {
     const { id, received } = await hook([], { name: 'Tested' });
     await ask('PUT', '/api/webhooks', { id, enabled: false });
     const body = conforms(deliveryResult, await ask('POST', '/api/webhooks/test', { id }));
@@ -285,7 +285,7 @@ describe('deliveries of webhooks', () => {
     await world.refused('POST', '/api/webhooks/test', { id: 999_999 }, 404, /Webhook/);
   });
 
-  it('a delivery is sent again by hand: same id, new time, counted on', async () => {
+  it('can be repeated by hand with the same id, a new time and the next attempt number', async () => {
     const { id, received } = await hook([]);
     const first = (await ask('POST', '/api/webhooks/test', { id })).body.delivery_id;
     const body = conforms(deliveryResult, await ask('POST', '/api/webhooks/retry', { delivery_id: first }));
@@ -299,7 +299,7 @@ describe('deliveries of webhooks', () => {
     await world.refused('POST', '/api/webhooks/retry', { delivery_id: 999_999_999 }, 404, /Delivery/);
   });
 
-  it('the newest 200 deliveries are kept', async () => {
+  it('are kept up to the latest 200', async () => {
     const { id } = await hook([]);
     const { database } = world.world.service.core;
     await database.pool.query(

@@ -12,7 +12,7 @@ describe('signatures of webhooks', () => {
   const receiver = fixture(startReceiver);
   const world = fixture(() => startWebhooksWorld(receiver));
 
-  it('the instructions are complete, and name no secret', async () => {
+  it('are explained completely, without the secret', async () => {
     const body = conforms(verifyDocsAnswer, await world.ask('GET', '/api/webhooks/verify-docs'));
     expect(body).to.include({
       algorithm: 'HMAC-SHA256',
@@ -22,7 +22,7 @@ describe('signatures of webhooks', () => {
     expect(body.verification_steps).to.have.length(6);
   });
 
-  it('the example in the instructions accepts what is sent, and nothing else', async () => {
+  it('are verified by the example in the instructions, which accepts nothing else', async () => {
     const { id, secret } = await world.createWebhook();
     const { example_nodejs: code } = (await world.ask('GET', '/api/webhooks/verify-docs')).body;
     const { isGenuine } = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as {
@@ -38,7 +38,7 @@ describe('signatures of webhooks', () => {
     expect(signature).to.equal(`sha256=${createHmac('sha256', secret).update(text).digest('hex')}`);
   });
 
-  it('the library of Standard Webhooks accepts what is sent, with the secret as it was shown', async () => {
+  it('are verified by the Standard Webhooks library with the secret as shown', async () => {
     const { id, secret } = await world.createWebhook();
     await world.ask('POST', '/api/webhooks/test', { id });
     const { text, headers, body } = receiver.requests.at(-1) ?? expect.fail('nothing was sent');
@@ -48,7 +48,7 @@ describe('signatures of webhooks', () => {
     expect(Number(given['webhook-timestamp'])).to.equal(body.timestamp);
   });
 
-  it('without a secret there is no signature, but an id and a time', async () => {
+  it('are omitted without a secret, but an id and a time are sent', async () => {
     const { id } = await world.createWebhook({ generate_secret: false });
     await world.ask('POST', '/api/webhooks/test', { id });
     const { headers } = receiver.requests.at(-1) ?? expect.fail('nothing was sent');

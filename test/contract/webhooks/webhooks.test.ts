@@ -18,8 +18,8 @@ describe('webhooks', () => {
   const world = fixture(() => startWebhooksWorld(receiver));
   const { webhooks: list, webhook: find, createWebhook: create } = world;
 
-  describe('config', () => {
-    it('a webhook has a secret that is shown once, and receives all events by default', async () => {
+  describe('a webhook', () => {
+    it('has a secret that is shown once, and receives all events by default', async () => {
       const before = (await list()).length;
       const { id, secret, message, ...rest } = conforms(
         newWebhookAnswer,
@@ -55,13 +55,13 @@ describe('webhooks', () => {
       expect((await world.ask('DELETE', PATH, { id })).body).to.deep.equal({ success: true, deleted: 1 });
     });
 
-    it('one without a secret is not signed', async () => {
+    it('without a secret is not signed', async () => {
       const made = await create({ generate_secret: false });
       expect(made.secret).to.equal(null);
       expect((await find(made.id)).secret).to.equal(null);
     });
 
-    it('an event wakes those that have chosen it, and no others', async () => {
+    it('is notified only of events that it subscribes to', async () => {
       const chosen = await create({ url: `${receiver.url}/awake`, events: ['activity.agent_created'] });
       const other = await create({ url: `${receiver.url}/asleep`, events: ['activity.task_created'] });
       const wanted = async (id: number) => {
@@ -98,7 +98,7 @@ describe('webhooks', () => {
       for (const { id } of [chosen, other]) await world.ask('DELETE', PATH, { id });
     });
 
-    it('neither secret nor URL is in the log or the tables in clear', async () => {
+    it('has neither its secret nor its URL in plain text in the log or the tables', async () => {
       const { id, secret } = await create({ url: `${receiver.url}?token=hidden-in-the-log` });
       const { secret: next } = (await world.ask('PUT', PATH, { id, regenerate_secret: true })).body;
       const raw = await world.world.rawLog();
@@ -112,7 +112,7 @@ describe('webhooks', () => {
       }
     });
 
-    it('refuses what is missing or wrong, and says what to change', async () => {
+    it('is rejected if incomplete or invalid, with a message that states the correction', async () => {
       const ok = { name: 'n', url: 'https://example.org' };
       for (const [fields, says] of [
         [{ name: '' }, /name/],
@@ -137,7 +137,7 @@ describe('webhooks', () => {
       for (const method of ['PUT', 'DELETE']) await world.refused(method, PATH, { id: 999_999 }, 404, /Webhook/);
     });
 
-    it('refuses addresses that are not public, however they are written', async () => {
+    it('is rejected with a non-public address, in any notation', async () => {
       const { id } = await create();
       for (const url of [
         'http://10.1.2.3/',
@@ -160,7 +160,7 @@ describe('webhooks', () => {
       }
     });
 
-    it('refuses the metadata services of clouds', async () => {
+    it('is rejected with the address of a cloud metadata service', async () => {
       const { id } = await create();
       for (const host of [
         '169.254.169.254',
@@ -176,7 +176,7 @@ describe('webhooks', () => {
       }
     });
 
-    it('changes what is sent, and always the time of the last change', async () => {
+    it('PUT updates the given fields, and always the time of the last change', async () => {
       const { id, secret } = await create();
       const changed = await world.ask('PUT', PATH, {
         id: String(id),
@@ -203,7 +203,7 @@ describe('webhooks', () => {
       expect((await find(id)).enabled, 'reset_circuit beats enabled').to.equal(true);
     });
 
-    it('forgets failures before it is enabled, so that no worker counts on from them', async () => {
+    it('resets its failures before it is enabled, so that no worker counts on from them', async () => {
       const { id } = await create();
       await world.ask('PUT', PATH, { id, enabled: false });
       const { commands, database } = world.world.service.core;
@@ -225,7 +225,7 @@ describe('webhooks', () => {
       await world.ask('DELETE', PATH, { id });
     });
 
-    it('a repeated request with an Idempotency-Key makes one webhook, with one secret', async () => {
+    it('is created once, with one secret, if a request is repeated with its Idempotency-Key', async () => {
       const body = { name: 'once', url: receiver.url, events: [] };
       const headers = { 'idempotency-key': 'webhook-once' };
       const first = await world.ask('POST', PATH, body, undefined, headers);

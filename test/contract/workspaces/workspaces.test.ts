@@ -34,7 +34,7 @@ describe('contract: workspaces', function () {
   }
 
   describe('/api/workspaces', () => {
-    it('starts with the default one', async () => {
+    it('starts with the default workspace', async () => {
       const { body } = await ask('GET', '/api/workspaces');
       expect(body).to.deep.include({ active_workspace_id: 1, tenant_id: 1 });
       expect(body.workspaces[0]).to.deep.include({
@@ -47,7 +47,7 @@ describe('contract: workspaces', function () {
       });
     });
 
-    it('creates, lists, shows, changes', async () => {
+    it('creates, lists, shows and updates workspaces', async () => {
       const body = bodyOf(await ask('POST', '/api/workspaces', { name: ' Ärzte & Co. ', brand: 'Acme' }), 201);
       const { workspace } = body;
       expect(workspace).to.deep.include({ name: 'Ärzte & Co.', slug: 'rzte-co', brand: 'Acme', isolation: 'shared' });
@@ -77,7 +77,7 @@ describe('contract: workspaces', function () {
       });
     });
 
-    it('409 for a slug that any tenant has, 400 with what to change, 404 for what is not there', async () => {
+    it('returns 409 for a slug of any tenant, 400 with the correction, and 404 for an unknown one', async () => {
       for (const name of ['default', 'Default!', 'a slug']) {
         const reply = await ask('POST', '/api/workspaces', { name });
         expect(reply.status, name).to.equal(409);
@@ -107,7 +107,7 @@ describe('contract: workspaces', function () {
       }
     });
 
-    it('comes with a general project', async () => {
+    it('creates a general project with each workspace', async () => {
       const workspace = await newWorkspace();
       const there = await world.makeSession({ username: `in-${workspace}`, role: 'operator', workspace });
       const { projects } = (await ask('GET', '/api/projects', undefined, there)).body;
@@ -116,7 +116,7 @@ describe('contract: workspaces', function () {
       expect((await ask('POST', '/api/tasks', { title: 'First' }, there)).body.task.ticket_ref).to.equal('TASK-001');
     });
 
-    it('another tenant sees none of it', async () => {
+    it('hides everything from another tenant', async () => {
       const foreign = await world.makeSession({ username: 'foreign', role: 'admin', tenant: 90, workspace: 90 });
       expect((await ask('GET', '/api/workspaces', undefined, foreign)).body).to.deep.equal({
         workspaces: [],
@@ -142,7 +142,7 @@ describe('contract: workspaces', function () {
       return shared === undefined ? [] : [{ method: route.method.toUpperCase(), path, shared }];
     });
 
-    it('is for everything that workspaces share, and for the whole deployment', () => {
+    it('applies to everything that workspaces share, and to the whole deployment', () => {
       expect([...new Set(calls.map(({ shared }) => shared))]).to.have.members([
         'agents/sync',
         'soul templates',
@@ -188,7 +188,7 @@ describe('contract: workspaces', function () {
       expect(open.map(({ path }) => path)).to.deep.equal([]);
     });
 
-    it('is asked for with the tenant: no route compares the tenant alone', () => {
+    it('is checked together with the tenant: no route checks the tenant alone', () => {
       const comparing = sources().filter(
         (file) => file.startsWith('api/routes/') && readFileSync(file, 'utf8').includes('DEFAULT_TENANT'),
       );
@@ -209,7 +209,7 @@ describe('contract: workspaces', function () {
       return { workspace, id, session, key, set };
     }
 
-    it('refuses the callers of a strict workspace, at once, and lets them in again', async () => {
+    it('denies callers of a strict workspace at once, and admits them again once it is lifted', async () => {
       const { workspace, session: there, key, set } = await labWithAdmins();
       const agent = (await ask('POST', '/api/agents', { name: 'kept', role: 'r', soul_content: 'calm' }, there)).body
         .agent;
@@ -250,7 +250,7 @@ describe('contract: workspaces', function () {
         expect((await ask('GET', path, undefined, there)).status, path).to.equal(200);
     });
 
-    it('keeps its admins from the users of other workspaces, and not from their own', async () => {
+    it('denies its admins access to users of other workspaces, but not to their own', async () => {
       const { workspace, id, session: there, set } = await labWithAdmins();
       const outside = await world.makeUser({ username: `outside-${workspace}`, role: 'viewer' });
       await set('strict');
@@ -275,7 +275,7 @@ describe('contract: workspaces', function () {
       expect(body.users.map((one: { id: number }) => one.id)).to.deep.equal([id, own.body.user.id]);
     });
 
-    it('is not lifted by those whom it keeps', async () => {
+    it('cannot be lifted by the admins whom it restricts', async () => {
       const { workspace, session: there, set } = await labWithAdmins();
       const other = await newWorkspace();
       await set('strict');
@@ -304,7 +304,7 @@ describe('contract: workspaces', function () {
       }
     });
 
-    it('shows nothing of the machine', async () => {
+    it('hides information about the machine', async () => {
       const { session: there, set } = await labWithAdmins();
       const seen = async () => ({
         memory: (await ask('GET', '/api/status', undefined, there)).body.memory.total > 0,
@@ -327,7 +327,7 @@ describe('contract: workspaces', function () {
       await schedule?.handler.accept({})(run);
     };
 
-    it('give their users, agents and projects to the main one, and free their slug', async () => {
+    it('move their users, agents and projects to the main workspace, and free their slug', async () => {
       const workspace = await newWorkspace();
       const slug = `lab-${names}`;
       const there = await world.makeSession({ username: `last-${workspace}`, role: 'admin', workspace });
@@ -384,7 +384,7 @@ describe('contract: workspaces', function () {
       expect((await ask('POST', '/api/auth/users', user)).status).to.equal(400);
     });
 
-    it('do nothing by themselves any more: webhooks, rules, recurring tasks and syncs end as events', async () => {
+    it('stop acting: webhooks, rules, recurring tasks and syncs are ended by events', async () => {
       const { core } = world.service;
       const contents = workspaceContents(core.reads);
       const KINDS = ['webhooks', 'rules', 'recurring tasks', 'synced projects'] as const;
@@ -428,7 +428,7 @@ describe('contract: workspaces', function () {
       expect(await active(workspace)).to.deep.equal([0, 0, 0, 0]);
     });
 
-    it('400 for the main one, 404 for one of another tenant', async () => {
+    it('deletion returns 400 for the main workspace and 404 for one of another tenant', async () => {
       const main = await ask('DELETE', '/api/workspaces/1');
       expect([main.status, main.body.error.includes('main workspace')]).to.deep.equal([400, true]);
       const stranger = await world.makeSession({ username: 'stranger', role: 'admin', tenant: 91, workspace: 91 });
@@ -436,7 +436,7 @@ describe('contract: workspaces', function () {
       expect((await ask('DELETE', `/api/workspaces/${workspace}`, undefined, stranger)).status).to.equal(404);
     });
 
-    it('are finished by the schedule, and those who came at the last moment move on', async () => {
+    it('are completed by the schedule, which also moves users who were added at the last moment', async () => {
       const workspace = await newWorkspace();
       const { core } = world.service;
       const about = { tenant_id: 1, workspace_id: workspace, name: `Lab ${names}`, slug: `lab-${names}` };
@@ -460,8 +460,8 @@ describe('contract: workspaces', function () {
     });
   });
 
-  describe('users who are put into a workspace', () => {
-    it('are created there, and recorded where the admin is', async () => {
+  describe('users of another workspace', () => {
+    it('are created there, and recorded in the admin’s workspace', async () => {
       const workspace = await newWorkspace();
       const user = { username: `new-${workspace}`, password: PASSWORD, role: 'viewer' };
       const body = bodyOf(await ask('POST', '/api/auth/users', { ...user, workspace_id: String(workspace) }), 201);
@@ -471,7 +471,7 @@ describe('contract: workspaces', function () {
       expect(active_workspace_id).to.equal(workspace);
     });
 
-    it('take their session with them at once, and their open streams end', async () => {
+    it('keep their session when they move, and their open streams end', async () => {
       const workspace = await newWorkspace();
       await world.makeAgent(`old-${workspace}`);
       await world.makeAgent(`new-${workspace}`, workspace);
@@ -507,7 +507,7 @@ describe('contract: workspaces', function () {
       expect(await agents()).to.include(`old-${workspace}`);
     });
 
-    it('cannot be changed otherwise from another workspace; users cannot move themselves', async () => {
+    it('cannot be changed in other ways from another workspace; users cannot move themselves', async () => {
       const workspace = await newWorkspace();
       const id = await world.makeUser({ username: `away-${workspace}`, workspace });
       for (const change of [{ role: 'admin' }, { password: `${PASSWORD} 2` }, { display_name: 'x' }]) {

@@ -59,7 +59,7 @@ describe('command line', function () {
     expect((await run(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('names every invalid setting, its value and what is allowed, and exits with 2', async () => {
+  it('names every invalid setting with its value and the valid ones, and exits with 2', async () => {
     const { code, err } = await run(['start'], {
       PORT: 'abc',
       LOG_LEVEL: 'loud',
@@ -71,7 +71,7 @@ describe('command line', function () {
     expect(err).to.match(/EVENTSTORE_URL needs DATABASE_URL/);
   });
 
-  it('reports that the database cannot be reached in time', async () => {
+  it('reports an unreachable database in time', async () => {
     const { code, err } = await run(['status'], {
       DATABASE_URL: 'postgres://127.0.0.1:1/none',
       START_TIMEOUT_MS: '1000',
@@ -80,7 +80,7 @@ describe('command line', function () {
     expect(err).to.match(/the database could not be reached in time: .*ECONNREFUSED/);
   });
 
-  it('refuses to look at a database that does not exist, and makes none', async () => {
+  it('refuses to read a database that does not exist, and creates none', async () => {
     const { path } = fresh;
     const missing = join(path, 'data');
     for (const args of [['status'], ['rebuild', '--check'], ['export-events'], ['jobs', 'list'], ['jobs', 'dead']]) {
@@ -94,7 +94,7 @@ describe('command line', function () {
     expect(await readdir(path)).to.deep.equal([]);
   });
 
-  it('says which setting to change when the data directory cannot be used', async () => {
+  it('names the setting to change if the data directory cannot be used', async () => {
     const { path } = fresh;
     const file = join(path, 'file');
     await writeFile(file, '');
@@ -110,7 +110,7 @@ describe('command line', function () {
     }
   });
 
-  it('shows generated credentials although the port is in use, and then says which setting to change', async () => {
+  it('shows generated credentials even if the port is in use, then names the setting to change', async () => {
     const { path } = fresh;
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
@@ -141,7 +141,7 @@ describe('command line', function () {
     taken.close();
   });
 
-  it('creates a user without a service, and refuses the same name', async () => {
+  it('creates a user without a running service, and rejects the same name', async () => {
     const args = ['create-user', '--username', 'eve', '--role', 'admin', '--password-stdin'];
     const created = await run(args, here(), 'a long password here\n');
     expect(created.err).to.equal('');
@@ -158,7 +158,7 @@ describe('command line', function () {
     expect(short.err).to.match(/password/);
   });
 
-  it('erases a person without a service; what was exported before is sealed the same way after', async () => {
+  it('erases a person without a running service, and exports encrypt earlier values as before', async () => {
     const { path } = fresh;
     const here = { DATA_DIR: path };
     await run(['create-user', '--username', 'ada', '--role', 'admin'], here);
@@ -188,7 +188,7 @@ describe('command line', function () {
     }
   });
 
-  it('builds the read models of a new version before it starts, once', async () => {
+  it('builds the read models of a new version once before it starts', async () => {
     const { path } = fresh;
     const here = { DATA_DIR: path };
     await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
@@ -206,7 +206,7 @@ describe('command line', function () {
     expect((await run(['rebuild', '--check', 'users'], here)).code).to.equal(0);
   });
 
-  it('replays read models without a service, and shows manual changes of a table', async () => {
+  it('replays read models without a running service, and reports manual changes of a table', async () => {
     const { path } = fresh;
     const here = { DATA_DIR: path };
     await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
@@ -251,7 +251,7 @@ describe('command line', function () {
     }
   });
 
-  describe('beside a running service', () => {
+  describe('with a running service', () => {
     const service = fixture(() => startProcess(directory.path));
 
     // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely.
@@ -270,7 +270,7 @@ describe('command line', function () {
       expect((await run(['status'], here())).out).to.match(/agents_v4 +\d+ +0/);
     });
 
-    it('creates a user whose generated password opens a session', async () => {
+    it('creates a user with a generated password that can sign in', async () => {
       const { out } = await run(['create-user', '--username', 'bob', '--role', 'viewer'], here());
       const password = /Password: (\S+)/.exec(out)?.[1];
       const login = await fetch(`${service.url}/api/auth/login`, {
@@ -280,7 +280,7 @@ describe('command line', function () {
       expect(login.status).to.equal(200);
     });
 
-    it('shows what differs between two moments, as a table', async () => {
+    it('shows the differences between two moments as a table', async () => {
       const added = await run(['diff', '--from', '1', '--resource', 'users'], here());
       expect(added.err).to.equal('');
       expect(added.out).to.match(/^record +change +field +before +after\n/);
@@ -303,7 +303,7 @@ describe('command line', function () {
       expect((await run(['rebuild', 'nonsense'], here())).err).to.match(/Unknown projection: nonsense/);
     });
 
-    it('replays all read models beside the live ones', async () => {
+    it('replays all read models beside the live tables', async () => {
       const { code, out, err } = await run(['replay', '--projection', 'all'], here());
       expect([code, err]).to.deep.equal([0, '']);
       expect(out).to.match(/^users +users +[1-9]\d* +0 +0 +0 +0 +0 to \d+$/m);
@@ -314,7 +314,7 @@ describe('command line', function () {
       expect(decided.out).to.match(/^setting +0 +0 +0 +0 +0 +0 +0 +0 of 0$/m);
     });
 
-    it('erases a person whose key the service holds in memory', async () => {
+    it('erases a person whose key the service has in memory', async () => {
       await run(['create-user', '--username', 'zoe', '--role', 'viewer', '--email', 'zoe@mx9q.example'], here());
       const shown = async () =>
         JSON.stringify([
@@ -326,7 +326,7 @@ describe('command line', function () {
       expect(await shown()).not.to.include('mx9q');
     });
 
-    it('erases a single field of an event, and builds the read models anew while the service runs', async () => {
+    it('erases a single event field, and rebuilds the read models while the service runs', async () => {
       await run(['create-user', '--username', 'kim', '--role', 'viewer', '--email', 'kim@vq4w.example'], here());
       const events = async (query = '') => (await ask(`/api/history/events?type=UserCreated${query}`)).events;
       const shown = async () =>
@@ -354,7 +354,7 @@ describe('command line', function () {
       }
     });
 
-    it('exports the log with a matching hash, sealed unless revealed, and the audit trail shows it', async () => {
+    it('exports the log with a matching hash, encrypted by default, and audits the export', async () => {
       const file = join(directory.path, 'events.jsonl');
       const { err } = await run(['export-events', '--output', file], here());
       const text = await readFile(file);

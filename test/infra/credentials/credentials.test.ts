@@ -100,7 +100,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
     expect(await store.verifyPassword(id, 'old one')).to.equal(true);
   });
 
-  it('removes all passwords of a user but one', async () => {
+  it('removes all passwords of a user except one', async () => {
     const [a, b] = [await store.addPassword(9, 'a'), await store.addPassword(9, 'b')];
     await store.removePasswords(9, b);
     expect([await store.verifyPassword(a, 'a'), await store.verifyPassword(b, 'b')]).to.deep.equal([false, true]);
@@ -108,7 +108,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
     expect(await store.verifyPassword(b, 'b')).to.equal(false);
   });
 
-  it('many verifications at once are all answered', async () => {
+  it('returns the correct result for many concurrent verifications', async () => {
     const id = await store.addPassword(10, 'p');
     const answers = await Promise.all(
       Array.from({ length: 24 }, (_, i) => store.verifyPassword(i % 3 === 0 ? null : id, i % 2 === 0 ? 'p' : 'q')),
@@ -116,7 +116,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
     expect(answers).to.deep.equal(Array.from({ length: 24 }, (_, i) => i % 3 !== 0 && i % 2 === 0));
   });
 
-  it('keeps sessions by hash, removes expired ones with the next, ends one or all', async () => {
+  it('stores sessions by hash, removes expired ones when the next is added, and ends one or all', async () => {
     const createdAt = now();
     const session = { userId: 7, credential: 'c.1', ip: '192.0.2.1', userAgent: 'test', createdAt };
     await store.addSession('old', { ...session, createdAt: createdAt - 100, expiresAt: createdAt - 1 });
@@ -136,7 +136,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
     expect(await store.findSession(hex('t2'))).to.equal(undefined);
   });
 
-  it('keeps keys by hash; the first record of a key stays', async () => {
+  it('stores keys by hash, and keeps the first record of a key', async () => {
     await store.addKey('mca_1', { kind: 'agent', keyId: 1 });
     await store.addKey('mca_1', { kind: 'agent', keyId: 2 });
     expect(await store.findKey('mca_1')).to.deep.equal({ kind: 'agent', keyId: 1 });
@@ -145,7 +145,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
     expect(await store.findKey('mca_1')).to.equal(undefined);
   });
 
-  it('knows when keys were used, at once and after it was written', async () => {
+  it('knows when a key was last used, both before and after it is written', async () => {
     await store.addKey('mca_3', { kind: 'agent', keyId: 3 });
     expect((await store.keysLastUsed('agent', [3])).size).to.equal(0);
     for (let i = 0; i < 100; i++) store.keyUsed({ kind: 'agent', keyId: 3 });
@@ -157,7 +157,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
     expect((await store.keysLastUsed('global', [3])).size).to.equal(0);
   });
 
-  it('raises the version with everything that is added or removed', async () => {
+  it('increments the version with every addition and removal', async () => {
     const session = { userId: 7, credential: 'c', ip: null, userAgent: null, createdAt: now(), expiresAt: now() + 9 };
     expect(await raised(() => store.addPassword(7, 'p'))).to.equal(true);
     expect(await raised(() => store.removePasswords(7))).to.equal(true);
@@ -170,7 +170,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
     expect(await raised(() => store.findKey('k9'))).to.equal(false);
   });
 
-  it('nothing readable of a secret is in any of its tables', async () => {
+  it('contains no readable part of a secret in any of its tables', async () => {
     const secrets = ['a very secret password', 'mc_secretkey', 'secretsessiontoken'];
     await store.addPassword(11, secrets[0] as string);
     await store.addKey(secrets[1] as string, { kind: 'global', keyId: 11 });
@@ -193,7 +193,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
   });
 
   describe('person keys', () => {
-    it('every process gets the same one, however many ask at once', async () => {
+    it('are the same for every process, even under concurrent requests', async () => {
       const [one, two] = [createPersonKeys(place.database), createPersonKeys(place.database)];
       expect(await one.find('user:1')).to.equal(undefined);
       const keys = await Promise.all(Array.from({ length: 50 }, (_, i) => (i % 2 ? one : two).findOrCreate('user:1')));
@@ -201,7 +201,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
       expect(keys[0]).to.have.length(32);
       expect(await one.find('user:1')).to.deep.equal(keys[0]);
     });
-    it('an erased person stays erased, and what comes later is sealed for nobody', async () => {
+    it('stay erased, and later data is encrypted with a key that is not stored', async () => {
       const keys = createPersonKeys(place.database);
       const before = await keys.findOrCreate('user:2');
       await keys.erase('user:2');
@@ -261,7 +261,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
       }
     }
 
-    it('several at once create one admin and one key, and show each once', () =>
+    it('creates one admin and one key for concurrent starts, and shows each once', () =>
       twoProcesses(async ([one, two], at, reads) => {
         const shown = (await Promise.all([one?.start({}), two?.start({}), one?.start({}), two?.start({})])).flat();
         const passwords = shown.filter((line) => line?.startsWith('Admin password:'));
@@ -283,7 +283,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
         expect(await one?.start({})).to.deep.equal([]);
       }));
 
-    it('a key from the environment is agreed on, replaces a generated one, and may change', () =>
+    it('agrees on one key from the environment, which replaces a generated one and may change', () =>
       twoProcesses(async ([one, two], at, reads) => {
         const credentials = createCredentials(at, log);
         const inForce = async (key: string) =>
@@ -301,7 +301,7 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
         expect(rows[0].n).to.equal(1);
       }));
 
-    it('with a well-known password, no admin is created', () =>
+    it('creates no admin with a well-known password', () =>
       twoProcesses(async ([one], _at, reads) => {
         for (const authPass of ['admin', 'password', 'change-me-on-first-login', 'changeme', 'testpass123']) {
           await one?.start({ authPass, apiKey: 'k' });

@@ -21,7 +21,7 @@ describeWith('TEST_DATABASE_URL', 'locks', function () {
       `SELECT pid FROM pg_stat_activity WHERE application_name = 'signalbox locks' AND datname = current_database()`,
     );
 
-  it('one at a time has a name, also when work fails; another name does not wait', async () => {
+  it('have one holder per name at a time, even if work fails, and do not block other names', async () => {
     let holders = 0;
     let most = 0;
     const work = async (fails: boolean) => {
@@ -37,7 +37,7 @@ describeWith('TEST_DATABASE_URL', 'locks', function () {
     expect(await here.holding('one', () => there.holding('two', async () => 'both'))).to.equal('both');
   });
 
-  it('a process holds any number of them on one connection, and leaves the pool to their holders', async () => {
+  it('share one connection per process in any number, and leave the pool to their holders', async () => {
     const count = 3 * opened.database.pool.options.max;
     const all = gate();
     let holders = 0;
@@ -53,7 +53,7 @@ describeWith('TEST_DATABASE_URL', 'locks', function () {
     expect(await there.holding('name 0', async () => 'free again')).to.equal('free again');
   });
 
-  it('a holder whose connection breaks is notified, and the next one has the name', async () => {
+  it('notify a holder whose connection breaks, and the next holder gets the name', async () => {
     const held = gate();
     let lost: AbortSignal | undefined;
     const first = here.holding('one', async (signal) => {
@@ -74,7 +74,7 @@ describeWith('TEST_DATABASE_URL', 'locks', function () {
     expect(await here.holding('one', async (signal) => signal.aborted), 'it has a new connection').to.equal(false);
   });
 
-  it('a process whose own callers wait in line lets others have their turn', async () => {
+  it('are handed to other processes even if a process has callers of its own in line', async () => {
     let waits = true;
     const greedy = Array.from({ length: 4 }, async () => {
       while (waits) await here.holding('one', () => query('SELECT 1'));
@@ -85,7 +85,7 @@ describeWith('TEST_DATABASE_URL', 'locks', function () {
     await Promise.all(greedy);
   });
 
-  it('whoever waits too long is refused', async () => {
+  it('are refused to a caller that waits too long', async () => {
     const hasty = createLocks(opened.database, 100);
     const refusal = await here
       .holding('one', () => hasty.holding('one', async () => undefined))

@@ -120,7 +120,7 @@ describe('schema of a migrated database', function () {
     );
   });
 
-  it('shows what a migration adds, column, default, index, trigger and function', async () => {
+  it('shows a column, default, index, trigger or function that a migration adds', async () => {
     const before = await schemaText(place.database.pool);
     for (const [statement, shown] of [
       ['ALTER TABLE service.counters ADD COLUMN more bigint DEFAULT 7', '  more bigint DEFAULT 7'],
@@ -142,7 +142,7 @@ describe('schema of a migrated database', function () {
   });
 });
 
-describe('tables in the database of the build', function () {
+describe('prebuilt database tables', function () {
   // Making all tables takes a busy machine half a minute.
   this.timeout(120_000);
   let dataDir: string;
@@ -169,7 +169,7 @@ describe('tables in the database of the build', function () {
     core = undefined;
   });
 
-  it('hold nothing that belongs to a deployment, and carry the mark of this program', async () => {
+  it('contain no data of a deployment, and carry the mark of this program', async () => {
     database = await open();
     const { pool, db } = database;
     expect(await readMark(db)).to.equal(await hashOfTables(projections));
@@ -197,7 +197,7 @@ describe('tables in the database of the build', function () {
     expect(rows).to.deep.equal([{ position: 0, leader: null }]);
   });
 
-  it('are those that a start would make, which keeps them and takes the mark away', async () => {
+  it('match those that a start creates; a start keeps them and removes the mark', async () => {
     core = await start();
     expect(await readMark(core.database.db)).to.equal(undefined);
     const { rows } = await core.database.pool.query<{ there: boolean }>(
@@ -207,7 +207,7 @@ describe('tables in the database of the build', function () {
     expect(await ours(core.database.pool)).to.equal(readFileSync(file, 'utf8'));
   });
 
-  it('are made anew when another version has made them', async () => {
+  it('are rebuilt if another version created them', async () => {
     database = await open();
     const other = projections[0] as (typeof projections)[number];
     await database.pool.query(`ALTER TABLE "${schemaOf(other)}"."${other.tables[0]?.name}" ADD COLUMN old text`);
@@ -220,7 +220,7 @@ describe('tables in the database of the build', function () {
     expect(await ours(core.database.pool)).to.equal(readFileSync(file, 'utf8'));
   });
 
-  it('are never dropped when there are events', async () => {
+  it('are never dropped if there are events', async () => {
     database = await open();
     await database.pool.query(
       `INSERT INTO log.events VALUES (1, gen_random_uuid(), 'thing-1', 0, 'thing', '{}', '{}')`,

@@ -132,7 +132,7 @@ describe('embedded database', function () {
   const answer = async (process: ChildProcess): Promise<unknown> => (await once(process, 'message'))[0];
 
   describe('a data directory', () => {
-    it('is accessible only to its owner, flushed to disk, and has no template whose transaction ids could run out', async () => {
+    it('is private to its owner, is flushed to disk, and contains only the database postgres', async () => {
       for (const name of ['.', 'pg', 'run'])
         expect((await stat(join(template, name))).mode & 0o777, name).to.equal(0o700);
       expect(await readdir(template)).to.have.members(['pg', 'run']);
@@ -143,7 +143,7 @@ describe('embedded database', function () {
       await client.end();
     });
 
-    it('is refused to a second opener in this and in another process, with the pid and what to do', async () => {
+    it('is refused to a second opener in this or another process, with the pid and the remedy', async () => {
       const refused = await openEmbedded({ dataDir: sharedDir, log }).then(
         () => undefined,
         (error: unknown) => error,
@@ -153,7 +153,7 @@ describe('embedded database', function () {
       expect(told).to.include(sharedDir).and.to.include(`process ${process.pid}.`).and.to.include('Stop that process');
     });
 
-    it('says how to connect while it is open', async () => {
+    it('shows how to connect while it is open', async () => {
       const running = await runningEmbedded(sharedDir);
       const client = await clientOf({ socketDir: running?.host ?? '', port: running?.port ?? 0 });
       expect(await numbers(client)).to.deep.equal([]);
@@ -186,7 +186,7 @@ describe('embedded database', function () {
       }
     });
 
-    it('has exactly one winner of ten simultaneous starters, and again each time the winner is killed', async () => {
+    it('is opened by exactly one of ten processes, and again by one each time that process is killed', async () => {
       const dataDir = await mkdtemp(join(root, 'lock-'));
       let starters = Array.from({ length: 10 }, () => child('lock', dataDir));
       await Promise.all(starters.map(answer));
@@ -203,7 +203,7 @@ describe('embedded database', function () {
       }
     });
 
-    it('has exactly one winner of ten simultaneous starters in one process', async () => {
+    it('is opened by exactly one of ten concurrent openers in one process', async () => {
       const dataDir = await mkdtemp(join(root, 'lock-'));
       for (let round = 0; round < 5; round++) {
         const results = await Promise.allSettled(Array.from({ length: 10 }, () => lockDirectory(dataDir, dataDir)));
@@ -216,7 +216,7 @@ describe('embedded database', function () {
       }
     });
 
-    it('loses no acknowledged row to kill -9, three times over, and opens again at once', async () => {
+    it('loses no acknowledged row to kill -9, three times, and opens again at once', async () => {
       const dataDir = await freshDirectory();
       const acknowledged = new Set<number>();
       for (let round = 0; round < 4; round++) {
@@ -231,7 +231,7 @@ describe('embedded database', function () {
       expect(acknowledged.size).to.be.at.least(300);
     });
 
-    it('keeps its rows over close and open; close lets a transaction finish, tells the others, and may be repeated', async () => {
+    it('keeps its rows after closing, which completes a transaction, notifies others and is repeatable', async () => {
       const dataDir = await freshDirectory();
       const embedded = await openEmbedded({ dataDir, log });
       const [busy, idle] = [await clientOf(embedded), await clientOf(embedded)];
@@ -250,7 +250,7 @@ describe('embedded database', function () {
       await reopened.close();
     });
 
-    it('that becomes unwritable is reported at once, and opens again with every acknowledged row', async () => {
+    it('is reported at once if it becomes unwritable, and opens again with every acknowledged row', async () => {
       const dataDir = await freshDirectory();
       const embedded = await openEmbedded({ dataDir, log });
       const client = await clientOf(embedded);
@@ -273,7 +273,7 @@ describe('embedded database', function () {
   });
 
   describe('connections', () => {
-    it('that waited for a transaction are each answered with their own statement and parameters', async () => {
+    it('get results for their own statement and parameters after waiting for a transaction', async () => {
       const [holder, ...others] = await Promise.all(Array.from({ length: 6 }, () => clientOf(shared)));
       await holder?.query('BEGIN');
       const waiting = others.map(async (client, index) => {
@@ -289,7 +289,7 @@ describe('embedded database', function () {
       await Promise.all([holder, ...others].map((client) => client?.end()));
     });
 
-    it('that send more than fits into one packet at once do not mix', async () => {
+    it('do not mix data that exceeds one packet', async () => {
       await Promise.all(
         [0, 1, 2, 3].map(async (index) => {
           const client = await clientOf(shared);
@@ -327,7 +327,7 @@ describe('embedded database', function () {
       await pool.end();
     });
 
-    it('that die inside a transaction are rolled back and block nobody', async () => {
+    it('that die inside a transaction are rolled back and block no one', async () => {
       const [dying, other] = [await clientOf(shared), await clientOf(shared)];
       await dying.query('BEGIN');
       await dying.query('INSERT INTO numbers VALUES (1)');
@@ -337,7 +337,7 @@ describe('embedded database', function () {
       await other.end();
     });
 
-    it('that die between a statement and its Sync are rolled back and block nobody', async () => {
+    it('that die between a statement and its Sync are rolled back and block no one', async () => {
       const { socket, heard } = await rawClient(shared);
       socket.write(startupMessage({ user: 'postgres' }));
       socket.write(message('P', text(''), text('INSERT INTO numbers VALUES (1)'), Buffer.alloc(2)));
@@ -352,7 +352,7 @@ describe('embedded database', function () {
       await other.end();
     });
 
-    it('have named statements of their own, and never run the unnamed statement of another', async () => {
+    it('have their own named statements, and never run another’s unnamed statement', async () => {
       const clients = await Promise.all([0, 1, 2].map(() => clientOf(shared)));
       for (let round = 0; round < 2; round++) {
         for (const [index, client] of clients.entries()) {
@@ -375,7 +375,7 @@ describe('embedded database', function () {
       await last.end();
     });
 
-    it('prepare statements that come again, and close the least recently used ones beyond a bound', async () => {
+    it('prepare repeated statements, and close the least recently used ones above a limit', async () => {
       const database = await openDatabase({
         dataDir: sharedDir,
         attach: true,
@@ -458,8 +458,8 @@ describe('embedded database', function () {
     });
   });
 
-  describe('swapped tables', () => {
-    it('are heard of once they are committed, before the client hears of the commit', async () => {
+  describe('table swap notifications', () => {
+    it('are sent after the commit, before the client receives the response to it', async () => {
       const heard: string[] = [];
       const stop = shared.onSwap((schema) => heard.push(schema));
       const client = await clientOf(shared);
@@ -486,7 +486,7 @@ describe('embedded database', function () {
       }
     });
 
-    it('are found in an answer wherever it is cut', () => {
+    it('are found in a response wherever it is split', () => {
       const notification = (payload: string) => message('A', Buffer.alloc(4), text(SWAPPED), text(payload));
       const row = message('D', Buffer.from('AAAA'));
       const answer = Buffer.concat([row, message('C', text('COMMIT')), notification('a'), notification(''), row]);
@@ -497,7 +497,7 @@ describe('embedded database', function () {
     });
   });
 
-  describe('left alone', () => {
+  describe('when idle', () => {
     let embedded: Embedded;
     let dataDir: string;
 
@@ -517,7 +517,7 @@ describe('embedded database', function () {
       await other.end();
     });
 
-    it('makes a checkpoint after 64 MB of log, removes dead rows and renews statistics', async () => {
+    it('creates a checkpoint after 64 MB of log, removes dead rows and renews statistics', async () => {
       const client = await clientOf(embedded);
       const redo = async (): Promise<string> =>
         (await client.query('SELECT redo_lsn::text AS lsn FROM pg_control_checkpoint()')).rows[0].lsn;

@@ -26,7 +26,7 @@ describe('prepared database', () => {
     return file;
   }
 
-  it('comes out as it went in, for nobody else to read', () => {
+  it('is unpacked unchanged and readable only by its owner', () => {
     const to = join(root, 'to');
     expect(unpack(to, packed())).to.equal(true);
     expect(readFileSync(join(to, 'PG_VERSION'), 'utf8')).to.equal('18\n');
@@ -37,7 +37,7 @@ describe('prepared database', () => {
     expect(statSync(join(to, 'base', 'bytes')).mode & 0o777).to.equal(0o600);
   });
 
-  it('is not used with another version of PGlite, nor when there is none', () => {
+  it('is not used with another version of PGlite, or if there is none', () => {
     const file = packed();
     const content = gunzipSync(readFileSync(file)).toString('latin1');
     const other = content.replace(/"engine":"[^"]*"/, '"engine":"0.0.1"');
@@ -47,13 +47,13 @@ describe('prepared database', () => {
     expect(unpack(join(root, 'to'), pathToFileURL(join(root, 'missing.gz')))).to.equal(false);
   });
 
-  it('is made anew when its maker has changed', () => {
+  it('is rebuilt if its build script has changed', () => {
     const file = packed();
     expect(isPrepared('me', file)).to.equal(true);
     expect(isPrepared('somebody else', file)).to.equal(false);
   });
 
-  it('is in the build, as a database that nobody has open', () => {
+  it('is part of the build, as a database that is not open', () => {
     const to = join(root, 'to');
     expect(unpack(to)).to.equal(true);
     expect(readFileSync(join(to, 'PG_VERSION'), 'utf8')).to.match(/^\d+\n$/);

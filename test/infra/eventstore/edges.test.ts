@@ -44,7 +44,7 @@ describe('event log: EventStoreDB, the adapter', () => {
       'any',
     );
 
-  describe('refuses before the call', () => {
+  describe('rejects before the call', () => {
     const refused: Record<string, Partial<NewEvent>> = {
       undefined: { data: { deep: [{ value: undefined }] } },
       'a bigint': { data: { value: 1n } },
@@ -62,7 +62,7 @@ describe('event log: EventStoreDB, the adapter', () => {
       'half a surrogate pair in the type': { type: 'a\ud83d' },
     };
 
-    it('what is not plain JSON or has a reserved name, and sends nothing', async () => {
+    it('data that is not plain JSON or has a reserved name, and sends nothing', async () => {
       await start();
       const stream = newStream();
       const cycle: Record<string, unknown> = { list: [] };
@@ -86,7 +86,7 @@ describe('event log: EventStoreDB, the adapter', () => {
       expect(standIn.memory.streams.has(stream)).to.equal(false);
     });
 
-    it('names the place of the finding', async () => {
+    it('and names the place of the problem', async () => {
       await start();
       const data = { list: [{ ok: 1 }, { at: new Date() }] };
       expect(await errorOf(log.append(newStream(), [newEvent(0, { type: 'Sent', data })], 'any'))).to.have.property(
@@ -121,7 +121,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     }
   });
 
-  it('system events, and events whose data or metadata is not a JSON object, are left out everywhere', async () => {
+  it('system events and events whose data or metadata is not a JSON object are always omitted', async () => {
     await start();
     const stream = newStream();
     foreign(stream, 'application/octet-stream', 'bytes');
@@ -140,7 +140,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(numbers(eventsOf(await followUntil(log, 0, sawEvents(2, stream))))).to.deep.equal([1, 2]);
   });
 
-  it('deployments with prefixes share a server: each has its own log', async () => {
+  it('deployments with prefixes can share a server, and each has its own log', async () => {
     await start({ prefix: 'acme.' });
     const globex = await openEventStoreLog({ url: standIn.url, prefix: 'globex.', log: silent });
     const following = followUntil(log, 0, sawEvents(2, 'agent-1-7'));
@@ -163,7 +163,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     await globex.close();
   });
 
-  it('a follower’s position moves past what others write', async () => {
+  it('a follower’s position moves past events of other deployments', async () => {
     await start({ prefix: 'acme.' });
     const { position } = await log.append('one', [newEvent()], 'none');
     for (let n = 0; n < 1_000; n++) foreign('theirs', 'application/json', '{}');
@@ -171,7 +171,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(steps)).to.deep.equal([]);
   });
 
-  it('the head is found before thousands of system events, and is BEGINNING in a log that has nothing else', async () => {
+  it('the head is found before thousands of system events, and is BEGINNING if there are no others', async () => {
     await start();
     standIn.memory.writeSystemEvents(2_000);
     expect(await log.head()).to.equal(0);
@@ -194,7 +194,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(await following)).to.have.length(1);
   });
 
-  it('no checkpoint overtakes the events before it', async () => {
+  it('a checkpoint never overtakes the events before it', async () => {
     await start();
     const stream = newStream();
     for (let n = 0; n < 1_000; n += 20) {
@@ -217,7 +217,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     );
   });
 
-  it('with a server that never announces that a follower has caught up, the head is compared', async () => {
+  it('the head is compared if the server never announces that a follower has caught up', async () => {
     await start({}, { saysCaughtUp: false });
     const stream = newStream();
     await log.append(stream, newEvents(10), 'none');
@@ -225,7 +225,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(steps)).to.have.length(10);
   });
 
-  it('a slow follower holds no more events than its buffer and takes the rest from the log later', async () => {
+  it('a slow follower holds no more events than its buffer, and reads the rest from the log later', async () => {
     await start({ followBuffer: 100 });
     const stream = newStream();
     for (let n = 0; n < 2_000; n += 500) await log.append(stream, newEvents(500, n), 'any');
@@ -234,7 +234,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(steps).map(({ data }) => data.n)).to.deep.equal(Array.from({ length: 2_000 }, (_, n) => n));
   });
 
-  it('a slow follower holds no more bytes than its buffer and takes the rest from the log later', async () => {
+  it('a slow follower holds no more bytes than its buffer, and reads the rest from the log later', async () => {
     await start({ followBufferBytes: 1_000_000 });
     const stream = newStream();
     const filler = 'x'.repeat(90_000);
@@ -251,7 +251,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(steps).map(({ data }) => data.n)).to.deep.equal(Array.from({ length: 100 }, (_, n) => n));
   });
 
-  it('a follower ends with an error if its server comes back without what it has read', async () => {
+  it('a follower ends with an error if its server comes back without events that it has read', async () => {
     await start();
     const stream = newStream();
     await log.append(stream, newEvents(10), 'none');
@@ -280,7 +280,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(eventsOf(steps).map(({ data }) => data.n)).to.deep.equal([0, 1, 2]);
   });
 
-  it('a follower that ends leaves no subscription on the server', async () => {
+  it('a follower that has ended leaves no subscription on the server', async () => {
     await start();
     const before = standIn.subscriptions();
     for (let round = 0; round < 5; round++) await followUntil(log, 0, (all) => all.at(-1)?.caughtUp === true);
@@ -319,7 +319,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect((await log.append(newStream(), [large()], 'none')).revision).to.equal(0);
   });
 
-  it('a deleted stream is an error of its own, for appends and reads', async () => {
+  it('a deleted stream has its own error, for appends and reads', async () => {
     await start();
     const stream = newStream();
     await log.append(stream, [newEvent()], 'none');
@@ -334,7 +334,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     }
   });
 
-  it('a read continues after the last event it gave when the server refuses for a while', async () => {
+  it('a read continues after its last event if the server rejects requests for a while', async () => {
     await start();
     const stream = newStream();
     await log.append(stream, newEvents(1_000), 'none');
@@ -349,7 +349,7 @@ describe('event log: EventStoreDB, the adapter', () => {
     expect(read).to.deep.equal(Array.from({ length: 1_600 }, (_, n) => n));
   });
 
-  it('an append expecting any that got no response in time is recognised after the server restarted', async () => {
+  it('an append expecting any without a response in time is recognized after a server restart', async () => {
     await start({ appendTimeoutMs: 2_000 });
     const stream = newStream();
     const event = newEvent();

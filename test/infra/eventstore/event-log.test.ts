@@ -87,7 +87,7 @@ describeWith('TEST_EVENTSTORE_URL', 'event log on a real server', () => {
   });
 });
 
-describe('event log: EventStoreDB when things go wrong', () => {
+describe('event log: EventStoreDB failures', () => {
   let standIn: EventStoreStandIn;
   let log: EventLog;
 
@@ -117,7 +117,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
   };
 
   for (const expected of ['any', 'none', 4] satisfies Expectation[]) {
-    it(`the answer is lost with the connection, expecting ${expected}: repeated, answered, no duplicates`, async () => {
+    it(`a response lost with the connection (${expected}): repeated, acknowledged, no duplicates`, async () => {
       await start();
       const stream = newStream();
       if (typeof expected === 'number') await log.append(stream, newEvents(5), 'none');
@@ -129,7 +129,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     });
   }
 
-  it("the answer to 'any' is lost and the server restarts, forgetting its ids: no duplicates", async () => {
+  it("a response to 'any' lost in a restart that forgets ids: no duplicates", async () => {
     await start();
     const stream = newStream();
     await log.append(stream, newEvents(700), 'any');
@@ -147,7 +147,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     expect(await streamIds(stream)).to.have.length(703);
   });
 
-  it('one response is silently lost while others arrive: the append is repeated', async () => {
+  it('a single response silently lost: the append is repeated', async () => {
     await start({ appendTimeoutMs: 1_500 });
     const stream = newStream();
     standIn.loseAnswers(1, 'silence');
@@ -215,7 +215,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     expect(eventsOf(await following)).to.have.length(2);
   });
 
-  it('the server stops and starts while it is followed: every event once, in order', async () => {
+  it('a server that restarts while it is followed: every event once, in order', async () => {
     await start();
     const stream = newStream();
     const following = followUntil(log, 0, sawEvents(300, stream));
@@ -228,7 +228,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     expect(numbers).to.deep.equal(Array.from({ length: 300 }, (_, n) => n));
   });
 
-  it('a follower that the server drops as too slow, again and again, gets every event once', async () => {
+  it('a follower repeatedly dropped as too slow: every event once', async () => {
     await start({}, { liveQueue: 1 });
     const stream = newStream();
     let appended = 0;
@@ -242,7 +242,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     expect(standIn.slowDrops()).to.be.greaterThan(3);
   });
 
-  it('connections drop while the log is read and followed from the beginning', async () => {
+  it('connections that drop while the log is read and followed from the beginning', async () => {
     await start();
     const stream = newStream();
     for (let n = 0; n < 3_000; n += 1_000) await log.append(stream, newEvents(1_000, n), 'any');
@@ -268,7 +268,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
     };
     const short = { appendTimeoutMs: TIMEOUT_MS, readTimeoutMs: TIMEOUT_MS };
 
-    it('a frozen server: appends and reads throw LogUnavailableError; repeating the append later gives its outcome', async () => {
+    it('a frozen server: calls throw LogUnavailableError, and repeated appends are written once', async () => {
       await start(short);
       const stream = newStream();
       await log.append(stream, [newEvent()], 'none');
@@ -295,7 +295,7 @@ describe('event log: EventStoreDB when things go wrong', () => {
       await Promise.all([withinTime(log.append(newStream(), [newEvent()], 'any')), withinTime(log.head())]);
     });
 
-    it('a cluster of which no node can be found', async () => {
+    it('a cluster without a reachable node', async () => {
       await start();
       const nowhere = await openEventStoreLog({ url: 'esdb+discover://127.0.0.1:1?tls=false', log: silent, ...short });
       await Promise.all([

@@ -36,28 +36,28 @@ function logOf(...sizes: readonly (number | readonly [stream: string, size: numb
 const positionsOf = (events: readonly LoggedEvent[]) => events.map(({ position }) => position);
 
 describe('appends within a list of events', () => {
-  it('end where no event of theirs is missing', () => {
+  it('are whole up to the last position where none of their events is missing', () => {
     const events = logOf(1, 3, ['t', 2], ['t', 2]);
     const ends = events.map((_, index) => endOfWhole(events.slice(0, index + 1)));
     expect(ends).to.deep.equal([1, 1, 1, 4, 4, 6, 6, 8]);
     expect(endOfWhole([])).to.equal(0);
   });
 
-  it('are not split by a limit, unless one is larger', () => {
+  it('are not split by a limit, unless one alone exceeds it', () => {
     const events = logOf(1, 3, 2);
     expect([1, 2, 3, 4, 5, 6, 9].map((count) => wholeUpTo(events, count))).to.deep.equal([1, 1, 1, 4, 4, 6, 6]);
     expect(wholeUpTo(logOf(5, 1), 2)).to.equal(5);
     expect(wholeUpTo([], 3)).to.equal(0);
   });
 
-  it('are told apart one by one, also of one stream, and with events left out', () => {
+  it('are distinguished from each other, even in one stream and with omitted events', () => {
     const events = logOf(['t', 2], ['t', 3], 1);
     expect([...eachAppend(events)].map(positionsOf)).to.deep.equal([[1, 2], [3, 4, 5], [6]]);
     const odd = events.filter(({ type }) => type === 'Odd');
     expect([...eachAppend(odd)].map(positionsOf)).to.deep.equal([[1], [3, 5]]);
   });
 
-  it('are put together again from pages, and what the log does not show whole is left out', async () => {
+  it('are reassembled from pages, and incomplete ones are omitted', async () => {
     const events = logOf(2, 3, 1, 4);
     async function* pages() {
       for (let at = 0; at < 9; at += 2) yield events.slice(at, Math.min(at + 2, 9));
@@ -70,7 +70,7 @@ describe('appends within a list of events', () => {
     ]);
   });
 
-  it('leave an inbox whole', () => {
+  it('leave an inbox as a whole', () => {
     const inbox = new Inbox();
     inbox.add(logOf(999, 3, 1));
     expect(inbox.take(0)).to.have.length(999);
@@ -79,8 +79,8 @@ describe('appends within a list of events', () => {
   });
 });
 
-describe('followers of a log that hands out appends in pieces', () => {
-  it('get each append at once, whether they read or are handed it', async () => {
+describe('followers of a log that delivers appends in pieces', () => {
+  it('receive each append as a whole, whether they read or are sent it', async () => {
     const events = logOf(3, 1, 3);
     let handed = 3;
     let wake = () => {};

@@ -16,7 +16,7 @@ import { openView, testOrigin } from '../../support/world.ts';
 
 const log = createLogger('silent');
 
-describe('gathering', () => {
+describe('gathering of reads and writes', () => {
   const open = (awaited = false) => createGathering(() => awaited);
   const begun = (gathering: Gathering, ...names: string[]) => {
     const seen: string[] = [];
@@ -39,13 +39,13 @@ describe('gathering', () => {
     expect(seen).to.deep.equal(['a', 'b', 'c']);
   });
 
-  it('makes no append wait while a read waits for rows', async () => {
+  it('does not delay appends while a read waits for rows', async () => {
     const seen = begun(open(true), 'a', 'b');
     await new Promise(setImmediate);
     expect(seen).to.deep.equal(['a', 'b']);
   });
 
-  it('ends by itself after a moment, again and again', async () => {
+  it('ends by itself after a moment, repeatedly', async () => {
     const gathering = open();
     for (const name of ['a', 'b']) {
       const seen = begun(gathering, name);
@@ -54,7 +54,7 @@ describe('gathering', () => {
   });
 });
 
-describe('rows that gather', () => {
+describe('gathered rows', () => {
   const added = defineEvent({
     type: 'Added',
     version: 1,
@@ -110,7 +110,7 @@ describe('rows that gather', () => {
     return Number(row?.sum ?? 0);
   };
 
-  it('every read shows every write that was answered before it, hundreds of times, and writes do not wait', async () => {
+  it('are shown by every read after the acknowledged write, hundreds of times, and writes do not wait', async () => {
     let late = 0;
     for (let n = 1; n <= 300; n++) {
       await add(1, 1);
@@ -121,7 +121,7 @@ describe('rows that gather', () => {
     expect(late, 'answers before the rows were there').to.be.greaterThan(150);
   });
 
-  it('concurrent reads and writes agree', async () => {
+  it('agree under concurrent reads and writes', async () => {
     const one = async (n: number) => {
       for (let turn = 1; turn <= 20; turn++) {
         await add(n, 2);
@@ -131,7 +131,7 @@ describe('rows that gather', () => {
     await Promise.all(Array.from({ length: 8 }, (_, n) => one(n + 10)));
   });
 
-  it('whoever has received an event from the log reads what it has changed', async () => {
+  it('are visible to a client that has received their event from the log', async () => {
     const seen: Promise<number>[] = [];
     const policy = view.following.follow(
       {
@@ -158,7 +158,7 @@ describe('rows that gather', () => {
     await policy.close();
   });
 
-  it('rows that no read waits for are written, too', async () => {
+  it('are written even if no read waits for them', async () => {
     await add(2, 5);
     await until('the row is there', async () => {
       const { rows } = await database.pool.query('SELECT sum FROM sums_v1.sums WHERE id = 2');
@@ -166,7 +166,7 @@ describe('rows that gather', () => {
     });
   });
 
-  it('a read of a stuck read model is refused after a while, and served once it continues', async () => {
+  it('time out for a read of a stuck read model, and are read once it continues', async () => {
     poison.on = true;
     await add(3, 1);
     const refused = await sumOf(3).catch((error: unknown) => error);

@@ -93,7 +93,7 @@ function subject(name: string, types: readonly string[] | undefined, work: () =>
   return { one, state };
 }
 
-describe('the reader of the log', () => {
+describe('the log reader', () => {
   const database = { kind: 'embedded' } as Database;
   let memory: ReturnType<typeof memoryLog>;
   let following: Following;
@@ -126,7 +126,7 @@ describe('the reader of the log', () => {
     expect(subjects.slice(1).map(({ state }) => state.batches)).to.deep.equal(Array(39).fill(0));
   });
 
-  it('a slow follower does not hold up others, gets everything once, and its batches grow', async () => {
+  it('does not let a slow follower delay others, and delivers everything once in growing batches', async () => {
     let release = () => {};
     const gate = new Promise<void>((resolve) => {
       release = resolve;
@@ -149,7 +149,7 @@ describe('the reader of the log', () => {
     expect(slow.state.batches).to.be.below(5);
   });
 
-  it('a batch of heavy events is applied in parts, each with its place in the log', async () => {
+  it('splits a batch of large events into parts, each with its position in the log', async () => {
     const sizes: number[] = [];
     const { one, state } = subject('heavy', ['A']);
     const heavy: Subject = {
@@ -170,7 +170,7 @@ describe('the reader of the log', () => {
     expect(state.position).to.equal(10);
   });
 
-  it('a follower whose inbox overflows reads the log itself, and joins again without gaps or duplicates', async () => {
+  it('lets a follower whose inbox overflows read the log itself and rejoin without gaps or duplicates', async () => {
     let release = () => {};
     const gate = new Promise<void>((resolve) => {
       release = resolve;
@@ -205,7 +205,7 @@ describe('the reader of the log', () => {
     return { wait, end: release };
   }
 
-  it('a follower that gathers gets all that came meanwhile in one batch, and loses nothing when its inbox overflows', async () => {
+  it('gives a gathering follower everything in one batch, even if its inbox overflows', async () => {
     const gathering = untilEnded();
     const { one, state } = subject('gathers', ['A']);
     const status = follow({ ...one, gathering });
@@ -225,7 +225,7 @@ describe('the reader of the log', () => {
     expect(state.taken).to.deep.equal(Array.from({ length: 10_007 }, (_, n) => n + 1));
   });
 
-  it('a follower that gathers begins by itself when many have come, and ends at once', async () => {
+  it('starts a gathering follower once many events have come, and it ends at once', async () => {
     const gathering = untilEnded();
     const { one, state } = subject('gathers', ['A']);
     const followed = following.follow({ ...one, gathering }, { log: logger, by: 'each process' });
@@ -241,7 +241,7 @@ describe('the reader of the log', () => {
     await followed.close();
   });
 
-  it('is shared by consumers without a checkpoint: from any position, in pieces, aborted or far behind', async () => {
+  it('serves consumers without a checkpoint: from any position, in pieces, aborted or far behind', async () => {
     memory.append('A', 250);
     const stop = new AbortController();
     const seen = [0, 100, 250].map((after) => ({ after, positions: [] as Position[] }));
@@ -269,7 +269,7 @@ describe('the reader of the log', () => {
     await Promise.all(running);
   });
 
-  it('a follower that joins while the log is written to misses nothing and gets nothing twice', async () => {
+  it('lets a follower join during writes without gaps or duplicates', async () => {
     memory.append('A', 1_000);
     let writing = true;
     const writer = (async () => {
@@ -295,7 +295,7 @@ describe('the reader of the log', () => {
 });
 
 describe('own events on EventStoreDB', () => {
-  it('come back as the original objects, so that nothing is decrypted or validated again', async () => {
+  it('are returned as the original objects, so that nothing is decrypted or validated again', async () => {
     const standIn = await startEventStoreStandIn();
     const eventLog = await openEventStoreLog({ url: standIn.url, log: logger });
     try {

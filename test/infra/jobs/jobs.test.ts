@@ -41,7 +41,7 @@ interface Place {
 }
 
 describe('pauses between attempts', () => {
-  it('grow from the first to the last by one factor', () => {
+  it('grow from the first to the last by a constant factor', () => {
     const times = { attempts: 8, firstMs: 1_000, lastMs: 600_000 };
     const pauses = [1, 2, 3, 4, 5, 6, 7].map((attempt) => pauseAfter(attempt, times, () => 0.5));
     expect(pauses[0]).to.equal(1_000);
@@ -50,7 +50,7 @@ describe('pauses between attempts', () => {
       expect(ms / (pauses[index] ?? 0)).to.be.closeTo(600 ** (1 / 6), 0.01);
   });
 
-  it('differ by a fifth at most', () => {
+  it('vary by at most a fifth', () => {
     const times = { attempts: 3, firstMs: 1_000, lastMs: 1_000 };
     expect(pauseAfter(1, times, () => 0)).to.equal(800);
     expect(pauseAfter(2, times, () => 1)).to.equal(1_200);
@@ -94,7 +94,7 @@ function suite(name: string, open: () => Promise<Place>): void {
         return waiting + running + delayed === 0;
       });
 
-    it('runs a job once, however often it is added, while it waits and after it was done', async () => {
+    it('runs a job once, however often it is added, while it waits and after it is done', async () => {
       const seen: string[] = [];
       const jobs = await start();
       for (let times = 0; times < 3; times++) await jobs.enqueue(work, { n: 1 }, { id: 'one' });
@@ -134,7 +134,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await jobs.counts()).to.deep.equal({ waiting: 0, running: 0, delayed: 0, dead: 0 });
     });
 
-    it('lists what failed for good, and retries it when asked to', async () => {
+    it('lists jobs that failed for good, and retries them on request', async () => {
       let broken = true;
       const seen: number[] = [];
       const jobs = await start([
@@ -167,7 +167,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await jobs.list('dead')).to.deep.equal([]);
     });
 
-    it('a retried job gets all its attempts again', async () => {
+    it('gives a retried job all its attempts again', async () => {
       let attempts = 0;
       const jobs = await start([
         handleJob(work, async () => {
@@ -201,7 +201,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(aborted).to.equal(2);
     });
 
-    it('refuses invalid jobs, and does not retry a payload that does not match its kind', async () => {
+    it('rejects invalid jobs, and does not retry a payload that does not match its kind', async () => {
       const other = defineJob({ name: 'work', schema: z.object({ text: z.string() }) });
       const jobs = await start([handleJob(work, () => Promise.resolve())]);
       const failures = await Promise.allSettled([
@@ -281,7 +281,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(await next.counts()).to.deep.equal({ waiting: 0, running: 0, delayed: 0, dead: 0 });
     });
 
-    it('aborts a job that takes longer than the shutdown allows, and runs it again later', async () => {
+    it('aborts a job that exceeds the shutdown time limit, and runs it again later', async () => {
       const running = gate();
       const jobs = await start(
         [
@@ -306,7 +306,7 @@ function suite(name: string, open: () => Promise<Place>): void {
       expect(attempts).to.deep.equal([2]);
     });
 
-    it('takes over the job of a process that died', async () => {
+    it('takes over the job of a crashed process', async () => {
       const jobs = await start();
       await jobs.enqueue(work, { n: 1 }, { id: 'orphan' });
       // What a process that was killed leaves: a job that it had taken, and whose lock nobody renews.
@@ -354,7 +354,7 @@ suite('PGlite', () => onDatabase(embeddedDatabase()));
 describeWith('TEST_DATABASE_URL', 'jobs on a server', () => suite('PostgreSQL', () => onDatabase(databaseOnServer())));
 
 describeWith('TEST_DATABASE_URL', 'schedules on PostgreSQL', () => {
-  it('run each turn once when two processes store a schedule at the same time', async () => {
+  it('run each turn once if two processes store a schedule at the same time', async () => {
     const { database, url, close } = await databaseOnServer();
     const tick = defineJob({ name: 'tick', schema: z.object({}) });
     const turns: string[] = [];

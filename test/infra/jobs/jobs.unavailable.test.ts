@@ -13,7 +13,7 @@ const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const work = defineJob({ name: 'work', schema: z.object({ n: z.int() }) });
 
 describe('jobs while the store is unavailable', () => {
-  it('says so in time, and closes in time', async () => {
+  it('fail in time and close in time', async () => {
     const jobs = await openJobs({
       database: undefined,
       databaseUrl: undefined,
@@ -35,7 +35,7 @@ describe('jobs while the store is unavailable', () => {
   });
 });
 
-describe('a Redis that jobs cannot use', () => {
+describe('a Redis that cannot be used for jobs', () => {
   // BullMQ refuses Redis 4 each time it is asked for a queue or a worker.
   let old: Server;
   let connections = 0;
@@ -61,7 +61,7 @@ describe('a Redis that jobs cannot use', () => {
     old.close();
   });
 
-  it('has as many listeners and connections as before, however often it is tried', async () => {
+  it('leaves no additional listeners or connections, however often it is tried', async () => {
     const { port } = old.address() as AddressInfo;
     const redisUrl = `redis://127.0.0.1:${port}`;
     const options = {

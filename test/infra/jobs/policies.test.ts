@@ -125,7 +125,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
         return (await positionOf(place.database, policy)) >= head;
       });
 
-    it('fires for events after its first start, and for none before', async () => {
+    it('fire for events after their first start, and for none before', async () => {
       await append(view, ...['h1', 'h2', 'h3'].map((bell) => rang.draft({ bell })));
       start([echo]);
       await passed(echo);
@@ -134,7 +134,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(world.calls).to.deep.equal([{ id: ids[0], bell: 'a1' }]);
     });
 
-    it('fires for every event where it begins at the beginning', async () => {
+    it('fire for every event if they start at the beginning', async () => {
       const ids = await append(view, rang.draft({ bell: 'i' }), rang.draft({ bell: 'i' }));
       const reactions = [
         whenever(rang, ({ data: { bell } }) => (bell === 'i' ? [wantJob(notify, { bell })] : [])),
@@ -146,7 +146,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(world.of('i')).to.have.members(ids.map((id) => id.replace('echo-', 'echo-of-all-')));
     });
 
-    it('fires once per event across restarts, including events in between', async () => {
+    it('fire once per event across restarts, including events in between', async () => {
       const wanted: string[] = [];
       for (let round = 0; round < 3; round++) {
         const policies = start([echo], jobs, `round ${round}`);
@@ -161,7 +161,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(world.of('b').toSorted()).to.deep.equal(wanted.toSorted());
     });
 
-    it('fires once per event even if it is killed between storing the jobs and storing the checkpoint', async () => {
+    it('fire once per event even if killed between storing the jobs and the checkpoint', async () => {
       let killed = 0;
       const dying = {
         enqueue: (async (kind, payload, options) => {
@@ -188,7 +188,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(world.of('c').toSorted()).to.deep.equal(ids.toSorted());
     });
 
-    it('one that is stopped while jobs are being stored keeps its position before them', async () => {
+    it('keep their position if they are stopped while jobs are being stored', async () => {
       let asked = 0;
       let lose = (_reason: Error): void => {};
       const lost = new Promise<never>((_, reject) => {
@@ -214,7 +214,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(world.of('s').toSorted()).to.deep.equal(ids.toSorted());
     });
 
-    it('does not fire when read models are rebuilt', async () => {
+    it('do not fire when read models are rebuilt', async () => {
       start([echo]);
       const projector = view.project('one');
       const [last] = await append(view, rang.draft({ bell: 'd' }));
@@ -233,7 +233,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       await projector.close();
     });
 
-    it('distinguishes several jobs of one event', async () => {
+    it('distinguish several jobs of one event', async () => {
       const twice = definePolicy('twice', [
         whenever(rang, ({ data: { bell } }) => [
           wantJob(notify, { bell: `${bell}-left` }, 'left'),
@@ -247,7 +247,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(world.of('e-left')).to.deep.equal([id?.replace('echo', 'twice').concat('-left')]);
     });
 
-    it('a stuck policy does not hold up others, reports where it is stuck, and continues when it can', async () => {
+    it('do not wait for a stuck policy, which reports its position and continues when it can', async () => {
       let broken = true;
       const picky = definePolicy('picky', [
         whenever(cracked, ({ data }) => {
@@ -276,7 +276,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(policies.statuses[0]?.stuck).to.equal(undefined);
     });
 
-    it('is led by one process; another takes over', async function () {
+    it('are led by one process, and another takes over', async function () {
       if (place.database.kind === 'embedded') this.skip();
       const [one, two] = [start([echo], jobs, 'one'), start([echo], jobs, 'two')];
       const leaders = () => [one, two].filter(({ statuses }) => (statuses[0]?.position ?? 0) > 0);
@@ -327,7 +327,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
         await directory?.remove();
       });
 
-      it('continues without it, and does everything when it is back', async () => {
+      it('continue after an outage of Redis, without losing a job', async () => {
         const inRedis = await jobsOn(`redis://127.0.0.1:${port}`);
         try {
           const relay = definePolicy('relay', [whenever(rang, ({ data }) => [wantJob(notify, { bell: data.bell })])]);

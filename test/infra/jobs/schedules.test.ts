@@ -11,7 +11,7 @@ import { call, startTestService, type TestService } from '../../support/service.
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
 
-describe('schedules', () => {
+describe('scheduled tasks', () => {
   let service: TestService;
   before(async function () {
     this.timeout(60_000);
@@ -29,7 +29,7 @@ describe('schedules', () => {
     await schedule.handler.accept({})({ id: 'turn', attempt: 1, last: false, signal: new AbortController().signal });
   }
 
-  it('sets silent agents offline, but not before they had a chance to report to this process', async () => {
+  it('set inactive agents offline, but not before they could report to this process', async () => {
     const made = await call(service, 'POST', '/api/agents', { name: 'quiet', role: 'coder', status: 'idle' });
     const path = `/api/agents/${made.body.agent.id}`;
     const status = async () => (await call(service, 'GET', path)).body.agent.status;
@@ -40,7 +40,7 @@ describe('schedules', () => {
     expect(await status()).to.equal('offline');
   });
 
-  it('disconnects silent tools, but not before they had a chance to report to this process', async () => {
+  it('disconnect inactive tools, but not before they could report to this process', async () => {
     await call(service, 'POST', '/api/connect', { tool_name: 'cli', agent_name: 'tooled' });
     const status = async () => (await call(service, 'GET', '/api/connect')).body.connections[0].status;
     await turn('stale-connections', 4);
@@ -50,7 +50,7 @@ describe('schedules', () => {
     expect((await call(service, 'GET', '/api/agents/tooled')).body.agent.status).to.equal('offline');
   });
 
-  it('takes tasks back from agents that are away, and makes those that are due', async () => {
+  it('take tasks back from absent agents, and create due recurring tasks', async () => {
     const made = async (fields: object) =>
       (await call(service, 'POST', '/api/tasks', { title: 'scheduled', ...fields })).body.task as { id: number };
     const stale = await made({ status: 'in_progress', assigned_to: 'ghost' });
@@ -66,7 +66,7 @@ describe('schedules', () => {
     expect((await tasks()).filter(({ created_by }) => created_by === 'scheduler')).to.have.length(1);
   });
 
-  it('removes old notifications once a day, when that is switched on', async () => {
+  it('remove old notifications once a day, if enabled', async () => {
     const { commands, database } = service.service.core;
     const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
     const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
@@ -111,7 +111,7 @@ describe('schedules', () => {
     expect(await lastRun()).to.equal('0 notifications were removed.');
   });
 
-  it('removes old activities, pipeline runs and token reports with them', async () => {
+  it('remove old activities, pipeline runs and token reports in the same cleanup', async () => {
     const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
     const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
     const counted = async (path: string) => (await call(service, 'GET', path)).body.total as number;
@@ -141,7 +141,7 @@ describe('schedules', () => {
     ]);
   });
 
-  it('stay off as their settings say', async () => {
+  it('stay off if disabled by a setting', async () => {
     await call(service, 'POST', '/api/agents', { name: 'silent', role: 'coder', status: 'idle' });
     const status = async () =>
       (await call(service, 'GET', '/api/agents?limit=200')).body.agents.find(
@@ -158,7 +158,7 @@ describe('schedules', () => {
     expect(await status()).to.equal('offline');
   });
 
-  it('removes expired sessions and old idempotency keys', async () => {
+  it('remove expired sessions and old idempotency keys', async () => {
     const { pool } = service.service.core.database;
     const now = Math.floor(Date.now() / 1000);
     for (const [token, expiresAt] of [

@@ -32,12 +32,12 @@ const LOCAL = createAddressRule(['127.0.0.0/8']);
 const PUBLIC_ONLY = createAddressRule([]);
 const request = (url: string) => ({ url, headers: { 'x-test': '1' }, body: '{"a":"ä"}' });
 
-describe('requests to URLs of users', () => {
+describe('requests to user-supplied URLs', () => {
   const receiver = fixture(startReceiver);
 
   const sent = () => receiver.requests.length;
 
-  it('a name is looked up when the connection is made, and only an allowed address is connected to', async () => {
+  it('look a name up when connecting, and connect only to an allowed address', async () => {
     const url = `http://hook.example.org:${receiver.port}/hook`;
     const allowed = names(['127.0.0.1']);
     const result = await createOutgoing({ rule: LOCAL, timeoutMs: 2_000, lookup: allowed.lookup }).post(request(url));
@@ -69,7 +69,7 @@ describe('requests to URLs of users', () => {
     expect(sent()).to.equal(before);
   });
 
-  it('a name that changes its address after the first lookup is refused', async () => {
+  it('fail if a name changes its address after the first look-up', async () => {
     const rebinding = names(['127.0.0.2'], ['127.0.0.1']);
     const rule = createAddressRule(['127.0.0.2']);
     const url = `http://rebind.example.org:${receiver.port}/hook`;
@@ -82,7 +82,7 @@ describe('requests to URLs of users', () => {
     expect(sent()).to.equal(before);
   });
 
-  it('every address of a name is checked, wherever the one that is not allowed stands', async () => {
+  it('check every address of a name, in any order', async () => {
     const before = sent();
     for (const addresses of [
       ['127.0.0.1', '10.0.0.1'],
@@ -97,7 +97,7 @@ describe('requests to URLs of users', () => {
     expect(sent()).to.equal(before);
   });
 
-  it('a metadata service is not connected to, whatever is allowed', async () => {
+  it('never connect to a metadata service, whatever is allowed', async () => {
     const { lookup, asked } = names(['127.0.0.1']);
     const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 2_000, lookup });
     const before = sent();
@@ -116,7 +116,7 @@ describe('requests to URLs of users', () => {
     expect(sent()).to.equal(before);
   });
 
-  it('addresses are not looked up, and are checked all the same', async () => {
+  it('check addresses without looking them up', async () => {
     const before = sent();
     for (const host of ['127.0.0.1', '[::ffff:127.0.0.1]', '2130706433', '0x7f.1', 'localhost']) {
       const outgoing = createOutgoing({ rule: PUBLIC_ONLY, timeoutMs: 2_000 });
@@ -127,7 +127,7 @@ describe('requests to URLs of users', () => {
     expect(sent()).to.equal(before);
   });
 
-  it('what leads past the look-up is cut off before a byte is sent', async () => {
+  it('are cut off before a byte is sent if they bypass the look-up', async () => {
     const received: string[] = [];
     const server = createTcpServer((socket) => {
       socket.on('error', () => undefined);
@@ -145,7 +145,7 @@ describe('requests to URLs of users', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it('an endless response is read up to a limit, and a slow one until the time-out', async () => {
+  it('read an endless response up to a limit, and a slow one until the time-out', async () => {
     const server = await listen((req, res) => {
       res.writeHead(200);
       if (req.url === '/endless') {
@@ -166,14 +166,14 @@ describe('requests to URLs of users', () => {
     await server.close();
   });
 
-  it('characters that cannot be stored are replaced, and none is cut in half', async () => {
+  it('replace characters that cannot be stored, and cut none in half', async () => {
     const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 2_000 });
     receiver.react(() => ({ status: 200, body: `\0${'x'.repeat(KEPT_ANSWER - 2)}😀 and more` }));
     const { body } = await outgoing.post(request(receiver.url));
     expect(body).to.equal(`\uFFFD${'x'.repeat(KEPT_ANSWER - 2)}...`);
   });
 
-  it('a process that stops is no failure of the receiver', async () => {
+  it('do not count as a failure of the receiver if the process stops', async () => {
     receiver.react(() => 'hang');
     const stop = new AbortController();
     const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 10_000 });
@@ -189,7 +189,7 @@ describe('requests to URLs of users', () => {
 });
 
 describe('requests to gateways', () => {
-  it('a response that is nested too deep is treated as not JSON', async () => {
+  it('treat a response that is nested too deep as not JSON', async () => {
     const gateway = await startFakeGateway();
     try {
       const { call } = createGateways();
@@ -206,7 +206,7 @@ describe('requests to gateways', () => {
     }
   });
 
-  it('reach every port, also those that fetch refuses', async () => {
+  it('reach every port, including those that fetch blocks', async () => {
     const { probe, call } = createGateways({ timeoutMs: 5_000 });
     // fetch answers "bad port" without a connection; here nobody listens.
     for (const port of [1, 6_000, 10_080]) {
@@ -217,7 +217,7 @@ describe('requests to gateways', () => {
     }
   });
 
-  it('a response that is too long ends its connection', async () => {
+  it('close the connection if a response is too long', async () => {
     let ended = false;
     const server = await listen((_req, res) => {
       res.on('close', () => {
@@ -235,7 +235,7 @@ describe('requests to gateways', () => {
     await server.close();
   });
 
-  it('a request may have less time than the others', async () => {
+  it('may have a shorter time-out than others', async () => {
     const gateway = await startFakeGateway();
     try {
       gateway.mode = 'silent';

@@ -6,7 +6,7 @@ import { isNewer } from '../../../shared/contract/releases.ts';
 import { fixture } from '../../support/fixture.ts';
 import { listen } from '../../support/listen.ts';
 
-describe('the feed of releases', () => {
+describe('the release feed', () => {
   let answer: RequestListener;
   let asked = 0;
   const server = fixture(() =>
@@ -28,7 +28,7 @@ describe('the feed of releases', () => {
     return 'error' in latest ? latest.error : JSON.stringify(latest);
   };
 
-  it('is asked once an hour, by all that ask at the same time together', async () => {
+  it('is requested once an hour, and once for concurrent callers', async () => {
     answer = sends(200, RELEASE);
     let now = 0;
     const releases = createReleases({ releasesUrl: `${server.url}/latest` }, () => now);
@@ -42,7 +42,7 @@ describe('the feed of releases', () => {
     expect(asked).to.equal(2);
   });
 
-  it('that fails is asked again after ten minutes', async () => {
+  it('is requested again ten minutes after a failure', async () => {
     answer = sends(500, '');
     let now = 0;
     const releases = createReleases({ releasesUrl: `${server.url}/latest` }, () => now);
@@ -54,7 +54,7 @@ describe('the feed of releases', () => {
     expect(await releases.latest()).to.include({ version: '1.2.3' });
   });
 
-  it('is never waited for too long, and every failure has its sentence', async () => {
+  it('has a time limit, and an error message for every failure', async () => {
     answer = () => undefined;
     expect(await errorOf({ timeoutMs: 100 })).to.equal('The release feed did not respond within 100 ms.');
     answer = (_req, res) => res.writeHead(200).write('{"tag_name":');
@@ -78,7 +78,7 @@ describe('the feed of releases', () => {
 });
 
 describe('a newer version', () => {
-  it('is compared number by number', () => {
+  it('is detected by comparing versions number by number', () => {
     for (const [version, than] of [
       ['1.10.0', '1.9.9'],
       ['v2', '1.99'],

@@ -35,7 +35,7 @@ describe('event log on PGlite', () => {
   const place = fixture(embeddedDatabase);
   it('refuses to change or remove events', () => refusesChanges(place.database));
 
-  it('refuses a certain conflict without a transaction; what it has written before, it answers again', async () => {
+  it('rejects a known conflict without a transaction, and returns the result of a repeated append', async () => {
     const transactions: string[] = [];
     const { pool } = place.database;
     async function connect() {
@@ -98,7 +98,7 @@ describe('event log on PostgreSQL', () => {
     };
   });
 
-  it('followers get their own process’s events from memory, and read those of others', async () => {
+  it('serves followers own events from memory, and reads those of other processes', async () => {
     let reads = 0;
     let rows = 0;
     const counted = Object.assign(Object.create(database.pool) as typeof database.pool, {
@@ -167,8 +167,8 @@ describe('event log on PostgreSQL', () => {
   });
 });
 
-describe('appends that wait', () => {
-  it('are bounded in bytes: further ones are refused until some are settled', async () => {
+describe('waiting appends', () => {
+  it('are limited in bytes: more are refused until some have settled', async () => {
     let broken = (_reason: Error): void => {};
     const gate = new Promise<never>((_, reject) => {
       broken = reject;
@@ -194,8 +194,8 @@ describe('appends that wait', () => {
   });
 });
 
-describe('appends that are given up', () => {
-  it('are not sent again when the database is back', async () => {
+describe('cancelled appends', () => {
+  it('are not sent once the database is back', async () => {
     const giving = new AbortController();
     let away = true;
     let connections = 0;
@@ -242,7 +242,7 @@ describe('groups of appends', () => {
     return { statements, append, close: () => eventLog.close() };
   }
 
-  it('keep those that do not fit at the front of the queue', async () => {
+  it('keep appends that do not fit at the front of the queue', async () => {
     const { statements, append, close } = open();
     // All are asked for in the same turn. Of the first 256 one is held back: what it expects cannot be known in one
     // statement with an append that expects nothing.
@@ -258,7 +258,7 @@ describe('groups of appends', () => {
     await close();
   });
 
-  it('grow while the rows of the group before are written', async () => {
+  it('grow while the rows of the previous group are written', async () => {
     const rows: { inFlight: Promise<void> | undefined } = { inFlight: undefined };
     const { statements, append, close } = open({ rowsInFlight: () => rows.inFlight, rowsFirstMs: 60_000 });
     await append('first');
@@ -278,7 +278,7 @@ describe('groups of appends', () => {
     await close();
   });
 
-  it('do not wait for rows that take long', async () => {
+  it('do not wait long for slow rows', async () => {
     const { statements, append, close } = open({ rowsInFlight: () => new Promise(() => {}), rowsFirstMs: 5 });
     await Promise.all([append('first'), append('second')]);
     expect(statements).to.deep.equal([['first', 'second']]);

@@ -72,7 +72,7 @@ describe('signed exports', function () {
     await rm(dataDir, { recursive: true, force: true });
   });
 
-  it('are written by the command line: all events, leaves, checkpoints and the key', async () => {
+  it('are written by the command line with all events, leaves, checkpoints and the key', async () => {
     const { code, err } = await run(['export-events', '--signed', '--output', bundle], { DATA_DIR: dataDir });
     expect(code, err).to.equal(0);
     expect((await readdir(bundle)).sort()).to.deep.equal([
@@ -95,7 +95,7 @@ describe('signed exports', function () {
     expect(err).to.match(/\d+ events under a checkpoint of signalbox\//);
   });
 
-  it('are whole, offline, with the key of the bundle and with one that is given', async () => {
+  it('are valid offline, with the key in the bundle and with a given key', async () => {
     const plain = await run(['verify', '--bundle', bundle]);
     expect(plain.code, plain.err).to.equal(0);
     expect(plain.out).to.match(/^Whole: \d+ events, \d+ checkpoints of signalbox\//);
@@ -164,7 +164,7 @@ describe('signed exports', function () {
     });
   }
 
-  it('name the first of some events whose leaves were written anew with them, as far as checkpoints tell', async () => {
+  it('name the first events that were rewritten with their leaves, as precisely as checkpoints allow', async () => {
     const rewritten = (from: number) => async (at: string) => {
       await changeLines((lines) => lines.map((line, n) => (n < from ? line : line.replace('"meta"', '"meta "'))))(at);
       await makeLeaves(at);
@@ -179,7 +179,7 @@ describe('signed exports', function () {
     );
   });
 
-  it('name events that are missing with their leaves', async () => {
+  it('name events that are missing together with their leaves', async () => {
     const found = await findings(async (at) => {
       await changeLines((lines) => lines.slice(0, 70))(at);
       await makeLeaves(at);
@@ -187,7 +187,7 @@ describe('signed exports', function () {
     expect(found.join('\n')).to.match(/Events 70 to \d+ are missing\./);
   });
 
-  it('name a leaf that was altered though its event was not', async () => {
+  it('name a leaf that was altered without its event', async () => {
     const found = await findings(async (at) => {
       const leaves = await readFile(join(at, 'leaves'));
       leaves[32 * 50] = (leaves[32 * 50] as number) ^ 1;
@@ -196,7 +196,7 @@ describe('signed exports', function () {
     expect(found).to.deep.equal(['The leaf of event 50 was altered: the events themselves match the checkpoints.']);
   });
 
-  it('name leaves that are missing, and those that are too many', async () => {
+  it('name missing and extra leaves', async () => {
     const changed = (change: (leaves: Buffer) => Buffer) => async (at: string) =>
       writeFile(join(at, 'leaves'), change(await readFile(join(at, 'leaves'))));
     expect(await findings(changed((leaves) => leaves.subarray(0, 32 * 50 + 7)))).to.deep.equal([
@@ -207,12 +207,12 @@ describe('signed exports', function () {
     expect(more[0]).to.include('has more leaves');
   });
 
-  it('name a key file that was emptied, also when another key is given', async () => {
+  it('name an emptied key file, even if another key is given', async () => {
     const empty = (at: string) => writeFile(join(at, 'key.pub'), '');
     expect(await findings(empty, await keyOf(bundle))).to.deep.equal(['The file key.pub was altered: it is empty.']);
   });
 
-  it('name a signed earlier state that lacks what later checkpoints have', async () => {
+  it('detect an earlier signed state that lacks events of later checkpoints', async () => {
     const found = await findings(async (at) => {
       await changeLines((lines) => lines.slice(0, 40))(at);
       await makeLeaves(at);
@@ -222,7 +222,7 @@ describe('signed exports', function () {
     expect(found.join('\n')).to.match(/^Events 40 to 79 are missing\.$/);
   });
 
-  it('name a checkpoint of another key by its signature', async () => {
+  it('detect a checkpoint of another key by its signature', async () => {
     const { privateKey } = generateKeyPairSync('ed25519');
     const forged = async (at: string) => {
       await changeLines((lines) => lines.with(50, (lines[50] as string).replace(/"/, "'")))(at);
@@ -242,7 +242,7 @@ describe('signed exports', function () {
     );
   });
 
-  it('find one byte that was flipped in any file', async () => {
+  it('detect one flipped byte in any file', async () => {
     for (const name of ['events.jsonl', 'leaves', 'checkpoint', 'checkpoints', 'key.pub']) {
       const { length } = await readFile(join(bundle, name));
       const places = new Set([0, 1, 20, 77, length >> 1, length - 2, length - 1]);
@@ -259,7 +259,7 @@ describe('signed exports', function () {
     }
   });
 
-  it('have exit codes: 3 altered, 1 a file is missing, 2 configuration', async () => {
+  it('have the exit codes 3 if altered, 1 if a file is missing, and 2 for configuration errors', async () => {
     const altered = join(folder, 'for-codes');
     await cp(bundle, altered, { recursive: true });
     await changeLines((lines) => lines.toSpliced(50, 1))(altered);
@@ -291,7 +291,7 @@ describe('signed exports', function () {
     expect(bad.err).to.match(/LOG_ORIGIN: "a b" is invalid/);
   });
 
-  it('are refused where a folder has something in it, and with filters', async () => {
+  it('are refused with a non-empty folder and with filters', async () => {
     const there = await run(['export-events', '--signed', '--output', bundle], { DATA_DIR: dataDir });
     expect(there.code).to.equal(1);
     expect(there.err).to.include('is not empty');
@@ -327,7 +327,7 @@ describe('signalbox verify', function () {
       await core.database.pool.query(statement);
   };
 
-  it('finds a log whole, from the command line too', async () => {
+  it('confirms an intact log, from the command line too', async () => {
     const { findings, size, checkpoints } = await verify();
     expect(findings).to.deep.equal([]);
     expect(checkpoints).to.equal(2);
@@ -350,14 +350,14 @@ describe('signalbox verify', function () {
     core = await openAt(dataDir);
   });
 
-  it('names an event that was removed, and the last ones', async () => {
+  it('names a removed event, even the last one', async () => {
     await alter('DELETE FROM log.events WHERE position = 41');
     expect((await verify()).findings[0]).to.match(/^Event 40 is the first/);
     await alter('DELETE FROM log.events WHERE position > 50');
     expect((await verify()).findings.join('\n')).to.match(/Events 49 to \d+ are missing/);
   });
 
-  it('names what was rewritten together with its leaf, as far as checkpoints tell', async () => {
+  it('names events that were rewritten with their leaves, as precisely as checkpoints allow', async () => {
     await alter(`UPDATE log.events SET data = '{"x":1}' WHERE position = 41`);
     const [event] = (await core.database.pool.query('SELECT * FROM log.events WHERE position = 41')).rows;
     const { id, type, stream, revision, data, meta } = event;
@@ -370,7 +370,7 @@ describe('signalbox verify', function () {
     expect(findings[0]).to.match(/of the events 30 to \d+, some or all were rewritten\. The one of 30 events holds\.$/);
   });
 
-  it('names a checkpoint whose signature is wrong', async () => {
+  it('names a checkpoint with an invalid signature', async () => {
     await core.database.pool.query(
       `UPDATE credentials.log_checkpoints SET note = replace(note, E'\\n30\\n', E'\\n31\\n') WHERE size = 30`,
     );

@@ -17,7 +17,7 @@ function suite(name: string, open: () => Promise<TestDatabase>) {
   describe(`checkpoints on ${name}`, () => {
     const place = fixture(open);
 
-    it('the newest is read through an index, although one of a log before a restore is larger', async () => {
+    it('the latest is read through an index, even if one from before a restore is larger', async () => {
       const { pool } = place.database;
       expect(await newestNote(pool)).to.equal(undefined);
       const note = (origin: string, size: number) => signNote({ origin, size, root: EMPTY_ROOT }, privateKey);

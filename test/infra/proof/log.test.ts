@@ -151,7 +151,7 @@ describe('tree over a log', function () {
   });
   after(() => source?.close());
 
-  it('has the leaf of each event, as a verifier makes it that shares no code with it', async () => {
+  it('has the leaf of each event, as computed by an independent verifier', async () => {
     const events = await eventsOf(source);
     const expected = events.map((event) => leafOfEvent({ ...event }));
     expect(await leaves(source)).to.deep.equal(expected);
@@ -194,7 +194,7 @@ describe('tree over a log', function () {
         return make(this);
       });
 
-      it('a copy has the same leaves', async () => {
+      it('is the same for a copy of the log', async () => {
         const target = place;
         await copyLog(
           { name: 'source', log: source.eventLog, database: undefined },
@@ -204,7 +204,7 @@ describe('tree over a log', function () {
         expect(await leaves(target)).to.deep.equal(await leaves(source));
       });
 
-      it('resumes where it was, and finds an event as soon as it is appended', async () => {
+      it('resumes where it was, and includes an event as soon as it is appended', async () => {
         const target = place;
         const index = indexOf(target);
         for (let n = 0; n < 3; n++) {
@@ -224,7 +224,7 @@ describe('tree over a log', function () {
         expect(await leaves(target)).to.deep.equal(expected);
       });
 
-      it('is whole, and says so', async () => {
+      it('is intact, and reports this', async () => {
         const { database, eventLog } = place;
         const signer = (await openSigner(database.pool, SETTINGS, true)) as Signer;
         const size = await signTree(database.pool, SETTINGS, signer);
@@ -236,7 +236,7 @@ describe('tree over a log', function () {
     });
   }
 
-  it('two processes add each event once', async function () {
+  it('contains each event once with two processes', async function () {
     needsServer('TEST_DATABASE_URL', this);
     const place = await (ENGINES.PostgreSQL as Make)(this);
     try {
@@ -253,7 +253,7 @@ describe('tree over a log', function () {
     }
   });
 
-  it('an id that is in two streams of an event store is reported', async () => {
+  it('reports an id that occurs in two streams of an event store', async () => {
     const place = await (ENGINES['stand-in of EventStoreDB'] as Make)({} as Mocha.Context);
     try {
       const event = newEvent(1);
@@ -281,7 +281,7 @@ describe('checkpoints', function () {
   const append = (n: number) => place.eventLog.append('s', [newEvent(n)], 'any');
   const signer = async () => (await openSigner(place.database.pool, SETTINGS, true)) as Signer;
 
-  it('are signed at the start and when the process ends, each for the tree that was there', async () => {
+  it('are signed at the start and at the end of the process, each for the current tree', async () => {
     await append(1);
     const kept = keep(place, { signs: true });
     await until('a checkpoint at the start', async () => (await notes()).length === 1);
@@ -311,13 +311,13 @@ describe('checkpoints', function () {
     expect(await notes()).to.have.length(1);
   });
 
-  it('of one key are made by processes that start together', async () => {
+  it('are signed with one key by processes that start together', async () => {
     const all = await Promise.all(Array.from({ length: 8 }, signer));
     expect(new Set(all.map(({ verifierKey }) => verifierKeyText(verifierKey))).size).to.equal(1);
     expect(await knownKeys(place.database.pool)).to.have.length(1);
   });
 
-  it('of a log that has lost events have another origin; earlier keys are kept, and all is whole', async () => {
+  it('change their origin if the log has lost events; earlier keys are kept, and the log is valid', async () => {
     const { pool } = place.database;
     for (let n = 0; n < 3; n++) await append(n);
     await grow(place);
@@ -342,7 +342,7 @@ describe('checkpoints', function () {
     expect(openCheckpoint(checkpoint?.text as string, verifierKeyText(second.verifierKey)).size).to.equal(4);
   });
 
-  it('are not signed any more once the tree is another one', async () => {
+  it('are no longer signed if the tree has changed', async () => {
     const { pool } = place.database;
     for (let n = 0; n < 3; n++) await append(n);
     await grow(place);
@@ -355,7 +355,7 @@ describe('checkpoints', function () {
     expect(await notes()).to.have.length(1);
   });
 
-  it('of a configured key and origin name these', async () => {
+  it('use a configured key and origin', async () => {
     const { privateKey } = await import('node:crypto').then(({ generateKeyPairSync }) =>
       generateKeyPairSync('ed25519'),
     );
@@ -372,7 +372,7 @@ describe('checkpoints', function () {
   });
 });
 
-describe('logs that are moved or restored', function () {
+describe('moved and restored logs', function () {
   this.timeout(120_000);
   const undo: (() => Promise<unknown>)[] = [];
   let source: Place;
@@ -408,7 +408,7 @@ describe('logs that are moved or restored', function () {
   };
   const verify = ({ database, eventLog }: Place) => verifyLog(database, eventLog, SETTINGS);
 
-  it('a copy keeps the key, the name and the checkpoints, and none is signed again', async () => {
+  it('keep key, name and checkpoints in a copy, and sign none again', async () => {
     const target = await empty();
     const { database: from } = source;
     await copyLog(
@@ -432,7 +432,7 @@ describe('logs that are moved or restored', function () {
     return { place, keepsOrigin };
   }
 
-  it('a restored backup continues under another name; earlier checkpoints remain valid with their own key', async () => {
+  it('get another name from a backup; earlier checkpoints remain valid with their own key', async () => {
     const { place, keepsOrigin } = await restored();
     expect(keepsOrigin).to.equal(false);
     const after = await sign(place);
@@ -447,7 +447,7 @@ describe('logs that are moved or restored', function () {
     expect(await verify(place)).to.deep.include({ findings: [], remarks: [], checkpoints: 3 });
   });
 
-  it('with the last checkpoint, a backup that has all events under it keeps its name', async () => {
+  it('keep their name if the backup contains all events of the given last checkpoint', async () => {
     const [newest] = await textsOf(source);
     const { place, keepsOrigin } = await restored(newest);
     expect(keepsOrigin).to.equal(true);
@@ -455,7 +455,7 @@ describe('logs that are moved or restored', function () {
     expect(await textsOf(place)).to.deep.equal([newest]);
   });
 
-  it('a checkpoint of more events than a backup has, or of another log, keeps no name', async () => {
+  it('get another name if the given checkpoint has more events than the backup, or another log', async () => {
     const { path } = await createBackups({ ...source, config: { dataDir: folder } as Config }).create(9);
     await append(source, 20);
     await sign(source);
@@ -468,7 +468,7 @@ describe('logs that are moved or restored', function () {
     }
   });
 
-  it('a tree of a log that was restored under it is stuck until it is repaired, and then has another name', async () => {
+  it('have a stuck tree if restored in place, until it is repaired under another name', async () => {
     const { pool } = source.database;
     for (const statement of [
       'ALTER TABLE log.events DISABLE TRIGGER append_only',

@@ -18,7 +18,7 @@ import { isOrigin } from '../../../shared/ports/history/proofs.ts';
 import { canonicalText, isContinued, isIncluded, leafOf, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
 
 describe('canonical JSON', () => {
-  it('is that of the examples of RFC 8785', () => {
+  it('matches the examples of RFC 8785', () => {
     // Section 3.2.2, and the order of keys of 3.2.3.
     expect(
       canonicalJson({
@@ -34,7 +34,7 @@ describe('canonical JSON', () => {
     expect(canonicalJson(keys)).to.equal('{"\\r":2,"1":4,"\u0080":6,"ö":7,"€":1,"\u{1f600}":5,"\ufb33":3}');
   });
 
-  it('has numbers as appendix B has them', () => {
+  it('formats numbers as in appendix B', () => {
     const bits = (high: number, low: number) => {
       const view = new DataView(new ArrayBuffer(8));
       view.setUint32(0, high);
@@ -56,7 +56,7 @@ describe('canonical JSON', () => {
     for (const [value, text] of cases) expect(canonicalJson(value)).to.equal(text);
   });
 
-  it('does not depend on the order of keys, and equals another implementation', () => {
+  it('does not depend on the order of keys, and matches another implementation', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
         const text = canonicalJson(value);
@@ -82,7 +82,7 @@ describe('tree over the log', () => {
     '5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328',
   ];
 
-  it('has the roots of the published vectors', () => {
+  it('has the roots of the published test vectors', () => {
     const tree = new GrowingRoot();
     const leaves: Buffer[] = [];
     expect(tree.root.toString('hex')).to.equal('e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855');
@@ -96,7 +96,7 @@ describe('tree over the log', () => {
     expect(EMPTY_ROOT.equals(treeHashOf([]))).to.equal(true);
   });
 
-  it('hashes an event as the text that a line of an export has', () => {
+  it('hashes an event as the text of its line in an export', () => {
     const event = { id: 'i', type: 'T', stream: 's', revision: 0, data: { b: 1, a: 'ä\0' }, meta: { at: 5 } };
     const text = '{"data":{"a":"ä\\u0000","b":1},"id":"i","meta":{"at":5},"revision":0,"stream":"s","type":"T"}';
     expect(leafText(event)).to.equal(text);
@@ -107,7 +107,7 @@ describe('tree over the log', () => {
   const leaves = Array.from({ length: 40 }, (_, n) => leafHash(`leaf ${n}`));
   const hashOf = ({ from, to }: Span) => treeHashOf(leaves.slice(from, to));
 
-  it('proves each event in each tree, and nothing else', () => {
+  it('proves that each event is in each tree, and nothing else', () => {
     for (let size = 1; size <= leaves.length; size++) {
       const root = treeHashOf(leaves.slice(0, size));
       for (let index = 0; index < size; index++) {
@@ -121,7 +121,7 @@ describe('tree over the log', () => {
     }
   });
 
-  it('proves that each tree continues each smaller one, and no other', () => {
+  it('proves that each tree is consistent with each smaller one, and with no other', () => {
     for (let to = 1; to <= leaves.length; to++) {
       const second = { size: to, root: treeHashOf(leaves.slice(0, to)) };
       for (let from = 1; from <= to; from++) {
@@ -134,7 +134,7 @@ describe('tree over the log', () => {
     }
   });
 
-  it('takes spans apart into complete trees that begin at a multiple of their size', () => {
+  it('splits spans into complete trees that start at a multiple of their size', () => {
     for (let size = 1; size <= leaves.length; size++) {
       for (const span of [{ from: 0, to: size }, ...inclusionSpans(size - 1, leaves.length)]) {
         const trees = completeTrees(span);
@@ -158,7 +158,7 @@ describe('signed notes', () => {
   const root = leafHash('x');
   const text = signNote({ origin: key.name, size: 12, root }, privateKey);
 
-  it('has keys in the published form', () => {
+  it('have keys in the published form', () => {
     // From the documentation of the package golang.org/x/mod/sumdb/note.
     const published = 'PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW';
     const parsed = parseVerifierKey(published);
@@ -178,7 +178,7 @@ describe('signed notes', () => {
     expect(verify(null, Buffer.from(signed), publicKey, signature.subarray(4))).to.equal(true);
   });
 
-  it('are opened by another implementation, and by this one', () => {
+  it('can be opened by another implementation and by this one', () => {
     expect(openCheckpoint(text, verifierKeyText(key))).to.deep.equal({ origin: key.name, size: 12, root });
     const note = parseNote(text);
     expect({ origin: note.origin, size: note.size, root: note.root }).to.deep.equal({
@@ -197,7 +197,7 @@ describe('signed notes', () => {
     expect(signerOf(note, [key])).to.equal(key);
   });
 
-  it('are of another key when any byte of them is changed', () => {
+  it('do not verify if any byte is changed', () => {
     const bytes = Buffer.from(text);
     for (let at = 0; at < bytes.length; at++) {
       const altered = Buffer.from(bytes);
@@ -214,7 +214,7 @@ describe('signed notes', () => {
     expect(signerOf(parseNote(text), [other])).to.equal(undefined);
   });
 
-  it('refuse keys and names that are none', () => {
+  it('reject invalid keys and names', () => {
     for (const bad of [
       '',
       'a+b',

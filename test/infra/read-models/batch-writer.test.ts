@@ -27,13 +27,13 @@ describe('writes of several followers', () => {
     return { statements, writes, writer: new BatchWriter({ executeQuery } as unknown as AnyDatabase, writes) };
   }
 
-  it('that are ready in the same turn share a statement', async () => {
+  it('share a statement if they are ready in the same turn', async () => {
     const { statements, writer } = open();
     await Promise.all(['a_v1', 'b_v1', 'c_v1'].map((schema) => writer.write(batch(schema))));
     expect(statements).to.deep.equal([['a_v1', 'b_v1', 'c_v1']]);
   });
 
-  it('are reported while they are pending, whether or not they are refused', async () => {
+  it('are reported while they are pending, even if they fail later', async () => {
     const { statements, writes, writer } = open('b_v1');
     for (const schema of ['a_v1', 'b_v1']) {
       const outcome = writer.write(batch(schema)).then(
@@ -50,7 +50,7 @@ describe('writes of several followers', () => {
     }
   });
 
-  it('one that is refused does not make the others fail', async () => {
+  it('do not fail because of another failed write', async () => {
     const { statements, writer } = open('b_v1');
     const outcomes = await Promise.allSettled(['a_v1', 'b_v1', 'c_v1'].map((schema) => writer.write(batch(schema))));
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['fulfilled', 'rejected', 'fulfilled']);

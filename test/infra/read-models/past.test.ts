@@ -42,7 +42,7 @@ const projection = defineProjection({
 });
 const schema = schemaOf(projection);
 
-describe('the past of a read model', () => {
+describe('past versions of a read model', () => {
   const place = fixture(testDatabase);
   before(() => ensureTables(place.database, [projection]));
   const one = async (text: string, values: unknown[] = []) => (await place.database.pool.query(text, values)).rows[0];
@@ -99,7 +99,7 @@ describe('the past of a read model', () => {
       return { live: rowsRead(plan, schema), versions: rowsRead(plan, historyOf(schema)) };
     };
 
-    it('is listed from the rows of the page and the versions that stood then, not from the whole table', async () => {
+    it('are listed from the page’s rows and the versions of that time, without a scan of the whole table', async () => {
       const { live, versions } = await explained(
         `SELECT * FROM ${pastOf(schema)}.things WHERE workspace_id = $1 ORDER BY created_at DESC, id DESC LIMIT 50`,
         [1],
@@ -119,7 +119,7 @@ describe('the past of a read model', () => {
       expect(await listed(lookAt(early, [schema], at))).to.deep.equal(await listed(lookAt(early, [schema])));
     });
 
-    it('is looked up by key for each row that is joined', async () => {
+    it('are looked up by key for each joined row', async () => {
       const { live, versions } = await explained(
         `SELECT t.* FROM unnest($2::bigint[]) wanted (id)
          JOIN ${pastOf(schema)}.things t ON t.workspace_id = $1 AND t.id = wanted.id`,
@@ -130,7 +130,7 @@ describe('the past of a read model', () => {
     });
   });
 
-  it('is looked up in every block that a version may be in, and in no larger ones', async () => {
+  it('are looked up in every block that may contain a version, and in no larger blocks', async () => {
     const { position } = await one('SELECT position FROM service.checkpoints WHERE schema_name = $1', [schema]);
     try {
       for (const end of [1, 2, 1_000, 2 ** 20 - 1, 2 ** 20, 2 ** 20 + 1, 3_000_000, 2 ** 33 + 7, 2 ** 45]) {
@@ -155,7 +155,7 @@ describe('the past of a read model', () => {
     }
   });
 
-  describe('that is kept for a time', () => {
+  describe('with a retention time', () => {
     /** Positions of the events, of which the n-th names thing 1 `n`. */
     const at: number[] = [];
     const view = fixture(() => openView(place.database, [named], [projection]));
@@ -183,12 +183,12 @@ describe('the past of a read model', () => {
       (await one(`SELECT count(*)::int AS count FROM ${historyOf(schema)}.things`)).count;
     const begin = (n: number, options = {}) => beginPastAt(place.database.db, [projection], at[n] as number, options);
 
-    it('goes back to the first event at first', async () => {
+    it('go back to the first event at first', async () => {
       expect([await nameAt(0), await nameAt(8), await nameAt(9)]).to.deep.equal(['0', '8', '9']);
       expect(await count()).to.equal(9);
     });
 
-    it('begins later before a version goes, so that a killed process leaves no half past', async () => {
+    it('move their start before a version is removed, so that a killed process leaves no partial past', async () => {
       // As if the process had been killed when it was about to remove the first version.
       await one(`ALTER TABLE ${historyOf(schema)}.things RENAME TO away`);
       const failure = await begin(2).then(
@@ -202,7 +202,7 @@ describe('the past of a read model', () => {
       expect(await nameAt(2)).to.equal('2');
     });
 
-    it('loses the versions that ended before, in batches, and no others', async () => {
+    it('are removed in batches if they ended before the start, and no others', async () => {
       expect(await begin(6, { batch: 2 })).to.equal(6);
       expect(await count()).to.equal(3);
       expect(await refusal(5)).to.deep.equal([409, 'HISTORY_NOT_KEPT']);
@@ -210,12 +210,12 @@ describe('the past of a read model', () => {
       expect(await begin(6)).to.equal(0);
     });
 
-    it('never begins earlier again by itself', async () => {
+    it('never move their start back by themselves', async () => {
       await begin(3);
       expect(await refusal(4)).to.deep.equal([409, 'HISTORY_NOT_KEPT']);
     });
 
-    it('begins at the position given to a rebuild', async () => {
+    it('start at the position given to a rebuild', async () => {
       const directory = await temporaryDirectory();
       const stores = { ...view, log: createLogger('silent'), config: { dataDir: directory.path } };
       await rebuildProjection(stores, projection, { history: true, historyFrom: at[4] as number });
@@ -225,7 +225,7 @@ describe('the past of a read model', () => {
     });
   });
 
-  it('begins at the last event before the days for which it is kept', async () => {
+  it('start at the last event before the days of retention', async () => {
     const times: number[] = [];
     const index = {
       momentAt: async (asked: { time: number } | { position: number }) => {

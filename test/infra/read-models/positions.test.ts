@@ -14,8 +14,8 @@ import { boxesProjection as projection, put } from '../../support/boxes.ts';
 import { failureOf } from '../../support/kit.ts';
 import { until } from '../../support/until.ts';
 
-describe('the tracker of changes', () => {
-  it('tells workspaces and read models apart', () => {
+describe('the change tracker', () => {
+  it('distinguishes workspaces and read models', () => {
     const changes = createChangeTracker();
     const before = changes.last('a_v1', 1);
     changes.record('a_v1', 1, 10);
@@ -32,7 +32,7 @@ describe('the tracker of changes', () => {
     expect(changes.last('b_v1', 2)).to.equal(other);
   });
 
-  it('after a reset everything of the read model is another than before', () => {
+  it('changes every value of a read model at a reset', () => {
     const changes = createChangeTracker();
     changes.record('a_v1', 1, 10);
     const before = changes.last('a_v1', 1);
@@ -43,7 +43,7 @@ describe('the tracker of changes', () => {
     expect([before, reset]).to.not.include(changes.last('a_v1', 1));
   });
 
-  it('has a bound: a workspace that was forgotten counts as changed when it was forgotten, and no earlier', () => {
+  it('has a limit: a dropped workspace counts as changed when it was dropped, and no earlier', () => {
     const changes = createChangeTracker();
     for (let workspace = 1; workspace <= 10_000; workspace++) changes.record('a_v1', workspace, workspace);
     const never = changes.last('a_v1', 99_999);
@@ -95,7 +95,7 @@ const eventOf = (type: string, position: number): LoggedEvent => ({
   meta: {},
 });
 
-describe('positions of read models', () => {
+describe('read model positions', () => {
   const log = createLogger('silent');
   const BOXES = ['boxes_v1'];
   const open = (options: { timeoutMs?: number; head?: number; database?: Database } = {}) => {
@@ -116,7 +116,7 @@ describe('positions of read models', () => {
     return state;
   };
 
-  it('grow, and never go back by themselves', () => {
+  it('increase, and never decrease by themselves', () => {
     const positions = open();
     expect(positions.shown('boxes_v1')).to.equal(0);
     positions.advance('boxes_v1', 5);
@@ -124,7 +124,7 @@ describe('positions of read models', () => {
     expect(positions.shown('boxes_v1')).to.equal(5);
   });
 
-  it('a read model that no later event concerns shows all that the reader has seen', () => {
+  it('include all events that the reader has seen, if none concerns the read model', () => {
     const positions = open();
     positions.saw(4, []);
     expect(positions.shown('boxes_v1'), 'it may lack what is before the reader').to.equal(0);
@@ -137,7 +137,7 @@ describe('positions of read models', () => {
     expect(positions.shown('boxes_v1')).to.equal(12);
   });
 
-  it('events that a projection does not want do not concern it', () => {
+  it('ignore events that a projection filters out', () => {
     const choosy = { ...projection, wants: ({ data }: { data: { readonly to?: unknown } }) => data.to === 'me' };
     const { database } = databaseThat(() => [said(0)]);
     const positions = new Positions({ database, projections: [choosy], log, visibleTimeoutMs: 5_000 });
@@ -149,7 +149,7 @@ describe('positions of read models', () => {
     expect(positions.shown('boxes_v1')).to.equal(2);
   });
 
-  it('a log that was replaced by a shorter one begins anew', () => {
+  it('start again if the log was replaced by a shorter one', () => {
     const positions = open();
     positions.saw(9, []);
     positions.advance('boxes_v1', 9);
@@ -159,7 +159,7 @@ describe('positions of read models', () => {
     expect(positions.shown('boxes_v1')).to.equal(3);
   });
 
-  it('a read waits until its read models have reached the head, and hurries rows that gather', async () => {
+  it('make a read wait until its read models have reached the head, and end any gathering', async () => {
     const positions = open({ head: 7 });
     let hurried = 0;
     positions.onWait(() => hurried++);
@@ -178,7 +178,7 @@ describe('positions of read models', () => {
     expect([await positions.reachSchemas(BOXES, atHead()), hurried], 'without waiting').to.deep.equal([7, 1]);
   });
 
-  it('a read at a position waits for that one, and one at none for nothing', async () => {
+  it('make a read at a position wait for that position, and one without a position for nothing', async () => {
     const positions = open({ head: 9 });
     positions.saw(8, []);
     positions.advance('boxes_v1', 5);
@@ -197,13 +197,13 @@ describe('positions of read models', () => {
     expect(await own, 'at the head, and at what the caller has appended').to.equal(10);
   });
 
-  it('know which positions the log has', async () => {
+  it('show which positions are in the log', async () => {
     const positions = open({ head: 9 });
     positions.saw(5, []);
     expect(await Promise.all([4, 9, 10].map((position) => positions.has(position)))).to.deep.equal([true, true, false]);
   });
 
-  it('commands wait for all that listen to a type, and for none if nobody does', async () => {
+  it('make commands wait for all projections of an event type, if there are any', async () => {
     const positions = open({ head: 7 });
     await positions.reach(['NobodyListens'], atHead());
     const reached = positions.reach([put.type, 'NobodyListens'], atHead());
@@ -211,7 +211,7 @@ describe('positions of read models', () => {
     await reached;
   });
 
-  it('a read of what is not reached in time is refused, with how far it is', async () => {
+  it('reject a read that is not reached in time, with the position of the read model', async () => {
     const positions = open({ timeoutMs: 20, head: 7 });
     positions.advance('boxes_v1', 3);
     const error = await positions.reachSchemas(BOXES, atHead()).catch((reason: unknown) => reason);
@@ -227,7 +227,7 @@ describe('positions of read models', () => {
     expect(positions.isAwaited(), 'nobody waits any more').to.equal(false);
   });
 
-  it('are read from the database, with its head, and again while somebody waits', async () => {
+  it('are read from the database with its head, repeatedly while a read waits', async () => {
     let position = 4;
     const { database } = databaseThat(() => [said(position, 0, 7, 8)]);
     const positions = open({ database });
@@ -243,7 +243,7 @@ describe('positions of read models', () => {
     await positions.close();
   });
 
-  it('are heard of from other processes', async () => {
+  it('are received from other processes', async () => {
     let heard: { heard(payload: string): void } | undefined;
     let stopped = false;
     const listener = {
@@ -264,7 +264,7 @@ describe('positions of read models', () => {
     expect(stopped).to.equal(true);
   });
 
-  it('are forgotten when the database has lost rows, also what it had said before', async () => {
+  it('are dropped with earlier results if the database has lost rows', async () => {
     const answers: ((rows: object[]) => void)[] = [];
     const { database, lose } = databaseThat(() => new Promise((resolve) => answers.push(resolve)));
     const positions = open({ database });
@@ -287,8 +287,8 @@ describe('positions of read models', () => {
   });
 });
 
-describe('the mark of a server', () => {
-  it('shows that rows may be lost when it is another than before', async () => {
+describe('the server mark', () => {
+  it('shows a possible loss of rows when it changes', async () => {
     const watch = createMarkWatch();
     let losses = 0;
     const stop = watch.onLoss(() => losses++);
@@ -324,7 +324,7 @@ describe('taking over checkpoints', () => {
     return { asked, takeUp: createTakeUp({ kind, pool: { query } } as unknown as Database, 'me') };
   };
 
-  it('takes one statement for all of a moment on the embedded database, and fails only what is missing', async () => {
+  it('shares one statement on the embedded database, and fails only for missing checkpoints', async () => {
     const { asked, takeUp } = parts('embedded');
     const missing = takeUp('missing').catch((error: Error) => error.message);
     expect(await Promise.all([takeUp('a'), takeUp('bb')])).to.deep.equal([
@@ -336,7 +336,7 @@ describe('taking over checkpoints', () => {
     expect(asked).to.deep.equal([['missing', 'a', 'bb'], ['ccc']]);
   });
 
-  it('takes a statement for each on a server', async () => {
+  it('uses one statement per checkpoint on a server', async () => {
     const { asked, takeUp } = parts('server');
     const [one, two] = await Promise.all([takeUp('a'), takeUp('bb')]);
     expect([one.position, two.position]).to.deep.equal([1, 2]);
@@ -438,7 +438,7 @@ describe('stamps', () => {
     expect(asked).to.equal(2);
   });
 
-  it('on a server what credentials stand for is current when its last acknowledged change shows, whatever the head', async () => {
+  it('is current for credentials on a server once their last acknowledged change is shown', async () => {
     const rows = [said(3, 3, 7, 9, 5), said(6, 6, 8, 9, 5)];
     let asked = 0;
     const positions = parts(databaseThat(() => [rows[Math.min(asked++, 1)] as object]).database);
@@ -449,7 +449,7 @@ describe('stamps', () => {
     expect(await positions.credentials(['boxes'], now()), 'without waiting').to.equal('0,1.6 8');
   });
 
-  it('on a server a query that fails fails those who asked, and no later ones', async () => {
+  it('fails on a server only for the callers of a failed query, and not for later ones', async () => {
     let queries = 0;
     const positions = parts(
       databaseThat(() => {

@@ -94,10 +94,10 @@ const rows = async (database: Database, table: string) =>
   (await database.pool.query(`SELECT * FROM ${table} ORDER BY id`)).rows as Record<string, unknown>[];
 
 function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): void {
-  describe(`projections on ${name}`, () => {
+  describe(`the projector on ${name}`, () => {
     const { place, view } = viewOn(open, definitions, projections);
 
-    it('inserts, changes and deletes rows; rows have their position; types without a listener are skipped', async () => {
+    it('inserts, updates and deletes rows with their position, and skips types without a handler', async () => {
       const projector = view.project('one');
       await add(view, 'box-1', opened.draft({ box: 1 }), filled.draft({ box: 1, by: 5 }), unseen.draft({}));
       const { position } = await add(
@@ -118,7 +118,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       await projector.close();
     });
 
-    it('a checkpoint that was moved under an idle read model is picked up again', async () => {
+    it('resumes from a checkpoint that was moved under an idle read model', async () => {
       const projector = view.project('one');
       const at = async () =>
         (
@@ -138,7 +138,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       await projector.close();
     });
 
-    it('an acknowledged write can be read, a thousand times', async () => {
+    it('makes an acknowledged write readable, a thousand times', async () => {
       const projector = view.project('one');
       await add(view, 'box-3', opened.draft({ box: 3 }));
       let sum = 0;
@@ -152,7 +152,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       await projector.close();
     });
 
-    it('an event that cannot be applied visibly stops its projection, but no other', async () => {
+    it('stops only the projection with an event that cannot be applied, and reports it', async () => {
       poison = true;
       const projector = view.project('one');
       const { position } = await add(view, 'poison', poisoned.draft({}));
@@ -175,7 +175,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       await projector.close();
     });
 
-    it('good, poison, good in one append: none of it shows until the poison can be applied, and nothing is skipped', async () => {
+    it('applies none of one append with a poison event until that can be applied, and skips nothing', async () => {
       poison = true;
       const projector = view.project('one');
       const before = (await rows(place.database, 'history_v1.history')).length;
@@ -195,7 +195,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       await projector.close();
     });
 
-    it('rows are looked up by their keys, also in a table of which PostgreSQL has no statistics', async () => {
+    it('finds rows by their keys, even in a table without PostgreSQL statistics', async () => {
       const schema = schemaOf(membersProjection);
       const keys = [0, 1, 1_000, 2_000, 9_999].map((n) => ({ ...ws, room: `room ${n}`, name: 'ann' }));
       await place.database.db.transaction().execute(async (trx) => {
@@ -213,7 +213,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       });
     });
 
-    it('a batch is refused if its checkpoint was moved or its tables were swapped', async () => {
+    it('rejects a batch if its checkpoint was moved or its tables were swapped', async () => {
       const schema = schemaOf(boxesProjection);
       const read = async () =>
         (await place.database.pool.query('SELECT * FROM service.checkpoints WHERE schema_name = $1', [schema])).rows[0];
@@ -258,7 +258,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       });
     }
 
-    it('positions that a crash of the server rolled back are no longer trusted', async function () {
+    it('no longer trusts positions that a server crash has rolled back', async function () {
       if (!two) this.skip();
       const other = await openView(place.database, definitions, projections);
       const schema = schemaOf(boxesProjection);
@@ -279,7 +279,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       await other.close();
     });
 
-    it('a dead machine does not keep its locks for hours', async function () {
+    it('does not leave locks for hours after a machine dies', async function () {
       if (!two) this.skip();
       const client = await place.database.connect('test');
       const { rows: shown } = await client.query('SHOW tcp_keepalives_idle');
@@ -287,7 +287,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       await client.end();
     });
 
-    it('a statement of a request neither takes workers from others nor is compiled', async function () {
+    it('neither uses parallel workers nor compiles the statement of a request', async function () {
       if (!two) this.skip();
       const { rows } = await place.database.pool.query(
         "SELECT current_setting('jit') AS jit, current_setting('parallel_setup_cost')::int AS cost",
@@ -295,7 +295,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       expect(rows[0]).to.deep.equal({ jit: 'off', cost: 100_000 });
     });
 
-    it('while one process leads, another that keeps asking does not', async function () {
+    it('has one leader, even while another process keeps trying', async function () {
       if (!two) this.skip();
       const leader = view.project('one');
       const leaders = async () =>
@@ -327,7 +327,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       await other.close();
     });
 
-    it('a second process takes over, and learns positions in the meantime', async function () {
+    it('is taken over by a second process, which learns positions in the meantime', async function () {
       if (!two) this.skip();
       const other = await openView(place.database, definitions, projections);
       other.positions.watch();
@@ -352,6 +352,6 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
 
 suite('PGlite', embeddedDatabase, false);
 
-describeWith('TEST_DATABASE_URL', 'projections on a server', () => {
+describeWith('TEST_DATABASE_URL', 'the projector on a server', () => {
   suite('PostgreSQL', databaseOnServer, true);
 });

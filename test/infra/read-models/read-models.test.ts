@@ -40,10 +40,10 @@ const projection = defineProjection({
   ],
 });
 
-describe('rows that a runner keeps', () => {
+describe('the row cache', () => {
   const row = (text = 'a'): AnyStoredRow => ({ id: 1, text, position: 1 });
 
-  it('are found again, and so is that there is none', () => {
+  it('returns cached rows, and cached absence of rows', () => {
     const rows = new RowCache();
     expect(rows.find('boxes', key(1))).to.equal(undefined);
     rows.remember('boxes', key(1), row());
@@ -57,7 +57,7 @@ describe('rows that a runner keeps', () => {
     expect(rows.find('boxes', key(2))).to.equal(undefined);
   });
 
-  it('have a bound: the oldest go, and what is not kept is not taken for missing', () => {
+  it('has a limit: the oldest rows go, and an uncached row does not count as missing', () => {
     const rows = new RowCache();
     for (let n = 0; n < 20; n++) rows.remember('boxes', key(n), { ...row('x'.repeat(1_000_000)), id: n });
     expect(rows.find('boxes', key(19))?.row).to.include({ id: 19 });
@@ -73,10 +73,10 @@ describe('rows that a runner keeps', () => {
   });
 });
 
-describe('the rows of all read models of a process', () => {
+describe('the row caches of a process', () => {
   const row = (position: number, text = 'a'): AnyStoredRow => ({ id: 1, text, position });
 
-  it('have one bound, and clearing one leaves the others', () => {
+  it('share one limit, and clearing one leaves the others', () => {
     const rows = new RowCaches();
     const caches = Array.from({ length: 8 }, (_, n) => rows.of(`many_v${n}`));
     for (const cache of caches) cache.remember('boxes', key(1), row(1, 'x'.repeat(10_000_000)));
@@ -87,7 +87,7 @@ describe('the rows of all read models of a process', () => {
   });
 });
 
-describe('a batch', () => {
+describe('a batch of row changes', () => {
   const stored = new Map<string, AnyStoredRow>([[key(1), { id: 1, text: 'a', position: 1 }]]);
   const open = (more: Partial<BatchOptions> = {}) => {
     const loaded: unknown[] = [];
@@ -125,7 +125,7 @@ describe('a batch', () => {
     expect(writesOf(batch), 'asked twice').to.deep.equal(writesOf(batch));
   });
 
-  it('of an agent’s change keeps both of its rows, which the answer shows, and reads them once', async () => {
+  it('caches both rows of a changed agent, which the response shows, and reads them once', async () => {
     const rows = rowsAfter(agentsProjection, eventsOf([registeredAgent({ agent_id: 7, name: 'ada' })]));
     const tables: Record<string, readonly object[]> = rows;
     const loaded: string[] = [];
@@ -155,7 +155,7 @@ describe('a batch', () => {
     }
   });
 
-  it('applies changes in their order, also where some rows are in memory and others are loaded', async () => {
+  it('applies changes in order, even if some rows are cached and others are loaded', async () => {
     const order: string[] = [];
     const mark = (id: number, name: string) =>
       change(boxes, { id }, (row) => {
@@ -184,7 +184,7 @@ describe('a batch', () => {
     ]);
   });
 
-  it('removes rows that are there, and says nothing of those that never were', async () => {
+  it('removes existing rows, and writes nothing for rows that do not exist', async () => {
     const { batch } = open();
     await batch.add(
       events(
@@ -197,21 +197,21 @@ describe('a batch', () => {
     expect(writesOf(batch)).to.deep.equal([['boxes', [], [{ id: 1 }]]]);
   });
 
-  it('writes nothing where nothing changes: events that the row has seen, updates of rows that are not there', async () => {
+  it('writes nothing for events already applied and for updates of missing rows', async () => {
     const { batch } = open();
     const old = eventsOf([touched.draft({ id: 1 })]).map((event) => ({ ...event, position: 1 }));
     await batch.add([...old, ...events(touched.draft({ id: 3 }))]);
     expect(batch.writes()).to.deep.equal([]);
   });
 
-  it('does not look for rows that are new', async () => {
+  it('does not look up new rows', async () => {
     const { batch, loaded } = open();
     await batch.add(events(noted.draft({ id: 5 })));
     expect(loaded).to.deep.equal([]);
     expect(writesOf(batch)).to.deep.equal([['notes', [{ id: 5, position: 10 }], []]]);
   });
 
-  it('lets the cache know of what was written, but not of rows that never change', async () => {
+  it('caches written rows, except those that never change', async () => {
     const { batch, cache, loaded } = open();
     await batch.add(events(touched.draft({ id: 1 }), removed.draft({ id: 2 }), noted.draft({ id: 5 })));
     batch.written();
@@ -226,7 +226,7 @@ describe('a batch', () => {
     ]);
   });
 
-  it('keeps new rows of tables of which rows are changed', async () => {
+  it('caches new rows of tables whose rows are updated', async () => {
     const filed = defineProjection({
       name: 'files',
       version: 1,
@@ -251,7 +251,7 @@ describe('a batch', () => {
     expect(await apply(touched.draft({ id: 6 }))).to.deep.equal([]);
   });
 
-  it('refuses a change of a table that the projection does not name', async () => {
+  it('rejects a change of a table that the projection does not declare', async () => {
     const odd = defineProjection({
       name: 'odd',
       version: 1,
@@ -264,12 +264,12 @@ describe('a batch', () => {
   });
 });
 
-describe('events that wait', () => {
+describe('the event inbox', () => {
   const event = (position: number, text = ''): LoggedEvent =>
     ({ id: `${position}`, type: 'A', data: { text }, meta: {}, stream: 's', revision: 0, position }) as never;
   const positions = (events: readonly LoggedEvent[]) => events.map(({ position }) => position);
 
-  it('are taken in order, a thousand at a time, those that are known already left out', () => {
+  it('returns events in order, a thousand at a time, without those already known', () => {
     const inbox = new Inbox();
     expect(inbox.isEmpty).to.equal(true);
     inbox.add(Array.from({ length: 1_500 }, (_, n) => event(n + 1)));
@@ -282,7 +282,7 @@ describe('events that wait', () => {
     expect(inbox.take(0)).to.deep.equal([]);
   });
 
-  it('have a bound in number and in bytes; more is not kept at all', () => {
+  it('is limited in number and bytes, and keeps nothing beyond the limit', () => {
     const many = new Inbox();
     many.add(Array.from({ length: 10_000 }, (_, n) => event(n)));
     expect([many.overflowed, many.isEmpty]).to.deep.equal([false, false]);

@@ -49,8 +49,8 @@ function open() {
   };
 }
 
-describe('reads of read models', () => {
-  it('wait for the read models whose tables a statement was built with, before they take a connection', async () => {
+describe('read model reads', () => {
+  it('wait for the read models of a statement’s tables before they take a connection', async () => {
     const { reads, waits, statements, state } = open();
     let arrive = () => {};
     state.later = new Promise((resolve) => {
@@ -64,7 +64,7 @@ describe('reads of read models', () => {
     expect(statements).to.have.length(1);
   });
 
-  it('know the tables of a statement wherever they stand in it, and never by its text', async () => {
+  it('find the tables of a statement anywhere in it, and never from its text', async () => {
     const { reads, waits } = open();
     const named = sql`'"agents_v1"."agents"'`;
     await sql`SELECT ${named} FROM (SELECT 1 WHERE EXISTS (SELECT FROM ${tableOf(reads, tasksProjection, 'task_counts')})) x
@@ -81,7 +81,7 @@ describe('reads of read models', () => {
     ]);
   });
 
-  it('happen at the head as of the statement, or where they are asked for, and say which position they show', async () => {
+  it('take place at the head or at a given position, and report the position', async () => {
     const { reads, waits, state } = open();
     const before = performance.now();
     const read = (at = reads) => tables(at, agentsProjection).selectFrom('agents').select('id').execute();
@@ -98,7 +98,7 @@ describe('reads of read models', () => {
     expect(reads.position).to.equal(7);
   });
 
-  it('are repeated when the database has lost rows meanwhile', async () => {
+  it('are repeated if the database has lost rows meanwhile', async () => {
     const { reads, waits, statements, state } = open();
     state.onRun = () => {
       if (state.losses < 2) state.losses++;
@@ -118,7 +118,7 @@ describe('reads of read models', () => {
 });
 
 describe('reads of the past', () => {
-  it('are refused when versions that they need were removed before them or meanwhile', async () => {
+  it('are rejected if versions that they need were removed before or meanwhile', async () => {
     const { reads, missing } = open();
     const read = () => tables(reads.asOf(5), agentsProjection).selectFrom('agents').select('id').execute();
     expect(await read()).to.deep.equal([{ id: 1 }]);
@@ -137,7 +137,7 @@ describe('reads of the past', () => {
 });
 
 describe('queries', () => {
-  it('reach tables in no other way, so that nothing is read without waiting', () => {
+  it('access tables only through reads, so that no read skips the wait', () => {
     const found: string[] = [];
     for (const entry of readdirSync('queries', { recursive: true, withFileTypes: true })) {
       if (!entry.isFile() || !entry.name.endsWith('.ts')) continue;

@@ -119,7 +119,7 @@ describeWith('TEST_DATABASE_URL', 'writes without a projector', function () {
     }
   }
 
-  it('leave reads behind', async () => {
+  it('succeed while reads fail with READ_MODEL_BEHIND', async () => {
     const [made, read] = await whileStill(async () => [
       await call(service, 'POST', '/api/workflows', { name: 'first', task_prompt: 'do it' }),
       await call(service, 'GET', '/api/workflows'),
@@ -127,7 +127,7 @@ describeWith('TEST_DATABASE_URL', 'writes without a projector', function () {
     expect([made?.status, read?.status, read?.body.code]).to.deep.equal([201, 503, 'READ_MODEL_BEHIND']);
   });
 
-  it('are answered, each as it was decided', async () => {
+  it('return the decided result for every route', async () => {
     const behind: string[] = [];
     const unanswered = await sendEveryWrite(service, async (name, { method, path, body }) => {
       const reply = await whileStill(() => call(service, method, path, body));
@@ -139,7 +139,7 @@ describeWith('TEST_DATABASE_URL', 'writes without a projector', function () {
     expect(others, others.join(', ')).to.have.length.below(15);
   });
 
-  it('are answered as begun where the schedule resumes them', async () => {
+  it('are reported as started if the schedule resumes them', async () => {
     const [{ body: project }, { body: workspace }] = [
       await call(service, 'POST', '/api/projects', { name: 'Doomed', ticket_prefix: 'DOOM' }),
       await call(service, 'POST', '/api/workspaces', { name: 'doomed' }),
@@ -157,7 +157,7 @@ describeWith('TEST_DATABASE_URL', 'writes without a projector', function () {
   });
 });
 
-describeWith('TEST_DATABASE_URL', 'writes whose read models cannot be read once they are stored', function () {
+describeWith('TEST_DATABASE_URL', 'stored writes whose read models cannot be read', function () {
   this.timeout(180_000);
   const stores = fixture(() => serverStores('postgres'));
   fixture(() => startTestService(stores.env, 'projector'));
@@ -187,7 +187,7 @@ describeWith('TEST_DATABASE_URL', 'writes whose read models cannot be read once 
     Appender.prototype.append = append;
   });
 
-  it('are answered', async () => {
+  it('return a result nevertheless', async () => {
     const failed: string[] = [];
     const unanswered = await sendEveryWrite(service, async (name, { method, path, body }) => {
       await allCaughtUp(service.service.core);

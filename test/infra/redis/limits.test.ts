@@ -9,7 +9,7 @@ import { until } from '../../support/until.ts';
 describe('rate limits in Redis', function () {
   this.timeout(30_000);
 
-  it('are counted in memory while Redis is unavailable, and in Redis when it is back', async function () {
+  it('are counted in memory while Redis is unavailable, and in Redis afterwards', async function () {
     const { hostname, port } = new URL(needsServer('TEST_REDIS_URL', this));
     const proxy = await startProxy({ host: hostname, port: Number(port || 6379) });
     await proxy.stop();

@@ -36,7 +36,7 @@ function open(options?: CounterOptions, values = new Map<string, number>()) {
 }
 
 describe('counters', () => {
-  it('of all kinds share a statement, and what is asked meanwhile shares the next one', async () => {
+  it('of all kinds share a statement, and requests made meanwhile share the next one', async () => {
     const { counters, statements, asked } = open();
     const first = Promise.all([
       counters.take('task'),
@@ -57,7 +57,7 @@ describe('counters', () => {
     expect(statements).to.have.length(2);
   });
 
-  it('of a kind that is asked for again and again are taken ahead, in order and without a gap', async () => {
+  it('of a frequently requested kind are reserved ahead, in order and without gaps', async () => {
     let now = 1_000;
     const { counters, statements, asked } = open({ now: () => now });
     const numbers: number[] = [];
@@ -78,7 +78,7 @@ describe('counters', () => {
     expect(statements.slice(-2).map(({ amounts }) => amounts)).to.deep.equal([[1], [1]]);
   });
 
-  it('that people read are never taken ahead, those of events always are', async () => {
+  it('that people see are never reserved ahead, and those of events always are', async () => {
     const { counters, asked } = open();
     for (let n = 1; n <= 3; n++) {
       const taken = counters.take('ticket-1-1');
@@ -96,7 +96,7 @@ describe('counters', () => {
     expect(counters.take('event')).to.be.instanceOf(Promise);
   });
 
-  it('that cannot be taken are refused to all who wait, and can be asked for again', async () => {
+  it('fail for all waiting callers if they cannot be taken, and can be requested again', async () => {
     const { counters, asked } = open();
     const waiting = [counters.take('task'), counters.take('user')] as Promise<number>[];
     (await asked(1)).fail(new Error('away'));
@@ -107,7 +107,7 @@ describe('counters', () => {
     expect(await again).to.equal(1);
   });
 
-  it('wait for the disk unless the database ends with the process', async () => {
+  it('wait for the disk unless the database lives only as long as the process', async () => {
     for (const endsWithUs of [false, true]) {
       const { counters, texts, asked } = open({ endsWithUs });
       const taken = counters.take('task');

@@ -17,7 +17,7 @@ describe('idempotency leases', function () {
   const process = (name: string, pool = place.database.pool) => createIdempotencyStore(pool, name, LEASE_MS);
   const place = fixture(embeddedDatabase);
 
-  it('a request that takes longer than its lease stays with its process', async () => {
+  it('stay with their process if a request takes longer', async () => {
     const hash = key();
     const [one, two] = [process('one'), process('two')];
     expect((await one.begin('s', hash, request)).taken).to.equal(true);
@@ -30,7 +30,7 @@ describe('idempotency leases', function () {
     expect((await two.begin('s', hash, request)).record).to.include({ state: 'done' });
   });
 
-  it('a request of a dead process is taken over with what it had stored', async () => {
+  it('are taken over from a dead process with its stored steps', async () => {
     const hash = key();
     let gone = false;
     const pool = {
@@ -57,7 +57,7 @@ describe('idempotency leases', function () {
     await two.finish('s', hash, Buffer.from('answer'));
   });
 
-  it('a request that ends while the database is away frees its key as soon as the database is back', async () => {
+  it('are released as soon as the database is back if the request ended during an outage', async () => {
     const [ended, begun, forgotten] = [key(), key(), key()];
     let away = false;
     let cut = false;
@@ -100,7 +100,7 @@ describe('idempotency leases', function () {
     for (const hash of [begun, forgotten]) await taken(hash);
   });
 
-  it('a key that is freed late stays with the run that has taken it over meanwhile', async () => {
+  it('stay with the run that has taken over if they are released late', async () => {
     const hash = key();
     let away = false;
     let told: unknown;
@@ -125,7 +125,7 @@ describe('idempotency leases', function () {
     await two.finish('s', hash, Buffer.from('answer'));
   });
 
-  it('a late statement does not affect what a later run of the same process has stored', async () => {
+  it('protect the stored steps of a later run of the same process from a late statement', async () => {
     const hash = key();
     let late: (() => Promise<unknown>) | undefined;
     let silent = false;
@@ -151,7 +151,7 @@ describe('idempotency leases', function () {
     await one.finish('s', hash, Buffer.from('answer'));
   });
 
-  it('the response of a process whose lease was taken over does not replace that of the other', async () => {
+  it('prevent a process that lost its lease from replacing the response of the other', async () => {
     const hash = key();
     const [slow, other] = [process('slow'), process('other')];
     await slow.begin('s', hash, request);
@@ -170,7 +170,7 @@ describe('idempotency leases', function () {
     expect([record?.state, record?.sealed?.toString()]).to.deep.equal(['done', 'of the other']);
   });
 
-  it("leases and ages use the database's clock, whatever the clocks of the hosts say", async () => {
+  it("use the database's clock, whatever the clocks of the hosts", async () => {
     const real = Date.now;
     const hash = key();
     try {
@@ -193,7 +193,7 @@ describe('idempotency leases', function () {
     expect(await purgeIdempotency(place.database.pool)).to.equal(1);
   });
 
-  it('processes that start at once share one secret, and find it again', async () => {
+  it('share one secret between processes that start at once, and find it again', async () => {
     const secrets = await Promise.all(Array.from({ length: 6 }, (_, n) => process(`starts-${n}`).secret()));
     expect(secrets[0]).to.have.length(32);
     for (const secret of [...secrets, await process('later').secret()]) {

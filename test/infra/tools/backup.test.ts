@@ -9,7 +9,7 @@ import { fixture } from '../../support/fixture.ts';
 import { bodyOf, call, startTestService } from '../../support/service.ts';
 import { temporaryDirectory } from '../../support/service-process.ts';
 
-describe('backups of a service that keeps writing', function () {
+describe('backups during writes', function () {
   this.timeout(60_000);
   const service = fixture(() => startTestService());
   const directory = fixture(temporaryDirectory);
@@ -23,7 +23,7 @@ describe('backups of a service that keeps writing', function () {
     return body.user.id;
   }
 
-  it('says how far it is while it is being written', async () => {
+  it('report their progress while they are being written', async () => {
     const { database, eventLog, config } = service.service.core;
     const seen: unknown[] = [];
     const watched = Object.create(eventLog, {
@@ -48,7 +48,7 @@ describe('backups of a service that keeps writing', function () {
     expect(backups.progress()).to.equal(undefined);
   });
 
-  it('a key and a counter are there for every event, also for the last ones', async () => {
+  it('contain a key and a counter for every event, including the last ones', async () => {
     const { database, eventLog, config } = service.service.core;
     const late: number[] = [];
     /** Writes whenever the backup looks at the log. */
@@ -91,7 +91,7 @@ describe('backups of a service that keeps writing', function () {
     expect(counter?.value).to.be.at.least(Math.max(...named));
   });
 
-  it('a password and a key that are replaced meanwhile are those that its events name', async () => {
+  it('contain the password and the key that their events name, even if both are replaced meanwhile', async () => {
     const { database, eventLog, config } = service.service.core;
     const userId = await newUser();
     const done = async (method: string, path: string, body?: object) => {
@@ -135,7 +135,7 @@ describe('backups of a service that keeps writing', function () {
       expect(rowsOf(table), table).to.have.length(Number(counts[table]));
   });
 
-  it('rows that are removed meanwhile take no others with them', async () => {
+  it('lose no other rows if some are removed meanwhile', async () => {
     const { database } = service.service.core;
     const id = (n: number) => `backup-${String(n).padStart(5, '0')}`;
     // More than two pages.

@@ -288,7 +288,7 @@ describe('copy of a log', function () {
     expect(same.said).to.match(/Source and target use the same database/);
   });
 
-  it('continues after a run that was interrupted before its first event', async () => {
+  it('resumes after an interruption before its first event', async () => {
     const source = await open({ dataDir: origin });
     const target = await open({ dataDir: newDirectory('cut-off') });
     undo.push(() => target.close());
@@ -302,7 +302,7 @@ describe('copy of a log', function () {
     }
   });
 
-  it('seals display names that older versions have in clear, the same way each time, and they can be read', async () => {
+  it('encrypts plain display names of older versions, always the same way and readable', async () => {
     const source = await open({ dataDir: newDirectory('older') });
     undo.push(() => source.close());
     const keys = createPersonKeys(source.database);
@@ -390,7 +390,7 @@ describe('copy of a log', function () {
     expect(report).to.include({ copied: 40, events: 40 });
   });
 
-  it('copies to an event store server and back, and continues from there', async () => {
+  it('copies to an event store server and back, and resumes from there', async () => {
     const standIn = await startEventStoreStandIn();
     undo.push(() => standIn.stop());
     const events = await openEventStoreLog({ url: standIn.url, log });
@@ -414,7 +414,7 @@ describe('copy of a log', function () {
     expect((await copyLog(server, { ...copy, database: undefined })).copied).to.equal(0);
   });
 
-  it('stops when aborted, and continues', async () => {
+  it('stops when aborted, and resumes', async () => {
     const source = await open({ dataDir: newDirectory('copy-2') });
     const target = await open({ dataDir: newDirectory('copy-3') });
     undo.push(() => source.close());
@@ -437,7 +437,7 @@ describe('copy of a log', function () {
     expect(await errorOf(copyLog(source, target))).to.match(/Copy into an empty target/);
   });
 
-  it('refuses a database that is in use, and invalid locations', async () => {
+  it('rejects a database that is in use, and invalid locations', async () => {
     const target = await open({ dataDir: newDirectory('in-use') });
     await createCredentials(target.database, log).addKey('other', { kind: 'global', keyId: 1 });
     const source = await open({ dataDir: newDirectory('copy-4') });

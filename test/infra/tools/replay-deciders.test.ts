@@ -83,7 +83,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       await decide(settingsDecider, SETTINGS_STREAM, (state) => decideReset(state, 'a'));
     });
 
-    it('decides the same again, and says what it cannot decide again', async () => {
+    it('repeats the same decisions, and lists those that it cannot repeat', async () => {
       const head = await view.store.log.head();
       expect(await replay(named('agent'))).to.deep.include({
         ...NOTHING_FOUND,
@@ -104,7 +104,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(await view.store.log.head()).to.equal(head);
     });
 
-    it('finds what a changed decider would refuse, or decide otherwise, from a position on', async () => {
+    it('detects what a changed decider would refuse or decide differently, from a position on', async () => {
       const whole = named('agent');
       const events = await eventsOf(stream);
       const stricter: Replayable = {
@@ -142,7 +142,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(await replay(stricter, { until: woken.position - 1 })).to.include({ refused: 1, otherwise: 0 });
     });
 
-    it('finds events without a decision, and events that a fold does not accept', async () => {
+    it('detects events without a decision, and events that a fold does not accept', async () => {
       const other = agentStream(1, 8);
       const hide = agentHidden.draft({ agent_id: 8, name: 'bob' });
       for (const draft of [agentRegisteredAs(8, 'bob'), hide, hide])
@@ -175,7 +175,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(unfolded.findings.find(({ kind }) => kind === 'not folded')).to.include({ stream, what: 'unheard of' });
     });
 
-    it('compares saved states with those that it folds', async () => {
+    it('compares stored states with the folded ones', async () => {
       const { pool } = place.database;
       const { decider } = named('agent');
       const events = await eventsOf(stream);

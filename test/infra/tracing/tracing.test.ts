@@ -98,7 +98,7 @@ describe('traces', function () {
     service = undefined;
   };
 
-  it('off: the trace of the caller is in the event, and its webhooks continue it', async () => {
+  it('are stored with the event and continued by its webhooks even if tracing is off', async () => {
     const base = await start({});
     const hook = { name: 'all', url: `${webhook.url}/hook`, events: ['*'] };
     expect((await call(base, 'POST', '/api/webhooks', hook, headers)).status).to.be.below(300);
@@ -120,7 +120,7 @@ describe('traces', function () {
     await stop();
   });
 
-  it('on: a request is one tree: appends, projections, jobs and calls to others, in the trace of the caller', async () => {
+  it('cover a request as one tree in the caller’s trace: appends, projections, jobs and calls', async () => {
     const base = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
@@ -181,7 +181,7 @@ describe('traces', function () {
     expect(resource?.resource && attribute(resource.resource, 'deployment.environment')).to.equal('test');
   });
 
-  it('a request without a trace begins one; a caller that does not sample is not sampled', async () => {
+  it('start with the request if it has none, and are not sampled if the caller does not sample', async () => {
     const base = service as ServiceProcess;
     const quiet = `00-${'ab'.repeat(16)}-${CALLER}-00`;
     await call(base, 'POST', '/api/agents', { name: 'cyd', role: 'researcher' }, { ...headers, traceparent: quiet });
@@ -197,7 +197,7 @@ describe('traces', function () {
     expect(traces.has('ab'.repeat(16))).to.equal(false);
   });
 
-  it('protobuf is the default', async () => {
+  it('use protobuf by default', async () => {
     collector.sent.splice(0);
     const base = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '100' });
     await call(base, 'GET', '/api/agents', undefined, headers);
@@ -208,7 +208,7 @@ describe('traces', function () {
     await stop();
   });
 
-  it('without a collector, requests are served and the service stops in time', async () => {
+  it('do not delay requests without a collector, and the service stops in time', async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     const base = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: nowhere,
@@ -227,20 +227,20 @@ describe('traces', function () {
   });
 });
 
-describe('traces, settings', () => {
+describe('trace settings', () => {
   const OTEL_EXPORTER_OTLP_ENDPOINT = 'http://collector:4318';
-  it('are off without an endpoint, when disabled, and with the exporter none', () => {
+  it('turn traces off without an endpoint, if disabled, and with the exporter none', () => {
     expect(tracingSettingsOf({})).to.equal(undefined);
     expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: ' ' })).to.equal(undefined);
     expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SDK_DISABLED: 'true' })).to.equal(undefined);
     expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })).to.equal(undefined);
   });
-  it('take the variables of traces before those of all signals', () => {
+  it('prefer the variables of traces to those of all signals', () => {
     expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT })).to.deep.equal({ protocol: 'http/protobuf' });
     const both = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' };
     expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, ...both })).to.deep.equal({ protocol: 'http/json' });
   });
-  it('with a bad value, the error names the variable', () => {
+  it('report an invalid value with the name of its variable', () => {
     const bad = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318',
       OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
@@ -259,8 +259,8 @@ describe('traces, settings', () => {
   });
 });
 
-describe('traces, context', () => {
-  it('only valid headers are taken', () => {
+describe('trace context', () => {
+  it('is taken only from valid headers', () => {
     expect(traceparentOf(traceparent)).to.equal(traceparent);
     for (const bad of [
       undefined,
@@ -273,7 +273,7 @@ describe('traces, context', () => {
     ])
       expect(traceparentOf(bad), String(bad)).to.equal(undefined);
   });
-  it('log lines have the ids', async () => {
+  it('adds its ids to log lines', async () => {
     const lines: string[] = [];
     const log = createLogger('silent', 'stderr', { take: (line) => lines.push(line) }, traceIds);
     log.warn('outside');

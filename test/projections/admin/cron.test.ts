@@ -10,7 +10,7 @@ const ended = (run: number, ok: boolean) =>
 const rows = (...drafts: Draft[]) => rowsAfter(cronProjection, eventsOf([added, ...drafts]));
 
 describe('projection: scheduled jobs', () => {
-  it('shows the last run and how it ended', () => {
+  it('shows the last run and its outcome', () => {
     expect(rows().cron_jobs[0]).to.include({ last_run: null, last_status: null });
     expect(rows(started(1)).cron_jobs[0]).to.include({ last_run: timeOf(2), last_status: 'running' });
     const [job] = rows(started(1), ended(1, false)).cron_jobs;
@@ -18,7 +18,7 @@ describe('projection: scheduled jobs', () => {
     expect(rows(started(1), ended(1, false), started(2), ended(2, true)).cron_jobs[0]).to.include({ last_error: null });
   });
 
-  it('keeps the last runs and no more; removal leaves none', () => {
+  it('keeps a limited number of runs, and none after removal', () => {
     const many = Array.from({ length: KEPT_RUNS + 3 }, (_, n) => [started(n + 1), ended(n + 1, true)]).flat();
     const { cron_runs: runs } = rows(...many);
     expect(runs).to.have.length(KEPT_RUNS);

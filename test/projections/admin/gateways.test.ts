@@ -16,13 +16,13 @@ const probed = (probe: number, status: 'online' | 'offline' = 'online', gatewayI
 const told = (...drafts: Draft[]) => rowsAfter(gatewaysProjection, eventsOf(drafts));
 
 describe('projection: gateways', () => {
-  it('a new one has a token but does not show it', () => {
+  it('a new gateway has a token but does not show it', () => {
     const [row] = told(added(7)).gateways;
     expect(row).to.include({ id: 7, status: 'unknown', token_set: true, last_health_check: null });
     expect(JSON.stringify(row)).not.to.include('"t"');
   });
 
-  it('a change sets what it names; null is a value', () => {
+  it('an update sets the given fields, including null', () => {
     const row = (changes: object) => told(added(7), gatewayChanged.draft({ gateway_id: 7, ...changes })).gateways[0];
     expect(row({ name: 'new' })).to.include({ name: 'new', token_set: true });
     expect(row({ token_set: false, token: null })).to.include({ name: 'g7', token_set: false });
@@ -34,14 +34,14 @@ describe('projection: gateways', () => {
     expect(row).to.include({ status: 'offline', latency: null, last_health_check: seconds(timeOf(2)) });
   });
 
-  it('keeps the last probes of each and no more', () => {
+  it('a limited number of probes is kept per gateway', () => {
     const many = Array.from({ length: KEPT_PROBES + 5 }, (_, n) => probed(n + 1));
     const { gateway_probes: rows } = told(added(7), ...many);
     expect(rows).to.have.length(KEPT_PROBES);
     expect(Math.min(...rows.map(({ position }) => position))).to.equal(7);
   });
 
-  it('one that is removed leaves nothing behind', () => {
+  it('a removed gateway leaves no rows', () => {
     const rows = told(added(7), added(8), probed(1), gatewayRemoved.draft({ gateway_id: 7, name: 'g7' }), probed(2));
     expect(rows.gateways.map(({ id }) => id)).to.deep.equal([8]);
     expect(rows.gateway_probes.map(({ slot }) => slot)).to.deep.equal([2]);
@@ -49,7 +49,7 @@ describe('projection: gateways', () => {
 });
 
 describe('projection: allowed commands', () => {
-  it('replaces the patterns of the agents that are named', () => {
+  it('replaces the patterns of the named agents', () => {
     const set = (agent: string, ...patterns: string[]) => execAllowlistChanged.draft({ agents: [{ agent, patterns }] });
     const rows = rowsAfter(execApprovalsProjection, eventsOf([set('a', 'x'), set('b', 'y'), set('a', 'z'), set('b')]));
     expect(rows.exec_allowlist.map(({ agent, patterns }) => [agent, patterns])).to.deep.equal([['a', ['z']]]);

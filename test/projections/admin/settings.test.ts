@@ -5,7 +5,7 @@ import { seconds } from '../../../shared/time.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 describe('projection settings', () => {
-  it('has a row for each that is not the default, with who changed it last', () => {
+  it('has a row with the last author for each setting that differs from its default', () => {
     const changed = (name: string, value: string) => settingsUpdated.draft({ changes: [{ name, old: null, value }] });
     const events = eventsOf([
       ...[changed('a', '1'), changed('b', '1'), changed('a', '2')],

@@ -30,7 +30,7 @@ function rowsAfter(...drafts: readonly Draft[]) {
 }
 
 describe('projection agents', () => {
-  it('has one row of facts and one of texts per agent', () => {
+  it('has one row of fields and one of texts per agent', () => {
     expect(rowsAfter(registered())).to.deep.equal({
       count: 2,
       agent: {
@@ -65,14 +65,14 @@ describe('projection agents', () => {
     });
   });
 
-  it('knows no time of a soul that an agent never had', () => {
+  it('has no persona time for an agent without a persona', () => {
     expect(rowsAfter(registered({ soul_content: null })).texts).to.include({
       soul_content: null,
       soul_updated_at: null,
     });
   });
 
-  it('has seen an agent that registers itself', () => {
+  it('counts self-registration as a sign of life', () => {
     expect(rowsAfter(registered({ via: 'self', status: 'idle' })).agent).to.include({
       last_seen: at(1),
       status: 'idle',
@@ -116,12 +116,12 @@ describe('projection agents', () => {
     });
   });
 
-  it('keeps the last activity where a status comes without one', () => {
+  it('keeps the last activity if a status has none', () => {
     const { agent } = rowsAfter(registered(), status('busy', { last_activity: 'x' }), status('idle'));
     expect(agent).to.include({ status: 'idle', last_activity: 'x' });
   });
 
-  it('sets the fields of an update and leaves the others', () => {
+  it('sets the fields of an update and keeps the others', () => {
     const changes = { name: 'eve', session_key: null, last_activity: 'x', config: { a: 1 } };
     const { agent, texts } = rowsAfter(registered(), details(changes));
     expect(agent).to.include({
@@ -144,12 +144,12 @@ describe('projection agents', () => {
     });
   });
 
-  it('counts a status that an agent reports again as a sign of life', () => {
+  it('counts an unchanged status reported by the agent as a sign of life', () => {
     const { agent } = rowsAfter(registered(), details({}, { via: 'name', status: 'offline' }));
     expect(agent).to.include({ last_seen: at(2), alive_at: at(2) });
   });
 
-  it('counts neither a status that was given by id nor an update by name without a status as a sign of life', () => {
+  it('does not count a status set by id, or an update by name without a status, as a sign of life', () => {
     for (const more of [
       { via: 'id', status: 'offline' },
       { via: 'name', status: null },
@@ -159,11 +159,11 @@ describe('projection agents', () => {
     }
   });
 
-  it('does not write the texts again for an update that is not about them', () => {
+  it('does not rewrite the texts for an update of other fields', () => {
     expect(rowsAfter(registered(), details({ role: 'lead' })).texts).to.include({ position: 1 });
   });
 
-  it('keeps soul and memory', () => {
+  it('stores persona and memory', () => {
     const write = (text: string, append: boolean, size: number) =>
       agentMemoryWritten.draft({ ...ada, text, append, size });
     const { texts, agent } = rowsAfter(
@@ -184,7 +184,7 @@ describe('projection agents', () => {
     });
   });
 
-  it('keeps what the memory has besides its text until the memory is cleared', () => {
+  it('keeps the memory’s extra fields until the memory is cleared', () => {
     const fields = { mood: 'calm' };
     const set = agentMemoryFieldsSet.draft({ ...ada, fields, size: 0, append: false, announced: false });
     const { texts, agent } = rowsAfter(registered(), set);
@@ -193,12 +193,12 @@ describe('projection agents', () => {
     expect(rowsAfter(registered(), set, agentMemoryCleared.draft(ada)).texts).to.deep.include({ memory_fields: {} });
   });
 
-  it('hides and shows', () => {
+  it('hides and shows an agent', () => {
     expect(rowsAfter(registered(), agentHidden.draft(ada)).agent).to.include({ hidden: 1 });
     expect(rowsAfter(registered(), agentHidden.draft(ada), agentShown.draft(ada)).agent).to.include({ hidden: 0 });
   });
 
-  it('has nothing of an agent that was deleted, whatever comes later', () => {
+  it('has no rows of a deleted agent, whatever events follow', () => {
     const deleted = agentDeleted.draft({ ...ada, role: 'coder', remove_workspace: false });
     expect(rowsAfter(registered(), deleted, status('busy')).count).to.equal(0);
   });

@@ -42,7 +42,7 @@ const known = (rows: readonly { readonly kind: string; readonly type: string; re
   rows.map(({ kind, type, known_by }) => `${kind} ${type} ${known_by}`);
 
 describe('projection: attribution', () => {
-  it('attributes what came with the key of an agent, or from a caller that named it', () => {
+  it('attributes actions by an agent’s key, or by a caller that named the agent', () => {
     const { actions } = rowsOf([created('Ann'), OWN_KEY], [created('Ann'), NAMED]);
     expect(known(actions)).to.deep.equal(['activity task_created key', 'activity task_created header']);
     expect(actions[0]).to.deep.equal({
@@ -59,7 +59,7 @@ describe('projection: attribution', () => {
     });
   });
 
-  it('attributes calls that only an agent makes, whoever sent them', () => {
+  it('attributes calls that only an agent makes, whoever the caller is', () => {
     const status = (cause: 'heartbeat' | 'wake' | 'update' | 'sweep' | 'disconnect' | 'connect') =>
       sample(agentStatusChanged, { ...about, from: 'idle', to: 'busy', cause, seen: true });
     const { actions } = rowsOf(
@@ -79,19 +79,19 @@ describe('projection: attribution', () => {
     ]);
   });
 
-  it('attributes nothing by a name, wherever it stands', () => {
+  it('attributes nothing by name alone', () => {
     const people: Meta = { actor: { type: 'user', id: 7, name: 'scout' } };
     expect(rowsOf([created('scout'), people], [commented(1), people], [renamed, people]).actions).to.deep.equal([]);
   });
 
-  it('takes an activity and an audit entry of one event for two actions', () => {
+  it('counts an activity and an audit entry of one event as two actions', () => {
     expect(known(rowsOf([renamed, OWN_KEY]).actions)).to.deep.equal([
       'activity agent_config_updated key',
       'audit agent_updated key',
     ]);
   });
 
-  it('counts by hour and day; comments also in all', () => {
+  it('counts by hour and day, and comments also in total', () => {
     const next = { ...OWN_KEY, at: timeOf(1) + HOUR_MS };
     const { action_counts } = rowsOf([commented(1), OWN_KEY], [commented(2), next], [created('Ann'), OWN_KEY]);
     const counts = action_counts.map(({ unit, start, type, count }) => [unit, start, type, count]);
@@ -107,7 +107,7 @@ describe('projection: attribution', () => {
     ]);
   });
 
-  it('keeps its numbers when activities are removed, and the rows of the longest window', () => {
+  it('keeps its counts and the rows of the longest window when activities are removed', () => {
     const told = [
       [heartbeat, OWN_KEY],
       [commented(1), OWN_KEY],
@@ -120,7 +120,7 @@ describe('projection: attribution', () => {
     expect(later.action_counts).to.deep.equal(untouched.action_counts);
   });
 
-  it('keeps its numbers when audit entries are removed, and the rows of the longest window', () => {
+  it('keeps its counts and the rows of the longest window when audit entries are removed', () => {
     const untouched = rowsOf([renamed, OWN_KEY]);
     const entries = auditEntriesPurged.draft({ ids: [1], counts: [{ action: 'agent_updated', count: 1 }] });
     const late = (days: number): Meta => ({ at: timeOf(1) + days * DAY_MS });

@@ -21,7 +21,7 @@ const status = (from: string, to: string, lastActivity: string | null = null) =>
   sample(agentStatusChanged, { agent_id: 7, name: 'ada', from, to, cause: 'update', last_activity: lastActivity });
 
 describe('projection diagnostics', () => {
-  it('knows which names an agent has had since when', () => {
+  it('stores all names of an agent with their start times', () => {
     const { names } = rows(registeredAgent({ agent_id: 7, name: 'ada' }), renamed(undefined), renamed('Ada'));
     expect(names).to.deep.equal([
       { workspace_id: 1, agent_id: 7, id: 1, name: 'ada', since: seconds(timeOf(1)), position: 1 },
@@ -29,7 +29,7 @@ describe('projection diagnostics', () => {
     ]);
   });
 
-  it('a task is completed whenever it becomes done, in whatever way, by its assignee', () => {
+  it('counts a task as completed for its assignee whenever it becomes done, in any way', () => {
     const done = 'completed ada task_completed: Completed task "Mend the roof"';
     expect(signals(created({ ...ADA, status: 'done' }))).to.deep.equal([done]);
     expect(signals(updated({ status: 'done' }, ADA))).to.deep.equal([done]);
@@ -40,7 +40,7 @@ describe('projection diagnostics', () => {
     expect(signals(claimed(), deleted(ADA))).to.deep.equal([]);
   });
 
-  it('a task fails by its status or its outcome, once, with the reason', () => {
+  it('counts a task as failed once, by its status or its outcome, with the reason', () => {
     const errorMessage = 'disk full';
     expect(signals(updated({ status: 'failed', outcome: 'failed', error_message: errorMessage }, ADA))).to.deep.equal([
       'failed ada task_failed: disk full',
@@ -58,7 +58,7 @@ describe('projection diagnostics', () => {
     expect(signals(updated({ status: 'done', outcome: 'failed' }, ADA))).to.have.length(2);
   });
 
-  it('a task that an agent was silent over, or that a review rejects, is a failure', () => {
+  it('counts a task as failed if its agent became inactive or a review rejects it', () => {
     expect(signals(requeued())).to.deep.equal(['failed ada task_stalled: ada fell silent over task "Mend the roof"']);
     expect(signals(requeued(5))[0]).to.match(/^failed ada task_failed: The agent ada went offline/);
     const review = reviewed('rejected');
@@ -73,14 +73,14 @@ describe('projection diagnostics', () => {
     expect(signals(approved)).to.deep.equal(['completed ada task_completed: Completed task "Mend the roof"']);
   });
 
-  it('an agent that is in error is a failure, with what it said', () => {
+  it('counts an agent’s status error as a failure, with its message', () => {
     expect(
       signals(status('busy', 'error', 'no network'), status('error', 'error'), status('error', 'idle')),
     ).to.deep.equal(['failed ada agent_error: no network']);
     expect(signals(status('busy', 'error'))).to.deep.equal(['failed ada agent_error: Agent ada: busy → error']);
   });
 
-  it('cuts long reasons, and keeps which task it was', () => {
+  it('truncates long reasons, and keeps the task', () => {
     const { signals: found } = rows(updated({ status: 'failed', error_message: 'x'.repeat(5_000) }, ADA));
     const error_message = 'x'.repeat(500);
     expect(found[0]?.description).to.equal(error_message);

@@ -30,12 +30,12 @@ function rowsAfter(...drafts: readonly Draft[]) {
 }
 
 describe('projection agent_keys', () => {
-  it('shows keys with the agent’s name of today', () => {
+  it('shows keys with the agent’s current name', () => {
     const { keys, agents } = rowsAfter(registered, issued, renamed);
     expect(keys[0]).to.deep.include({ id: 5, agent_id: 2, revoked_at: null, created_at: 1_700_000_002 });
     expect(agents[0]).to.deep.include({ id: 2, name: 'ranger' });
   });
-  it('leaves the agent’s row alone while its name stays', () => {
+  it('does not write the agent’s row while its name is unchanged', () => {
     for (const same of [
       changed({ role: 'lead' }),
       changed({ name: 'scout' }),
@@ -45,15 +45,15 @@ describe('projection agent_keys', () => {
         { workspace_id: 1, id: 2, name: 'scout', position: 2 },
       ]);
   });
-  it('has nothing of agents without a key, so that no credential is looked up again because of them', () => {
+  it('has no rows of agents without a key, so that they cause no new credential look-up', () => {
     expect(rowsAfter(registered, renamed)).to.deep.equal({ keys: [], agents: [], global: [] });
     expect(agentKeysProjection.handles.has(registered.type)).to.equal(false);
   });
-  it('a key that is issued after a renaming has the new name', () => {
+  it('stores the new name for a key issued after a rename', () => {
     const { agents } = rowsAfter(registered, renamed, { ...issued, data: { ...issued.data, agent_name: 'ranger' } });
     expect(agents[0]).to.deep.include({ id: 2, name: 'ranger' });
   });
-  it('takes the tenant from the tenant, and the workspace from the workspace', () => {
+  it('takes tenant and workspace from the metadata of the event', () => {
     const events = eventsOf([registered, issued], { tenant: 4, workspace: 9 });
     const { agent_keys, key_agents } = rowsOfAll(agentKeysProjection, events);
     expect(agent_keys[0]).to.include({ tenant_id: 4, workspace_id: 9 });
@@ -67,11 +67,11 @@ describe('projection agent_keys', () => {
     );
     expect(keys[0]).to.deep.include({ revoked_at: 1_700_000_003, updated_at: 1_700_000_003 });
   });
-  it('forgets deleted agents', () => {
+  it('removes deleted agents', () => {
     const gone = agentDeleted.draft({ agent_id: 2, name: 'scout', role: 'researcher', remove_workspace: false });
     expect(rowsAfter(registered, issued, gone).agents).to.deep.equal([]);
   });
-  it('knows the one global key in force, and when it was last rotated', () => {
+  it('stores the current global key and the time of its last rotation', () => {
     const configured = globalKeyConfigured.draft({ key_id: 1, source: 'environment', masked: '****' });
     expect(rowsAfter(configured).global).to.deep.equal([
       { one: 1, key_id: 1, source: 'environment', masked: '****', rotated_at: null, rotated_by: null, position: 1 },

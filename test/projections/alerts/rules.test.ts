@@ -29,7 +29,7 @@ const rows = (...drafts: Draft[]) => rowsAfter(alertRulesProjection, eventsOf(dr
 const secondsOf = (n: number) => timeOf(n) / 1_000;
 
 describe('alert rules: rows', () => {
-  it('a rule is there, and has not triggered', () => {
+  it('a new rule has not been triggered', () => {
     expect(rows(created)).to.deep.equal([
       {
         ...{ workspace_id: 1, id: 3, tenant_id: 1, ...rule },
@@ -39,7 +39,7 @@ describe('alert rules: rows', () => {
     ]);
   });
 
-  it('a change sets what it names; a trigger is no change', () => {
+  it('an update sets the given fields, and a trigger is not an update', () => {
     const changed = alertRuleUpdated.draft({ rule_id: 3, description: 'why', enabled: false, action_config: { a: 1 } });
     const [row] = rows(created, changed, triggered());
     expect(row).to.deep.include({
@@ -50,14 +50,14 @@ describe('alert rules: rows', () => {
     expect(cleared).to.include({ description: null, enabled: false });
   });
 
-  it('a config whose key is gone is empty, and a deleted rule has no row', () => {
+  it('a config whose key was deleted is empty, and a deleted rule has no row', () => {
     expect(rows(created, alertRuleUpdated.draft({ rule_id: 3, action_config: null }))[0]?.action_config).to.deep.equal(
       {},
     );
     expect(rows(created, triggered(), alertRuleDeleted.draft({ rule_id: 3, name: 'errors' }))).to.deep.equal([]);
   });
 
-  it('a trigger notifies its recipient, with the description where there is one', () => {
+  it('a trigger notifies its recipient, with the description if there is one', () => {
     const told = (draft: Draft) => rowsAfter(notificationsProjection, eventsOf([draft])).notifications;
     expect(told(triggered())[0]).to.include({
       ...{ recipient: 'ann', type: 'alert', title: 'Alert: errors', source_type: 'alert_rule', source_id: 3 },

@@ -12,7 +12,7 @@ const rows = (...drafts: readonly Draft[]) => ({
 });
 
 describe('projection users: access requests', () => {
-  it('counts attempts for access and keeps the first time', () => {
+  it('counts access attempts and keeps the time of the first', () => {
     const asked = (displayName: string) =>
       sample(accessRequested, {
         request_id: 3,

@@ -31,14 +31,14 @@ const rows = (...drafts: readonly Draft[]) => {
 };
 
 describe('projection users', () => {
-  it('remembers for good that there was a user', () => {
+  it('remembers permanently that a user has existed', () => {
     expect(rows().first).to.deep.equal([]);
     const { users, first } = rows(ann(), userDeleted.draft(id), ann(8), userDeleted.draft({ ...id, user_id: 8 }));
     expect(users).to.deep.equal([]);
     expect(first.map(({ user_id }) => user_id)).to.deep.equal([7]);
   });
 
-  it('shows a user with what later events set', () => {
+  it('shows a user with all later changes', () => {
     const { users } = rows(
       ann(),
       updated({ display_name: 'Ann Lee', email: 'lee@example.com', role: 'admin', avatar_url: 'https://x/y.png' }),
@@ -62,7 +62,7 @@ describe('projection users', () => {
     });
   });
 
-  it('shows a user where an admin has put them, with the same session mark', () => {
+  it('shows a transferred user in the new workspace, with the same session mark', () => {
     const [row] = rows(ann(), userTransferred.draft({ ...id, tenant: 6, workspace: 8 })).users;
     expect(row).to.deep.include({
       tenant_id: 6,
@@ -72,7 +72,7 @@ describe('projection users', () => {
     });
   });
 
-  it('leaves what an update does not name as it is', () => {
+  it('keeps fields that an update omits', () => {
     const [before] = rows(ann(), updated({ provider_id: 'sub', avatar_url: 'https://x/y.png' })).users;
     expect(before).to.include({ provider_id: 'sub', avatar_url: 'https://x/y.png' });
     expect(before).to.include({ display_name: 'Ann', email: 'Ann@Example.com', role: 'viewer', is_approved: true });
@@ -80,7 +80,7 @@ describe('projection users', () => {
     expect(after).to.deep.equal({ ...before, updated_at: 1_700_000_003, position: 3 });
   });
 
-  it('has the same session mark until something ends the sessions', () => {
+  it('keeps the session mark until sessions are ended', () => {
     const mark = (...drafts: readonly Draft[]) => rows(ann(), ...drafts).users[0]?.session_mark;
     expect(mark()).to.equal(`${FIRST}.1`);
     expect(mark(updated({ role: 'admin', display_name: 'x', is_approved: true }))).to.equal(`${FIRST}.1`);
@@ -98,7 +98,7 @@ describe('projection users', () => {
     ).to.equal(`${SECOND}.4`);
   });
 
-  it('marks the sessions of users of Google by Google, whatever password they have besides', () => {
+  it('marks the sessions of Google users by Google, even if they have a password as well', () => {
     const viaGoogle = { ...ann(), data: { ...ann().data, provider: 'google' as const } };
     const marked = (...drafts: readonly Draft[]) => rows(...drafts).users[0]?.session_mark;
     expect(marked(viaGoogle)).to.equal('google.1');
@@ -110,12 +110,12 @@ describe('projection users', () => {
     expect(rows(viaGoogle, googleDisconnected.draft(id)).users[0]).to.include({ provider: 'local', provider_id: null });
   });
 
-  it('forgets deleted users, and passes over what comes late', () => {
+  it('removes deleted users, and ignores late events', () => {
     const { users } = rows(ann(7), ann(8), userDeleted.draft(id), userSignedIn.draft({ ...id, method: 'password' }));
     expect(users.map((row) => row.id)).to.deep.equal([8]);
   });
 
-  it('survives erased persons', () => {
+  it('supports users whose personal fields were erased', () => {
     const { users } = rows({ ...ann(), data: { ...ann().data, display_name: null, email: null } });
     expect(users[0]).to.deep.include({ display_name: null, email: null, email_key: null });
   });

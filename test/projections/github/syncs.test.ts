@@ -28,7 +28,7 @@ const agreed = taskSynced.draft({
 describe('projection github', () => {
   const rows = (...drafts: readonly Draft[]) => rowsAfter(githubProjection, eventsOf(drafts));
 
-  it('has the latest syncs of each source, and sums by project', () => {
+  it('has the latest syncs of each source, and totals per project', () => {
     const { github_syncs, github_projects } = rows(
       synced(),
       synced({ sync_id: 6, earlier: 1, pushed: 0, status: 'error', error: 'away' }),
@@ -54,14 +54,14 @@ describe('projection github', () => {
     ]);
   });
 
-  it('keeps no more of them than it says', () => {
+  it('keeps a limited number of syncs', () => {
     const many = Array.from({ length: KEPT_SYNCS + 3 }, (_, earlier) => synced({ sync_id: earlier + 1, earlier }));
     const { github_syncs } = rows(...many);
     expect(github_syncs).to.have.length(KEPT_SYNCS);
     expect(Math.min(...github_syncs.map(({ id }) => id))).to.equal(4);
   });
 
-  it('knows what a task and its issue agree on', () => {
+  it('stores the state on which a task and its issue agree', () => {
     const row = {
       ...{ workspace_id: 1, task_id: 7, repo: 'acme/web', issue_number: 42, title: TASK.title },
       ...{ description_hash: 'd', status: 'inbox', priority: 'medium' },
@@ -85,7 +85,7 @@ describe('projection tasks: fields from GitHub', () => {
   const nothing = { github_branch: null, github_pr_number: null, github_pr_state: null };
   const link = { github_issue_number: 42, github_repo: 'acme/web' };
 
-  it('the issue, and when it was compared', () => {
+  it('contain the issue and the time of the last comparison', () => {
     expect(task(created(), linked)?.source).to.deep.equal({ ...nothing, ...link, github_synced_at: at(2) });
     const metadata = { github_issue_number: 42, github_state: 'open' };
     const row = task(created({ metadata }, 'github'), linked, agreed);
@@ -94,7 +94,7 @@ describe('projection tasks: fields from GitHub', () => {
     expect(task(created(), linked, agreed)?.metadata, 'that never told of it').to.deep.equal({});
   });
 
-  it('the branch and the pull request', () => {
+  it('contain the branch and the pull request', () => {
     const branch = { task_id: 7, title: TASK.title, repo: 'acme/web', branch: 'feat/x' };
     const row = task(
       created(),

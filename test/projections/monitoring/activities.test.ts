@@ -13,7 +13,7 @@ const soul = sample(agentSoulChanged, { agent_id: 7, name: 'ada', soul_content: 
 const rows = (drafts: readonly Draft[], meta = {}) => rowsAfter(activitiesProjection, eventsOf(drafts, meta));
 
 describe('projection activities', () => {
-  it('has a row for each event that is an activity, under the number of the event', () => {
+  it('has a row with the number of the event for each activity', () => {
     expect(rows([soul]).activities).to.deep.equal([
       {
         workspace_id: 1,
@@ -29,7 +29,7 @@ describe('projection activities', () => {
       },
     ]);
   });
-  it('has none for the others', () => {
+  it('has no rows for other events', () => {
     expect(rows([agentHidden.draft({ agent_id: 7, name: 'ada' })]).activities).to.deep.equal([]);
     const alongside = sample(agentMemoryFieldsSet, { agent_id: 7, name: 'ada', announced: true });
     expect(rows([alongside]), 'announced by another event of the same append').to.deep.equal({
@@ -54,7 +54,7 @@ describe('projection activities', () => {
       { workspace_id: 1, type: 'agent_message', actor: 'ada', entity_type: 'agent', count: 1, position: 2 },
     ]);
   });
-  it('counts by actor, hour and type, also what has been removed from the list', () => {
+  it('counts by actor, hour and type, including activities removed from the list', () => {
     const hour = Date.UTC(2026, 2, 1, 10);
     const at = (time: number) => eventsOf([soul], { at: time })[0] as DomainEvent;
     const purge = recordsPurged.draft({ table: 'activities', ids: [1], counts: [], phrases: [] });
@@ -75,7 +75,7 @@ describe('projection activities', () => {
       },
     ]);
   });
-  it('keeps workspaces apart', () => {
+  it('separates workspaces', () => {
     const { activities, activity_counts } = rowsAfter(activitiesProjection, [
       ...eventsOf([soul], { workspace: 1 }),
       ...eventsOf([soul, soul], { workspace: 2 }).slice(1),

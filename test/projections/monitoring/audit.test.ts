@@ -10,7 +10,7 @@ const deleted = userDeleted.draft({ user_id: 7, username: 'bob' });
 const origin = { actor: { type: 'user' as const, id: 3, name: 'ada' }, ip: '192.0.2.7', userAgent: 'curl/8' };
 
 describe('projection audit', () => {
-  it('has a row for each audited event: who, from where, what and whom', () => {
+  it('has a row for each audited event with actor, origin, action and subject', () => {
     expect(rowsAfter(auditProjection, eventsOf([deleted], origin)).audit).to.deep.equal([
       {
         workspace_id: 1,
@@ -32,7 +32,7 @@ describe('projection audit', () => {
       },
     ]);
   });
-  it('takes from entries, each in its place, what a rebuild without the key never shows', () => {
+  it('removes from each entry the values that a rebuild without the key would not show', () => {
     const changes = { user_id: 7, username: 'bob', password_changed: false, by: 'admin' } as const;
     const renamed = userUpdated.draft({ ...changes, display_name: 'Bob Lee' });
     const unnamed = userUpdated.draft({ ...changes, display_name: null });
@@ -52,7 +52,7 @@ describe('projection audit', () => {
     const [of3] = rowsAfter(auditProjection, byAda(renamed, origin.ip).slice(0, 3)).audit;
     expect(of3).to.deep.include({ ip_address: null, about: 'user:7' });
   });
-  it('has none for what is not audited', () => {
+  it('has no rows for events that are not audited', () => {
     const byGoogle = userUpdated.draft({ user_id: 7, username: 'bob', password_changed: false, by: 'google' });
     expect(rowsAfter(auditProjection, eventsOf([byGoogle]))).to.deep.equal({ audit: [], audit_counts: [] });
   });
@@ -67,7 +67,7 @@ describe('projection audit', () => {
       { workspace_id: 2, action: 'user_delete', count: 1, position: 3 },
     ]);
   });
-  it('entries that are too old are gone, and no longer count', () => {
+  it('removes old entries and their counts', () => {
     const told = eventsOf([deleted, deleted, deleted], origin);
     const purged = (ids: number[]) =>
       auditEntriesPurged.draft({ ids, counts: [{ action: 'user_delete', count: ids.length }] });

@@ -46,7 +46,7 @@ describe('projection notifications', () => {
       notification_type: 'mention',
       title: 't',
     });
-  it('is read and delivered once; what is deleted has no row, whatever is said of it later', () => {
+  it('sets read and delivered once, and ignores later events about a deleted notification', () => {
     const { notifications, notification_totals } = rowsAfter(
       notificationsProjection,
       eventsOf([
@@ -68,7 +68,7 @@ describe('projection notifications', () => {
     ]);
     expect(notification_totals).to.deep.equal([{ workspace_id: 1, total: 3, unread: 0, delivered: 2, position: 10 }]);
   });
-  it('of another workspace is not touched', () => {
+  it('does not change rows of another workspace', () => {
     const events = [
       ...eventsOf([raised('ada')]),
       ...eventsOf([raised('ada'), notificationsRead.draft({ notification_ids: [1] })], { workspace: 2 }).slice(1),
@@ -77,7 +77,7 @@ describe('projection notifications', () => {
     expect(notifications.map(({ read_at }) => read_at)).to.deep.equal([null]);
     expect(notification_totals).to.deep.equal([{ workspace_id: 1, total: 1, unread: 1, delivered: 0, position: 1 }]);
   });
-  it('has none for the others', () => {
+  it('has no rows for other events', () => {
     expect(rowsAfter(notificationsProjection, eventsOf([offline('update')])).notifications).to.deep.equal([]);
   });
 });

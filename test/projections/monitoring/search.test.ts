@@ -36,7 +36,7 @@ const user = {
 };
 
 describe('projection search', () => {
-  it('an agent is found by name, role and last activity, as they are now', () => {
+  it('finds an agent by its current name, role and last activity', () => {
     expect(texts('agent', registered)).to.deep.equal(['scout|coder|']);
     expect(texts('agent', registered, beat)).to.deep.equal(['scout|coder|heartbeat received']);
     expect(texts('agent', registered, beat, changed({ role: 'Reviewer' }))).to.deep.equal([
@@ -49,7 +49,7 @@ describe('projection search', () => {
     expect(texts('agent', registered, gone)).to.deep.equal([]);
   });
 
-  it('a heartbeat that says nothing new is one small row', () => {
+  it('stores an unchanged heartbeat as one small row', () => {
     const { documents, phrases, phrase_uses } = rows(registered, beat, beat, beat);
     expect(phrases.map(({ text }) => text)).to.deep.equal([`heartbeat of scout: nothing to do${BETWEEN}scout`]);
     expect(phrase_uses.map(({ id, created_at }) => [id, created_at])).to.deep.equal([2, 3, 4].map((n) => [n, at(n)]));
@@ -57,14 +57,14 @@ describe('projection search', () => {
     expect(documents.find(({ type }) => type === 'agent')).to.include({ position: 2, created_at: at(1) });
   });
 
-  it('an audit entry that was removed is not found any more', () => {
+  it('no longer finds an audit entry that was removed', () => {
     const sent = userDeleted.draft({ user_id: 1, username: 'ada' });
     expect(texts('audit', sent)).to.have.length(1);
     const counts = [{ action: 'user_delete', count: 1 }];
     expect(texts('audit', sent, auditEntriesPurged.draft({ ids: [1], counts }))).to.deep.equal([]);
   });
 
-  it('a message is found by content and sender', () => {
+  it('finds a message by content and sender', () => {
     const message = sample(agentMessageSent, {
       message_id: 9,
       from: 'Ada',
@@ -77,7 +77,7 @@ describe('projection search', () => {
     expect(rows(message).phrases[0]?.text).to.include('ada wrote to scout');
   });
 
-  it('a task is found by title, description and assignee, as they are now', () => {
+  it('finds a task by its current title, description and assignee', () => {
     const first = created({ description: 'Before RAIN' });
     expect(texts('task', first)).to.deep.equal(['mend the roof|before rain|']);
     expect(texts('task', first, updated({ assigned_to: 'Ann' }, { description: 'Before RAIN' }))).to.deep.equal([
@@ -96,7 +96,7 @@ describe('projection search', () => {
     ]);
   });
 
-  it('a pipeline is found by name and description, as they are now', () => {
+  it('finds a pipeline by its current name and description', () => {
     const first = pipelineCreated.draft({ pipeline_id: 5, name: 'Nightly', description: 'Every NIGHT', steps: [] });
     const renamed = pipelineUpdated.draft({ pipeline_id: 5, name: 'Weekly' });
     expect(texts('pipeline', first)).to.deep.equal(['nightly|every night']);
@@ -107,13 +107,13 @@ describe('projection search', () => {
     expect(texts('pipeline', first, pipelineDeleted.draft({ pipeline_id: 5 }))).to.deep.equal([]);
   });
 
-  it('an audit entry is found by action, actor and detail', () => {
+  it('finds an audit entry by action, actor and detail', () => {
     expect(texts('audit', registered)).to.deep.equal([
       'agent_created|admin|{"name":"scout","role":"coder","via":"operator"}',
     ]);
   });
 
-  it('what is personal stays out, and so do secrets', () => {
+  it('contains no personal data and no secrets', () => {
     const failed = signInFailed.draft({
       username: 'Bob@Example.org',
       user_id: 3,
@@ -125,7 +125,7 @@ describe('projection search', () => {
     for (const personal of ['miller', 'example.org', 'sk-secret', 'soul']) expect(all).not.to.include(personal);
   });
 
-  it('has the same rows once the persons are erased', () => {
+  it('has the same rows after the people are erased', () => {
     const erased = userCreated.draft({ ...user, display_name: null, email: null });
     expect(rows(userCreated.draft(user))).to.deep.equal(rows(erased));
   });

@@ -47,7 +47,7 @@ const countsAfter = (...drafts: Draft[]) => {
 const at = (n: number) => seconds(timeOf(n));
 
 describe('projection: pipeline runs', () => {
-  it('a run that began is at its first step, and counts as a use of its pipeline', () => {
+  it('a new run is at its first step, and counts as a use of its pipeline', () => {
     expect(runAfter()).to.deep.include({
       id: 9,
       pipeline_id: 3,
@@ -93,7 +93,7 @@ describe('projection: pipeline runs', () => {
     expect(rows().pipelines[0]).to.deep.include({ use_count: 1, last_used_at: at(2), updated_at: at(2) });
   });
 
-  it('a failed attempt says why, and a later one that succeeds keeps that in last_error', () => {
+  it('a failed attempt has a reason, which stays in last_error after a later success', () => {
     const failed = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, reason: 'away', will_retry: true });
     expect(stepsAfter(failed)[0]).to.deep.include({ attempts: 1, error: 'away', last_error: 'away', retrying: true });
     const last = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 2, reason: 'gone', will_retry: false });
@@ -116,7 +116,7 @@ describe('projection: pipeline runs', () => {
     expect(stepsAfter(next)[1]?.error).to.include('no longer exists');
   });
 
-  it('an end keeps what went wrong before, unless it brings an error of its own', () => {
+  it('a finished step keeps the earlier error, unless it has an error of its own', () => {
     const failed = pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 1, reason: 'away', will_retry: true });
     const done = (error: string | null) => pipelineStepCompleted.draft({ ...run, step: 0, error });
     expect(stepsAfter(failed, done(null))[0]).to.deep.include({
@@ -145,7 +145,7 @@ describe('projection: pipeline runs', () => {
     expect(countsAfter(...over)).to.deep.equal([1, 0, 0, 1]);
   });
 
-  it('a cancelled run skips what was not done, at that time', () => {
+  it('a cancelled run skips the remaining steps at that time', () => {
     const over = pipelineRunCancelled.draft({ ...run, reason: 'asked' });
     expect(stepsAfter(over).map(({ status, completed_at }) => [status, completed_at])).to.deep.equal([
       ['skipped', at(4)],
@@ -154,7 +154,7 @@ describe('projection: pipeline runs', () => {
     expect(countsAfter(over)).to.deep.equal([1, 0, 0, 0]);
   });
 
-  it('a run outlives its pipeline by a moment', () => {
+  it('a run is removed shortly after its pipeline', () => {
     const gone = pipelineDeleted.draft({ pipeline_id: 3 });
     expect(rows(gone).pipelines).to.deep.equal([]);
     expect(runAfter(gone)?.id).to.equal(9);

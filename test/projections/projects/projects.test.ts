@@ -49,7 +49,7 @@ describe('projection projects', () => {
       },
     ]);
   });
-  it('what is set is set, what is not stays', () => {
+  it('an update sets the given fields and keeps the others', () => {
     const changes = {
       name: 'Web',
       description: 'Pages',
@@ -81,7 +81,7 @@ describe('projection projects', () => {
       github_labels_initialized: 0,
     });
   });
-  it('a life has a status at every step; the row of a deleted project stays', () => {
+  it('a project has a status at every stage, and the row of a deleted project stays', () => {
     const life = [
       projectArchived.draft(about),
       projectRestored.draft(about),
@@ -91,7 +91,7 @@ describe('projection projects', () => {
     const statuses = life.map((_, n) => row(...life.slice(0, n + 1))?.status);
     expect(statuses).to.deep.equal(['archived', 'active', 'deleting', 'deleted']);
   });
-  it('agents come and go', () => {
+  it('agents are added and removed', () => {
     const agents = ['ada', 'bob'].map((agentName, n) => ({
       assignment_id: 5 + n,
       agent_name: agentName,

@@ -17,14 +17,14 @@ describe('projection tickets', () => {
   const given = (ticketNo: number, projectId = 7) =>
     task.created({ project_id: projectId, project_ticket_no: ticketNo });
 
-  it('are the highest numbers given to tasks, in whatever order they come', () => {
+  it('are the highest numbers given to tasks, in any order of events', () => {
     expect(rows(given(2), given(1), given(9, 8))).to.deep.equal([
       [7, 2, at(2)],
       [8, 9, at(3)],
     ]);
   });
 
-  it('change when a task moves to another project, and with no other change of a task', () => {
+  it('change only if a task moves to another project', () => {
     expect(rows(given(1, 8), task.updated({ project_id: 7, project_ticket_no: 5 }, { project_id: 8 }))).to.deep.equal([
       [8, 1, at(1)],
       [7, 5, at(2)],

@@ -5,7 +5,7 @@ import { eventsOf, rowsAfter } from '../../support/kit.ts';
 import { at, created, deleted, reviewed } from '../../support/tasks.ts';
 
 describe('projection quality_reviews', () => {
-  it('keeps the newest ten reviews of a task, newest first', () => {
+  it('keeps the latest ten reviews of a task, newest first', () => {
     const verdicts = Array.from({ length: 12 }, (_, n) => reviewed(n % 2 ? 'approved' : 'rejected'));
     const { quality_reviews } = rowsAfter(qualityReviewsProjection, eventsOf([created(), ...verdicts]));
     expect(quality_reviews).to.have.length(1);
@@ -22,7 +22,7 @@ describe('projection quality_reviews', () => {
     });
   });
 
-  it('knows why the gatekeeper rejected a task, until it approves it: no other review counts', () => {
+  it('stores the gatekeeper’s reason for a rejection until it approves; other reviews do not count', () => {
     const rejectionAfter = (...events: DomainEvent[]) =>
       rowsAfter(qualityReviewsProjection, events).quality_reviews[0]?.rejection;
     const rejected = eventsOf([created(), reviewed('rejected')]);
@@ -37,7 +37,7 @@ describe('projection quality_reviews', () => {
     expect(rejectionAfter(...eventsOf([created(), reviewed('rejected')], { actor }))).to.equal(null);
   });
 
-  it('forgets them with the task', () => {
+  it('removes the reviews of a deleted task', () => {
     const { quality_reviews } = rowsAfter(
       qualityReviewsProjection,
       eventsOf([created(), reviewed('rejected'), deleted()]),

@@ -37,7 +37,7 @@ const rows = (...drafts: readonly Draft[]) => {
 };
 
 describe('projection tenants', () => {
-  it('shows a tenant as it was created, without a job', () => {
+  it('shows a new tenant without a job', () => {
     expect(rows().tenant).to.deep.include({
       id: 4,
       slug: 'acme',
@@ -49,7 +49,7 @@ describe('projection tenants', () => {
     });
   });
 
-  it('shows a job as it was asked for, also as the latest of its tenant', () => {
+  it('shows a job as requested, also as the latest of its tenant', () => {
     const { tenant, job, lines } = rows(queued);
     expect(job).to.deep.include({
       id: 5,
@@ -74,7 +74,7 @@ describe('projection tenants', () => {
     expect(lines[0]).to.include({ step_key: 'queued', level: 'info', data: '{"reason":"a new customer"}' });
   });
 
-  it('follows a run: status, result, lines, and the tenant', () => {
+  it('updates status, result, lines and the tenant during a run', () => {
     const during = rows(queued, approved, started);
     expect(during.job).to.include({ status: 'running', started_at: 1_700_000_005, runner_host: 'host' });
     expect(during.tenant).to.include({ status: 'provisioning', latest_job_status: 'running' });
@@ -116,7 +116,7 @@ describe('projection tenants', () => {
     expect(again.tenant).to.include({ status: 'error' });
   });
 
-  it('shows refusals and cancellations', () => {
+  it('shows rejections and cancellations', () => {
     const rejected = provisionJobRejected.draft({ ...about, by: bob, reason: 'no' });
     expect(rows(queued, rejected).job).to.include({ status: 'rejected', completed_at: null });
     const cancelled = provisionJobCancelled.draft({ ...about, by: bob, reason: null });

@@ -43,13 +43,13 @@ describe('projection task_comments', () => {
   });
 });
 
-describe('projection tasks, of comments', () => {
-  it('counts them, which is no change of the task', () => {
+describe('projection tasks: comments', () => {
+  it('counts comments without changing the update time of the task', () => {
     const { tasks } = rowsAfter(tasksProjection, eventsOf([created(), said(31), said(32, 31)]));
     expect(tasks[0]).to.deep.include({ comment_count: 2, updated_at: at(1) });
   });
 
-  it('a mention that assigns the task changes it, and its counts', () => {
+  it('changes the task and the counts if a mention assigns it', () => {
     const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf([created(), said(31), assigned]));
     expect(tasks[0]).to.deep.include({ assigned_to: 'ada', status: 'assigned', updated_at: at(3), comment_count: 1 });
     expect(task_counts.filter(({ count }) => count > 0)).to.have.length(1);

@@ -26,7 +26,7 @@ const rows = (...drafts: readonly Draft[]) => {
 };
 
 describe('projection tasks', () => {
-  it('keeps apart from the row what lists look up and changes often: title, project, time', () => {
+  it('stores title, project and time apart, because lists need them and they change often', () => {
     const told = [
       created(),
       updated({ title: 'Mend the gate' }),
@@ -83,7 +83,7 @@ describe('projection tasks', () => {
     expect(counts).to.deep.equal([['inbox', 'high', 'ada', 1, 1]]);
   });
 
-  it('knows the agent that created it, by its key or by the name that a user gave, whatever becomes of the task', () => {
+  it('stores the creating agent, by key or by the name that a user gave, whatever happens to the task', () => {
     const creatorOf = (meta: Parameters<typeof eventsOf>[1]) =>
       rowsAfter(tasksProjection, eventsOf([created(), updated({ assigned_to: 'eve' }), claimed('bob')], meta)).tasks[0]
         ?.creator_agent;
@@ -116,7 +116,7 @@ describe('projection tasks', () => {
     expect(counts).to.deep.equal([['inbox', 'critical', '', 2, 1]]);
   });
 
-  it('an update that changes nothing moves its time alone', () => {
+  it('changes only the update time for an update without changes', () => {
     const { task, counts } = rows(created(), updated({}));
     expect(task).to.deep.include({ title: TASK.title, updated_at: at(2) });
     expect(counts).to.deep.equal([['inbox', 'medium', '', 1, 1]]);
@@ -137,7 +137,7 @@ describe('projection tasks', () => {
     expect(moved.counts).to.deep.equal([['inbox', 'medium', '', 2, 1]]);
   });
 
-  it('follows claims, and what comes back to the queue', () => {
+  it('follows claims, and releases to the queue', () => {
     const { task, counts } = rows(created(), claimed());
     expect(task).to.deep.include({ status: 'in_progress', assigned_to: 'ada', updated_at: at(2) });
     expect(counts).to.deep.equal([['in_progress', 'medium', 'ada', 1, 1]]);
@@ -153,7 +153,7 @@ describe('projection tasks', () => {
     expect(failed.counts).to.deep.equal([['failed', 'medium', 'ada', 1, 1]]);
   });
 
-  it('knows schedules, since when, and what was made from them', () => {
+  it('stores schedules, their start, and the tasks created from them', () => {
     const metadata = (cron: string) => ({ note: 'n', recurrence: { cron_expr: cron, enabled: true } });
     const daily = created({ metadata: metadata('0 9 * * *') });
     expect(rows(daily).task).to.deep.include({ cron: '0 9 * * *', cron_since: at(1) });

@@ -3,8 +3,8 @@ import { tokenPricesProjection } from '../../../projections/tokens/prices.ts';
 import { tokenPriceRemoved, tokenPriceSet } from '../../../shared/events/tokens/prices.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
-describe('projection: prices of tokens', () => {
-  it('has the price as it was set last, and none that was removed', () => {
+describe('projection: token prices', () => {
+  it('has the latest price, and no removed prices', () => {
     const price = { input: 1, output: 2 };
     const events = eventsOf([
       tokenPriceSet.draft({ model: 'a', price, before: null }),

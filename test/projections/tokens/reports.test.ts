@@ -52,7 +52,7 @@ describe('projection: tokens', () => {
     ]);
   });
 
-  it('adds up the reports of a batch by facet and bucket, once each', () => {
+  it('sums the reports of a batch per facet and bucket, once each', () => {
     const batch = [report('a'), report('b', { task_id: 3 }), report('c', { model: 'n' })];
     const { usage } = rowsAfter(tokensProjection, eventsOf([reported(null, ...batch), reported(null, report('d'))]));
     const sums = usage.map(({ facet, unit, subject, model, requests, input_tokens, cost }) =>
@@ -81,7 +81,7 @@ describe('projection: tokens', () => {
     });
   });
 
-  it('keeps the days of an agent, of UTC, a month in one row', () => {
+  it('stores the UTC days of a month in one row per agent', () => {
     const told = (at: string, id: string) => {
       const [event] = eventsOf([reported(null, report(id))], { at: Date.parse(at) });
       return event as NonNullable<typeof event>;
@@ -97,7 +97,7 @@ describe('projection: tokens', () => {
     ]);
   });
 
-  it('groups by the agent, whatever its name; names that are no agent stand for themselves', () => {
+  it('groups by agent id, whatever the name; names without an agent stand for themselves', () => {
     const events = eventsOf([
       reported(null, report('a'), report('b', { agent_name: 'ada2' })),
       reported(null, report('c', { agent_id: null }), report('d', { agent_id: null, agent_name: 'bob' })),
@@ -112,7 +112,7 @@ describe('projection: tokens', () => {
     expect(agents).to.deep.equal([{ workspace_id: 1, agent_id: 7, name: 'ada2', position: 1 }]);
   });
 
-  it('knows the open page of the ledger', () => {
+  it('stores the open page of the ledger', () => {
     const page = (...drafts: Parameters<typeof eventsOf>[0]) =>
       rowsAfter(tokensProjection, eventsOf(drafts)).ledgers.map((row) => row.page);
     expect(page(reported(null, report('a')))).to.deep.equal([]);
@@ -122,7 +122,7 @@ describe('projection: tokens', () => {
     expect(page(reported(1, report('a')), filled, reported(2, report('b')))).to.deep.equal([2]);
   });
 
-  it('reads what heartbeats of earlier versions reported, at the built-in prices', () => {
+  it('reads token reports in heartbeats of earlier versions, at the built-in prices', () => {
     const old = { agent_id: 7, agent_name: 'ada', session_id: 'ada:cli', task_id: 3 };
     const [event] = eventsOf([
       tokenUsageReported.draft({ ...old, model: 'claude-opus-4-6', input_tokens: 1_000_000, output_tokens: 0 }),
@@ -133,7 +133,7 @@ describe('projection: tokens', () => {
     expect(usage).to.have.length(17);
   });
 
-  it('is, without the oldest reports, as if they had never been', () => {
+  it('is the same after removal of the oldest reports as if they had never existed', () => {
     const HOUR = 3_600_000;
     const some = fc.record({
       model: fc.constantFrom('m', 'n'),
@@ -184,7 +184,7 @@ describe('projection: tokens', () => {
     );
   });
 
-  it('every bucket of a facet adds up to the same, which is the sum of the reports', () => {
+  it('has buckets that add up to the sum of the reports in every facet', () => {
     const some = fc.record({
       session_id: fc.constantFrom('ada:cli', 'bob', 'x'.repeat(512)),
       model: fc.constantFrom('m', 'n', '"'),

@@ -21,7 +21,7 @@ const rows = (...drafts: Parameters<typeof eventsOf>[0]) => rowsAfter(webhooksPr
 const secondsOf = (n: number) => Math.floor(timeOf(n) / 1_000);
 
 describe('webhooks: rows', () => {
-  it('a webhook is there, with the end of its secret and no more of it', () => {
+  it('a new webhook has a row with only the end of its secret', () => {
     expect(rows(created)).to.deep.equal([
       {
         workspace_id: 1,
@@ -40,7 +40,7 @@ describe('webhooks: rows', () => {
     ]);
   });
 
-  it('changes set what they name', () => {
+  it('an update sets the given fields', () => {
     const changed = webhookUpdated.draft({
       webhook_id: 1,
       name: 'new',
@@ -61,7 +61,7 @@ describe('webhooks: rows', () => {
     expect(touched).to.deep.include({ name: 'ops', secret_end: 'abcd', enabled: true, updated_at: secondsOf(2) });
   });
 
-  it('too many failures disable it, deleting removes it', () => {
+  it('too many failures disable a webhook, and deleting removes it', () => {
     const tripped = webhookTripped.draft({ webhook_id: 1, failures: 5 });
     expect(rows(created, tripped)[0]).to.include({ enabled: false, updated_at: secondsOf(2) });
     expect(rows(created, tripped, webhookDeleted.draft({ webhook_id: 1 }))).to.deep.equal([]);

@@ -14,7 +14,7 @@ const updated = (changes: object) => workspaceUpdated.draft({ ...about, changes 
 const rows = (...drafts: readonly Draft[]) => rowsAfter(workspacesProjection, eventsOf(drafts)).workspaces;
 
 describe('projection workspaces', () => {
-  it('shows a workspace as it was created', () => {
+  it('shows a new workspace', () => {
     expect(rows(created)).to.deep.equal([
       {
         id: 9,
@@ -33,7 +33,7 @@ describe('projection workspaces', () => {
     ]);
   });
 
-  it('sets what a change names, and leaves the rest', () => {
+  it('sets the fields of an update, and keeps the others', () => {
     const [row] = rows(created, updated({ brand: 'Acme', isolation: 'strict' }), updated({ name: 'Works' }));
     expect(row).to.include({
       name: 'Works',
@@ -45,14 +45,14 @@ describe('projection workspaces', () => {
     expect(rows(created, updated({ brand: 'Acme' }), updated({ brand: null }))[0]).to.include({ brand: null });
   });
 
-  it('keeps the row of one that is deleted', () => {
+  it('keeps the row of a deleted workspace', () => {
     const begun = workspaceRemovalBegun.draft({ ...about, moves_to: 1, agents: 2 });
     expect(rows(created, begun)[0]).to.include({ life: 'removing', moves_to: 1 });
     const deleted = workspaceDeleted.draft({ ...about, moves_to: 1, agents: 2 });
     expect(rows(created, begun, deleted)[0]).to.include({ life: 'removed', moves_to: 1 });
   });
 
-  it('passes over a change of one that it does not know', () => {
+  it('ignores an update of an unknown workspace', () => {
     expect(rows(updated({ name: 'Works' }))).to.deep.equal([]);
   });
 });

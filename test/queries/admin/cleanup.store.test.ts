@@ -45,7 +45,7 @@ const raised: Told = sample(notificationRaised, { recipient: 'ada', type: 'menti
 const completed = (runId: number): Told =>
   pipelineRunCompleted.draft({ run_id: runId, pipeline_id: 3, pipeline_name: 'Survey' });
 
-describe('queries of cleanups', () => {
+describe('cleanup queries', () => {
   /** Nothing that is told from here on is old; Unix seconds. */
   let cutoff: number;
   const models = readModels([
@@ -66,14 +66,14 @@ describe('queries of cleanups', () => {
     await models.tell(...old, ...elsewhere, started(4), completed(4), report('new'), raised);
   });
 
-  it('runs that go on are not old, whenever they began', async () => {
+  it('do not treat active runs as old, whenever they started', async () => {
     const { expired, count } = retentionReads(models.reads);
     expect((await expired(1, 'pipeline_runs', cutoff, LIMIT)).ids).to.deep.equal([2]);
     expect(await count(1, 'pipeline_runs', cutoff)).to.equal(1);
     expect((await expired(1, 'pipeline_runs', cutoff + 1_000, LIMIT)).ids).to.deep.equal([2, 4]);
   });
 
-  it('rows are those of one workspace, and older than the cutoff', async () => {
+  it('return rows of one workspace that are older than the cutoff', async () => {
     const { expired, expiredReports, expiredEntries, count } = retentionReads(models.reads);
     // Notifications have the numbers of their events.
     expect((await expired(1, 'notifications', cutoff, LIMIT)).ids).to.deep.equal([5]);

@@ -28,7 +28,7 @@ describe('exported rows', () => {
     return found;
   }
 
-  it('come in pages of bounded size, each row once, newest first', async () => {
+  it('are returned in pages of limited size, each row once, newest first', async () => {
     const found = await pages();
     const ids = found.flat().map(({ id }) => id);
     expect(ids).to.deep.equal([...Array.from({ length: AGENTS }, (_, n) => AGENTS - n), 900, 901, 902]);
@@ -39,7 +39,7 @@ describe('exported rows', () => {
     expect(found.slice(-2).map((page) => page.length)).to.deep.equal([1, 1]);
   });
 
-  it('are limited to a number and a time', async () => {
+  it('are limited by a number and a time range', async () => {
     expect((await pages({}, 201)).flat()).to.have.length(201);
     expect((await pages({ since: 4, until: 5 })).flat().map(({ id }) => id)).to.deep.equal([900, 901]);
     expect(await pages({ since: secondsOf(1) })).to.deep.equal([]);

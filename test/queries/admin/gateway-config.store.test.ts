@@ -7,13 +7,13 @@ import { gatewayConfigChanged } from '../../../shared/events/admin/gateway-confi
 import { sample } from '../../support/kit.ts';
 import { readModels } from '../../support/rows.ts';
 
-describe('queries of the gateway configuration', () => {
+describe('gateway configuration queries', () => {
   const document = { name: 'Zoë', token: 'very-secret-token' };
   const models = readModels([gatewayConfigProjection], () => [
     sample(gatewayConfigChanged, { document, cause: 'update', updated_keys: ['*'] }),
   ]);
 
-  it('hide its secrets, and give size in bytes and hash of what is stored', async () => {
+  it('mask its secrets, and return the size in bytes and the hash of the stored text', async () => {
     const text = JSON.stringify(document);
     expect(await storedText(models.reads, 1)).to.equal(text);
     expect(await hasGatewayConfig(models.reads, 1)).to.equal(true);
@@ -27,7 +27,7 @@ describe('queries of the gateway configuration', () => {
     expect(JSON.stringify(shown.config)).to.not.include('very-secret-token');
   });
 
-  it('are of one workspace', async () => {
+  it('return the document of one workspace', async () => {
     expect(await storedText(models.reads, 2)).to.equal(undefined);
     expect(await hasGatewayConfig(models.reads, 2)).to.equal(false);
     expect(await gatewayConfig(models.reads, 2)).to.deep.equal({

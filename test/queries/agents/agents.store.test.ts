@@ -19,7 +19,7 @@ const document = (agents: readonly object[]) =>
 const ada = { agent_id: 1, name: 'ada' };
 const elsewhere = { workspace: 2, tenant: 2 };
 
-describe('queries of agents', () => {
+describe('agent queries', () => {
   const models = readModels(projections, () => [
     agentRegisteredAs(1, 'ada', {
       session_key: 'key',
@@ -61,14 +61,14 @@ describe('queries of agents', () => {
     listAgents(models.reads, 1, { limit: 50, offset: 0, ...query } as Parameters<typeof listAgents>[2]);
   const namesOf = async (query?: object) => (await list(query)).agents.map(({ name }) => name);
 
-  it('the list has the newest first, without the hidden ones, each as a whole record with its tasks', async () => {
+  it('list whole records with task counts, newest first, without hidden agents', async () => {
     const { agents, ...rest } = await list();
     expect(agents.map(({ name }) => name)).to.deep.equal(['cyn', 'bob', 'ada']);
     expect(agents[2]).to.deep.equal({ ...record, taskStats: NO_TASKS });
     expect(rest).to.deep.equal({ total: 3, page: 1, limit: 50 });
   });
 
-  it('the list is narrowed by status and role, widened by the hidden ones, and cut into pages', async () => {
+  it('filter the list by status and role, include hidden agents on request, and page it', async () => {
     expect(await namesOf({ status: 'offline' })).to.deep.equal(['bob']);
     expect(await namesOf({ role: 'lead' })).to.deep.equal(['cyn']);
     for (const show_hidden of ['true', '1'])
@@ -80,14 +80,14 @@ describe('queries of agents', () => {
     expect(await list({ role: 'nobody' })).to.deep.equal({ agents: [], total: 0, page: 1, limit: 50 });
   });
 
-  it('agents that were registered in the same second are listed by their ids, the newest first', async () => {
+  it('list agents registered in the same second by id, newest first', async () => {
     const place = { workspace: 7, at: 1_700_000_000_000 };
     await models.tell(...[31, 33, 32].map((id) => [agentRegisteredAs(id, `same-${id}`), place] as const));
     const { agents } = await listAgents(models.reads, 7, { limit: 2, offset: 0 } as Parameters<typeof listAgents>[2]);
     expect(agents.map(({ id }) => id)).to.deep.equal([33, 32]);
   });
 
-  it('a record is found by id or by name, in its own workspace', async () => {
+  it('find a record by id or name in its own workspace', async () => {
     for (const ref of [{ id: 1 }, { name: 'ada' }])
       expect(await agentRecord(models.reads, 1, ref)).to.deep.equal(record);
     expect(await agentRecord(models.reads, 2, { id: 1 })).to.equal(undefined);
@@ -95,7 +95,7 @@ describe('queries of agents', () => {
     expect(await withTaskStats(models.reads, 1, [record])).to.deep.equal([{ ...record, taskStats: NO_TASKS }]);
   });
 
-  it('commands look an agent up without its texts, and many by their names', async () => {
+  it('find an agent without its texts, and several agents by name', async () => {
     const { id, name, role, status, session_key, created_at } = record;
     const found = { id, name, role, status, session_key, created_at };
     for (const ref of [{ id: 1 }, { name: 'ada' }]) expect(await findAgent(models.reads, 1, ref)).to.deep.equal(found);
@@ -109,7 +109,7 @@ describe('queries of agents', () => {
     expect(await agentIds(models.reads, 2, ['ada', 'dan'])).to.deep.equal(new Map([['ada', 5]]));
   });
 
-  it('memory and soul come with the time of their last change, or of the registration', async () => {
+  it('return memory and persona with the time of their last change, or of the registration', async () => {
     const { id, name, role } = record;
     expect(await agentMemory(models.reads, 1, { id: 1 })).to.deep.equal({
       id,
@@ -138,7 +138,7 @@ describe('queries of agents', () => {
     expect(await agentSoul(models.reads, 2, { id: 1 })).to.equal(undefined);
   });
 
-  it('silent are agents of any workspace that are not offline and were not heard of after a moment', async () => {
+  it('find inactive agents of all workspaces: not offline, and without a sign of life since a time', async () => {
     const among = async (since: number) =>
       (await silentAgents(models.reads, since)).filter(({ workspace }) => workspace <= 2);
     expect(await among(secondsOf(3))).to.deep.equal([
@@ -153,7 +153,7 @@ describe('queries of agents', () => {
     ]);
   });
 
-  it('an import would make the new ones, change those that differ, and leave the others', async () => {
+  it('preview an import: it creates new agents, updates different ones and keeps the others', async () => {
     const none = { inConfig: 0, newAgents: [], updatedAgents: [] };
     expect(await previewSync(models.reads, 2)).to.deep.equal({ ...none, inMC: 1, onlyInMC: ['ada'] });
     await models.tell(

@@ -238,7 +238,7 @@ describe('queries: attribution', () => {
     expect(cents(evidence['cost.total']), what).to.equal(plain.total.cost);
   }
 
-  it('is exact wherever its window begins', async () => {
+  it('is exact for any start of its window', async () => {
     for (const hours of HOURS) for (const id of [1, 2] as const) await check(id, hours, NOW);
     for (let n = 0; n < 30; n++) {
       const edge = pick(cases).at + pick([-1_000, -1, 0, 1, 1_000]);
@@ -247,7 +247,7 @@ describe('queries: attribution', () => {
     }
   });
 
-  it('has a response of the declared form', async () => {
+  it('matches the declared response schema', async () => {
     const { timeframe, report, sources } = await reportOf(1, 720);
     const evidence = await evidenceOf(models.reads, about(1), sources, { timeframe, limit: 3 });
     const answer = { agent_name: 'ada', timeframe, access_scope: 'self', ...report, evidence };
@@ -261,7 +261,7 @@ describe('queries: attribution', () => {
     expect((await reportOf(2, 720)).report.identity).to.include({ session_key: null, has_soul: false });
   });
 
-  it('has only the sections that are asked for', async () => {
+  it('contains only the requested sections', async () => {
     for (const section of ATTRIBUTION_SECTIONS) {
       const { report, sources } = await attributionOf(
         models.reads,
@@ -274,7 +274,7 @@ describe('queries: attribution', () => {
     }
   });
 
-  it('leads from each number to all of its events, page by page, while more happens', async () => {
+  it('links each number to all of its events, page by page, while more events are written', async () => {
     const { timeframe, sources } = await reportOf(1, 720);
     const first = await evidenceOf(models.reads, about(1), sources, { timeframe, limit: 7 });
     // The same again, newer than every page.

@@ -107,7 +107,7 @@ const tally = (names: readonly string[]) =>
     .map((type) => ({ type, count: names.filter((name) => name === type).length }))
     .sort((a, b) => b.count - a.count || (a.type < b.type ? -1 : 1));
 
-describe('diagnostics of an agent', () => {
+describe('agent diagnostics', () => {
   const agent = { id: ID, name: 'robert', role: 'coder', status: 'idle' };
   const ask = (
     hours: number,
@@ -155,7 +155,7 @@ describe('diagnostics of an agent', () => {
     );
   });
 
-  it('at any window gives what counting one by one gives', async () => {
+  it('return the same as counting one by one, for any window', async () => {
     const now = fc.oneof(
       fc.integer({ min: FIRST, max: LAST + 60 * DAY }),
       fc.nat(71 * 24).map((hour) => FIRST + hour * HOUR),
@@ -226,7 +226,7 @@ describe('diagnostics of an agent', () => {
     );
   });
 
-  it('has only the sections that are asked for, each as in the whole', async () => {
+  it('contain only the requested sections, each as in the whole report', async () => {
     const whole = await ask(72, LAST);
     for (const section of DIAGNOSTICS_SECTIONS) {
       const one = await ask(72, LAST, [section]);
@@ -234,7 +234,7 @@ describe('diagnostics of an agent', () => {
     }
   });
 
-  it('shows evidence from which each number follows, at any window and of any size', async () => {
+  it('show evidence for each number, for any window and any amount', async () => {
     const hours = fc.oneof(fc.integer({ min: 1, max: 720 }), fc.constantFrom(1, 24, 720));
     const now = fc.oneof(fc.integer({ min: FIRST, max: LAST + DAY }), fc.constantFrom(...edges));
     const ofWindows = ['errors', 'activity', 'trends', 'tokens'] as const;
@@ -250,7 +250,7 @@ describe('diagnostics of an agent', () => {
     );
   });
 
-  it('tasks are those that the agent has now', async () => {
+  it('count the agent’s current tasks', async () => {
     const zoe = { ...agent, id: 4, name: 'zoe' };
     const task = (n: number, fields: object): Told => {
       const draft = created({ assigned_to: 'zoe', ...fields });

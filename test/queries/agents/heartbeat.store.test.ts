@@ -34,7 +34,7 @@ const elsewhere = { workspace: 2 };
 
 const ADA = { id: 1, name: 'ada' };
 
-describe('queries of heartbeats', () => {
+describe('heartbeat queries', () => {
   const models = readModels(projections);
   before(async () => {
     // Offline agents are told to the recipient "system": an agent of that name reads what a person would.
@@ -64,7 +64,7 @@ describe('queries of heartbeats', () => {
       );
   });
 
-  it('messages to the agent that are not read, the oldest first', async () => {
+  it('return unread messages to the agent, oldest first', async () => {
     const inbox = await inboxOf(models.reads, allTasks(1), ADA, NOW);
     expect(inbox.agent).to.deep.equal({ id: 1, name: 'ada' });
     expect(inbox.messages.map(({ id }) => id)).to.deep.equal([1, 2]);
@@ -72,7 +72,7 @@ describe('queries of heartbeats', () => {
     expect((await inboxOf(models.reads, allTasks(3), ADA, NOW)).messages, 'of another workspace').to.deep.equal([]);
   });
 
-  it('urgent activities that name the agent, the newest first, until the oldest of them is four hours old', async () => {
+  it('return urgent activities that name the agent, newest first, from the last four hours', async () => {
     const inbox = await inboxOf(models.reads, allTasks(1), ADA, NOW);
     expect(inbox.workItems.map(({ type }) => type)).to.deep.equal(['notifications', 'urgent_activities']);
     expect(inbox.workItems.slice(1)).to.deep.equal([
@@ -91,7 +91,7 @@ describe('queries of heartbeats', () => {
     );
   });
 
-  it('unread notifications: how many, and the newest five', async () => {
+  it('return the number of unread notifications and the newest five', async () => {
     const inbox = await inboxOf(models.reads, allTasks(1), { id: 2, name: 'system' }, NOW);
     expect(inbox.workItems).to.have.length(1);
     const [group] = inbox.workItems ?? [];
@@ -106,14 +106,14 @@ describe('queries of heartbeats', () => {
     });
   });
 
-  it('at most fifty messages: the newest, the oldest of them first', async () => {
+  it('return the newest fifty messages at most, the oldest of them first', async () => {
     await models.tell([agentRegisteredAs(4, 'busy'), { workspace: 4 }]);
     await models.tell(...Array.from({ length: 51 }, (_, n) => [message(500 + n, 4), { workspace: 4 }] as const));
     const inbox = await inboxOf(models.reads, allTasks(4), { id: 4, name: 'busy' }, NOW);
     expect(inbox.messages.map(({ id }) => id)).to.deep.equal(Array.from({ length: 50 }, (_, n) => 501 + n));
   });
 
-  it('is kept until something changes, or until an activity is too old', async () => {
+  it('are cached until something changes or an activity becomes too old', async () => {
     let now = NOW;
     let value = 'first';
     const asked: unknown[] = [];

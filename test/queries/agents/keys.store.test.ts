@@ -22,7 +22,7 @@ const issued = (keyId: number, agentId: number) =>
   });
 const elsewhere = { workspace: 2, tenant: 3 };
 
-describe('queries of keys', () => {
+describe('key queries', () => {
   const models = readModels([agentKeysProjection], () => [
     agentRegisteredAs(1, 'ada'),
     issued(1, 1),
@@ -37,7 +37,7 @@ describe('queries of keys', () => {
     issued(5, 4),
   ]);
 
-  it('a key lives until it is revoked or its agent is deleted', async () => {
+  it('treat a key as valid until it is revoked or its agent is deleted', async () => {
     const live = await findLiveKeys(models.reads, [1, 2, 3, 4]);
     expect(live.sort((a, b) => a.id - b.id)).to.deep.equal([
       { id: 2, workspace_id: 1, tenant_id: 1, agent_id: 1, scopes: ['viewer'], expires_at: null, agent_name: 'ada' },
@@ -47,7 +47,7 @@ describe('queries of keys', () => {
     expect(await findLiveKey(models.reads, 1)).to.equal(undefined);
   });
 
-  it('the keys of an agent are listed newest first, revoked ones too, with their last use', async () => {
+  it('list the keys of an agent newest first, including revoked ones, with their last use', async () => {
     const used = secondsOf(99);
     const asked: (readonly number[])[] = [];
     const keys = await listAgentKeys(models.reads, 1, 1, async (ids) => {
@@ -79,7 +79,7 @@ describe('queries of keys', () => {
     expect(await listAgentKeys(models.reads, 2, 1, async () => new Map())).to.deep.equal([]);
   });
 
-  it('the deployment has one key in force', async () => {
+  it('return one current global key', async () => {
     expect(await findGlobalKey(models.reads)).to.equal(undefined);
     await models.tell(globalKeyConfigured.draft({ key_id: 9, source: 'environment', masked: '****' }));
     expect(await findGlobalKey(models.reads)).to.include({ key_id: 9, source: 'environment', masked: '****' });

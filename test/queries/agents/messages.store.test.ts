@@ -19,7 +19,7 @@ const sent = (from: string, to: string) =>
     message_type: 'text',
   });
 
-describe('queries of messages', () => {
+describe('message queries', () => {
   let models: ReadModels;
   before(async () => {
     number = 0;
@@ -41,7 +41,7 @@ describe('queries of messages', () => {
     listComms(models.reads, allTasks(workspace), { limit: 50, offset: 0, ...query } as Parameters<typeof listComms>[2]);
   const ids = async (query?: object) => (await list(query)).messages.map(({ id }) => id);
 
-  it('the feed has the latest messages, the oldest of them first', async () => {
+  it('return the latest messages in the feed, the oldest of them first', async () => {
     const { messages, total, source } = await list();
     expect(messages.map(({ id }) => id)).to.deep.equal([1, 2, 3, 4, 5, 6, 7]);
     expect(messages[1]).to.deep.equal({
@@ -62,14 +62,14 @@ describe('queries of messages', () => {
     expect(await ids({ limit: 2, offset: 2 })).to.deep.equal([4, 5]);
   });
 
-  it('the feed of one agent has what it sent and what it got, in pages', async () => {
+  it('return the messages that an agent sent and received, in pages', async () => {
     expect(await ids({ agent: 'ada' })).to.deep.equal([1, 2, 3, 5, 6]);
     expect(await ids({ agent: 'ada', limit: 2, offset: 1 })).to.deep.equal([3, 5]);
     expect(await ids({ agent: 'ada', limit: 2, offset: 3 })).to.deep.equal([1, 2]);
     expect((await list({ agent: 'kim' })).total).to.equal(1);
   });
 
-  it('the graph has an edge per direction between agents; people and the service are no agents', async () => {
+  it('return a graph edge per direction between agents, without people and the service', async () => {
     const { graph } = await list();
     expect(graph.edges).to.deep.equal([
       { from_agent: 'ada', to_agent: 'eve', message_count: 2, last_message_at: secondsOf(3) },
@@ -98,7 +98,7 @@ describe('queries of messages', () => {
     expect([length, graph.agentStats[0]]).to.deep.equal([33, { agent: 'agent-32', sent: 35, received: 32 }]);
   });
 
-  it('since a moment: only messages after it, and edges counted from them', async () => {
+  it('return only messages after a given time, and edges counted from them', async () => {
     const { messages, total, graph } = await list({ since: secondsOf(2) });
     expect(messages.map(({ id }) => id)).to.deep.equal([3, 4, 5, 6, 7]);
     expect(total).to.equal(5);
@@ -112,7 +112,7 @@ describe('queries of messages', () => {
     expect([ofEve.total, ofEve.messages.map(({ id }) => id)]).to.deep.equal([1, [4]]);
   });
 
-  it('a workspace without messages has none, and none of another workspace', async () => {
+  it('return no messages of another workspace', async () => {
     expect(await list({}, 3)).to.deep.equal({
       messages: [],
       total: 0,

@@ -173,7 +173,7 @@ const conditions: fc.Arbitrary<Condition> = fc.constantFrom<Condition[]>(
   })),
 );
 
-describe('queries: backtests of alert rules', function () {
+describe('queries: alert rule backtests', function () {
   this.timeout(120_000);
   let stored = 0;
   const history = new History(1_700_000_000);
@@ -211,7 +211,7 @@ describe('queries: backtests of alert rules', function () {
   });
 
   let workspace = 1;
-  it('the triggers of a random history are those of a plain evaluation every minute', async () => {
+  it('trigger like a plain evaluation every minute, for a random history', async () => {
     history.add(1, 'agent-1-1', registeredAgent({ agent_id: 1, name: 'old' }));
     history.clock += 20 * HOUR;
     let triggered = 0;
@@ -265,7 +265,7 @@ describe('queries: backtests of alert rules', function () {
     cooldown_minutes: 10,
   };
 
-  it('a time with more events than the bound is cut, and the response says so', async () => {
+  it('are cut at the maximum number of events, and the response reports this', async () => {
     workspace++;
     history.add(workspace, `agent-${workspace}-1`, agent(workspace * 100, 'error'));
     history.clock += 6 * HOUR;
@@ -287,7 +287,7 @@ describe('queries: backtests of alert rules', function () {
     checkAlerts(found, new EvidenceReader(history.events, workspace));
   });
 
-  it('records whose history is too long to know what they were are left out, and counted', async () => {
+  it('omit and count records whose history is too long to restore their state', async () => {
     workspace++;
     const id = workspace * 100;
     const stream = `agent-${workspace}-1`;
@@ -306,7 +306,7 @@ describe('queries: backtests of alert rules', function () {
     expect(some.evidence, 'not to be had from the log alone').to.have.all.keys('evaluated');
   });
 
-  it('before the first event of the log, no rule was evaluated', async () => {
+  it('evaluate no rule before the first event of the log', async () => {
     const young = new History(history.clock);
     young.add(1, 'agent-1-1', agent(1, 'error'));
     young.clock += 600;
@@ -320,7 +320,7 @@ describe('queries: backtests of alert rules', function () {
     expect(found.evaluated).to.be.within(10, 11);
   });
 
-  it('run one at a time, and are refused while five wait', async () => {
+  it('run one at a time, and are rejected while five are waiting', async () => {
     let running = 0;
     const log = {
       ...parts().store.log,

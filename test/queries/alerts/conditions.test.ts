@@ -120,7 +120,7 @@ const seenOf =
     at: condition.entity_type === 'activity' ? Number(record.created_at) : 0,
   });
 
-describe('queries: conditions of alert rules', function () {
+describe('queries: alert rule conditions', function () {
   this.timeout(60_000);
   const models = readModels([agentsProjection, tasksProjection, sessionsProjection, activitiesProjection]);
 
@@ -142,7 +142,7 @@ describe('queries: conditions of alert rules', function () {
     );
   }
 
-  it('as in memory, for every entity, field, operator and value', async () => {
+  it('match as in memory, for every entity, field, operator and value', async () => {
     await fc.assert(
       fc.asyncProperty(
         conditions.chain((condition) =>
@@ -170,7 +170,7 @@ describe('queries: conditions of alert rules', function () {
     );
   });
 
-  it('what has not changed since a position counts as in memory', async () => {
+  it('handle records unchanged since a position as in memory', async () => {
     await fc.assert(
       fc.asyncProperty(
         conditions

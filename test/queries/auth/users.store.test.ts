@@ -46,10 +46,10 @@ const asked = (requestId: number, more: object = {}) =>
 
 const noRecords = {} as Records;
 
-describe('queries of users', () => {
+describe('user queries', () => {
   const models = readModels([usersProjection]);
 
-  it('a deployment was set up once there was a user', async () => {
+  it('report a deployment as set up once a user has existed', async () => {
     expect(await wasSetUp(models.reads)).to.equal(false);
     expect(await userDirectory(models.reads, noRecords).wasSetUp()).to.equal(false);
     await models.tell(
@@ -68,12 +68,12 @@ describe('queries of users', () => {
 
   const idsOf = (rows: readonly { readonly id: number }[]) => rows.map(({ id }) => id).sort();
 
-  it('enabled admins are those of one tenant, the oldest first', async () => {
+  it('return the enabled admins of one tenant, oldest first', async () => {
     expect(await adminsIn(models.reads)(1)).to.deep.equal([1, 8]);
     expect(await adminsIn(models.reads)(2)).to.deep.equal([3]);
   });
 
-  it('users are found by id and by name, one or many', async () => {
+  it('find users by id and by name, one or many', async () => {
     expect(await findUser(models.reads, 4)).to.include({ username: 'dee' });
     expect(await findUserByName(models.reads, 'dee')).to.include({ id: 4 });
     expect(await findUser(models.reads, 99)).to.equal(undefined);
@@ -82,7 +82,7 @@ describe('queries of users', () => {
     expect(idsOf(await findUsersByName(models.reads, ['cat', 'dee', 'nobody']))).to.deep.equal([3, 4]);
   });
 
-  it('a Google account is found by its subject, else by its address while the user has no subject', async () => {
+  it('find a Google account by its subject, or by its address if the user has no subject', async () => {
     const found = async (sub: string, email: string) => (await findGoogleUser(models.reads, sub, email))?.id;
     expect(await found('sub-dee', 'other@example.com')).to.equal(4);
     expect(await found('unknown', 'eli@example.com')).to.equal(5);
@@ -91,7 +91,7 @@ describe('queries of users', () => {
     expect(await found('unknown', 'fox@example.com'), 'signs in with a password').to.equal(undefined);
   });
 
-  it('an approved request is for the holder of the account, else of the address, whatever the way to sign in', async () => {
+  it('match an approved request to the account’s user, else by address, for any way to sign in', async () => {
     const found = async (sub: string | null, email: string | null) =>
       (await findUserForApproval(models.reads, sub, email))?.id;
     expect(await found('sub-dee', 'fox@example.com')).to.equal(4);
@@ -102,7 +102,7 @@ describe('queries of users', () => {
     expect(await found('unknown', 'unknown@example.com')).to.equal(undefined);
   });
 
-  it('the users of a workspace are listed oldest first, without credentials', async () => {
+  it('list the users of a workspace oldest first, without credentials', async () => {
     const users = await listUsers(models.reads, 1);
     expect(users.map(({ id }) => id)).to.deep.equal([1, 2, 4, 5, 6, 7, 8]);
     expect(users[0]).to.deep.equal({
@@ -123,7 +123,7 @@ describe('queries of users', () => {
     expect(users[1]).to.include({ display_name: 'ben', is_approved: 0 });
   });
 
-  it('users of the same second are listed by their ids', async () => {
+  it('list users created in the same second by id', async () => {
     const place = { at: 1_700_000_000_000 };
     await models.tell(
       [created(93, 'same-93', { workspace: 9 }), place],
@@ -133,7 +133,7 @@ describe('queries of users', () => {
     expect((await listUsers(models.reads, 9)).map(({ id }) => id)).to.deep.equal([92, 91, 93]);
   });
 
-  it('commands get what they need of a user', async () => {
+  it('return the user fields that commands need', async () => {
     const directory = userDirectory(models.reads, noRecords);
     const ann = await directory.find(1);
     expect(ann).to.deep.include({
@@ -154,7 +154,7 @@ describe('queries of users', () => {
     expect(await directory.findByGoogleAccount('unknown', 'unknown@example.com')).to.equal(undefined);
   });
 
-  describe('queries of access requests', () => {
+  describe('access request queries', () => {
     before(() =>
       models.tell(
         asked(1, { display_name: 'Ron' }),
@@ -170,14 +170,14 @@ describe('queries of users', () => {
     const list = async (status?: string, limit = 50, offset = 0) =>
       (await listAccessRequests(models.reads, { status, limit, offset })).map(({ id }) => id);
 
-    it('are listed with the pending ones first, then by the last attempt, in pages or of one status', async () => {
+    it('list pending requests first, then by the last attempt, in pages or by one status', async () => {
       expect(await list()).to.deep.equal([6, 5, 4, 2, 3, 1]);
       expect(await list('pending')).to.deep.equal([6, 5, 4, 2]);
       expect(await list('rejected')).to.deep.equal([1]);
       expect(await list(undefined, 2, 1)).to.deep.equal([5, 4]);
     });
 
-    it('of the same second are listed by their ids, the newest first', async () => {
+    it('list requests of the same second by id, newest first', async () => {
       const { reads, tell, close } = await openReadModels([usersProjection]);
       try {
         const place = { at: 1_700_000_000_000 };
@@ -189,7 +189,7 @@ describe('queries of users', () => {
       }
     });
 
-    it('are records named after the person, or the address', async () => {
+    it('return records named after the person or the address', async () => {
       const all = await listAccessRequests(models.reads, { status: undefined, limit: 99, offset: 0 });
       const record = (id: number) => all.find((one) => one.id === id);
       const [first] = await listAccessRequests(models.reads, { status: 'rejected', limit: 1, offset: 0 });
@@ -216,7 +216,7 @@ describe('queries of users', () => {
       expect(record(99)).to.equal(undefined);
     });
 
-    it('are found by the address of an account, else by its subject, the oldest first', async () => {
+    it('find requests by the address of an account, or by its subject, oldest first', async () => {
       for (const find of [
         (sub: string, email: string) => findAccessRequestOf(models.reads, sub, email),
         (sub: string, email: string) => userDirectory(models.reads, noRecords).findAccessRequest(sub, email),

@@ -15,7 +15,7 @@ const REPO = 'acme/web';
 /** Tenants of workspaces: 1 and 3 are the deployment's own, 3 is strict, and 2 is of another tenant. */
 const TENANTS: Readonly<Record<number, number>> = { 1: 1, 2: 2, 3: 1 };
 
-describe('queries of syncs with GitHub', () => {
+describe('GitHub sync queries', () => {
   let projects: GithubProjects;
   const models = readModels([githubProjection, projectsProjection, tasksProjection, workspacesProjection]);
   before(async () => {
@@ -40,14 +40,14 @@ describe('queries of syncs with GitHub', () => {
   const idsOf = (found: readonly { readonly id: number }[]) => found.map(({ id }) => id);
   const start = { workspace: 0, id: 0 };
 
-  it('the schedule finds projects of the default tenant, but none of a strictly isolated workspace', async () => {
+  it('find projects of the default tenant for the schedule, but none of a strictly isolated workspace', async () => {
     expect(idsOf(await projects.enabled(start, 10))).to.deep.equal([11]);
     expect(idsOf(await projects.enabled(start, 10, 1))).to.deep.equal([11]);
     for (const workspace of [2, 3])
       expect(await projects.enabled(start, 10, workspace), String(workspace)).to.deep.equal([]);
   });
 
-  it('projects are found in their own workspace, by repository and by id', async () => {
+  it('find projects in their own workspace, by repository and by id', async () => {
     for (const workspace of [1, 2, 3])
       expect(idsOf(await projects.of(workspace, REPO)), String(workspace)).to.deep.equal([
         workspace * 10 + 1,

@@ -25,7 +25,7 @@ const message = sample(agentMessageSent, {
 const by = (id: number, name: string) => ({ actor: { type: 'user' as const, id, name } });
 const elsewhere = { workspace: 2 };
 
-describe('queries of activities', () => {
+describe('activity queries', () => {
   const models = readModels(
     projections.filter(({ name }) => ACTIVITY_MODELS.includes(name)),
     () => [registered, soul, message, [soul, by(2, 'bea')], [soul, elsewhere], soul],
@@ -40,7 +40,7 @@ describe('queries of activities', () => {
     return [activities.map(({ id }) => id), total];
   };
 
-  it('are listed newest first, each with what it is about as that is now', async () => {
+  it('list activities newest first, each with the current state of its subject', async () => {
     const { activities, total, hasMore } = await list();
     expect(activities.map(({ id }) => id)).to.deep.equal([6, 4, 3, 2, 1]);
     expect({ total, hasMore }).to.deep.equal({ total: 5, hasMore: false });
@@ -63,7 +63,7 @@ describe('queries of activities', () => {
     expect([other?.id, other?.entity], 'ada is an agent of another workspace').to.deep.equal([5, null]);
   });
 
-  it('are narrowed by types, actor, kind of entity and moment; the total is of what matches', async () => {
+  it('filter by types, actor, kind of entity and time, and the total counts the matches', async () => {
     expect(await ids({ type: 'agent_message' })).to.deep.equal([[3], 1]);
     expect(await ids({ type: ' agent_message , ,agent_soul_updated ' })).to.deep.equal([[6, 4, 3, 2], 4]);
     expect(await ids({ type: ' , ' })).to.deep.equal([[6, 4, 3, 2, 1], 5]);
@@ -79,7 +79,7 @@ describe('queries of activities', () => {
     expect(await list({ since }, 2)).to.deep.include({ total: 1 });
   });
 
-  it('are cut into pages that say whether there is more', async () => {
+  it('return pages that show whether there are more', async () => {
     const page = async (query: object) => {
       const { activities, hasMore } = await list(query);
       return [activities.map(({ id }) => id), hasMore];
@@ -90,7 +90,7 @@ describe('queries of activities', () => {
     expect(await page({ limit: 2, offset: 9 })).to.deep.equal([[], false]);
   });
 
-  it('are the same ones on deep pages, which are read from the nearer end', async () => {
+  it('return the same activities on deep pages, which are read from the nearer end', async () => {
     const many = { workspace: 3 };
     await models.tell(...Array.from({ length: 2_305 }, () => [soul, many] as const));
     const whole = async (query: object) => {
@@ -114,7 +114,7 @@ describe('queries of activities', () => {
     expect((await list({ type: 'nothing', limit: 10, offset: 2_000 }, 3)).total).to.equal(0);
   });
 
-  it('are counted by type, actor and hour of the last hours', async () => {
+  it('count by type, actor and hour over the last hours', async () => {
     const hour = 1_700_002_800;
     const at = (seconds: number) => ({ workspace: 4, at: seconds * 1_000 });
     await models.tell(
@@ -155,7 +155,7 @@ describe('queries of activities', () => {
   });
 });
 
-describe('queries of the audit trail', () => {
+describe('audit trail queries', () => {
   const signedIn = userSignedIn.draft({ user_id: 7, username: 'bob', method: 'password' });
   const deleted = userDeleted.draft({ user_id: 7, username: 'bob' });
   const models = readModels([auditProjection], () => [
@@ -173,7 +173,7 @@ describe('queries of the audit trail', () => {
     return [entries.map(({ id }) => id), total];
   };
 
-  it('is listed newest first', async () => {
+  it('list entries newest first', async () => {
     const { entries, ...rest } = await list();
     expect(entries.map(({ id }) => id)).to.deep.equal([5, 3, 2, 1]);
     expect(entries[3]).to.deep.equal({
@@ -195,7 +195,7 @@ describe('queries of the audit trail', () => {
     expect(await list({}, 9)).to.deep.equal({ entries: [], total: 0, limit: 100, offset: 0 });
   });
 
-  it('is narrowed by action, actor and a span of time, both ends in it, and cut into pages', async () => {
+  it('filter by action, actor and an inclusive time range, and page the result', async () => {
     expect(await ids({ action: 'login' })).to.deep.equal([[2, 1], 2]);
     expect(await ids({ actor: 'bea' })).to.deep.equal([[5], 1]);
     expect(await ids({ action: 'login', actor: 'bob' })).to.deep.equal([[1], 1]);

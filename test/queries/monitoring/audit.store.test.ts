@@ -25,7 +25,7 @@ describe('the audit trail', () => {
     ),
   ]);
 
-  it('is newest first at every offset, also behind the middle and behind the end', async () => {
+  it('is newest first at every offset, even past the middle and past the end', async () => {
     const newestFirst = Array.from({ length: ENTRIES }, (_, n) => ENTRIES - n);
     for (const [offset, limit] of [
       [0, 5],

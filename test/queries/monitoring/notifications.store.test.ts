@@ -15,7 +15,7 @@ const raised = (recipient: string, title: string) =>
 const forwarded = (notificationId: number, recipient: string, title: string) =>
   sample(notificationForwarded, { notification_id: notificationId, recipient, notification_type: 'mention', title });
 
-describe('queries of notifications', () => {
+describe('notification queries', () => {
   const other = { workspace: 2 };
   const models = readModels([notificationsProjection, agentsProjection, usersProjection], () => [
     // The ids of notifications are the numbers of their events.
@@ -34,7 +34,7 @@ describe('queries of notifications', () => {
     [forwarded(8, 'ada', 'elsewhere'), other],
   ]);
 
-  it('the latest deliveries come last delivered first, whenever they were raised', async () => {
+  it('return the latest deliveries by delivery time, regardless of their creation time', async () => {
     const { recent_deliveries, statistics } = await deliveryState(models.reads, 1, undefined, undefined);
     expect(recent_deliveries).to.deep.equal([
       { recipient: 'eve', type: 'mention', title: 'second', delivered_at: secondsOf(11), created_at: secondsOf(4) },
@@ -48,7 +48,7 @@ describe('queries of notifications', () => {
     expect(ada.agents_with_pending).to.deep.equal([{ recipient: 'ada', session_key: null, pending_count: 1 }]);
   });
 
-  it('notifications by their ids are those of the own workspace, newest first', async () => {
+  it('return notifications by id from the own workspace, newest first', async () => {
     const names = { of: async () => new Map() } as never;
     const found = await notificationsOf(models.reads, 1, [3, 8, 5], names);
     expect(found.map(({ title }) => title)).to.deep.equal(['third', 'first']);
@@ -56,7 +56,7 @@ describe('queries of notifications', () => {
     expect(elsewhere.map(({ title }) => title)).to.deep.equal(['elsewhere']);
   });
 
-  it('recipients with pending ones have the session of the agent of that name in their own workspace', async () => {
+  it('return pending recipients with the session of the same-named agent in their own workspace', async () => {
     const { agents_with_pending } = await deliveryState(models.reads, 1, undefined, undefined);
     expect(agents_with_pending).to.deep.equal([
       { recipient: 'ada', session_key: null, pending_count: 1 },
@@ -69,7 +69,7 @@ describe('queries of notifications', () => {
     ]);
   });
 
-  it('unread ones are looked up by recipient, by id, or by both', async () => {
+  it('find unread notifications by recipient, by id, or by both', async () => {
     const { unread } = notificationDirectory(models.reads);
     const sorted = async (...asked: Parameters<typeof unread>) => (await unread(...asked)).sort((a, b) => a - b);
     expect(await sorted(1, { recipient: 'ada' }, 10)).to.deep.equal([3, 5, 7]);
@@ -80,7 +80,7 @@ describe('queries of notifications', () => {
     expect(await sorted(2, { ids, recipient: undefined }, 10)).to.deep.equal([8]);
   });
 
-  it('those for agents and users of the workspace come first; one of the same name elsewhere does not count', async () => {
+  it('return recipients of the workspace first; one of the same name elsewhere does not count', async () => {
     const here = { workspace: 3 };
     const there = { workspace: 4 };
     const user = (userId: number, username: string, workspace: number) =>

@@ -26,7 +26,7 @@ const SPECIAL: Readonly<Record<number, string>> = {
   [DOCUMENTS - 30]: 'just now: kz',
 };
 
-describe('search of many texts', function () {
+describe('full-text search', function () {
   this.timeout(120_000);
   const statements: CompiledQuery[] = [];
   let reads: Reads;
@@ -92,20 +92,20 @@ describe('search of many texts', function () {
     return { ids: results.map(({ id }) => id), plans };
   }
 
-  it('a rare text is found by its trigrams', async () => {
+  it('finds a rare text by its trigrams', async () => {
     const { ids, plans } = await search('GÜTE_x');
     expect(ids).to.deep.equal([70]);
     expect(plans).to.have.length(2);
     expect(plans[1]).to.include('documents_text_trigrams').and.not.include('Seq Scan');
   });
 
-  it('a common one among the newest, along an index', async () => {
+  it('finds a common text among the newest, with an index', async () => {
     const { plans } = await search('mend');
     expect(plans).to.have.length(1);
     expect(plans[0]).to.include('Index Scan').and.not.include('Seq Scan');
   });
 
-  it('routine texts by the texts, then by their uses', async () => {
+  it('finds routine texts by text, then by their uses', async () => {
     for (const q of ['agent-49:', 'nothing to do']) {
       const { plans } = await search(q, { type: 'activity' });
       for (const plan of plans) {
@@ -115,7 +115,7 @@ describe('search of many texts', function () {
     }
   });
 
-  it('what has no trigram among the newest 10,000 of a type alone, and along an index', async () => {
+  it('finds text without a trigram only among the newest 10,000 of a type, with an index', async () => {
     const { ids, plans } = await search('kz');
     expect(ids).to.deep.equal([DOCUMENTS - 30, DOCUMENTS - 12_000]);
     expect(plans).to.have.length(1);
@@ -123,13 +123,13 @@ describe('search of many texts', function () {
     expect((await search('0%')).ids, 'too long ago').to.deep.equal([]);
   });
 
-  it('% and _ stand for themselves', async () => {
+  it('treats % and _ literally', async () => {
     expect((await search('50% g')).ids).to.deep.equal([]);
     expect((await search('with 50%')).ids).to.deep.equal([70]);
     expect((await search('uete_x')).ids).to.deep.equal([]);
   });
 
-  it('finds the same without the index, and its absence is known', async () => {
+  it('finds the same without the index, and reports that it is missing', async () => {
     const { db } = place.database;
     const live = schemaOf(searchProjection);
     expect(await unindexedTexts(db, [searchProjection, chatProjection])).to.deep.equal([]);

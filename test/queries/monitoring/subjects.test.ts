@@ -7,8 +7,8 @@ import { SUBJECTS } from '../../../queries/monitoring/subjects.ts';
 
 const golden = fileURLToPath(new URL('../../../../test/golden/events/', import.meta.url));
 
-describe('subjects of activities', () => {
-  it('each kind that an event names is looked up', () => {
+describe('activity subjects', () => {
+  it('are looked up for each kind that an event names', () => {
     const named = readdirSync(golden).flatMap((file) => {
       const { activity } = JSON.parse(readFileSync(golden + file, 'utf8')).means;
       // Id 0: it is about no single entity.
@@ -18,7 +18,7 @@ describe('subjects of activities', () => {
     expect(Object.keys(SUBJECTS)).to.include.members(named);
   });
 
-  it('what they are looked up in makes prepared lists of activities out of date', () => {
+  it('invalidate cached activity lists when their read models change', () => {
     expect(ACTIVITY_MODELS).to.include('activities');
     for (const { projection } of Object.values(SUBJECTS)) expect(ACTIVITY_MODELS).to.include(projection.name);
   });

@@ -15,7 +15,7 @@ const THRESHOLDS = {
 };
 const NOW = secondsOf(100);
 
-describe('queries of the workload', () => {
+describe('workload queries', () => {
   const models = readModels([tasksProjection, activitiesProjection, agentsProjection]);
   before(async () => {
     const made = (taskId: number, status: string) =>
@@ -35,7 +35,7 @@ describe('queries of the workload', () => {
     );
   });
 
-  it('the oldest waiting task is the oldest of all, whichever its status', async () => {
+  it('return the oldest waiting task of any status', async () => {
     const age = async (workspace: number) =>
       (await workloadOf(models.reads, workspace, THRESHOLDS, NOW)).queue.oldest_pending_age_seconds;
     expect(await age(1)).to.equal(NOW - secondsOf(3));

@@ -14,7 +14,7 @@ import type { ProjectDirectory } from '../../../shared/ports/projects/projects.t
 import type { ReadAt } from '../../../shared/ports/read-models.ts';
 import { readModels } from '../../support/rows.ts';
 
-describe('queries of projects', () => {
+describe('project queries', () => {
   let directory: ProjectDirectory;
   const models = readModels([projectsProjection]);
   before(async () => {
@@ -37,7 +37,7 @@ describe('queries of projects', () => {
     });
   const placeOf = async (id?: number) => (await directory.placeFor(1, id))?.slug;
 
-  it('a task goes to the project that was asked for while that is active, else to the general one', async () => {
+  it('place a task in the requested project if that is active, otherwise in the general one', async () => {
     expect(await placeOf()).to.equal(undefined);
     await models.tell(created(7, 'api'), created(8, 'general'), created(9, 'web'));
     expect([await placeOf(), await placeOf(7), await placeOf(70)]).to.deep.equal(['general', 'api', 'general']);
@@ -49,7 +49,7 @@ describe('queries of projects', () => {
     expect((await directory.find(1, 9))?.slug).to.equal(undefined);
   });
 
-  it('the general project is found as it is now, in its own workspace', async () => {
+  it('find the current general project in its own workspace', async () => {
     const changes = { name: 'All' };
     await models.tell(projectUpdated.draft({ ...about(8, 'general'), changes }));
     expect((await directory.general(1))?.slug).to.equal('general');
@@ -57,7 +57,7 @@ describe('queries of projects', () => {
     expect(await directory.general(2)).to.equal(undefined);
   });
 
-  it('tasks show a project as it is now, also once it is deleted; it is read anew when the read model has changed', async () => {
+  it('show the current project of a task, even a deleted one, and reload it after a change', async () => {
     let stamp = 'first';
     const waited: ReadAt[] = [];
     const freshness = {

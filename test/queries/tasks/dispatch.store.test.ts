@@ -17,7 +17,7 @@ let comments = 0;
 const commented = (content: string, author = 'aegis') =>
   sample(taskCommented, { task_id: 7, title: TASK.title, comment_id: ++comments, author, content });
 
-describe('queries of dispatch', () => {
+describe('dispatch queries', () => {
   let models: ReadModels;
   beforeEach(async () => {
     comments = 0;
@@ -28,7 +28,7 @@ describe('queries of dispatch', () => {
   afterEach(() => models?.close());
   const rejection = (workspace = 1) => dispatchReads(models.reads).rejection(workspace, 7);
 
-  it('the newest review of the gatekeeper is the rejection, and a comment under its name is none', async () => {
+  it('return the gatekeeper’s latest review as the rejection, and ignore comments under its name', async () => {
     await models.tell(commented('as a user called aegis'));
     expect(await rejection()).to.equal(null);
     await models.tell(
@@ -41,7 +41,7 @@ describe('queries of dispatch', () => {
     expect(await rejection(2), 'of another workspace').to.equal(null);
   });
 
-  it('the prefix of a ticket is the one that its project has now, and may be deleted', async () => {
+  it('return the current ticket prefix of the project, even a deleted one', async () => {
     const project = { project_id: 7, name: 'API', slug: 'api', ticket_prefix: 'API' };
     const more = { description: null, github_repo: null, deadline: null, color: null };
     const prefix = (workspace = 1) => dispatchReads(models.reads).prefix(workspace, 7);
@@ -52,14 +52,14 @@ describe('queries of dispatch', () => {
     expect(await prefix()).to.equal('WEB');
   });
 
-  it('an approval takes the rejection away', async () => {
+  it('return no rejection after an approval', async () => {
     await models.tell(reviewed('rejected'));
     expect(await rejection()).to.equal('as agreed');
     await models.tell(reviewed('approved'));
     expect(await rejection()).to.equal(null);
   });
 
-  it('tasks that are equal otherwise are in the order of their ids, wherever a page ends', async () => {
+  it('order otherwise equal tasks by id, wherever a page ends', async () => {
     const second = { at: timeOf(50) };
     const made = (taskId: number, fields: Partial<TaskData>) =>
       [taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' }), second] as const;

@@ -21,7 +21,7 @@ const task = (fields: Partial<TaskData>, meta: object = {}): Told => [
 const done = (completedAt: number, took: number, fields: Partial<TaskData> = {}, meta: object = {}): Told =>
   task({ status: 'done', completed_at: completedAt, ...fields }, { at: (completedAt - took) * 1_000, ...meta });
 
-describe('outcomes of tasks', () => {
+describe('task outcomes', () => {
   const models = readModels([tasksProjection], () => [
     done(NOW - 10, 100, { outcome: 'success', assigned_to: 'ada', priority: 'high' }),
     done(NOW - 20, 200, { outcome: 'failed', assigned_to: 'ada', error_message: ' no disk\n', retry_count: 3 }),
@@ -36,7 +36,7 @@ describe('outcomes of tasks', () => {
   const outcomes = (timeframe: string, workspace = 1) =>
     taskOutcomes(models.reads, allTasks(workspace), timeframe, NOW);
 
-  it('of all time', async () => {
+  it('cover all time', async () => {
     const all = await outcomes('all');
     expect(all.summary).to.deep.equal({
       total_done: 6,
@@ -60,7 +60,7 @@ describe('outcomes of tasks', () => {
     expect(all.by_priority.high).to.include({ success: 1, total: 1, success_rate: 1 });
   });
 
-  it('of a day, a week and a month, to the second', async () => {
+  it('cover a day, a week and a month, to the second', async () => {
     const totals = async (timeframe: string) => (await outcomes(timeframe)).summary.total_done;
     expect(await totals('day')).to.equal(4);
     expect(await totals('week')).to.equal(5);
@@ -68,14 +68,14 @@ describe('outcomes of tasks', () => {
     expect(await outcomes('fortnight')).to.deep.equal({ ...(await outcomes('all')), timeframe: 'fortnight' });
   });
 
-  it('of a workspace without tasks', async () => {
+  it('are empty for a workspace without tasks', async () => {
     const none = await outcomes('all', 3);
     expect(none).to.deep.include({ by_agent: {}, by_priority: {}, common_errors: [], record_count: 0 });
     expect(none.summary).to.deep.include({ success_rate: 0, avg_retry_count: 0, avg_time_to_resolution_seconds: 0 });
   });
 });
 
-describe('tasks before and since a change', () => {
+describe('tasks before and after a change', () => {
   const start = NOW - 1_000;
   const models = readModels([tasksProjection], () => [
     // Twenty before: they took 1 to 20 seconds; the oldest is the first moment of a window as long as the one since.
@@ -90,7 +90,7 @@ describe('tasks before and since a change', () => {
   const regression = (lookback: number, from = start) =>
     taskRegression(models.reads, allTasks(1), { start: from, lookback }, NOW);
 
-  it('has percentiles by nearest rank, and who needed help', async () => {
+  it('have percentiles by nearest rank and intervention rates', async () => {
     const { windows, deltas, params } = await regression(604_800);
     expect(params).to.deep.equal({ beta_start: start, lookback_seconds: 604_800 });
     expect(windows.post).to.deep.equal({
@@ -112,13 +112,13 @@ describe('tasks before and since a change', () => {
     expect(deltas).to.deep.equal({ p95_latency_seconds: 40, intervention_rate: 1 - 1 / 21 });
   });
 
-  it('looks back no further than it may, and no less than a minute', async () => {
+  it('cover no more than the maximum look-back, and at least a minute', async () => {
     expect((await regression(60)).windows.baseline).to.deep.include({ start: start - 60, sample_size: 2 });
     expect((await regression(604_800, NOW)).windows.baseline).to.deep.include({ start: NOW - 60, end: NOW });
     expect((await regression(604_800, 10)).windows.baseline.start).to.equal(0);
   });
 
-  it('has no difference where there is nothing to compare', async () => {
+  it('have no difference if there is nothing to compare', async () => {
     const { windows, deltas } = await taskRegression(models.reads, allTasks(7), { start, lookback: 60 }, NOW);
     expect(windows.post.latency_seconds).to.deep.equal({ p50: null, p95: null, avg: null });
     expect(deltas).to.deep.equal({ p95_latency_seconds: null, intervention_rate: 0 });

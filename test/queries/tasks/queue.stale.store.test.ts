@@ -11,7 +11,7 @@ import { sample, timeOf } from '../../support/kit.ts';
 import { readModels, secondsOf } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
-describe('pages of tasks that stand still', () => {
+describe('pages of stalled tasks', () => {
   const models = readModels([tasksProjection, projectsProjection, agentsProjection, usersProjection]);
   before(async () => {
     const project = sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' });
@@ -38,7 +38,7 @@ describe('pages of tasks that stand still', () => {
     );
   });
 
-  it('have all of them once, oldest first, however long a page is', async () => {
+  it('contain each task once, oldest first, for any page size', async () => {
     const { stale } = staleTaskReads(models.reads);
     const until = secondsOf(100);
     for (let limit = 1; limit <= 10; limit++) {

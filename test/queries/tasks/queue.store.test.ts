@@ -30,7 +30,7 @@ interface Plan {
 
 const nodesOf = (plan: Plan): readonly Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 
-describe('queries of the queue', function () {
+describe('queue queries', function () {
   this.timeout(120_000);
   const made = (taskId: number, fields: Partial<TaskData>) =>
     taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' });
@@ -59,14 +59,14 @@ describe('queries of the queue', function () {
     return { waiting: found.waiting, inProgress: found.inProgress.map(({ id }) => id) };
   };
 
-  it('tasks that wait for this or any agent: urgent, then due, then old ones first', async () => {
+  it('return tasks that wait for this or any agent: urgent, then due, then oldest first', async () => {
     expect((await look(1, 'ada', 20, 1)).waiting).to.deep.equal([7, 3, 2, 6, 1, 10]);
     expect((await look(1, 'ada', 3, 1, [7, 2])).waiting).to.deep.equal([3, 6, 1]);
     expect((await look(1, 'nobody', 20, 1)).waiting).to.deep.equal([2, 6, 1]);
     expect((await look(2, 'ada', 20, 1)).waiting).to.deep.equal([8]);
   });
 
-  it('what an agent works on, last changed first', async () => {
+  it('return an agent’s current tasks, last changed first', async () => {
     expect((await look(1, 'ada', 1, 20)).inProgress).to.deep.equal([11, 4]);
     expect((await look(1, 'ada', 1, 1)).inProgress).to.deep.equal([11]);
     expect((await look(2, 'ada', 1, 20)).inProgress).to.deep.equal([]);
@@ -76,7 +76,7 @@ describe('queries of the queue', function () {
     expect(inProgress[0]).not.to.have.any.keys('project_name', 'project_prefix', 'ticket_ref');
   });
 
-  it('concurrent polls get a response each: for their workspace, their agent, the skipped tasks and their limits', async () => {
+  it('give each concurrent poll its own result: by workspace, agent, skipped tasks and limits', async () => {
     const reads = taskQueueReads(models.reads);
     const asked = [
       [1, 'nobody', 20, 1, []],
@@ -106,7 +106,7 @@ describe('queries of the queue', function () {
     ]);
   });
 
-  it('tasks that stand still while their agent is offline or unknown, page by page', async () => {
+  it('return stalled tasks of offline or unknown agents, page by page', async () => {
     const { stale } = staleTaskReads(models.reads);
     const registered = (agentId: number, name: string, status: string) => agentRegisteredAs(agentId, name, { status });
     const user = userCreated.draft({
@@ -147,7 +147,7 @@ describe('queries of the queue', function () {
     expect(await stale(first + 100, all[2], 1)).to.deep.equal([]);
   });
 
-  it('recurring tasks, since when, and whether their last task is there', async () => {
+  it('return recurring tasks with their start, and whether their last task exists', async () => {
     const { recurring, titleTaken } = recurrenceReads(models.reads);
     const metadata = { recurrence: { cron_expr: '0 9 * * *', enabled: true } };
     const recurred = (taskId: number, childId: number) =>
@@ -181,7 +181,7 @@ describe('queries of the queue', function () {
     expect(await taken(5, 1, 'Water the plant')).to.equal(false);
   });
 
-  it(`of ${BACKLOG} tasks that wait, a poll reads one page of each half`, async () => {
+  it(`read one page of each half for a poll, out of ${BACKLOG} waiting tasks`, async () => {
     const schema = schemaOf(tasksProjection);
     const table = `${schema}.tasks`;
     const replaced: Readonly<Record<string, string>> = {
@@ -227,7 +227,7 @@ describe('queries of the queue', function () {
     }
   });
 
-  it('tasks that are equal in all of this, in the order of their ids, wherever a page ends', async () => {
+  it('order otherwise equal tasks by id, wherever a page ends', async () => {
     const same = { at: timeOf(50), workspace: 6 };
     // Neither the order in which they are made nor its reverse.
     for (const id of [73, 71, 75, 72, 74])

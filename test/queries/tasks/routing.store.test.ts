@@ -14,7 +14,7 @@ import { TASK } from '../../support/tasks.ts';
 const project = sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' });
 const waiting = (taskId: number) => taskCreated.draft({ task_id: taskId, task: TASK, source: 'api' });
 
-describe('queries of routing', () => {
+describe('routing queries', () => {
   const models = readModels([tasksProjection, projectsProjection, agentsProjection]);
   before(async () => {
     const second = { workspace: 2 };
@@ -34,13 +34,13 @@ describe('queries of routing', () => {
     );
   });
 
-  it('agents that are hidden, offline or in error get no tasks', async () => {
+  it('exclude agents that are hidden, offline or in error', async () => {
     const { agents } = routingReads(models.reads);
     expect((await agents(1, 10)).map(({ name }) => name)).to.deep.equal(['ada', 'busy']);
     expect(await agents(2, 10)).to.deep.equal([]);
   });
 
-  it('a workspace whose agents are all hidden assigns no task, until one is shown', async () => {
+  it('assign no task in a workspace whose agents are all hidden, until one is shown', async () => {
     const { unassigned, agents } = routingReads(models.reads);
     const found = async () => (await unassigned(10)).map(({ workspace, id }) => [workspace, id]);
     expect(await found()).to.deep.equal([[1, 1]]);
@@ -52,7 +52,7 @@ describe('queries of routing', () => {
     expect((await agents(2, 10)).map(({ name }) => name)).to.deep.equal(['kim']);
   });
 
-  it('tasks that are equal otherwise are in the order of their ids, wherever a page ends', async () => {
+  it('order otherwise equal tasks by id, wherever a page ends', async () => {
     const meta = { workspace: 3, at: timeOf(50) };
     await models.tell([project, meta], [agentRegisteredAs(7, 'lea'), meta]);
     for (const id of [13, 11, 15, 12, 14]) await models.tell([waiting(id), meta]);

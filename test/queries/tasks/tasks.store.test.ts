@@ -30,7 +30,7 @@ interface Plan {
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 
-describe('queries of tasks, with 100,000 of them', function () {
+describe('task queries, with 100,000 tasks', function () {
   this.timeout(180_000);
   let asked: { readonly node: RootOperationNode; readonly queryId: QueryId }[] = [];
   let watched: Reads;
@@ -118,7 +118,7 @@ describe('queries of tasks, with 100,000 of them', function () {
     { assigned_to: 'nobody at all' },
   ];
   for (const filters of filtered) {
-    it(`the list by ${Object.keys(filters).join(' and ') || 'nothing'} reads little more than its page`, async () => {
+    it(`read little more than the page for the list by ${Object.keys(filters).join(' and ') || 'nothing'}`, async () => {
       const { scans, rows } = await read((reads) => listTasks(reads, allTasks(1), query(filters)));
       expect(scans, JSON.stringify(scans)).not.to.include('Seq Scan').and.not.to.be.empty;
       expect(rows).to.be.below(500);
@@ -126,7 +126,7 @@ describe('queries of tasks, with 100,000 of them', function () {
   }
 
   for (const sort of TASK_SORTS) {
-    it(`so does the list by ${sort}, both ways`, async () => {
+    it(`read little more than the page for the list by ${sort}, in both directions`, async () => {
       for (const order of ['asc', 'desc'] as const) {
         const { scans, rows } = await read((reads) => listTasks(reads, allTasks(1), query({ sort, order })));
         expect(scans).not.to.include('Seq Scan').and.not.to.include('Sort');
@@ -135,7 +135,7 @@ describe('queries of tasks, with 100,000 of them', function () {
     });
   }
 
-  it('the list by updated_at is in the order of the last changes, both ways', async () => {
+  it('order the list by updated_at by the last changes, in both directions', async () => {
     const { rows } = await models.reads.db.executeQuery<{ id: number }>(
       CompiledQuery.raw(
         `SELECT id FROM ${schemaOf(tasksProjection)}.task_changes ORDER BY updated_at DESC, position DESC`,
@@ -148,7 +148,7 @@ describe('queries of tasks, with 100,000 of them', function () {
     expect(await page('asc')).to.deep.equal(ids.slice(-50).reverse());
   });
 
-  it('a page far in is read from the nearer end, and is the right one', async () => {
+  it('read a deep page from the nearer end, and return the right one', async () => {
     const pages = [0, 30, TASKS - 1_010, TASKS - 10].map((offset) => query({ offset, limit: 20 }));
     for (const page of pages) {
       const { tasks, total } = await listTasks(models.reads, allTasks(1), page);
@@ -161,7 +161,7 @@ describe('queries of tasks, with 100,000 of them', function () {
     expect(rows).to.be.below(2_500);
   });
 
-  it('what agents ask reads little', async () => {
+  it('read few rows for requests by agents', async () => {
     const questions: ((reads: Reads) => Promise<unknown>)[] = [
       (reads) => assignmentsFor(reads, allTasks(1), 'agent-7'),
       (reads) => taskById(reads, allTasks(1), 70_000),
@@ -178,8 +178,8 @@ describe('queries of tasks, with 100,000 of them', function () {
   });
 });
 
-describe('changes of tasks', () => {
-  it('write no entry of an index of tasks, unless a list is by what changes', async () => {
+describe('task updates', () => {
+  it('write no index entry unless an indexed list column changes', async () => {
     const { reads, tell, close } = await openReadModels([tasksProjection]);
     try {
       const hotUpdates = async () => {

@@ -38,7 +38,7 @@ const messageOf = (work: () => Promise<unknown>): Promise<string | undefined> =>
 
 const TELLING = /projections\/(tasks\/tasks|tasks\/comments|quality\/reviews|monitoring\/activities|chat)\.js'/;
 
-describe('which tasks a caller sees', () => {
+describe('task visibility', () => {
   const owners = [
     { assigned_to: null, creatorAgent: null },
     { assigned_to: 'ada', creatorAgent: null },
@@ -69,7 +69,7 @@ describe('which tasks a caller sees', () => {
     ],
   ]);
 
-  it('is the same rule in statements as in memory, in lists, totals and records', async () => {
+  it('follows the same rule in statements as in memory, for lists, totals and records', async () => {
     const query = { limit: 200, offset: 0 } as Parameters<typeof listTasks>[2];
     for (const view of views) {
       const label = JSON.stringify(view);
@@ -96,7 +96,7 @@ describe('which tasks a caller sees', () => {
     }
   });
 
-  it('takes an agent that a user has named for the creator', async () => {
+  it('treats an agent that a user has named as the creator', async () => {
     const seen = (id: number) =>
       listTasks(models.reads, { workspace: 2, agent: { name: 'x', id } }, {
         ...{ limit: 10, offset: 0 },
@@ -104,7 +104,7 @@ describe('which tasks a caller sees', () => {
     expect([(await seen(1)).total, (await seen(2)).total]).to.deep.equal([1, 0]);
   });
 
-  it('is asked by every query that reads tasks or what tells of them, except those that show none', () => {
+  it('is checked by every query that reads tasks or data about them, except those that show none', () => {
     const root = fileURLToPath(new URL('../../../queries', import.meta.url));
     const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'));
     const without = files

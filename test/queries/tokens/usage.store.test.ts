@@ -109,7 +109,7 @@ const daysOf = (reports: readonly Case[]) =>
     .map(([date, { totalCost, totalTokens }]) => ({ date, cost: totalCost, tokens: totalTokens }))
     .sort((a, b) => (a.date < b.date ? -1 : 1));
 
-describe('sums of tokens', () => {
+describe('token totals', () => {
   farFromUtc();
 
   const models = readModels([
@@ -156,7 +156,7 @@ describe('sums of tokens', () => {
   };
 
   for (const timeframe of [...Object.keys(TIMEFRAMES), 'all', 'fortnight']) {
-    it(`of the timeframe ${timeframe}`, async () => {
+    it(`for the timeframe ${timeframe}`, async () => {
       const all = within(timeframe);
       const stats = await tokenStats(models.reads, 1, timeframe, NOW);
       expect(stats).to.deep.equal({
@@ -197,7 +197,7 @@ describe('sums of tokens', () => {
       expect(new Set(exported.map(({ id }) => id)).size).to.equal(all.length);
     });
 
-    it(`of tasks, of the timeframe ${timeframe}`, async () => {
+    it(`of tasks, for the timeframe ${timeframe}`, async () => {
       const all = within(timeframe);
       const existing = all.filter(({ task_id: taskId }) => taskId === 1 || taskId === 2);
       const costs = await taskCosts(models.reads, allTasks(1), timeframe, NOW);
@@ -230,7 +230,7 @@ describe('sums of tokens', () => {
       expect(costs.projects).to.deep.equal(existing.length > 0 ? { unscoped: shared } : {});
     });
 
-    it(`by hour, of the timeframe ${timeframe}`, async () => {
+    it(`by hour, for the timeframe ${timeframe}`, async () => {
       const day = within(timeframe).filter(({ at }) => at >= NOW - DAY_MS);
       const hours = sumBy(day, ({ at }) => new Date(at - (at % HOUR_MS)).toISOString());
       const { trends } = await tokenTrends(models.reads, 1, timeframe, NOW);
@@ -248,7 +248,7 @@ describe('sums of tokens', () => {
   }
 
   // The windows above begin on few edges; these begin anywhere, so that every mix of buckets and single reports occurs.
-  it('of windows that end at any time', async () => {
+  it('for windows that end at any time', async () => {
     const later = fc.oneof(
       // Other processes may be ahead of this one: some reports are from after the end.
       fc.integer({ min: -2 * DAY_MS, max: 70 * DAY_MS }),
@@ -297,7 +297,7 @@ describe('sums of tokens', () => {
   });
 
   for (const days of [1, 1.5, 30, 365]) {
-    it(`by agent, of ${days} days`, async () => {
+    it(`by agent, for ${days} days`, async () => {
       const all = cases.filter(({ at }) => at >= Math.floor(NOW - days * DAY_MS));
       const { agents, summary } = await tokensByAgent(models.reads, 1, days, NOW);
       const { totalCost, totalTokens } = sum(all);
@@ -342,7 +342,7 @@ describe('sums of tokens', () => {
     expect(() => evidence([['summary', count - 1, {}]])).to.throw('reports were removed');
   }
 
-  it('shows evidence from which each number follows, in windows that end at any time', async () => {
+  it('show evidence for each number, in windows that end at any time', async () => {
     const reader = new EvidenceReader(models.events(), 1);
     const now = fc.integer({ min: -2 * DAY_MS, max: 40 * DAY_MS }).map((later) => NOW + later);
     const most = fc.constantFrom(1, 100, 1_000);
@@ -365,7 +365,7 @@ describe('sums of tokens', () => {
     );
   });
 
-  it('nothing at all is zero', async () => {
+  it('are zero without reports', async () => {
     const none = { totalTokens: 0, totalCost: 0, requestCount: 0, avgTokensPerRequest: 0, avgCostPerRequest: 0 };
     expect((await tokenStats(models.reads, 9, 'all', NOW)).summary).to.deep.equal(none);
     expect((await taskCosts(models.reads, allTasks(9), 'day', NOW)).unattributed).to.deep.equal(none);
@@ -375,7 +375,7 @@ describe('sums of tokens', () => {
     });
   });
 
-  it('commands find reports, agents, tasks, prices and the open page in one look', async () => {
+  it('commands find reports, agents, tasks, prices and the open page in one query', async () => {
     const { lookUp } = tokenDirectory(models.reads);
     const found = await lookUp(1, {
       reportIds: ['r3', 'other'],
@@ -429,10 +429,10 @@ describe('sums of tokens', () => {
   });
 });
 
-describe('evidence of sums of tokens', () => {
+describe('evidence of token totals', () => {
   const models = readModels([agentsProjection, tokensProjection]);
 
-  it('leaves out reports that were removed, in a list and in a range', async () => {
+  it('omits removed reports, in a list and in a range', async () => {
     const told = cases.slice(-20).map(({ at, ...one }) => ({ at, one }));
     const gone = told.filter((_, n) => n % 3 === 1);
     const used = gone.map(({ at, one }) => ({

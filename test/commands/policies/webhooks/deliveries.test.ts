@@ -79,8 +79,8 @@ function worldOf(count: number, answers: readonly number[]) {
   return { deliver: () => deliver(new AbortController().signal), settled, released };
 }
 
-describe('webhooks: one batch of messages', () => {
-  it('sends nothing more once five attempts in a row have failed', async () => {
+describe('webhooks: a batch of messages', () => {
+  it('stops sending after five failed attempts in a row', async () => {
     const { deliver, settled, released } = worldOf(
       15,
       Array.from({ length: 15 }, () => 503),
@@ -90,7 +90,7 @@ describe('webhooks: one batch of messages', () => {
     expect(released, 'the others wait in the log').to.deep.equal([{ position: 6, done: true, retries: true }]);
   });
 
-  it('continues while fewer than five attempts in a row have failed', async () => {
+  it('continues below five failed attempts in a row', async () => {
     const { deliver, settled, released } = worldOf(15, [503, 503, 503, 503, 200, 503, 503, 503, 503]);
     await deliver();
     expect(settled).to.have.length(15);

@@ -24,7 +24,7 @@ function logOf(positions: number[], size: number) {
 const positionsOf = (events: readonly LoggedEvent[]) => events.map(({ position }) => position);
 
 describe('log cache of webhook deliveries', () => {
-  it('what many ask for at once is read once, and is the same object for all', async () => {
+  it('reads a page once for concurrent readers and returns the same object to all', async () => {
     const log = logOf([3, 5, 8], 10);
     const logCache = createLogCache(log);
     const all = await Promise.all([0, 0, 3, 4, 5].map((from) => logCache.after(from)));
@@ -33,7 +33,7 @@ describe('log cache of webhook deliveries', () => {
     expect(log.reads).to.deep.equal([0]);
   });
 
-  it('what was appended since is read from where the last page ends', async () => {
+  it('reads new events from the end of the last page', async () => {
     const log = logOf([3, 5], 10);
     const logCache = createLogCache(log);
     await logCache.after(0);
@@ -44,7 +44,7 @@ describe('log cache of webhook deliveries', () => {
     expect(log.reads).to.deep.equal([0, 5, 5]);
   });
 
-  it('a read that fails fails its caller, and the next one tries again', async () => {
+  it('a failed read fails its caller, and the next caller tries again', async () => {
     const log = logOf([3], 10);
     let fails = true;
     const logCache = createLogCache({
@@ -58,7 +58,7 @@ describe('log cache of webhook deliveries', () => {
     expect(positionsOf(await logCache.after(0))).to.deep.equal([3]);
   });
 
-  it('whoever follows from anywhere gets everything once, in order, however many others read elsewhere', async () => {
+  it('a reader at any position gets every event once and in order, whatever other readers do', async () => {
     const gaps = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(

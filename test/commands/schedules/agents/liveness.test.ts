@@ -7,7 +7,7 @@ import { timeOf } from '../../../support/kit.ts';
 describe('agent: liveness', () => {
   const late = timeOf(2) + 1;
 
-  it('sets a silent agent offline', () => {
+  it('sets an inactive agent offline', () => {
     expect(decideSilence(given(registered, status('busy')).state, late)[0]?.data).to.deep.include({
       from: 'busy',
       to: 'offline',
@@ -16,7 +16,7 @@ describe('agent: liveness', () => {
     });
   });
 
-  it('ignores agents that have just reported, are offline, were deleted or never existed', () => {
+  it('ignores deleted or unknown agents and those that are offline or have just reported', () => {
     given(registered, status('busy')).when(decideSilence, timeOf(2)).then();
     given(registered).when(decideSilence, late).then();
     given(registered, status('busy'), deleted).when(decideSilence, Number.MAX_SAFE_INTEGER).then();

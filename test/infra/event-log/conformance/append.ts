@@ -19,7 +19,7 @@ const RACERS = 50;
 
 export function appendConformance(subject: Subject): void {
   describe('append', () => {
-    it('sends nothing once its caller gives it up, whatever else is appended at that moment', async () => {
+    it('sends nothing once its caller has cancelled it, whatever else is appended at that moment', async () => {
       const [one, other] = [newStream(), newStream()];
       const [given, kept] = await Promise.allSettled([
         subject.log.append(one, newEvents(2), 'none', AbortSignal.abort()),
@@ -30,7 +30,7 @@ export function appendConformance(subject: Subject): void {
       expect(await gather(subject.other.readStream(one))).to.deep.equal([]);
     });
 
-    it('returns what was appended: Unicode, big integers as strings, nested data, metadata', async () => {
+    it('returns the appended data: Unicode, big integers as strings, nested data, metadata', async () => {
       const stream = newStream();
       const events: NewEvent[] = [
         newEvent(0, {
@@ -57,7 +57,7 @@ export function appendConformance(subject: Subject): void {
       expect(read.map((event) => event.stream)).to.deep.equal([stream, stream]);
     });
 
-    it('a NUL character and a lone surrogate inside a string survive', async () => {
+    it('preserves a NUL character and a lone surrogate inside a string', async () => {
       const stream = newStream();
       const data = { nul: 'before\u0000after', half: 'x\ud83d', otherHalf: '\ude00y' };
       await subject.log.append(stream, [newEvent(0, { data, meta: data })], 'any');
@@ -76,7 +76,7 @@ export function appendConformance(subject: Subject): void {
       expect(second).to.deep.equal({ revision: 4, position: read[4]?.position });
     });
 
-    it('an acknowledged append is visible at once to every reader', async () => {
+    it('makes an acknowledged append visible at once to every reader', async () => {
       const stream = newStream();
       for (let revision = 0; revision < 30; revision++) {
         const { position } = await subject.log.append(stream, [newEvent(revision)], 'any');
@@ -86,14 +86,14 @@ export function appendConformance(subject: Subject): void {
       }
     });
 
-    it("'none' is met only by a stream without events", async () => {
+    it("accepts 'none' only for a stream without events", async () => {
       const stream = newStream();
       expect((await subject.log.append(stream, [newEvent()], 'none')).revision).to.equal(0);
       await expectConflict(subject.log.append(stream, [newEvent()], 'none'), 0);
       expect(await gather(subject.log.readStream(stream))).to.have.length(1);
     });
 
-    it('an exact revision is met only by that of the last event', async () => {
+    it('accepts an exact revision only if it is that of the last event', async () => {
       const stream = newStream();
       await expectConflict(subject.log.append(stream, [newEvent()], 0), -1);
       await subject.log.append(stream, newEvents(3), 'none');
@@ -104,7 +104,7 @@ export function appendConformance(subject: Subject): void {
       expect(revisionsOf(await gather(subject.log.readStream(stream)))).to.deep.equal([0, 1, 2, 3]);
     });
 
-    it('a batch is written whole or not at all', async () => {
+    it('writes a batch completely or not at all', async () => {
       const stream = newStream();
       const start = await subject.log.head();
       const batch = newEvents(20);
@@ -114,7 +114,7 @@ export function appendConformance(subject: Subject): void {
       expect(idsOf(await readAfter(subject.log, start, [stream]))).to.deep.equal(idsOf(batch));
     });
 
-    it('above the size limit: EventTooLargeError, and nothing is written; at the limit: written', async () => {
+    it('throws EventTooLargeError and writes nothing above the size limit, and writes at the limit', async () => {
       const stream = newStream();
       const sized = (bytes: number) => {
         const overhead = JSON.stringify({ text: '' }).length + JSON.stringify({}).length;
@@ -135,7 +135,7 @@ export function appendConformance(subject: Subject): void {
       expect((await subject.log.append(stream, [sized(half), sized(half)], 0)).revision).to.equal(2);
     });
 
-    it('above the limit on events: EventTooLargeError, and nothing is written; at the limit: written', async () => {
+    it('throws EventTooLargeError and writes nothing above the event limit, and writes at the limit', async () => {
       const stream = newStream();
       expect(await errorOf(subject.log.append(stream, newEvents(MAX_APPEND_EVENTS + 1), 'any'))).to.be.instanceOf(
         EventTooLargeError,
@@ -145,7 +145,7 @@ export function appendConformance(subject: Subject): void {
       expect(written.revision).to.equal(MAX_APPEND_EVENTS - 1);
     });
 
-    it('what is not JSON is refused, writes nothing, and does not affect other appends', async () => {
+    it('rejects data that is not JSON, without writing it or affecting other appends', async () => {
       const stream = newStream();
       const cycle: Record<string, unknown> = {};
       cycle.itself = cycle;
@@ -171,7 +171,7 @@ export function appendConformance(subject: Subject): void {
       expect(await gather(subject.log.readStream(stream))).to.have.length(1);
     });
 
-    it('an invalid name, id or expectation is refused before anything is written', async () => {
+    it('rejects an invalid name, id or expectation before writing anything', async () => {
       const stream = newStream();
       const before = await subject.log.head();
       const twice = newEvent();
@@ -198,7 +198,7 @@ export function appendConformance(subject: Subject): void {
       expect(await readAfter(subject.log, before, [stream, `${stream}\0`])).to.deep.equal([]);
     });
 
-    it('an id in upper case is the same id: it is returned in lower case, and a repetition gets the same result', async () => {
+    it('returns an upper-case id in lower case, and gives a repeated append the same result', async () => {
       const stream = newStream();
       const event = newEvent();
       const shouted = { ...event, id: event.id.toUpperCase() };
@@ -208,7 +208,7 @@ export function appendConformance(subject: Subject): void {
       expect(idsOf(await gather(subject.log.readStream(stream)))).to.deep.equal([event.id]);
     });
 
-    it(`${RACERS} racers create one stream: one wins, the others get ConflictError`, async () => {
+    it(`lets one of ${RACERS} concurrent writers create a stream, and the others get ConflictError`, async () => {
       const stream = newStream();
       const events = newEvents(RACERS);
       const outcomes = await Promise.allSettled(
@@ -221,7 +221,7 @@ export function appendConformance(subject: Subject): void {
       expect(idsOf(await gather(subject.log.readStream(stream)))).to.deep.equal(idsOf(winners));
     });
 
-    it(`${RACERS} racers on exact revisions, each until it succeeds: ${RACERS} events without gaps`, async () => {
+    it(`writes ${RACERS} events without gaps if ${RACERS} concurrent writers retry on exact revisions`, async () => {
       const stream = newStream();
       const race = async (n: number): Promise<void> => {
         const log = n % 2 ? subject.log : subject.other;

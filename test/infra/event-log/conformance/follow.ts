@@ -23,7 +23,7 @@ const isCaughtUp = (steps: readonly Followed[]) => steps.at(-1)?.caughtUp === tr
 
 export function followConformance(subject: Subject): void {
   describe('follow', () => {
-    it('from the beginning: everything in order, then says that it has caught up', async () => {
+    it('delivers everything in order from the beginning, then reports that it has caught up', async () => {
       const stream = newStream();
       const { position } = await subject.log.append(stream, newEvents(50), 'none');
       const steps = await followUntil(
@@ -37,7 +37,7 @@ export function followConformance(subject: Subject): void {
       expect(followed.filter(inStreams(stream))).to.deep.equal(read.filter(inStreams(stream)));
     });
 
-    it('at the head it reports at once that it has caught up, and its position does not go back', async () => {
+    it('reports at once at the head that it has caught up, without going back', async () => {
       const { position } = await subject.log.append(newStream(), newEvents(3), 'none');
       const head = await subject.log.head();
       const steps = await followUntil(subject.log, head, isCaughtUp);
@@ -45,7 +45,7 @@ export function followConformance(subject: Subject): void {
       expect(head).to.be.at.least(position);
     });
 
-    it('started after the last event: one appended right then is delivered', async () => {
+    it('delivers an event that is appended right after it started at the end', async () => {
       for (let round = 0; round < 10; round++) {
         const stream = newStream();
         const after = await subject.log.head();
@@ -56,7 +56,7 @@ export function followConformance(subject: Subject): void {
       }
     });
 
-    it('live: an event appended by any process arrives, and the follower has then caught up again', async () => {
+    it('delivers an event appended by any process, and then has caught up again', async () => {
       const stream = newStream();
       const after = await subject.log.head();
       let appended = 0;
@@ -92,7 +92,7 @@ export function followConformance(subject: Subject): void {
       }
     });
 
-    it('positions of steps only increase, cover their events, and skip none', async () => {
+    it('returns increasing positions that cover the events and skip none', async () => {
       const stream = newStream();
       const start = await subject.log.head();
       const following = followUntil(subject.log, start, sawEvents(300, stream));
@@ -105,7 +105,7 @@ export function followConformance(subject: Subject): void {
       }
     });
 
-    it('a slow consumer gets every event once, in order, however far it falls behind', async () => {
+    it('delivers every event once and in order to a slow consumer, however far behind', async () => {
       const stream = newStream();
       const start = await subject.log.head();
       const total = 3 * subject.followBuffer;
@@ -123,7 +123,7 @@ export function followConformance(subject: Subject): void {
       expect(numbers).to.deep.equal(Array.from({ length: total }, (_, n) => n));
     });
 
-    it('two followers are independent', async () => {
+    it('supports independent followers', async () => {
       const stream = newStream();
       const start = await subject.log.head();
       let release = () => {};
@@ -139,7 +139,7 @@ export function followConformance(subject: Subject): void {
       expect(fastEvents).to.deep.equal(await readAfter(subject.log, start, [stream]));
     });
 
-    it('from a position that the log does not have: UnknownPositionError at once', async () => {
+    it('throws UnknownPositionError at once for a position that is not in the log', async () => {
       const { position } = await subject.log.append(newStream(), newEvents(3), 'none');
       for (const after of [position + 1_000_000_000, Number.MAX_SAFE_INTEGER]) {
         const error = await errorOf(followUntil(subject.log, after, () => true));
@@ -153,7 +153,7 @@ export function followConformance(subject: Subject): void {
       }
     });
 
-    it('from a position that another process has just written', async () => {
+    it('starts from a position that another process has just written', async () => {
       for (let round = 0; round < 10; round++) {
         const { position } = await subject.other.append(newStream(), newEvents(1), 'none');
         const steps = await followUntil(subject.log, position, isCaughtUp);
@@ -161,7 +161,7 @@ export function followConformance(subject: Subject): void {
       }
     });
 
-    it('aborting ends the iteration cleanly: before it starts, while it waits, and between two steps', async () => {
+    it('ends cleanly on abort: before it starts, while it waits, and between two steps', async () => {
       const after = await subject.log.head();
       const pull = async (signal: AbortSignal, onStep: (step: Followed) => void) => {
         for await (const step of subject.log.follow({ after, signal })) onStep(step);
@@ -177,7 +177,7 @@ export function followConformance(subject: Subject): void {
       });
     });
 
-    it('leaving the loop ends the follower; another can start', async () => {
+    it('ends when the loop is left, and another follower can start', async () => {
       const stream = newStream();
       const after = await subject.log.head();
       await subject.log.append(stream, newEvents(5), 'none');

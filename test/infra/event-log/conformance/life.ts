@@ -6,7 +6,7 @@ import { errorOf, gather, idsOf, newEvent, newEvents, newStream, type OpenLog } 
 
 export function lifeConformance(open: OpenLog): void {
   describe('close', () => {
-    it('appends in flight settle, and what was acknowledged is there', async () => {
+    it('settles appends in flight, and keeps all acknowledged events', async () => {
       const opened = await open();
       const reader = (await opened.other?.()) ?? undefined;
       const stream = newStream();
@@ -40,7 +40,7 @@ export function lifeConformance(open: OpenLog): void {
       await opened.close();
     });
 
-    it('later calls throw LogUnavailableError', async () => {
+    it('makes later calls throw LogUnavailableError', async () => {
       const opened = await open();
       await opened.log.append(newStream(), [newEvent()], 'any');
       await opened.log.close();

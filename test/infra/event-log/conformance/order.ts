@@ -62,7 +62,7 @@ export function orderConformance(subject: Subject): void {
       expect(back.reverse()).to.deep.equal(idsOf(one));
     });
 
-    it('positions are as far apart as the log says', async () => {
+    it('uses the log’s documented distance between positions', async () => {
       const { log } = subject;
       const start = await log.head();
       const stream = newStream();
@@ -80,7 +80,7 @@ export function orderConformance(subject: Subject): void {
       else expect(mean).to.be.within(log.stride / 5, log.stride * 5);
     });
 
-    it('a batch is contiguous in its stream', async () => {
+    it('keeps a batch contiguous in its stream', async () => {
       const stream = newStream();
       const batches = Array.from({ length: 30 }, () => newEvents(4));
       const start = await subject.log.head();
@@ -93,7 +93,7 @@ export function orderConformance(subject: Subject): void {
       }
     });
 
-    it('when others overtake a slow writer, a follower sees every event once, in the order of readAll', async () => {
+    it('is the same for a follower, which sees every event once, even when others overtake a slow writer', async () => {
       const streams = Array.from({ length: 8 }, newStream);
       const start = await subject.log.head();
       const count = WRITERS * APPENDS + WRITERS * Math.ceil(APPENDS / 3) * 4;

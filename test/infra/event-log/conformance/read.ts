@@ -20,13 +20,13 @@ const sizeInJson = ({ data, meta }: LoggedEvent): number =>
 
 export function readConformance(subject: Subject): void {
   describe('readStream', () => {
-    it('a stream without events gives nothing, in either direction', async () => {
+    it('returns nothing for a stream without events, in either direction', async () => {
       for (const options of [{}, { direction: 'backwards' }, { from: 3 }, { limit: 5 }] satisfies ReadStreamOptions[]) {
         expect(await gather(subject.log.readStream(newStream(), options))).to.deep.equal([]);
       }
     });
 
-    it('both ways, from a revision, with a limit', async () => {
+    it('reads in both directions, from a revision and with a limit', async () => {
       const stream = newStream();
       await subject.log.append(stream, newEvents(10), 'none');
       const read = async (options: ReadStreamOptions) =>
@@ -45,7 +45,7 @@ export function readConformance(subject: Subject): void {
       expect(await read({ limit: 0 })).to.deep.equal([]);
     });
 
-    it('a stream with more events than one batch is read completely', async () => {
+    it('reads a stream completely if it exceeds one batch', async () => {
       const stream = newStream();
       const events = newEvents(2_100);
       for (let from = 0; from < events.length; from += 700) {
@@ -60,7 +60,7 @@ export function readConformance(subject: Subject): void {
   });
 
   describe('readAll', () => {
-    it('the cursor is exclusive in both directions, even in the middle of a batch', async () => {
+    it('excludes the cursor in both directions, even in the middle of a batch', async () => {
       const stream = newStream();
       const start = await subject.log.head();
       await subject.log.append(stream, newEvents(6), 'none');
@@ -77,7 +77,7 @@ export function readConformance(subject: Subject): void {
       }
     });
 
-    it('with a limit', async () => {
+    it('respects a limit', async () => {
       const stream = newStream();
       const start = await subject.log.head();
       await subject.log.append(stream, newEvents(1_000), 'none');
@@ -92,7 +92,7 @@ export function readConformance(subject: Subject): void {
       );
     });
 
-    it('in batches bounded in bytes, in both directions, whatever the size of the events', async () => {
+    it('returns batches of bounded bytes in both directions, whatever the event size', async () => {
       const maxBytes = 50_000;
       const stream = newStream();
       const start = await subject.log.head();
@@ -125,14 +125,14 @@ export function readConformance(subject: Subject): void {
       }
     });
 
-    it('backwards from the beginning and forwards from the head give nothing', async () => {
+    it('returns nothing backwards from the beginning or forwards from the head', async () => {
       expect(await gather(subject.log.readAll({ direction: 'backwards', from: BEGINNING }))).to.deep.equal([]);
       const stream = newStream();
       const { position } = await subject.log.append(stream, newEvents(1), 'any');
       expect(await readAfter(subject.log, position, [stream])).to.deep.equal([]);
     });
 
-    it('from a position that the log does not have: UnknownPositionError', async () => {
+    it('throws UnknownPositionError for a position that is not in the log', async () => {
       const { position } = await subject.log.append(newStream(), newEvents(1), 'none');
       for (const from of [position + 1_000_000_000, Number.MAX_SAFE_INTEGER]) {
         for (const direction of ['forwards', 'backwards'] as const) {
@@ -147,7 +147,7 @@ export function readConformance(subject: Subject): void {
       }
     });
 
-    it('a reader may stop in the middle', async () => {
+    it('lets a reader stop in the middle', async () => {
       await subject.log.append(newStream(), newEvents(1_000), 'none');
       for await (const batch of subject.log.readAll()) {
         expect(batch).to.not.have.length(0);

@@ -6,9 +6,9 @@ import type { Appended, Expectation, NewEvent } from '../../../../shared/ports/e
 import { expectConflict, gather, idsOf, newEvent, newEvents, newStream, readAfter, type Subject } from './subject.ts';
 
 export function repeatConformance(subject: Subject): void {
-  describe('the same append again', () => {
+  describe('a repeated append', () => {
     for (const expected of ['any', 'none', 1] as const) {
-      it(`after a lost answer, expecting ${expected}: the same answer, and no duplicates`, async () => {
+      it(`returns the same result without duplicates after a lost response, expecting ${expected}`, async () => {
         const stream = newStream();
         if (typeof expected === 'number') await subject.log.append(stream, newEvents(expected + 1), 'none');
         const start = await subject.log.head();
@@ -24,7 +24,7 @@ export function repeatConformance(subject: Subject): void {
       });
     }
 
-    it('from another process after a lost response: the same result', async () => {
+    it('returns the same result from another process after a lost response', async () => {
       const stream = newStream();
       const batch = newEvents(2);
       const answer = await subject.log.append(stream, batch, 'none');
@@ -32,7 +32,7 @@ export function repeatConformance(subject: Subject): void {
       expect(await gather(subject.log.readStream(stream))).to.have.length(2);
     });
 
-    it('with another expectation gets the same result, even if that expectation would be met', async () => {
+    it('returns the same result with another expectation, even one that would be met', async () => {
       const stream = newStream();
       const event = newEvent();
       const answer = await subject.log.append(stream, [event], 'none');
@@ -42,7 +42,7 @@ export function repeatConformance(subject: Subject): void {
       expect(await gather(subject.log.readStream(stream))).to.have.length(1);
     });
 
-    it('twice at the same time: one event, the same result', async () => {
+    it('writes one event and returns the same result if sent twice concurrently', async () => {
       const stream = newStream();
       const event = newEvent();
       const answers = await Promise.all([
@@ -54,7 +54,7 @@ export function repeatConformance(subject: Subject): void {
       expect(await gather(subject.log.readStream(stream))).to.have.length(1);
     });
 
-    it('with only half of a batch known: ConflictError, and nothing is written', async () => {
+    it('throws ConflictError and writes nothing if only half of the batch is known', async () => {
       const stream = newStream();
       const known = newEvent(0);
       await subject.log.append(stream, [known], 'none');
@@ -65,7 +65,7 @@ export function repeatConformance(subject: Subject): void {
       expect(idsOf(await gather(subject.log.readStream(stream)))).to.deep.equal([known.id]);
     });
 
-    it('ids of another stream: ConflictError, and nothing is written, where the store can tell', async () => {
+    it('throws ConflictError and writes nothing for ids of another stream, if the store can detect it', async () => {
       const [one, two] = [newStream(), newStream()];
       const batch = newEvents(2);
       await subject.log.append(one, batch, 'none');
@@ -80,7 +80,7 @@ export function repeatConformance(subject: Subject): void {
       await subject.log.append(two, [newEvent()], 'none');
     });
 
-    it('any sequence of appends and repetitions behaves like the model', async () => {
+    it('behaves like the model in any sequence of appends and repetitions', async () => {
       const step = fc.record({
         stream: fc.integer({ min: 0, max: 2 }),
         size: fc.integer({ min: 1, max: 4 }),

@@ -28,7 +28,7 @@ describe('Google ID tokens', () => {
     throw new Error('was accepted');
   };
 
-  it('a valid token gives the account, with the address in lower case', async () => {
+  it('return the account, with the address in lower case, if valid', async () => {
     expect(await verify(await google.token())).to.deep.equal({
       sub: 'sub-1',
       email: 'ann@example.com',
@@ -55,12 +55,12 @@ describe('Google ID tokens', () => {
     expired: { exp: past },
     'no expiry': { exp: undefined },
   })) {
-    it(`refuses: ${what}`, async () => {
+    it(`are rejected: ${what}`, async () => {
       expect((await refused(await google.token(claims))).status).to.equal(400);
     });
   }
 
-  it('refuses tokens signed by another key, signed with a secret or unsigned, and texts that are not tokens', async () => {
+  it('are rejected if signed by another key, with a secret, or not at all, or if not a token', async () => {
     expect((await refused(await google.token({}, { foreignKey: true }))).status).to.equal(400);
     const hmac = await new SignJWT({ email: 'a@b.c', email_verified: true, sub: 's' })
       .setProtectedHeader({ alg: 'HS256', kid: 'k1' })
@@ -73,7 +73,7 @@ describe('Google ID tokens', () => {
     for (const token of [hmac, none, 'rubbish', 'a.b.c']) expect((await refused(token)).status, token).to.equal(400);
   });
 
-  it('does not fetch the keys again for every unknown key id', async () => {
+  it('do not cause another key fetch for every unknown key id', async () => {
     await verify(await google.token());
     const before = google.fetches();
     const strange = (await google.token()).split('.');
@@ -82,7 +82,7 @@ describe('Google ID tokens', () => {
     expect(google.fetches() - before).to.be.at.most(1);
   });
 
-  it('says so when it is off, and when the keys cannot be fetched', async () => {
+  it('return an error if sign-in is off or the keys cannot be fetched', async () => {
     const off = await refused(await google.token(), { googleClientId: undefined });
     expect(off.message).to.include('GOOGLE_CLIENT_ID');
     const gone = await startFakeGoogle();

@@ -44,7 +44,7 @@ describe('requests to GitHub', () => {
     );
   const list = (github = githubAt(server.url)) => github.issues(REPO, { state: 'open', perPage: 1 });
 
-  it('go nowhere without a token', async () => {
+  it('are not sent without a token', async () => {
     const github = createGithub({
       ...{ githubApiUrl: server.url, githubToken: undefined, githubDefaultRepo: REPO, githubTimeoutMs: 2_000 },
     });
@@ -86,7 +86,7 @@ describe('requests to GitHub', () => {
     expect(await failureOf(list(github)), 'an hour at most').to.include({ retryAfter: 3_600 });
   });
 
-  it('distinguish a refusal from a limit, and never repeat the token', async () => {
+  it('distinguish a rejection from a rate limit, and never repeat the token', async () => {
     answer = sends(403, JSON.stringify({ message: `no, ${GITHUB_TOKEN}` }), { 'x-ratelimit-remaining': '7' });
     const { fault, message } = await failureOf(list());
     expect(fault).to.equal('refused');
@@ -97,7 +97,7 @@ describe('requests to GitHub', () => {
     expect(await failureOf(list())).to.include({ fault: 'missing' });
   });
 
-  it('read no more than 10 MB, and nothing that is no issue', async () => {
+  it('read no more than 10 MB, and only valid issues', async () => {
     answer = (_req, res) => {
       res.writeHead(200);
       const more = () => {
@@ -111,7 +111,7 @@ describe('requests to GitHub', () => {
     expect((await failureOf(list())).message).to.include('other than a list of issues');
   });
 
-  it('are given up with the work that they belong to', async () => {
+  it('are aborted together with the work that they belong to', async () => {
     answer = () => undefined;
     const stop = new AbortController();
     const work = githubAt(server.url).issues(REPO, { state: 'open', perPage: 1 }, stop.signal);
@@ -120,7 +120,7 @@ describe('requests to GitHub', () => {
     expect(error.message).to.equal('the process stops');
   });
 
-  it('show branches where people see them', () => {
+  it('return branch URLs of the web interface', () => {
     expect(githubAt('https://api.github.com').branchUrl(REPO, 'x')).to.equal('https://github.com/acme/web/tree/x');
     expect(githubAt('https://ghe.acme.org/api/v3').branchUrl(REPO, 'x')).to.equal(
       'https://ghe.acme.org/acme/web/tree/x',

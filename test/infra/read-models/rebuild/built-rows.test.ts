@@ -74,14 +74,14 @@ function openTables() {
 const sorted = (rows: Iterable<AnyStoredRow>) =>
   Array.from(rows, (row) => JSON.stringify(row, Object.keys(row).sort())).sort();
 
-describe('rows of a read model that is being built', () => {
+describe('rows of a read model under construction', () => {
   const step = fc.record<Step>({
     does: fc.constantFrom('add', 'rename', 'erase', 'remove', 'count'),
     id: fc.integer({ min: 1, max: 4 }),
   });
   const batch = fc.record({ steps: fc.array(step, { maxLength: 8 }), forget: fc.boolean() });
 
-  it('are the same whenever they are written and forgotten, with COPY and without', async () => {
+  it('are the same whenever they are written and dropped, with COPY and without', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(batch, { maxLength: 10 }), fc.boolean(), async (batches, copies) => {
         const tables = openTables();
@@ -114,7 +114,7 @@ describe('rows of a read model that is being built', () => {
     );
   });
 
-  it('are not read back while they are in memory, and forgotten when they were not used twice', async () => {
+  it('are not read back while in memory, and are dropped if not used twice', async () => {
     const tables = openTables();
     const room: Room = { characters: 0 };
     const rows = new BuiltRows({

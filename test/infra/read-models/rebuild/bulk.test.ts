@@ -48,14 +48,14 @@ describe('bulk session', () => {
     return 'nothing was refused';
   };
 
-  it('adds the rows of all pieces, and none of no pieces', async () => {
+  it('writes the rows of all chunks, and nothing without chunks', async () => {
     await copy('s', notes, [rowsOf(1, 2), rowsOf(3)]);
     await copy('s', notes, []);
     const { rows } = await sql`SELECT id, text FROM s.notes ORDER BY id`.execute(session.db);
     expect(rows).to.deep.equal([1, 2, 3].map((id) => ({ id, text: `a\tb\\${id}\n` })));
   });
 
-  it('rejects with what the database refuses, and can be used afterwards', async () => {
+  it('fails with the error of the database, and remains usable', async () => {
     expect(await refusal(copy('s', notes, [rowsOf(1)])), 'a key that is there').to.equal('23505');
     // More than the connection accepts at once, refused at its first row.
     const many = Array.from({ length: 200 }, (_, n) =>
@@ -69,7 +69,7 @@ describe('bulk session', () => {
     expect(rows).to.deep.equal([{ count: 4 }]);
   });
 
-  it('rejects when its connection is cut', async () => {
+  it('fails when its connection is cut', async () => {
     const other = await openBulkSession(database, '', 'cut');
     const pieces = Array.from({ length: 200 }, (_, n) =>
       rowsOf(...Array.from({ length: 500 }, (_row, i) => 1_000_000 + n * 500 + i)),

@@ -8,7 +8,7 @@ import { fixture } from '../../../support/fixture.ts';
 import { rebuildProjection } from '../../../support/rebuild.ts';
 import { call, startTestService } from '../../../support/service.ts';
 
-describe('a rebuild beside a running service', function () {
+describe('a rebuild with a running service', function () {
   this.timeout(60_000);
   const service = fixture(startTestService);
   // As a command-line tool in another process: it has its own connections to the same database.
@@ -36,7 +36,7 @@ describe('a rebuild beside a running service', function () {
   for (const by of ['a tool', 'the service itself']) {
     const rebuild = () => rebuildProjection(by === 'a tool' ? tool : service.service.core, agentsProjection);
 
-    it(`by ${by} ends the lists that were kept`, async () => {
+    it(`by ${by} invalidates cached lists`, async () => {
       for (let round = 0; round < 3; round++) {
         const id = await create();
         // Leaves no row in memory.
@@ -48,7 +48,7 @@ describe('a rebuild beside a running service', function () {
       }
     });
 
-    it(`by ${by} ends the rows that were kept`, async () => {
+    it(`by ${by} invalidates cached rows`, async () => {
       for (const status of ['busy', 'idle', 'error']) {
         const id = await create();
         await rebuild();

@@ -76,7 +76,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     );
   const indexes = () => query("SELECT indexname FROM pg_indexes WHERE schemaname = 'small_v1' ORDER BY 1");
 
-  it('reports what it read and compared; a check leaves everything as it was', async () => {
+  it('reports what it read and compared; a check changes nothing', async () => {
     const end = await add(note(1), note(2), crossed.draft({ id: 1 }), unseen.draft({}), note(3));
     const before = [await rows(), await checkpoint()];
     const told: RebuildProgress[] = [];
@@ -109,7 +109,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     expect(await leftovers()).to.deep.equal([]);
   });
 
-  it('puts whole tables in the place of the live ones, which go on from there', async () => {
+  it('replaces the live tables by whole tables, which continue from there', async () => {
     await add(note(1), note(2));
     const before = [await rows(), await indexes()];
     const { generation } = (await checkpoint()) as { generation: number };
@@ -125,7 +125,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     expect(await checkpoint()).to.include({ position: end });
   });
 
-  it('finds rows that were changed, added or removed, and repairs them', async () => {
+  it('detects rows that were changed, added or removed, and repairs them', async () => {
     await add(note(1), note(2));
     const right = await rows();
     for (const damage of [
@@ -149,7 +149,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     expect(await rows()).to.deep.equal(right);
   });
 
-  it('gives the same rows in batches of any size, also where a key comes twice and a row is changed or removed', async () => {
+  it('yields the same rows with any batch size, even with repeated keys, updates and deletions', async () => {
     await add(
       note(1),
       note(2),
@@ -169,7 +169,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     ]);
   });
 
-  it('resumes where it was cut off, unless a restart is requested or the code has changed', async () => {
+  it('resumes after an interruption, unless a restart is requested or the code has changed', async () => {
     await add(...Array.from({ length: 300 }, (_, n) => note(n)));
     const cut = async () => {
       const stop = new AbortController();
@@ -188,7 +188,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     expect(await leftovers()).to.deep.equal([]);
   });
 
-  it('compares with nothing when the live tables are far behind, or of another log', async () => {
+  it('skips the comparison if the live tables are far behind or belong to another log', async () => {
     const end = await add(...Array.from({ length: 30 }, (_, n) => note(n)));
     const right = await rows();
     await projector.close();
@@ -206,7 +206,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     expect(near, 'not so far').to.include({ compared: true, equal: true, position: 0 });
   });
 
-  it('leaves the live tables alone when an event cannot be applied, and needs tables that are there', async () => {
+  it('leaves the live tables alone if an event cannot be applied, and requires existing tables', async () => {
     await add(note(1), broken.draft({}));
     const before = [await rows(), await checkpoint()];
     breaks = true;
@@ -221,7 +221,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     );
   });
 
-  it('ends when another one of the same read model has begun, and leaves the live tables alone', async () => {
+  it('ends if another one of the same read model has started, and leaves the live tables alone', async () => {
     await add(note(1), note(2));
     const before = await checkpoint();
     const overtaken = {
@@ -242,7 +242,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     expect(await checkpoint()).to.deep.equal(before);
   });
 
-  it('events that are written meanwhile are in it', async () => {
+  it('includes events that are written meanwhile', async () => {
     await add(note(1));
     let more: Promise<unknown> | undefined;
     const report = await rebuild({
@@ -256,7 +256,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     expect(await rebuild({ check: true })).to.include({ equal: true, events: 3 });
   });
 
-  it('events that come just before the switch are applied under its lock', async () => {
+  it('applies events written just before the switch under its lock', async () => {
     await add(note(1), crossed.draft({ id: 1 }), note(2));
     let phase = '';
     const late = {
@@ -284,7 +284,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     expect(await rebuild({ check: true })).to.include({ equal: true, events: 6 });
   });
 
-  it('waits for who holds the live checkpoint, and gives up with a reason when it is held for too long', async () => {
+  it('waits for the lock of the live checkpoint, and fails with a reason after too long', async () => {
     await add(note(1), note(2));
     const before = [await rows(), await checkpoint()];
     const holder = await place.database.pool.connect();
@@ -332,7 +332,7 @@ describeWith('TEST_DATABASE_URL', 'rebuild of one small read model', () => {
     expect(await leftovers()).to.deep.equal([]);
   });
 
-  it('a key that is repeated after rows were looked up replaces the row', async () => {
+  it('replaces the row of a key that is repeated after a look-up', async () => {
     await add(note(1), note(2), crossed.draft({ id: 2 }), note(1, 'again'), note(3), note(3, 'again'), note(2, 'back'));
     for (const batchSize of [1, 2, 4, 100])
       expect(await rebuild({ batchSize, check: true }), `batches of ${batchSize}`).to.include({
@@ -349,7 +349,7 @@ describe('rows for COPY', () => {
     { key: ['text'] },
   );
 
-  it('are lines of columns, with what would end one of them escaped', () => {
+  it('are lines of columns with escaped delimiters', () => {
     const row = { text: 'a\tb\\c\nd\re', json: { a: 'x\ny' }, nothing: null, number: 1.5, flag: false };
     expect(encodeRow(table as never, row, 7)).to.equal('a\\tb\\\\c\\nd\\re\t{"a":"x\\\\ny"}\t\\N\t1.5\tfalse\t7\n');
     const bare = { text: 'plain', json: 'a "text"', number: 0, flag: true };

@@ -179,7 +179,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     const unequal = (reports: readonly RebuildReport[]) =>
       reports.flatMap((report) => report.tables.filter((table) => !table.equal).map((table) => table.table));
 
-    it('gives the same rows as live, for any history and batch size', async () => {
+    it('yields the same rows as live projection, for any history and batch size', async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.record({ events: fc.integer({ min: 20, max: 400 }), batchSize: fc.integer({ min: 1, max: 300 }) }),
@@ -197,7 +197,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(await schemas()).to.deep.equal([]);
     });
 
-    it('gives the same rows as the projections in memory', async () => {
+    it('yields the same rows as the projections in memory', async () => {
       await history(300);
       await live();
       const reports = await rebuild();
@@ -218,7 +218,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       }
     });
 
-    it('shows every table as it was at any position, and fills the same past from the log', async () => {
+    it('shows every table as of any position, and restores the same past from the log', async () => {
       const { pool } = place.database;
       await history(200);
       await live();
@@ -289,7 +289,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       await isAsItWas();
     });
 
-    it('begins a past anew where the tables have moved on without it', async () => {
+    it('restarts the past if the tables have advanced without it', async () => {
       const { pool } = place.database;
       const schema = schemaOf(agentsProjection);
       await pool.query('UPDATE service.checkpoints SET history_to = position - 1 WHERE schema_name = $1', [schema]);
@@ -316,7 +316,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       await read();
     });
 
-    it('writes every value as live does: text, JSON, numbers, nulls', async () => {
+    it('writes every value like live projection: text, JSON, numbers, nulls', async () => {
       const text = fc.oneof(
         fc.string({ unit: 'grapheme' }),
         fc.string({ unit: fc.constantFrom('\\', '\t', '\n', '\r', '"', "'", 'N', '.', '{', '\u2028') }),
@@ -349,7 +349,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(report.tables[0]?.rebuilt.rows).to.equal(id - 1_000);
     });
 
-    it('keeps the later row if a projection inserts an existing key, as live does', async () => {
+    it('keeps the later row if a projection inserts an existing key, like live projection', async () => {
       const note = (id: number, text: string, flag = false) => noted.draft({ id, text, json: null, number: 1, flag });
       await add('notes', note(1, 'first'), note(2, 'kept'), note(1, 'second'), note(3, 'goes', true));
       await add('notes', note(1, 'third'), crossed.draft({ id: 3 }), note(4, 'last'));
@@ -360,7 +360,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       }
     });
 
-    it('continues where it was interrupted, unless `fresh` is set or the code has changed', async () => {
+    it('resumes after an interruption, unless `fresh` is set or the code has changed', async () => {
       await history(1_000);
       await live();
       const rebuildSome = (options: RebuildOptions) => rebuildProjections(stores(), some, options);
@@ -397,7 +397,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(await schemas()).to.deep.equal([]);
     });
 
-    it('finds manipulated rows, says where, and repairs them', async () => {
+    it('detects, locates and repairs manipulated rows', async () => {
       await history(200);
       await live();
       const { pool } = place.database;
@@ -427,7 +427,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(unequal(await rebuild({ check: true }, which))).to.deep.equal([]);
     });
 
-    it('leaves the live tables unchanged when an event cannot be applied', async () => {
+    it('leaves the live tables unchanged if an event cannot be applied', async () => {
       breaks = false;
       await add('notes', broken.draft({}), noted.draft({ id: 50, text: 'x', json: null, number: 1, flag: false }));
       await live();
@@ -443,7 +443,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(report.equal && report.switched).to.equal(true);
     });
 
-    it('writes nothing of the events that it was applying when one of them could not be applied', async () => {
+    it('writes none of the events in a batch if one of them cannot be applied', async () => {
       breaks = false;
       const note = (id: number) => noted.draft({ id, text: 'x', json: null, number: 1, flag: false });
       await add('notes', note(60), note(61), broken.draft({}), note(62));
@@ -478,7 +478,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(report.equal && report.switched).to.equal(true);
     });
 
-    it('switches without an effect on concurrent writes and reads', async () => {
+    it('switches without affecting concurrent writes and reads', async () => {
       await history(500);
       await live();
       const writing = new AbortController();
@@ -537,7 +537,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(unequal(await rebuild({ check: true }, some))).to.deep.equal([]);
     });
 
-    it('counts once by how much read models at the same position are behind', async () => {
+    it('counts the lag once for read models at the same position', async () => {
       await live();
       const { log: real, decode } = view.store;
       const limits: unknown[] = [];
@@ -561,7 +561,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(unequal(await rebuild({ check: true }, some))).to.deep.equal([]);
     });
 
-    it('live tables of another log are reported as stuck, and replaced', async () => {
+    it('reports live tables of another log as stuck, and replaces them', async () => {
       await projector?.close();
       const { pool } = place.database;
       // As if the log had been restored from an older backup than its read models.

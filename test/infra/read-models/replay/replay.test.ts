@@ -107,7 +107,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       return rows[0];
     };
 
-    it('finds that the tables are what the log says, writes nothing and leaves nothing behind', async () => {
+    it('confirms tables that match the log, and writes and leaves nothing', async () => {
       const before = await everything();
       const replays = await replay(projections);
       expect(replays).to.have.length(projections.length);
@@ -120,7 +120,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(await everything()).to.deep.equal(before);
     });
 
-    it('finds a value that was changed by hand, and since when it is wrong', async () => {
+    it('detects a manually changed value, and the position since when it is wrong', async () => {
       const agent = await oneAgent();
       await planted(
         `UPDATE ${AGENTS} SET role = 'impostor' WHERE workspace_id = $1 AND id = $2`,
@@ -139,7 +139,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       );
     });
 
-    it('finds a row that was removed by hand, and one that was added', async () => {
+    it('detects a manually removed row and an added row', async () => {
       const agent = await oneAgent();
       await planted(
         `DELETE FROM ${AGENTS} WHERE workspace_id = $1 AND id = $2`,
@@ -163,7 +163,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       );
     });
 
-    it('finds a past that was changed by hand', async () => {
+    it('detects a manually changed past version', async () => {
       const agent = await oneAgent();
       const { rows } = await pool().query(
         `SELECT position, until FROM ${AGENTS_PAST} WHERE workspace_id = $1 AND id = $2 ORDER BY position LIMIT 1`,
@@ -186,7 +186,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       );
     });
 
-    it('reports of a changed projection what two folds in memory give, in any range', async () => {
+    it('reports the same for a changed projection as two folds in memory, in any range', async () => {
       await fc.assert(
         fc.asyncProperty(
           fc.record({
@@ -257,7 +257,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       );
     });
 
-    it('compares the columns that both have with another version, and names the others', async () => {
+    it('compares the common columns with another version, and names the others', async () => {
       const { runtime_type: _, ...columns } = agentsTable.columns;
       const next: Table = { ...agentsTable, columns: { ...columns, shouted: 'text' } };
       const rest = agentsProjection.tables.filter((table) => table.name === 'agent_texts') as unknown as Table[];
@@ -296,7 +296,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(await everything()).to.deep.equal(before);
     });
 
-    it('says at which event a projection fails, and leaves nothing behind', async () => {
+    it('names the event at which a projection fails, and leaves nothing behind', async () => {
       const before = await everything();
       const failing = events.filter(({ type }) => type === agentHeartbeatReceived.type)[3] as DomainEvent;
       const broken: Projection = {
@@ -319,7 +319,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(await everything()).to.deep.equal(before);
     });
 
-    it('drops what a killed replay has left behind', async () => {
+    it('drops the remains of a killed replay', async () => {
       const before = await everything();
       await pool().query('CREATE SCHEMA chat_v1_replay');
       await pool().query('CREATE SCHEMA chat_v1_replay_history');
@@ -332,7 +332,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(await everything()).to.deep.equal(before);
     });
 
-    it('refuses positions that the live read model does not have', async () => {
+    it('rejects positions beyond the live read model', async () => {
       const head = await view.store.log.head();
       const schema = schemaOf(agentsProjection);
       expect(await refusal(replay([agentsProjection], { until: head + 1 }))).to.equal(
@@ -356,7 +356,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       }
     });
 
-    it('compares at the position where it began, while the live read model advances', async () => {
+    it('compares at its starting position while the live read model advances', async () => {
       const head = await view.store.log.head();
       let more: Promise<unknown> | undefined;
       const options: ReplayOptions = {

@@ -20,7 +20,7 @@ describe('log entries', function () {
   const messagesOf = async (store: ReturnType<typeof createLogEntries>, workspace: number) =>
     (await store.recent(workspace, { limit: 200 })).map(({ message }) => message);
 
-  it('keep the newest lines of each workspace, so many and so many bytes', async () => {
+  it('keep the newest lines of each workspace, limited in number and bytes', async () => {
     const store = createLogEntries(place.database.pool, { lines: 30, bytes: 20_000 });
     for (let n = 1; n <= 100; n++) {
       await store.add(11, line(`short ${n}`));
@@ -35,7 +35,7 @@ describe('log entries', function () {
     expect(await messagesOf(store, 12)).to.have.length(6);
   });
 
-  it('go when they are too old', async () => {
+  it('are removed when they are too old', async () => {
     const store = createLogEntries(place.database.pool);
     const now = 100 * DAY * 1_000;
     await store.add(13, line('old', { at: now - 31 * DAY * 1_000 }));
@@ -46,7 +46,7 @@ describe('log entries', function () {
     expect(await messagesOf(store, 13)).to.deep.equal(['young']);
   });
 
-  it('wait in memory until they can be stored, in order', async () => {
+  it('wait in memory in order until they can be stored', async () => {
     const taken = holdLines();
     const log = createLogger('silent', 'stdout', taken);
     const stored: string[] = [];
@@ -70,7 +70,7 @@ describe('log entries', function () {
     expect(taken.first(10)).to.deep.equal([]);
   });
 
-  it('that do not fit into memory are counted', async () => {
+  it('are counted if they do not fit into memory', async () => {
     const taken = holdLines({ lines: 3, characters: 1_000 });
     for (const text of ['a', 'b', 'c', 'd', 'e']) taken.take(JSON.stringify({ level: 40, msg: text, time: 0 }));
     const stored: string[] = [];
@@ -84,7 +84,7 @@ describe('log entries', function () {
     expect([taken.first(1).length, taken.lost()]).to.deep.equal([0, 1]);
   });
 
-  it('of the service are cut to what can be stored, without stacks', () => {
+  it('of the service are truncated to what can be stored, without stacks', () => {
     const taken = holdLines();
     const log = createLogger('silent', 'stderr', taken);
     log.error({ err: new TypeError('no\0 way'), more: '\ud800'.repeat(10_000) }, 'm'.repeat(20_000));

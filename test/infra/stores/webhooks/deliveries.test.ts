@@ -24,7 +24,7 @@ const delivery = (fields: Partial<NewDelivery> = {}): NewDelivery => ({
 });
 const REST = { done: true, retries: true };
 
-describe('queue of webhooks', () => {
+describe('webhook queue', () => {
   let queue: WebhookQueue;
   let records: WebhookRecords;
   const world = fixture(testDatabase);
@@ -36,7 +36,7 @@ describe('queue of webhooks', () => {
 
   const claimed = async (): Promise<Claim> => (await queue.claim()) ?? expect.fail('nothing to claim');
 
-  it('one that has just begun has nothing to do; woken, it is claimed once', async () => {
+  it('has nothing to do for a new webhook; once notified, it is claimed once', async () => {
     await records.begin(1, 1, 10);
     await records.begin(1, 1, 99);
     expect(await queue.claim()).to.equal(undefined);
@@ -48,7 +48,7 @@ describe('queue of webhooks', () => {
     expect(claims.find(Boolean)).to.include({ webhook: 1, workspace: 1, position: 10, wanted: 13, failures: 0 });
   });
 
-  it('events that arrive during a delivery are not forgotten', async () => {
+  it('does not lose events that arrive during a delivery', async () => {
     await records.begin(1, 1, 10);
     await queue.wake([1], 12);
     const claim = await claimed();
@@ -60,7 +60,7 @@ describe('queue of webhooks', () => {
     expect(await queue.claim()).to.equal(undefined);
   });
 
-  it('one that has not come to its end is claimed again, after those that wait longer', async () => {
+  it('returns an unfinished webhook again, after those that have waited longer', async () => {
     await records.begin(1, 1, 10);
     await records.begin(1, 2, 10);
     await queue.wake([1, 2], 12);
@@ -71,7 +71,7 @@ describe('queue of webhooks', () => {
     expect(await claimed()).to.include({ webhook: first.webhook, position: 11 });
   });
 
-  it('a lease that is not renewed ends, and then changes nothing any more', async () => {
+  it('ends a lease that is not renewed, and ignores its later changes', async () => {
     const brief = createWebhookQueue(world.database.pool, 50);
     await records.begin(1, 1, 10);
     await queue.wake([1], 12);
@@ -89,7 +89,7 @@ describe('queue of webhooks', () => {
     expect(await claimed()).to.include({ position: 10, failures: 1, waiting: 0 });
   });
 
-  it('a retry takes the place of the one that waited for it', async () => {
+  it('replaces the waiting attempt by its retry', async () => {
     await records.begin(1, 1, 10);
     await queue.wake([1], 12);
     const claim = await claimed();
@@ -116,7 +116,7 @@ describe('queue of webhooks', () => {
     });
   });
 
-  it('it is claimed when a retry is due, unless retries wait as well', async () => {
+  it('returns a webhook when a retry is due, unless retries are suspended', async () => {
     await records.begin(1, 1, 10);
     await queue.wake([1], 12);
     const claim = await claimed();
@@ -134,7 +134,7 @@ describe('queue of webhooks', () => {
     expect(await queue.due(await claimed(), 5_000, 10)).to.have.length(1);
   });
 
-  it('an attempt by hand that arrives spares the one that waited', async () => {
+  it('cancels the waiting attempt if a manual attempt succeeds', async () => {
     await records.begin(1, 1, 10);
     await queue.wake([1], 12);
     const claim = await claimed();
@@ -147,7 +147,7 @@ describe('queue of webhooks', () => {
     expect((await records.states(1)).get(1)?.failures, 'attempts by hand do not count').to.equal(1);
   });
 
-  it('what is gone, or another workspace’s, is neither recorded nor removed', async () => {
+  it('neither records nor removes deliveries of a deleted webhook or another workspace', async () => {
     await records.begin(1, 1, 10);
     expect(await records.record(delivery({ workspace: 2 }))).to.equal(undefined);
     const id = await records.record(delivery());
@@ -159,7 +159,7 @@ describe('queue of webhooks', () => {
     expect(await records.record(delivery())).to.equal(undefined);
   });
 
-  it('webhooks that the queue does not know begin at the end of the log, not at its beginning', async () => {
+  it('starts unknown webhooks at the end of the log, not at its beginning', async () => {
     await records.begin(1, 1, 10);
     await queue.resume(
       [
@@ -176,7 +176,7 @@ describe('queue of webhooks', () => {
     ]);
   });
 
-  it('claims that a dead process has left end at once where there is only one process', async () => {
+  it('ends claims of a dead process at once if there is only one process', async () => {
     await records.begin(1, 1, 10);
     await queue.wake([1], 12);
     const left = await claimed();
@@ -187,7 +187,7 @@ describe('queue of webhooks', () => {
     expect(await queue.renew(left)).to.equal(undefined);
   });
 
-  it('old deliveries are removed, but not those that will be tried again', async () => {
+  it('removes old deliveries, except those with a pending retry', async () => {
     await records.begin(1, 1, 10);
     for (const nextRetryAt of [null, 5_000]) await records.record(delivery({ nextRetryAt }));
     await records.record(delivery({ createdAt: 2_000 }));
