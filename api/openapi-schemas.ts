@@ -1,13 +1,13 @@
 /**
  * Converts zod schemas to JSON Schemas (draft 2020-12) for the description of the API: named parts become components,
- * in two versions where requests and answers differ. `openapi.ts` puts them together.
+ * in two versions where requests and responses differ. `openapi.ts` assembles them.
  */
 import { z } from 'zod';
 
 /** A JSON Schema (draft 2020-12). */
 export type Schema = { [keyword: string]: unknown };
 
-/** The direction: what a request may contain, or what an answer contains. */
+/** The direction: what a request may contain, or what a response contains. */
 export type Io = 'input' | 'output';
 /** Named schemas found so far. */
 export type Found = Readonly<Record<Io, Map<string, Schema>>>;
@@ -66,13 +66,13 @@ function adjust(schema: z.core.$ZodType, json: Schema, io: Io): void {
     Object.assign(json, override);
   }
   delete json.override;
-  // All JSON keys are strings, so this says nothing.
+  // All JSON keys are strings, so this constraint adds nothing.
   if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
   if (io === 'output') {
-    // Answers may gain fields, which must not break clients that validate against this description.
+    // Responses may gain fields, which must not break clients that validate against this description.
     const def: { type: string; catchall?: unknown } = schema._zod.def;
     if (def.type === 'object' && !def.catchall) delete json.additionalProperties;
-    // Every integer in an answer is within these bounds, so the description leaves them out.
+    // Every integer in a response is within these bounds, so the description omits them.
     if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum;
     if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
   }
@@ -109,7 +109,7 @@ const idIn = (ref: string) => REFERENCE.exec(ref)?.[2];
 
 /**
  * Names the schemas: one name if both directions are the same, otherwise `<name>Input` for requests (a default makes a
- * field optional in a request but always present in an answer).
+ * field optional in a request but always present in a response).
  */
 export function settleSchemas(found: Found): {
   schemas: Record<string, Schema>;

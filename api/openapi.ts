@@ -1,6 +1,7 @@
 /**
  * The description of the API (OpenAPI 3.1), generated from the routes and from the same schemas that validate their
- * requests. What a route does not state itself, such as the answers of the authorization in front of it, is added here.
+ * requests. What a route does not declare itself, such as the responses of the authorization in front of it, is added
+ * here.
  */
 import type { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
@@ -125,12 +126,12 @@ const TAG_DESCRIPTIONS: Readonly<Record<(typeof TAGS)[number], string>> = {
   Docs: 'This description',
 };
 
-/** For answers that clients may cache. */
+/** For responses that clients may cache. */
 export const UNCHANGED: ResponseSpec = {
   description: 'Not modified since the response with the ETag in If-None-Match',
 };
 
-/** Names of the error answers in the description. */
+/** Names of the error responses in the description. */
 const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
   400: 'InvalidInput',
   401: 'NotAuthenticated',
@@ -144,7 +145,7 @@ const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
   500: 'InternalError',
   503: 'Unavailable',
 };
-/** The answer for every status that an operation does not list. */
+/** The response for every status that an operation does not list. */
 const OTHER_ERROR = 'OtherError';
 
 export const PARAMETERS = {
@@ -299,7 +300,7 @@ function operationIdOf({ method, path }: Route): string {
   return method + words.map(capital).join('');
 }
 
-/** What a call says of keys of agents. */
+/** What the description of a call says about agents' keys. */
 function agentsText({ closedToAgents, agents }: Pick<Route, 'closedToAgents' | 'agents'>): string {
   if (closedToAgents === true) return ' Not with the key of an agent, whatever its scopes.';
   if (closedToAgents === 'bound') return ' With the key of an agent only if it has the scope `admin`.';
@@ -322,7 +323,7 @@ function limitText(limit: LimitClass | undefined): string | undefined {
   return `**Rate limit:** ${LIMITS[limit].limit} requests per minute ${limitKeyText(limit)}, counted together for all calls of the class \`${limit}\`.`;
 }
 
-/** What a class counts by, according to the function that makes its keys. */
+/** What a limit class counts by, as text; derived from its key function. */
 function limitKeyText(limit: LimitClass): string {
   const { key } = LIMITS[limit];
   if (key === LIMITS['agent-poll'].key) return 'per agent (`x-agent-name`, otherwise the address)';
@@ -346,7 +347,7 @@ function generalParameters(route: Route): Ref[] {
   const names: (keyof typeof PARAMETERS)[] = [];
   if (route.method === 'post') names.push('IdempotencyKey');
   if (route.cache) names.push('Consistency', 'MinPosition');
-  // This header is read by limits that count per agent, and by calls that an agent may make only for itself.
+  // This header is read by limits that count per agent, and by calls that agents may make only for themselves.
   const countsByAgent = route.limit !== undefined && LIMITS[route.limit].key === LIMITS['agent-poll'].key;
   if (countsByAgent || route.path.startsWith('/api/agents/{id}/')) names.push('AgentName');
   if (Object.values(route.responses).some(({ type }) => type === 'text/event-stream')) names.push('LastEventId');
@@ -407,7 +408,7 @@ function describeResponse(spec: ResponseSpec, status: number, where: string, fou
   };
 }
 
-/** The error answers, to which operations refer. */
+/** The error responses, to which operations refer. */
 function describeErrors(found: Found): Record<string, ResponseObject> {
   const schema = toSchema(errorSchema, 'output', 'the error answer', found);
   const content = { 'application/json': { schema } };

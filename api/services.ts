@@ -45,7 +45,7 @@ import type { StreamHub } from './stream/hub.ts';
 
 export interface HealthReport {
   readonly ok: boolean;
-  /** One word per check; public, shown by `/health/ready`. */
+  /** One word per check; public, in the response of `/health/ready`. */
   readonly checks: Readonly<Record<string, string>>;
   /** Positions and reasons behind a failed check, for operators only. */
   readonly details: Readonly<Record<string, string>>;
@@ -70,9 +70,9 @@ export interface SharedQueries {
 }
 
 export interface Services extends SharedQueries {
-  /** The same queries at a moment of the past, whose time is then the time. */
+  /** The same queries at a moment of the past, with its time as the current time. */
   readonly queriesAt: (moment: Moment) => SharedQueries;
-  /** `displayNames` without waiting for the read model: writes get it instead. */
+  /** `displayNames` without waiting for the read model, for writes. */
   readonly namesAtOnce: DisplayNames;
   readonly people: PeopleDirectory;
   readonly personRecords: PersonRecords;
@@ -119,7 +119,7 @@ export interface Services extends SharedQueries {
   readonly consoleFolder: URL;
 }
 
-/** What keeps a limit per workspace. @param count how many a workspace has, according to the read model */
+/** The parts of a limit per workspace. @param count how many records a workspace has, according to the read model */
 export const limitsOf = (
   { locks, readModels, reads, recentCounts }: Services,
   count: (reads: Reads, workspace: number) => Promise<number>,

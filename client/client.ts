@@ -1,4 +1,4 @@
-/** Calls of the API: typed by its description, with a time-out, repeated where that is safe. */
+/** API calls: typed by the description of the API, with a time-out, retried where that is safe. */
 import type { Api } from './api-types.ts';
 import { errorOf, failureOf, SignalboxError } from './errors.ts';
 import { isRetried, pause, pauseOf } from './retry.ts';
@@ -11,19 +11,19 @@ export type BodyOf<C extends Call> = Api[C]['body'];
 export type QueryOf<C extends Call> = Api[C]['query'];
 
 type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never;
-/** Values for the `{…}` of a path. */
+/** Values for the `{…}` parameters of a path. */
 export type ParamsOf<C extends Call> = Readonly<Record<Names<C>, string | number>>;
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Of one attempt, milliseconds; default: that of the client. */
+  /** Time-out of one attempt, milliseconds; default: that of the client. */
   readonly timeoutMs?: number | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Of a POST: 1 to 255 visible ASCII characters. Default: a random one, the same for all attempts of a call. */
+  /** Idempotency key of a POST: 1 to 255 visible ASCII characters. Default: random, the same for all attempts. */
   readonly idempotencyKey?: string | undefined;
 }
 
-/** What a call needs: `params` if its path has some, `body` if it takes one. */
+/** Arguments of a call: `params` if its path has parameters, `body` if it takes one. */
 export type Asked<C extends Call> = CallOptions & { readonly query?: QueryOf<C> | undefined } & ([Names<C>] extends [
     never,
   ]
@@ -31,10 +31,10 @@ export type Asked<C extends Call> = CallOptions & { readonly query?: QueryOf<C> 
     : { readonly params: ParamsOf<C> }) &
   (undefined extends BodyOf<C> ? { readonly body?: BodyOf<C> | undefined } : { readonly body: BodyOf<C> });
 
-/** The last argument may be left out where nothing is needed. */
+/** The last argument is optional if the call needs nothing. */
 type AskedOf<C extends Call> = Record<never, never> extends Asked<C> ? [asked?: Asked<C>] : [asked: Asked<C>];
 
-/** A call whose parts are not known to the compiler, such as one from a form. */
+/** A call whose types are not known at compile time, such as one from a form. */
 export interface LooselyAsked extends CallOptions {
   readonly params?: Readonly<Record<string, string | number>> | undefined;
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
@@ -43,7 +43,7 @@ export interface LooselyAsked extends CallOptions {
 
 export interface Answer<T> {
   readonly data: T;
-  /** Position of the log that the response shows; of a write: that of its last event. */
+  /** Log position of the response; for a write, that of its last event. */
   readonly position: number | undefined;
   readonly requestId: string | undefined;
   /** An earlier attempt with the same `Idempotency-Key` had taken effect; this is its response. */
@@ -55,7 +55,7 @@ export type Result<T> =
   | { readonly error: SignalboxError; readonly data?: undefined };
 
 export interface ClientOptions {
-  /** Such as `https://signalbox.example.com`. Default: the server of the page, in a browser. */
+  /** URL of the service, such as `https://signalbox.example.com`. Default: in a browser, the server of the page. */
   readonly url?: string | undefined;
   /** The key of an agent or of the deployment. Default: none; a browser sends its session cookie. */
   readonly apiKey?: string | undefined;
@@ -63,13 +63,13 @@ export interface ClientOptions {
   readonly agent?: string | undefined;
   /** Further headers of each request; a function is called for each. */
   readonly headers?: Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>) | undefined;
-  /** Of one attempt, milliseconds. Default 20,000. */
+  /** Time-out of one attempt, milliseconds. Default 20,000. */
   readonly timeoutMs?: number | undefined;
-  /** Repetitions of a call at most. Default 4. */
+  /** Maximum number of retries per call. Default 4. */
   readonly retries?: number | undefined;
   /** The longest pause between two attempts, milliseconds. Default 30,000. */
   readonly longestPauseMs?: number | undefined;
-  /** Default: that of the platform. */
+  /** Default: `fetch` of the platform. */
   readonly fetch?: typeof fetch | undefined;
 }
 
@@ -78,7 +78,7 @@ export interface Client {
   call<C extends Call>(name: C, ...asked: AskedOf<C>): Promise<Answer<ResponseOf<C>>>;
   /** The same, with the error as a value. */
   attempt<C extends Call>(name: C, ...asked: AskedOf<C>): Promise<Result<ResponseOf<C>>>;
-  /** The same as `call`, without types of what is sent. */
+  /** The same as `call`, with untyped arguments. */
   send(name: Call, asked?: LooselyAsked): Promise<Answer<unknown>>;
   /** Follows the event stream. Ends when `signal` aborts. @throws SignalboxError when the service refuses it */
   events(options?: StreamOptions): AsyncGenerator<Frame, void, undefined>;

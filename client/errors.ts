@@ -1,9 +1,9 @@
-/** The one class of errors that calls and streams fail with. */
+/** The fields of the one error class of calls and streams. */
 
 export interface ErrorFields {
   /** HTTP status; 0 if there was no response. */
   readonly status: number;
-  /** Code of the service, such as `BUSY`; without a response `TIMEOUT`, `UNREACHABLE` or `ABORTED`. */
+  /** Error code of the service, such as `BUSY`; without a response `TIMEOUT`, `UNREACHABLE` or `ABORTED`. */
   readonly code?: string | undefined;
   /** One line per field that is not valid: `<dotted.path>: <reason>`. */
   readonly details?: readonly string[] | undefined;
@@ -14,7 +14,7 @@ export interface ErrorFields {
   readonly cause?: unknown;
 }
 
-/** A call or a stream that failed. `message` says what happened and what to change. */
+/** The error of a failed call or stream. `message` says what happened and what to change. */
 export class SignalboxError extends Error {
   readonly status: number;
   readonly code: string | undefined;
@@ -59,7 +59,7 @@ export async function errorOf(response: Response): Promise<SignalboxError> {
   });
 }
 
-/** A proxy may respond with anything. */
+/** A proxy may respond with any text. */
 function fieldsOf(text: string): Readonly<Record<string, unknown>> {
   try {
     const body: unknown = JSON.parse(text);

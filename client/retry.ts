@@ -1,28 +1,28 @@
-/** When a request is repeated, and after which pause. */
+/** Which requests are retried, and after which pause. */
 import type { SignalboxError } from './errors.ts';
 
 export interface RetryRules {
-  /** Repetitions at most; 0: none. */
+  /** Maximum number of retries; 0: none. */
   readonly retries: number;
-  /** The longest pause, milliseconds. A call that the service asks to wait longer for fails at once. */
+  /** The longest pause, milliseconds. If the service asks for a longer wait, the call fails at once. */
   readonly longestPauseMs: number;
 }
 
-/** The first pause, milliseconds; each further one may be twice as long. */
+/** The first pause, milliseconds; each further pause may be twice as long. */
 const FIRST_PAUSE_MS = 250;
 
-/** Statuses of a proxy or of the service after which a repetition may succeed. */
+/** Statuses of a proxy or of the service after which a retry may succeed. */
 const TRANSIENT: ReadonlySet<number> = new Set([0, 408, 502, 503, 504]);
-/** Codes of a 409 that says: try again. */
+/** Codes of a 409 for which a retry may succeed. */
 const BUSY: ReadonlySet<string> = new Set(['BUSY', 'IDEMPOTENCY_IN_PROGRESS']);
 
 /**
- * Whether a request may be repeated after this error.
+ * Whether a request may be retried after this error.
  *
- * A GET changes nothing, except for the poll of the queue, which gives the same task again. A POST carries an
- * `Idempotency-Key`, so the service does it once. PUT, PATCH and DELETE have no key: repeating one whose outcome is
- * unknown could overwrite what another caller has done since, so they are repeated only after a 429, which is sent before
- * anything is done.
+ * A GET changes nothing, except for the poll of the queue, which returns the same task again. A POST carries an
+ * `Idempotency-Key`, so the service executes it once. PUT, PATCH and DELETE have no key: retrying one with an unknown
+ * outcome could overwrite a later change by another caller, so they are retried only after a 429, which is sent before
+ * anything is changed.
  */
 export function isRetried(method: string, { status, code }: Pick<SignalboxError, 'status' | 'code'>): boolean {
   if (code === 'ABORTED') return false;
@@ -32,10 +32,10 @@ export function isRetried(method: string, { status, code }: Pick<SignalboxError,
 }
 
 /**
- * The pause before a repetition, milliseconds: what the service asks for, or else one that doubles with each attempt, of
- * which a random half is left out, so that clients that failed together do not return together.
+ * The pause before a retry, milliseconds: the time that the service asks for, otherwise one that doubles with each
+ * attempt. A random part of up to half is left out, so that clients that failed together do not retry together.
  *
- * @param attempt of the attempt that failed, from 1
+ * @param attempt number of the failed attempt, from 1
  */
 export function pauseOf(
   attempt: number,

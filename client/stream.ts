@@ -1,10 +1,9 @@
 /**
- * The event stream as an async iterator. It resumes after the last frame that it gave, through lost connections and
- * restarts of the service, so no frame is missed or given twice.
+ * The event stream as an async iterator. It resumes after the last frame that it returned, through lost connections and
+ * restarts of the service, so no frame is missed or returned twice.
  *
- * Frames are read when they are asked for: what waits here is at most one piece of the connection and a frame that is not
- * complete. A consumer that takes its time slows the connection down; the service ends a connection that is not read for
- * 30 s, and the stream resumes.
+ * Frames are read on demand: the buffer holds at most one chunk of the connection and one incomplete frame. A slow
+ * consumer slows the connection down; the service ends a connection that is not read for 30 s, and the stream resumes.
  */
 import { errorOf, failureOf, SignalboxError } from './errors.ts';
 import { pause, pauseOf } from './retry.ts';
@@ -20,9 +19,9 @@ export interface Frame {
 }
 
 export type StreamState =
-  /** `from`: the stream begins at this time, later than asked for, Unix milliseconds: load lists again. Null: no gap. */
+  /** `from`: the stream begins at this time, later than requested, Unix ms: load lists again. Null: no gap. */
   | { readonly state: 'live'; readonly from: number | null }
-  /** The connection is lost, and is tried again after the pause. */
+  /** The connection is lost; the next attempt follows after the pause. */
   | { readonly state: 'lost'; readonly error: SignalboxError | undefined; readonly retryMs: number };
 
 export interface StreamOptions {
@@ -32,11 +31,11 @@ export interface StreamOptions {
   readonly kinds?: readonly string[] | undefined;
   /** Ends the iteration. */
   readonly signal?: AbortSignal | undefined;
-  /** A connection on which nothing arrives for this long is lost, milliseconds. The service sends a line every 30 s. Default 45,000. */
+  /** A connection without data for this long is lost, ms. The service sends a line every 30 s. Default 45,000. */
   readonly silenceMs?: number | undefined;
-  /** Called when the connection stands and when it is lost. */
+  /** Called when the connection is established and when it is lost. */
   readonly onState?: ((state: StreamState) => void) | undefined;
-  /** Called whenever something arrives, also a line that only keeps the connection alive. */
+  /** Called whenever something arrives, including a line that only keeps the connection alive. */
   readonly onHeard?: (() => void) | undefined;
   /** The longest pause before the next attempt, milliseconds. Default 15,000. */
   readonly longestPauseMs?: number | undefined;
@@ -52,7 +51,7 @@ export type Connect = (options: {
 const SILENCE_MS = 45_000;
 const LONGEST_PAUSE_MS = 15_000;
 const FIRST_PAUSE_MS = 500;
-/** Characters of a frame at most; the service does not accept events that large. */
+/** Maximum number of characters in a frame; the service does not accept events that large. */
 const MAX_FRAME = 16_000_000;
 
 /** @throws SignalboxError when the service refuses the stream (400, 401, 403, 404): repeating the request would not help */
@@ -69,7 +68,7 @@ export async function* frames(connect: Connect, options: StreamOptions = {}): As
           continue;
         }
         yield { id, ...frame };
-        // After the consumer has taken it.
+        // Only after the consumer has taken the frame.
         if (id !== '') lastId = id;
       }
     } catch (reason) {
@@ -103,7 +102,7 @@ async function* connection(
   const end = () => ending.abort();
   signal?.addEventListener('abort', end);
   if (signal?.aborted) end();
-  /** Waits for the connection only: a consumer may take as long as it likes. */
+  /** The time-out covers only the wait for the connection: a consumer may take as long as it likes. */
   const heard = async <T>(waiting: Promise<T>): Promise<T> => {
     const timer = setTimeout(() => ending.abort(new DOMException('silent', 'TimeoutError')), silenceMs);
     try {
@@ -138,14 +137,14 @@ async function* connection(
   } finally {
     signal?.removeEventListener('abort', end);
     reader?.releaseLock();
-    // Ends the connection when the consumer has left.
+    // Ends the connection when the consumer stops reading.
     end();
   }
 }
 
 /**
- * Reads Server-Sent Events (https://html.spec.whatwg.org/multipage/server-sent-events.html): fields `id` and `data`, lines
- * that end with LF, CR or both. What follows the last empty line is returned as the rest.
+ * Reads Server-Sent Events (https://html.spec.whatwg.org/multipage/server-sent-events.html): fields `id` and `data`,
+ * lines that end with LF, CR or both. Text after the last empty line is returned as the rest.
  */
 export function readFrames(text: string): { readonly complete: readonly Frame[]; readonly rest: string } {
   // A CR at the end may be the first half of CR LF.

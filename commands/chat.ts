@@ -19,7 +19,7 @@ export interface Conversation {
 
 export const chatDecider = defineDecider<{ readonly id: number }>({
   kind: 'conversation',
-  // Conversations become long.
+  // Conversations become long, so they need snapshots.
   snapshotVersion: 1,
   initial: { id: 0 },
   folds: [on(chatMessageSent, (state, { data }) => (state.id === 0 ? { id: data.conversation_id } : state))],
@@ -37,15 +37,15 @@ interface Target {
   readonly session_key: string | null;
 }
 
-/** What a message has to look up in its workspace. */
+/** Lookups of a message in its workspace. */
 export interface ChatDirectory {
   conversation(ref: ConversationRef): Promise<Conversation | undefined>;
   agent(ref: { readonly name: string } | { readonly session_key: string }): Promise<Target | undefined>;
-  /** The agent that gets what is said to the coordinator, who has this name. */
+  /** The agent that receives messages to the coordinator; `name` is the coordinator's name. */
   coordinator(name: string): Promise<Target | undefined>;
 }
 
-/** A message on its way to a live session. */
+/** A message for a live session. */
 export interface SessionMessage {
   readonly workspace: number;
   readonly id: number;
@@ -56,7 +56,7 @@ export interface SessionMessage {
   readonly conversation: string;
 }
 
-/** Hands a message to a live session. Undefined: it could not be. */
+/** Delivers a message to a live session. Undefined: it could not be delivered. */
 export type Deliver = (
   session: string,
   message: SessionMessage,
@@ -72,13 +72,13 @@ export interface ChatMessage {
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly forward: boolean;
   readonly session_key: string | undefined;
-  /** It is forwarded only to the session that the agent of this workspace has. */
+  /** Forward the message only to the session of an agent of this workspace. */
   readonly ownSessionsOnly: boolean;
-  /** The name under which the coordinator is written to. */
+  /** The name under which the coordinator is addressed. */
   readonly coordinator: string;
 }
 
-/** Keys of the service's own: of new conversations, and of messages between agents. Clients cannot begin those. */
+/** Reserved keys: of new conversations, and of messages between agents. Clients cannot begin such conversations. */
 const OWN_KEYS = /^(chat|a2a):/;
 
 /** @throws AppError 404 */
@@ -94,7 +94,7 @@ async function conversationOf(
   return { id: 0, key: ref.key };
 }
 
-/** What became of a message that was to be forwarded. */
+/** The outcome of a message that was to be forwarded. */
 function forwardOf(
   recipient: string | undefined,
   target: Target | undefined,
@@ -112,7 +112,7 @@ function forwardOf(
   return { attempted: true, delivered: false, reason: 'no_active_session' };
 }
 
-/** The message, and in conversations with the coordinator a report of what became of it. Ids are in the drafts. */
+/** The message, and in conversations with the coordinator a report of its outcome. The drafts contain the ids. */
 export function decideSay(
   state: { readonly id: number },
   conversation: Conversation,
@@ -145,7 +145,7 @@ export function decideSay(
   return [said, answer];
 }
 
-/** What became of a message, for its sender. */
+/** The outcome of a message, as text for its sender. */
 function outcomeText(
   { delivered, reason }: Forward,
   { to, to_agent_id: toAgentId }: { readonly to: string | null; readonly to_agent_id: number | null },
@@ -163,7 +163,7 @@ function outcomeText(
 const reports = (key: string, forward: Forward): boolean =>
   forward.attempted && (key.startsWith('coord:') || (key.startsWith('agent_') && !forward.delivered));
 
-/** The agent that a message is for. */
+/** The agent that a message is addressed to. */
 async function targetOf(
   directory: ChatDirectory,
   { recipient, session_key, coordinator }: Pick<ChatMessage, 'recipient' | 'session_key' | 'coordinator'>,
@@ -175,12 +175,12 @@ async function targetOf(
 }
 
 /**
- * Says something in a conversation. A message to an agent of the workspace is in its inbox afterwards, or in its live
- * session: where there is a gateway and the message is to be forwarded.
+ * Sends a message to a conversation. A message to an agent of the workspace ends up in its inbox, or in its live
+ * session if there is a gateway and the message is to be forwarded.
  *
  * @param deliver undefined: there is no gateway
- * @throws AppError 422 for a text to an agent, or to be forwarded, that tries to take its reader over; 404 when there is
- *   no such conversation
+ * @throws AppError 422 for a text to an agent, or to be forwarded, that tries to take over its reader; 404 when there
+ *   is no such conversation
  */
 export async function say(
   commands: Commands,
@@ -209,7 +209,7 @@ export async function say(
     message_id: messageId,
     from,
     to,
-    // What its session has got, the agent need not find in its inbox.
+    // A message that the agent's session has received need not be in its inbox.
     to_agent_id: sent?.answer ? null : (target?.id ?? null),
     content,
     message_type: message.message_type,
@@ -217,7 +217,7 @@ export async function say(
   };
   const stream = `chat-${workspace}-${encodeURIComponent(conversation.key)}`;
   const decide = (state: { readonly id: number }) => decideSay(state, conversation, data, report);
-  // The id of a conversation that has begun is known, so there is nothing to decide.
+  // The id of an existing conversation is known, so no decision is necessary.
   const { events } =
     conversation.id === 0
       ? await commands.execute(chatDecider, stream, context, decide, { fresh: true })
@@ -226,7 +226,7 @@ export async function say(
   return firstOf(events, chatMessageSent) as EventOf<typeof chatMessageSent>;
 }
 
-/** Marks a message as read, now. @returns when that is, Unix ms */
+/** Marks a message as read now. @returns that time, Unix ms */
 export async function readMessage(
   commands: Commands,
   context: CommandContext,

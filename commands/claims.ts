@@ -1,12 +1,13 @@
 /**
  * Unique names under concurrent writers of several processes.
  *
- * A name is a stream of its own; the first to append its claim has the name. The owner's stream changes after
- * that, in an append of its own, because no append spans two streams. A claim is void when its owner does not hold the
- * name: at once if the owner never can (because it was deleted), and after `ABANDONED_AFTER_MS` if the process may have
- * died between the two appends. Before such a claim is taken over, `nameClaimVoided` is appended to the old owner's
- * stream: if the old owner is merely slow, its second append conflicts with that and starts over. So no time is needed
- * for uniqueness; it spares slow owners the conflict. Meanwhile others wait for a moment, then get 409 `BUSY`.
+ * A name is a stream of its own; the first claim on it wins. The owner's stream changes afterwards, in a separate
+ * append, because no append spans two streams. A claim is void when its owner does not hold the name: at once if the
+ * owner never can (because it was deleted), otherwise after `ABANDONED_AFTER_MS`, because the process may have died
+ * between the two appends. Before such a claim is taken over, `nameClaimVoided` is appended to the old owner's stream:
+ * if the old owner is merely slow, its second append conflicts with that event and starts over. So uniqueness does not
+ * depend on time; the wait only spares slow owners the conflict. Meanwhile other claimants wait for a moment, then get
+ * 409 `BUSY`.
  */
 import { AppError, conflict } from '../shared/errors.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
@@ -14,11 +15,11 @@ import { pause } from '../shared/waiting.ts';
 import { type Decider, defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands, ExecuteOptions } from './handler.ts';
 
-/** Between a claim and the owner's append, a living process needs less than this, milliseconds. */
+/** A living process needs less than this between a claim and the owner's append, milliseconds. */
 export const ABANDONED_AFTER_MS = 5_000;
-/** Pauses while another record is getting the name, milliseconds: a second altogether. Most owners need a few. */
+/** Pauses while another record is getting the name, milliseconds: about a second in total. Most owners need a few. */
 const PAUSES = [10, 20, 40, 80, 150, 300, 400];
-/** How often a name is claimed that others claim as soon as it is free. */
+/** Maximum number of attempts to claim a name that other processes claim as soon as it is free. */
 const MAX_TRIES = 5;
 
 interface NameState {
@@ -36,7 +37,7 @@ export const nameDecider = defineDecider<NameState>({
   ],
 });
 
-/** Within which a name is unique: a workspace id, or `all`. */
+/** Scope within which a name is unique: a workspace id, or `all`. */
 export type NameScope = string | number;
 
 /** A kind of unique name: names of users and agents, session keys. */
@@ -44,22 +45,22 @@ export interface NameKind<OwnerState> {
   /** Part of the stream name: `session_key`. */
   readonly kind: string;
   readonly owner: Decider<OwnerState>;
-  /** `yes`: the owner has this name; `never`: it never will (again); `not yet`: it may be about to. */
+  /** `yes`: the owner has this name; `never`: it does not and never will; `not yet`: it may be about to get it. */
   holds(state: OwnerState, name: string, scope: NameScope): 'yes' | 'never' | 'not yet';
   /** The 409 message. @param shown the name as the caller wrote it */
   taken(shown: string): string;
   /** @throws AppError 400 for a reserved name */
   refuse?(shown: string): void;
-  /** Where owners are of several kinds: the kind that the owner of this stream belongs to. Default: this one. */
+  /** For names with several kinds of owners: the kind of the owner of this stream. Default: this kind. */
   // biome-ignore lint/suspicious/noExplicitAny: the state of another kind of record; only its own kind reads it.
   of?(owner: string): NameKind<any>;
-  /** Who may have the name without a claim of this kind, because their names are older than the kind. */
+  /** Owners that may have the name without a claim of this kind, because their names are older than the kind. */
   earlier?(commands: Commands, scope: NameScope, name: string, shown: string): Promise<Earlier | undefined>;
 }
 
-/** Possible owners of a name that have not claimed it. */
+/** Possible owners of a name without a claim of this kind. */
 export interface Earlier {
-  /** Streams of those who may have the name now. */
+  /** Streams of the possible current owners. */
   readonly holders: readonly string[];
   /** A claim of an older kind, whose owner may still be about to get the name. */
   readonly claim: { readonly kind: string; readonly scope: NameScope; readonly name: string };
@@ -75,7 +76,7 @@ const beingTaken = (shown: string) =>
 const streamOf = (kind: string, scope: NameScope, name: string) => `${kind}-${scope}-${encodeURIComponent(name)}`;
 
 /**
- * Claims `name` for the owner of stream `owner`. Claiming a name that the owner already has is fine.
+ * Claims `name` for the owner of stream `owner`. An owner may claim again a name that it already has.
  *
  * @param shown the name as the caller wrote it
  * @throws AppError 409 `NAME_TAKEN` when another record has it, `BUSY` when one is getting it, for longer than a second
@@ -117,7 +118,7 @@ export async function claimName<OwnerState>(
   }
 }
 
-/** Stream of the claimant of a name, whether or not it holds it yet; undefined if the name is free. */
+/** Stream of the claimant of a name, whether or not the claimant holds it yet; undefined if the name is free. */
 export async function claimantOf(
   commands: Pick<Commands, 'load'>,
   kind: Pick<NameKind<unknown>, 'kind'>,
@@ -127,10 +128,10 @@ export async function claimantOf(
   return (await commands.load(nameDecider, streamOf(kind.kind, scope, name))).state.owner;
 }
 
-/** A name is refused because another record has it. */
+/** Whether a name was refused because another record has it. */
 export const isTaken = (error: unknown): boolean => error instanceof AppError && error.extras.code === NAME_TAKEN;
 
-/** A name is refused because another record has it or is getting it. */
+/** Whether a name was refused because another record has it or is getting it. */
 export const isClaimed = (error: unknown): boolean =>
   isTaken(error) || (error instanceof AppError && error.extras.code === 'BUSY');
 
@@ -140,7 +141,7 @@ interface Wanted {
   readonly shown: string;
 }
 
-/** @throws AppError 409 when another record has the name, or may be about to get it, without a claim of this kind */
+/** @throws AppError 409 when another record, without a claim of this kind, has the name or may be about to get it */
 async function refuseEarlier<OwnerState>(
   commands: Commands,
   context: CommandContext,
@@ -154,7 +155,7 @@ async function refuseEarlier<OwnerState>(
   for (const holder of earlier.holders) {
     if (holder === owner) continue;
     const its = kindOf(kind, holder);
-    // A read model may be behind a change of the name.
+    // The read model may lag behind a change of the name.
     if (its.holds((await commands.load(its.owner, holder)).state, name, scope) === 'yes') throw taken(kind, shown);
   }
   const { claim } = earlier;
@@ -197,9 +198,7 @@ async function vacated<OwnerState>(
   throw beingTaken(shown);
 }
 
-/**
- * Frees a name that the owner of stream `owner` no longer has. A name that now has another owner stays with that owner.
- */
+/** Releases a name that the owner of stream `owner` no longer has. A name that now has another owner is kept. */
 export async function releaseName(
   commands: Commands,
   context: CommandContext,

@@ -1,6 +1,6 @@
 /**
- * Connections of command-line tools. An agent has one connection at most, so they are part of its state: a connection
- * begins and ends in one append with the change of the agent's status.
+ * Connections of command-line tools. An agent has at most one connection, so connections are part of its state: one
+ * append begins or ends a connection and changes the agent's status.
  */
 import { randomUUID } from 'node:crypto';
 import { agentStatusChanged } from '../shared/events/agents/agents.ts';
@@ -21,7 +21,7 @@ import { hasReserved } from './reserve.ts';
 type Opened = EventOf<typeof connectionOpened>['data'];
 type Tool = Pick<Opened, 'tool_name' | 'tool_version' | 'metadata'>;
 
-/** The agent is online, and its connection before this one has ended. @throws AppError 404 */
+/** Sets the agent online, and ends its previous connection. @throws AppError 404 */
 export function decideConnect(
   state: AgentState,
   connection: Tool & Pick<Opened, 'id' | 'connection_id'>,
@@ -49,7 +49,7 @@ const offline = (state: AgentState, cause: 'disconnect' | 'sweep'): EventDraft[]
         }),
       ];
 
-/** Nothing when the connection has ended already. @throws AppError 404 when the agent is gone */
+/** No event when the connection has already ended. @throws AppError 404 when the agent is deleted */
 export function decideDisconnect(state: AgentState, connectionId: string): EventDraft[] {
   const agent = existing(state);
   if (state.connection?.id !== connectionId) return [];
@@ -60,7 +60,7 @@ export function decideDisconnect(state: AgentState, connectionId: string): Event
 }
 
 /**
- * Ends a connection through which no heartbeat has come. Its agent goes offline, unless it was heard of otherwise.
+ * Ends a connection without recent heartbeats. Its agent goes offline, unless it showed another sign of life.
  *
  * @param since Unix ms
  */
@@ -71,26 +71,26 @@ export function decideStale(state: AgentState, since: number): EventDraft[] {
   return [closed, ...(state.aliveAt < since ? offline(state, 'sweep') : [])];
 }
 
-/** The agent of a tool that connects under a new name. */
+/** Registration of the agent for a tool that connects under a new name. */
 export const toolsRegistration = (name: string, role: string): Registration => ({
   ...selfRegistration({ name, role, framework: null, capabilities: [] }),
   status: 'online',
   via: 'connect',
 });
 
-/** How many agents, and how many connected tools, a workspace may have. */
+/** Limits of agents and of connected tools in a workspace. */
 export interface ConnectionRooms {
   readonly agents: Room;
-  /** Beside the connection of this agent, which a new one replaces; undefined: the agent is yet to be created. */
+  /** Does not count this agent's connection, which the new one replaces; undefined: the agent is not created yet. */
   connections(agentId: number | undefined): Room;
 }
 
 /**
- * Connects a tool as the agent of this name, which is created if there is none.
+ * Connects a tool as the agent with this name, which is created if there is none.
  *
  * @param agentIdOf finds the agent that has the name
- * @throws AppError 400 for a name that no agent may have; 409 when the agent keeps being created and deleted, or the
- *   workspace has as many agents or connected tools as it may
+ * @throws AppError 400 for a name that agents must not have; 409 when the agent keeps being created and deleted, or the
+ *   workspace has reached its limit of agents or connected tools
  */
 export function connectTool(
   commands: Commands,
@@ -124,7 +124,7 @@ export function connectTool(
   );
 }
 
-/** Ends a connection of an agent. @throws AppError 404 when the agent is gone */
+/** Ends a connection of an agent. @throws AppError 404 when the agent is deleted */
 export async function disconnectTool(
   commands: Commands,
   context: CommandContext,

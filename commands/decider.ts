@@ -5,10 +5,10 @@
 import type { DomainEvent, EventDefinition, EventOf } from '../shared/events/define.ts';
 import type { Actor } from '../shared/events/metadata.ts';
 
-/** The part of an event that a fold may use. */
+/** The part of an event that a fold may read. */
 export type Evolving = Pick<DomainEvent, 'type' | 'data'> & {
   readonly at: number;
-  /** Who caused it; missing for what is only being decided. */
+  /** Who caused the event; missing for an event that is only being decided. */
   readonly by?: Actor;
 };
 
@@ -22,7 +22,7 @@ export interface Decider<State> {
    * would produce a different state from the same events. The state must be JSON.
    */
   readonly snapshotVersion?: number;
-  /** For kinds whose states may be large: about how many characters one has. Without it they are small. */
+  /** For kinds with possibly large states: approximate size of a state in characters. Default: states are small. */
   sizeOf?(state: State): number;
   evolve(state: State, event: Evolving): State;
 }
@@ -37,7 +37,7 @@ export interface Fold<State> {
 // biome-ignore lint/suspicious/noExplicitAny: any definition; the data of its events is inferred.
 type AnyDefinition = EventDefinition<any, any>;
 
-/** Gives the state after an event of one or several definitions. `at` is the time of the event, Unix ms; `by` caused it. */
+/** Returns the state after an event of these definitions. `at` is the time of the event, Unix ms; `by` caused it. */
 export function on<State, const D extends AnyDefinition>(
   definitions: D | readonly D[],
   fold: (

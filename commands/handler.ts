@@ -1,12 +1,12 @@
 /**
- * The one way a command is run: load the stream (or take the state kept in memory), decide, append with the exact
- * revision. A conflict is retried from a fresh load. A command is done when its events are durable: reads wait for read
- * models, writes do not.
+ * The only way to run a command: load the stream (or use the cached state), decide, append with the exact revision. A
+ * conflict is retried from a fresh load. A command is done when its events are durable: reads wait for read models,
+ * writes do not.
  *
- * Commands on the same stream in this process take turns: each decides on a state of which every event is in the log.
- * Deciding ahead, on events that are still on their way, is not safe, even though each append expects its revision: when
- * the first of them conflicts because others have written as many events, a later one fits behind those, though it was
- * decided on events that never came to be.
+ * Commands on the same stream in this process take turns: each decides on a state whose events are all in the log.
+ * Deciding earlier, on events still in flight, would be unsafe although each append expects its revision: if the first
+ * append conflicts because others have written the same number of events, a later one fits behind those, although it
+ * was decided on events that were never written.
  */
 import { AppError, ConflictError, conflict, LogUnavailableError, unavailable } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
@@ -24,7 +24,7 @@ export { acknowledgedOf, type CommandContext, type Intent, type Intents, originW
 
 export interface Executed {
   readonly stream: string;
-  /** The appended events, personal fields readable; empty when there was nothing to change. */
+  /** The appended events, personal fields readable; empty when nothing had to change. */
   readonly events: readonly DomainEvent[];
   /** Position of the stream's last event. */
   readonly position: number;
@@ -33,17 +33,17 @@ export interface Executed {
 export interface ExecuteOptions {
   /**
    * The stream most likely does not exist yet, so it is not read first. If it does exist, the append conflicts, and the
-   * decision is repeated on what the log says.
+   * decision is repeated on the state in the log.
    */
   readonly fresh?: boolean;
-  /** Aborted when nothing may be appended any more, because a lock was lost on which the decision relies. */
+  /** Aborted when nothing more may be appended, because the decision relies on a lock that was lost. */
   readonly unless?: AbortSignal | undefined;
 }
 
 export interface Commands {
   readonly counters: Counters;
   readonly names: NameDirectory;
-  /** Whether there may be names that are older than their claims. */
+  /** Whether some names may be older than their claims. */
   readonly hasOlderNames: boolean;
   /**
    * Runs one command against one stream.
@@ -60,13 +60,13 @@ export interface Commands {
   ): Promise<Executed>;
   /** Appends without a decision: for streams that only record (sign-ins, denials). */
   record(stream: string, context: CommandContext, drafts: readonly EventDraft[]): Promise<Executed>;
-  /** Forgets what is kept of a stream in memory: some of its events read otherwise now. */
+  /** Removes the cached state of a stream, because some of its events now read differently. */
   forget(stream: string): void;
   /**
    * The current state of a stream according to the log, and the time of its last event (Unix ms; 0 without events).
    *
-   * @param options.recent a state from memory will do, from which events of other processes may be missing: for a
-   *   caller that notices when the command runs, and then loads the current one
+   * @param options.recent accepts a cached state, which may lack events of other processes: for a caller whose command
+   *   detects that, and then loads the current state
    */
   load<State>(
     decider: Decider<State>,
@@ -86,11 +86,11 @@ export function createCommands(parts: {
   store: EventStore;
   counters: Counters;
   snapshots?: Snapshots;
-  /** Default: a name that is not claimed is free. */
+  /** Default: a name without a claim is free. */
   names?: NameDirectory;
   /** By default there may be. */
   hasOlderNames?: boolean;
-  /** Called with what was appended before it is acknowledged; undefined: there is nothing to wait for. */
+  /** Called with the appended events before they are acknowledged; undefined: no wait is necessary. */
   beforeAcknowledged?: (executed: Executed) => Promise<void> | undefined;
 }): Commands {
   const {
@@ -103,14 +103,14 @@ export function createCommands(parts: {
   } = parts;
   const states = createStates(store, snapshots);
   /**
-   * One decision at a time on each stream. While the log is unavailable, all that wait fail with the first in the
-   * queue.
+   * One decision at a time on each stream. While the log is unavailable, all waiting commands fail with the first in
+   * the queue.
    */
   const inTurn = takingTurnsByKey((error) => error instanceof LogUnavailableError);
 
   /**
-   * Decides on the cached state, or on a fresh one. After a refusal or "nothing to do" there is no append that would
-   * show whether the cached state was current, so the decision is repeated on the current state of the log.
+   * Decides on the cached state, or on a fresh one. After a refusal or "nothing to do" no append shows whether the
+   * cached state was current, so the decision is repeated on the current state of the log.
    */
   async function decideOn(
     decider: Decider<unknown>,
@@ -132,7 +132,7 @@ export function createCommands(parts: {
     return { kept: current, drafts: decide(current.state) };
   }
 
-  /** Starts appending what was decided; the append is awaited outside the queue. */
+  /** Starts appending the decided events; the caller awaits the append outside the queue. */
   async function start(
     decider: Decider<unknown>,
     stream: string,
@@ -156,17 +156,17 @@ export function createCommands(parts: {
     return { kept, append: states.track(decider, stream, kept, append) };
   }
 
-  /** Repeats what an earlier run of the request was about to append; undefined when a decision is needed. */
+  /** Repeats the append that an earlier run of the request stored; undefined when a new decision is needed. */
   async function repeat(context: CommandContext, step: number, stream: string): Promise<Executed | undefined> {
     const intent = context.intents?.recorded[step];
-    // A run that takes a different path than the earlier one has different steps.
+    // A run that takes another path than the earlier one has other steps.
     if (intent?.stream !== stream || intent.events.length === 0) return undefined;
     const repeated = repeatIntent(store, intent).finally(() => states.forget(stream));
     const executed = await repeated.catch(answerWith);
     return executed && { stream, ...executed };
   }
 
-  /** Notes with the request how far the log is with what it has done. */
+  /** Records with the request the log position of its last write. */
   async function acknowledged(context: CommandContext, executed: Executed): Promise<Executed> {
     const work = executed.events.length > 0 ? beforeAcknowledged?.(executed) : undefined;
     if (work) await work;
@@ -174,7 +174,7 @@ export function createCommands(parts: {
     return executed;
   }
 
-  /** Nothing to change. The state on which that was decided must be in the log, as after any other success. */
+  /** Nothing to change. The state behind this decision must be in the log, as after any other success. */
   async function unchanged(stream: string, kept: KeptState): Promise<Executed | undefined> {
     const settled = await Promise.allSettled(kept.appends);
     if (settled.some((one) => one.status === 'rejected')) return undefined;
@@ -235,7 +235,11 @@ export function createCommands(parts: {
   };
 }
 
-/** Waits for the appends of a state. @throws LogUnavailableError of one that the log did not answer: it would not answer the next */
+/**
+ * Waits for the appends of a state.
+ *
+ * @throws LogUnavailableError if the log did not respond to one of them: the next one would fail too
+ */
 async function answered({ appends }: KeptState): Promise<void> {
   for (const one of await Promise.allSettled(appends)) {
     if (one.status === 'rejected' && one.reason instanceof LogUnavailableError) throw one.reason;
@@ -251,14 +255,14 @@ function unlessRefused<T>(decide: () => T): T | undefined {
   }
 }
 
-/** The events that were prepared for the log, with data and address as they were before sealing. */
+/** The events as prepared for the log, with data and address as they were before sealing. */
 function readable(
   prepared: readonly NewEvent[],
   drafts: readonly EventDraft[],
   { origin }: CommandContext,
   at: { readonly stream: string; readonly first: number; readonly position: number },
 ): DomainEvent[] {
-  // Every property by its name, so that all events have one hidden class: see "hidden class" in docs/benchmarks.md.
+  // Names every property, so that all events have one hidden class: see "hidden class" in docs/benchmarks.md.
   return prepared.map(({ id, type, meta }, index) => ({
     id,
     type,
@@ -278,7 +282,7 @@ function answerWith(error: unknown): never {
   throw asAnswer(error);
 }
 
-/** Translates failures of the log into answers to the caller. */
+/** Translates failures of the log into errors for the caller. */
 function asAnswer(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (error.name === 'LogUnavailableError') {

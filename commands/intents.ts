@@ -1,6 +1,6 @@
 /**
- * Idempotent requests. Each step of a request is stored before it is appended, so that the same request, sent again
- * after a crash or a lost answer, appends the same events, and the log answers as it did the first time.
+ * Idempotent requests. Each step of a request is stored before it is appended. If the same request is repeated after a
+ * crash or a lost response, it appends the same events, and the log responds as it did the first time.
  */
 import { ConflictError } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
@@ -31,7 +31,7 @@ interface Acknowledged {
   position: number;
 }
 
-/** By origin; those of one request share what they have. */
+/** By origin; the commands of one request share one entry. */
 const acknowledged = new WeakMap<Origin, Acknowledged>();
 
 function acknowledgedIn(origin: Origin): Acknowledged {
@@ -40,7 +40,7 @@ function acknowledgedIn(origin: Origin): Acknowledged {
   return known;
 }
 
-/** Position of the last event that the commands of a request have appended, or found to be there; 0: there were none. */
+/** Position of the last event that the commands of a request have appended, or found in the log; 0: none. */
 export const acknowledgedOf = (origin: Origin): number => acknowledged.get(origin)?.position ?? 0;
 
 export function acknowledge({ origin }: CommandContext, position: number): void {
@@ -63,9 +63,9 @@ export function nextStep(context: CommandContext): number {
 }
 
 /**
- * Appends what an earlier run was about to append; undefined when that was not written and can no longer be.
+ * Appends the events that an earlier run stored; undefined when they were not appended and can no longer be.
  *
- * @throws what the log throws, except for conflicts
+ * @throws errors of the log, except for conflicts
  */
 export async function repeatIntent(
   store: EventStore,

@@ -1,8 +1,8 @@
 /**
- * How many records of a kind a workspace may have, when each has a stream of its own. Near the limit they are counted in
- * the read model and created under a lock, so that requests at the same time, through whichever process, cannot pass it
- * together. A workspace with room for more than `NEAR` creates them at once, by a count of a moment ago: the lock and
- * the wait for the read model took most of the time of creating an agent.
+ * The limit of records of a kind in a workspace, where each has a stream of its own. Near the limit, records are
+ * counted in the read model and created under a lock, so that concurrent requests, in any process, cannot exceed it
+ * together. A workspace with room for more than `NEAR` creates them at once, based on a recent count: the lock and the
+ * wait for the read model took most of the time of creating an agent.
  */
 import { LRUCache } from 'lru-cache';
 import { conflict } from '../shared/errors.ts';
@@ -22,15 +22,15 @@ export interface LimitParts {
   readonly recentCounts: RecentCounts;
 }
 
-/** More than all processes together create in `RECENT_MS`, and than a read model is behind while it is served. */
+/** More than all processes together create in `RECENT_MS`, and more than a served read model can lag behind. */
 const NEAR = 1_000;
 const RECENT_MS = 250;
-/** Workspaces and kinds whose counts a process keeps. */
+/** Maximum number of cached counts per process; one per workspace and kind. */
 const KEPT = 10_000;
 
-/** Counts of a moment ago, and what this process has created since. One per process. */
+/** Recent counts, and the number of records that this process has created since. One per process. */
 export interface RecentCounts {
-  /** Whether there is room for more than `NEAR`; if so, one more is counted. */
+  /** Whether there is room for more than `NEAR`; if so, counts one more record. */
   hasRoom(name: string, most: number, count: () => Promise<number>): Promise<boolean>;
 }
 
@@ -65,9 +65,10 @@ export interface Limit {
 }
 
 /**
- * Creates a record, or `howMany`, unless the workspace has as many as it may. A request that is repeated after a crash has passed.
+ * Creates a record, or `howMany`, unless the workspace has reached its limit. A request that is repeated after a crash
+ * has already passed the check.
  *
- * @throws AppError 409 when it does; 503 when the read model is behind; what `create` throws
+ * @throws AppError 409 at the limit; 503 when the read model lags behind; what `create` throws
  */
 export async function withinLimit<T>(
   { locks, readModels, count, countThere, recentCounts }: LimitParts,
@@ -81,7 +82,7 @@ export async function withinLimit<T>(
   const name = `${kind} of workspace ${workspace}`;
   if (await recentCounts.hasRoom(name, most, () => countThere(workspace))) return create();
   return locks.holding(name, async () => {
-    // Also one whose creator has died, or no longer waits for it to be seen.
+    // Includes records whose creator has died, or no longer waits for the read model.
     await readModels.reach([added.type], atHead());
     if ((await count(workspace)) + howMany > most)
       throw conflict(`A workspace has at most ${most} ${kind}; delete some that are no longer needed.`);
@@ -92,7 +93,7 @@ export async function withinLimit<T>(
 /** Creates records of a kind within a limit (`withinLimit`). */
 export type Room = <T>(context: CommandContext, create: () => Promise<T>, howMany?: number) => Promise<T>;
 
-/** For records for which there is room: their number has been checked already. */
+/** For records whose limit has already been checked. */
 export const roomMade: Room = (_context, create) => create();
 
 export const roomFor =

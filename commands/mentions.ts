@@ -2,10 +2,10 @@
 import { AppError, invalid } from '../shared/errors.ts';
 import type { MentionTarget, MentionTargets } from '../shared/ports/mentions.ts';
 
-/** More than these in one text are refused. */
+/** A text with more mentions is refused. */
 export const MAX_MENTIONS = 200;
 
-/** Not in an e-mail address: whatever a handle may hold must not stand before the `@`. */
+/** Not in an e-mail address: no character of a handle may stand before the `@`. */
 const MENTION = /(?<![A-Za-z0-9._-])@([A-Za-z0-9][A-Za-z0-9._-]{0,63})/g;
 const TRAILING = /[.-]$/;
 
@@ -14,11 +14,11 @@ export interface Mentioned {
   readonly tokens: readonly string[];
   /** Usernames and names of agents, each once, in the order of the text. */
   readonly recipients: readonly string[];
-  /** Those of the recipients that are agents. */
+  /** Those recipients that are agents. */
   readonly agents: readonly string[];
 }
 
-/** The tokens behind `@` in a text: each once whatever its case, in its first spelling. */
+/** The tokens after `@` in a text: each once, ignoring case, in its first spelling. */
 export function mentionsIn(text: string): string[] {
   const tokens = new Map<string, string>();
   for (const [, token = ''] of text.matchAll(MENTION)) {
@@ -28,7 +28,7 @@ export function mentionsIn(text: string): string[] {
   return [...tokens.values()];
 }
 
-/** What a token may stand for: itself, or a handle and the punctuation behind it. The longest comes first. */
+/** Possible readings of a token: itself, or a handle followed by punctuation. The longest comes first. */
 export function readingsOf(token: string): string[] {
   const readings = [token];
   for (let rest = token; TRAILING.test(rest); readings.push(rest)) rest = rest.slice(0, -1);
@@ -62,7 +62,7 @@ const unknownMentions = (missing: readonly string[]) =>
     { body: { missing_mentions: missing } },
   );
 
-/** Who is mentioned in a text. @throws AppError 400 if a mention is unknown, or there are too many */
+/** The recipients mentioned in a text. @throws AppError 400 if a mention is unknown, or there are too many */
 export async function mentionedIn(targets: MentionTargets, workspace: number, text: string): Promise<Mentioned> {
   const tokens = mentionsIn(text);
   if (tokens.length === 0) return { tokens: [], recipients: [], agents: [] };

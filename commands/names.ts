@@ -3,7 +3,7 @@
  * by its keys (`nameKeys`): by an agent in its workspace, by a user in its workspace and among all users.
  *
  * Names from before this rule have no such claim. Their owners are found through the read models, and claims of the
- * older kinds count, so that no new name looks like one of theirs.
+ * older kinds count, so no new name can look like an older one.
  */
 import { userStream } from '../shared/events/auth/users.ts';
 import { nameKeys } from '../shared/names.ts';
@@ -18,7 +18,7 @@ const USER = userStream(0).slice(0, -1);
 export const nameTaken = (name: string): string =>
   `An agent or a user named "${name}", or with a name that looks like it, already exists; choose another name.`;
 
-/** What both kinds of owners have in common. */
+/** What both kinds of owners share. */
 const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'earlier'> = {
   kind: SHARED_NAME,
   of: (owner) => (owner.startsWith(USER) ? userNames : agentNames),
@@ -56,7 +56,7 @@ const userNames: NameKind<UserState> = {
     if (deleted || (!exists && voided)) return 'never';
     if (!exists) return 'not yet';
     if (!isKeyOf(username, key)) return 'never';
-    // In another workspace: an admin may be about to put the user here.
+    // Another workspace: an admin may be about to move the user there.
     return scope === 'all' || scope === workspace ? 'yes' : 'not yet';
   },
 };
@@ -64,13 +64,13 @@ const userNames: NameKind<UserState> = {
 const claimsOf = <State>(kind: NameKind<State>, scope: NameScope, name: string): Claim<State>[] =>
   nameKeys(name).map((key) => ({ kind, scope, name: key, shown: name }));
 
-/** What an agent with this name claims. `refuse`: throws for names that no agent may have. */
+/** The claims of an agent with this name. `refuse`: throws for names that agents must not have. */
 export const agentNameClaims = (
   workspace: number,
   name: string,
   refuse: (name: string) => void,
 ): readonly Claim<AgentState>[] => claimsOf({ ...agentNames, refuse }, workspace, name);
 
-/** What a user with this name claims in a place: a workspace, or among all users. */
+/** The claims of a user with this name in a scope: a workspace, or all users. */
 export const userNameClaims = (scope: number | 'all', username: string): readonly Claim<UserState>[] =>
   claimsOf(userNames, scope, username);

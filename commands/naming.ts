@@ -2,11 +2,11 @@
  * Changes the unique names of a record: first claims the new name, then appends the record's own event, then releases
  * the old name.
  *
- * Several requests may rename a record at the same time, all claiming for the same owner, so a claim alone does not
- * show which request it belongs to. Two rules prevent a late request from releasing a name that is in use. A request
- * that releases a name first records in the owner's stream that the name is being given up, which makes the appends of
- * all others conflict. And a name that is being given up cannot be taken back until its release is known to have ended
- * (`NameOwnerState.givenUpNames`).
+ * Several requests may rename a record at the same time and all claim for the same owner, so a claim alone does not
+ * show which request it belongs to. Two rules prevent a late request from releasing a name that is in use. First,
+ * before a request releases a name, it records in the owner's stream that the name is being given up, which makes the
+ * appends of all other requests conflict. Second, a name that is being given up cannot be taken back until its release
+ * is known to have ended (`NameOwnerState.givenUpNames`).
  */
 import { conflict, isRefusal } from '../shared/errors.ts';
 import { nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
@@ -17,7 +17,7 @@ import type { CommandContext, Commands, Executed } from './handler.ts';
 
 /** A name must not be taken back while its release may still be in progress. */
 export interface GivenUpName {
-  /** How often it has been given up or denied. */
+  /** How often the name has been given up or denied. */
   readonly times: number;
   /** Since when its release may be in progress, Unix ms; null: the release is known to have ended. */
   readonly since: number | null;
@@ -25,7 +25,7 @@ export interface GivenUpName {
 
 /** The part of an owner's state that concerns names. */
 export interface NameOwnerState {
-  /** By `<kind>:<name>`: the names that this owner gave up or was denied. */
+  /** The names that this owner gave up or was denied, by `<kind>:<name>`. */
   readonly givenUpNames: Readonly<Record<string, GivenUpName>>;
 }
 
@@ -34,7 +34,7 @@ export const RELEASED_AFTER_MS = 30_000;
 
 /** Kind of the names that users and agents share (`names.ts`). */
 export const SHARED_NAME = 'name';
-/** Kinds of claims before them: by the name as it is written, users among users and agents among agents. */
+/** Kinds of claims before `SHARED_NAME`: by the exact name, users among users and agents among agents. */
 export const OLDER_KINDS = { agent: 'agent_name', user: 'username' } as const;
 
 /** One key per unique name, for `NameOwnerState.givenUpNames`. */
@@ -63,11 +63,11 @@ export const namingFolds = <State extends NameOwnerState>(): readonly Fold<State
   }),
 ];
 
-/** A name that is to be claimed, or is held. */
+/** A name to be claimed, or one that is held. */
 export interface Claim<State> {
   readonly kind: NameKind<State>;
   readonly scope: NameScope;
-  /** What is claimed: the name itself, or what it is compared by. */
+  /** The claimed text: the name itself, or its key for comparison. */
   readonly name: string;
   /** The name as the caller wrote it; default: `name`. */
   readonly shown?: string;
@@ -76,7 +76,7 @@ export interface Claim<State> {
 /** A kind of record that has unique names. */
 export interface Named<State extends NameOwnerState> {
   readonly decider: Decider<State>;
-  /** @throws AppError 404 when the record does not exist, or no longer does */
+  /** @throws AppError 404 when the record does not exist, or was deleted */
   existing(state: State): unknown;
   /** The names that a record in this state holds. */
   held(workspace: number, state: State): readonly Claim<State>[];
@@ -85,12 +85,13 @@ export interface Named<State extends NameOwnerState> {
 const keyOf = <State>(claim: Claim<State>): string => nameKey(claim.kind.kind, claim.name);
 const holds = <State>(state: State, { kind, name, scope }: Claim<State>): boolean =>
   kind.holds(state, name, scope) === 'yes';
-// Claims and releases are safe to repeat, so they need no intents; a repeated request has to check them again.
+// Claims and releases may be repeated safely, so they need no intents; a repeated request must check them again.
 const bare = ({ origin }: CommandContext): CommandContext => ({ origin });
 
 /**
- * Claims all of them for `owner`, or none. @throws AppError 400 for a name that is not allowed, 409 for one that is
- * taken
+ * Makes all claims for `owner`, or none.
+ *
+ * @throws AppError 400 for a name that is not allowed, 409 for one that is taken
  */
 export async function claimAll<State>(
   commands: Commands,
@@ -113,8 +114,8 @@ export async function claimAll<State>(
 }
 
 /**
- * Releases names of an owner that can never hold them, because it was deleted or never created. Best effort: a claim
- * that is left behind is taken over by the next request for the name.
+ * Releases names of an owner that can never hold them, because it was deleted or never created. Best effort: the next
+ * request for the name takes over a claim that is left behind.
  */
 export async function releaseAll<State>(
   commands: Commands,
@@ -145,7 +146,7 @@ export async function executeWithNames<State extends NameOwnerState>(
   const { decider } = named;
   const { state: before } = await commands.load(decider, stream);
   named.existing(before);
-  // What is refused anyway claims no names.
+  // Decide first, so that a refused request claims no names.
   decide(before);
   const missing = wanted.filter((claim) => !holds(before, claim));
   const giveUp = (claims: readonly Claim<State>[]) =>
@@ -175,7 +176,7 @@ export async function executeWithNames<State extends NameOwnerState>(
   return executed;
 }
 
-/** Ignores failures: a claim that is left behind is taken over by the next request for the name. */
+/** Ignores failures: the next request for the name takes over a claim that is left behind. */
 async function settled(work: () => Promise<unknown>): Promise<void> {
   await Promise.allSettled([work()]);
 }
@@ -206,8 +207,7 @@ function checkClaim<State extends NameOwnerState>(
 }
 
 /**
- * Gives up claims after a refusal: first in the owner's stream, so that no other request can append on the basis of
- * them.
+ * Gives up claims after a refusal: first in the owner's stream, so that no other request can append relying on them.
  */
 async function voidAndRelease<State extends NameOwnerState>(
   commands: Commands,
@@ -225,7 +225,7 @@ async function voidAndRelease<State extends NameOwnerState>(
   await release(commands, context, named, stream, voided);
 }
 
-/** Releases names that the stream says are being given up, then records there that this is done. */
+/** Releases the names that the stream records as being given up, then records there that the release has ended. */
 async function release<State extends NameOwnerState>(
   commands: Commands,
   context: CommandContext,

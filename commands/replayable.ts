@@ -1,13 +1,14 @@
 /**
- * Deciding again what the log says was decided. The log has events, not commands, so a replay gives a decision what its
- * events say the command was, and the state before them. Where events do not say it, nothing is decided again. Pure.
+ * Replays decisions that are recorded in the log. The log has events, not commands, so a replay passes to a decision
+ * the command as far as its events show it, and the state before them. If the events do not show the command, it is not
+ * replayed. Pure.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { AppError } from '../shared/errors.ts';
 import type { DomainEvent, EventDefinition, EventDraft, EventOf } from '../shared/events/define.ts';
 import type { Decider } from './decider.ts';
 
-/** The events of one command on one stream: they were appended together. At least one. */
+/** The events of one command on one stream, appended together; at least one. */
 export type Append = readonly DomainEvent[];
 
 type Decided = readonly EventDraft[] | undefined;
@@ -17,8 +18,8 @@ type Again<State> = readonly [type: string, decide: (state: State, append: Appen
 type AnyDefinition = EventDefinition<any, any>;
 
 /**
- * Says how appends are decided again whose first event is of one of these types: `decide` calls the decision with what the
- * events say of the command, which throws AppError to refuse, as ever. Undefined: they do not say what it was.
+ * Declares how appends are replayed whose first event has one of these types: `decide` calls the decision with the
+ * command that the events show; the decision throws AppError to refuse. Undefined: they do not show the command.
  */
 type On<State> = <const D extends AnyDefinition>(
   definitions: D | readonly D[],
@@ -33,7 +34,7 @@ type On<State> = <const D extends AnyDefinition>(
 export interface Replayable {
   readonly name: string;
   readonly decider: Decider<unknown>;
-  /** What the names of its streams begin with. */
+  /** Prefix of the names of its streams. */
   readonly prefix: string;
   readonly decide: (state: unknown, append: Append) => Decided;
 }
@@ -61,17 +62,17 @@ export function replayable<State>(definition: {
   };
 }
 
-/** What became of an append when it was decided again. */
+/** The outcome of a replayed append. */
 export type Outcome =
   | { readonly kind: 'same' }
   | { readonly kind: 'not decided again' }
   | { readonly kind: 'refused'; readonly reason: string }
-  /** `would`: what is decided now; as many as there are. */
+  /** `would`: all events that the decision now gives. */
   | { readonly kind: 'otherwise'; readonly would: readonly EventDraft[] };
 
 const asStored = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null));
 
-/** @throws what a decision throws besides refusals */
+/** @throws errors of a decision other than refusals */
 export function decideAgain(of: Pick<Replayable, 'decide'>, state: unknown, append: Append): Outcome {
   try {
     const would = of.decide(state, append);

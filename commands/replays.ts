@@ -1,4 +1,4 @@
-/** The deciders whose decisions can be replayed, and what events say of the commands behind them. */
+/** The deciders whose decisions can be replayed, and the commands that their events show. */
 import { SETTINGS_STREAM, settingReset, settingsUpdated } from '../shared/events/admin/settings.ts';
 import {
   agentDeleted,
@@ -32,7 +32,7 @@ import * as workflows from './workflows.ts';
 
 type Details = EventOf<typeof agentDetailsChanged>;
 
-/** A change of an agent's record; its events say which fields were to change, and for whom. */
+/** A change of an agent's record; its events show the fields that were sent, and who sent them. */
 function agentUpdateOf(append: Append) {
   const [event] = append;
   const status = firstOf(append, agentStatusChanged)?.data;
@@ -99,7 +99,7 @@ export const replayables: readonly Replayable[] = [
     decider: projects.projectDecider,
     prefix: 'project-',
     again: (on) => [
-      // With others in one append, the members that were asked for are not known.
+      // With other events in the append, the requested members are not known.
       on(projectUpdated, (state, { data }, append) =>
         append.length === 1 ? projects.decideUpdate(state, data.changes) : undefined,
       ),

@@ -44,6 +44,6 @@ export async function createRecord<State>(
   return { id, executed };
 }
 
-/** Whether an earlier run of this request reserved an id as its next step, so it was about to create a record. */
+/** Whether an earlier run of this request reserved an id as its next step, and so was about to create a record. */
 export const hasReserved = ({ intents, step = 0 }: CommandContext): boolean =>
   intents?.recorded[step]?.events.length === 0;

@@ -1,4 +1,4 @@
-/** Sessions: of command-line tools, stream `cli_session-<workspace>-<session id>`; what is asked of them, and of those of gateways. */
+/** Sessions: of command-line tools, stream `cli_session-<workspace>-<session id>`; and actions on all sessions. */
 import { notFound } from '../shared/errors.ts';
 import type { EventDraft, EventOf } from '../shared/events/define.ts';
 import { sessionControlled, sessionPrefSet, sessionReported } from '../shared/events/sessions.ts';
@@ -26,7 +26,7 @@ type Action = EventOf<typeof sessionControlled>['data']['action'];
 const streamOf = ({ origin }: CommandContext, sessionId: string): string =>
   `cli_session-${origin.workspace}-${encodeURIComponent(sessionId)}`;
 
-/** @param id of the record, if the session is new */
+/** @param id for the record, if the session is new */
 export const decideReport = (state: { readonly id: number }, report: Report, id: number): EventDraft[] => [
   sessionReported.draft({ ...report, id: state.id || id }),
 ];
@@ -42,7 +42,7 @@ export function decideControl(
   return [sessionControlled.draft({ id: state.id, session_id: sessionId, action, value })];
 }
 
-/** Registers a session, or takes a report of one. */
+/** Registers a session, or records a report of an existing one. */
 export async function reportSession(commands: Commands, context: CommandContext, report: Report): Promise<Executed> {
   const id = await commands.counters.take('cli_session');
   return commands.execute(sessionDecider, streamOf(context, report.session_id), context, (state) =>
@@ -51,11 +51,11 @@ export async function reportSession(commands: Commands, context: CommandContext,
 }
 
 /**
- * Asks the tool of a session for something; what it sets or ends is shown at once. A session that no tool has registered is
- * the business of the primary gateway, if there is one.
+ * Asks the tool of a session for an action; a changed setting or the end is shown at once. If no tool has registered
+ * the session, the action is sent to the primary gateway, if there is one.
  *
- * @returns what the gateway answered; undefined for the session of a tool
- * @throws AppError 404; 500 when the gateway refuses or does not answer
+ * @returns the gateway's response; undefined for the session of a tool
+ * @throws AppError 404; 500 when the gateway refuses or does not respond
  */
 export async function controlSession(
   commands: Commands,

@@ -8,9 +8,9 @@ import type { DomainEvent } from '../shared/events/define.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import type { Decider } from './decider.ts';
 
-/** Characters that all kept states may have together. */
+/** Maximum number of characters in all cached states together. */
 const KEPT_CHARACTERS = 64_000_000;
-/** What a state counts as at least: with small ones about 20,000 streams are kept. */
+/** Minimum weight of a state: with small ones about 20,000 streams are cached. */
 const SMALL = 3_200;
 /** Number of events between two snapshots of a stream. */
 const SNAPSHOT_EVERY = 200;
@@ -30,7 +30,7 @@ export interface KeptState {
   revision: number;
   position: number;
   at: number;
-  /** What it counts as among the kept states, characters. */
+  /** Weight of the state in the cache, characters. */
   weight: number;
   /** Revision of the last snapshot, or of the first load. */
   savedAt: number;
@@ -41,11 +41,11 @@ export interface KeptState {
 export interface States {
   /** The cached state; undefined when there is none. */
   kept(stream: string): KeptState | undefined;
-  /** The state according to the log: the last one that was read, with the events since. */
+  /** The state according to the log: the last state that was read, updated with later events. */
   read(decider: Decider<unknown>, stream: string): Promise<StreamState>;
   /**
-   * The same, but possibly without reading: the last state that was read, with what this process has appended since.
-   * Events of other processes may be missing.
+   * The same, but possibly without reading: the last state that was read, updated with the events that this process has
+   * appended since. Events of other processes may be missing.
    */
   recent(decider: Decider<unknown>, stream: string): Promise<StreamState>;
   /**
@@ -59,7 +59,7 @@ export interface States {
     known: KeptState | undefined,
     trustSnapshots: boolean,
   ): Promise<KeptState>;
-  /** Caches the initial state of a stream that most likely does not exist. The first append shows whether that is so. */
+  /** Caches the initial state of a stream that most likely does not exist. The first append shows whether it does. */
   begin(decider: Decider<unknown>, stream: string): KeptState;
   /** Applies events that are about to be appended to a cached state. */
   advance(decider: Decider<unknown>, stream: string, kept: KeptState, events: readonly DomainEvent[]): void;
@@ -76,18 +76,18 @@ export interface States {
 const weightOf = (decider: Decider<unknown>, state: unknown): number =>
   Math.max(SMALL, Math.ceil(decider.sizeOf?.(state) ?? 0));
 
-/** Under which states of the decider are saved; undefined: they are not. */
+/** The kind under which states of the decider are saved; undefined if they are not saved. */
 export const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
   snapshotVersion === undefined ? undefined : `${kind}.${snapshotVersion}`;
 
-/** A state that was read beside the one that decisions are made on, such as the config of an agent. */
+/** A state besides the one on which decisions are made, such as the config of an agent. */
 interface RecentState {
   readonly decider: Decider<unknown>;
   now: StreamState;
   readonly weight: number;
 }
 
-/** Characters that all of these may have together. */
+/** Maximum number of characters in all these states together. */
 const RECENT_CHARACTERS = 16_000_000;
 
 export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: Snapshots | undefined): States {
@@ -102,14 +102,14 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     sizeCalculation: ({ weight }) => weight,
   });
 
-  /** Kinds of deciders among them; there are few. */
+  /** Kinds of deciders in `recents`; they are few. */
   const kinds = new Set<string>();
   const nameOf = (stream: string, kind: string) => `${stream} ${kind}`;
 
   async function read(decider: Decider<unknown>, stream: string): Promise<StreamState> {
     const name = nameOf(stream, decider.kind);
     const now = await readFrom(decider, stream, recents.get(name)?.now, true);
-    // Another read, or an append, may have come further meanwhile.
+    // Another read, or an append, may have got further in the meantime.
     if ((recents.peek(name)?.now.revision ?? -1) <= now.revision) {
       kinds.add(decider.kind);
       recents.set(name, { decider, now, weight: weightOf(decider, now.state) });
@@ -118,8 +118,9 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
   }
 
   /**
-   * Events that were appended also concern a state that was read before them. Not before they are in the log: a caller
-   * could count the changes of an append that then fails, and take as many changes of another process for the same.
+   * Applies appended events to the other cached states of the stream. Only when they are in the log: otherwise a caller
+   * could count the changes of an append that then fails, and take the same number of changes by another process for
+   * them.
    */
   function follow(stream: string, events: readonly DomainEvent[]): void {
     const [first, last] = [events.at(0), events.at(-1)];
@@ -131,7 +132,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
       const { decider, now } = recent;
       const state = fold(decider, now.state, events);
       const next = { state, revision: last.revision, position: last.position, at: last.meta.at };
-      // Most events say nothing about it; the cache weighs what is new to it only.
+      // Most events do not change this state; the cache computes weights only for new entries.
       if (state === now.state) recent.now = next;
       else recents.set(name, { decider, now: next, weight: weightOf(decider, state) });
     }
@@ -210,7 +211,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
       const weight = weightOf(decider, kept.state);
       if (weight === kept.weight) return;
       kept.weight = weight;
-      // The cache weighs what is new to it only.
+      // The cache computes weights only for new entries.
       if (states.get(stream) === kept) {
         states.delete(stream);
         states.set(stream, kept);

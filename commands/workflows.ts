@@ -14,9 +14,9 @@ import { defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
 import { createRecord } from './reserve.ts';
 
-/** What a template says is not in it: a command needs to know only whether there is one. */
+/** The state omits the text of a template: commands only need to know whether it exists. */
 export interface WorkflowState {
-  /** 0 until created, and again once deleted. */
+  /** 0 before the template is created and after it is deleted. */
   readonly id: number;
 }
 
@@ -39,7 +39,7 @@ function existing(state: WorkflowState): WorkflowState {
 }
 
 /**
- * No change is a report that the template was used.
+ * Without changes, records that the template was used.
  *
  * @throws AppError 404
  */
@@ -55,7 +55,7 @@ export function decideDelete(state: WorkflowState): EventDraft[] {
   return [workflowDeleted.draft({ workflow_id: existing(state).id })];
 }
 
-/** @throws AppError 422 when the prompt tries to take an agent over */
+/** @throws AppError 422 when the prompt tries to take over an agent */
 function screened<F extends Partial<WorkflowFields>>(fields: F): F {
   if (fields.task_prompt !== undefined) refuseInjection('The prompt', fields.task_prompt);
   return fields;

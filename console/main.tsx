@@ -1,4 +1,4 @@
-/** The console: finds out who is signed in, then shows the view that the address names. */
+/** The console: finds out who is signed in, then shows the view of the address. */
 import { type ComponentChildren, render } from 'preact';
 import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { urlOf, useAddress } from './client/address.ts';
@@ -58,7 +58,7 @@ function View({ isAdmin }: { readonly isAdmin: boolean }) {
   }
 }
 
-/** A mistake in one view leaves the rest of the frame standing. */
+/** An error in one view does not affect the rest of the frame. */
 function Safe({ children }: { readonly children: ComponentChildren }) {
   const [error, reset] = useErrorBoundary((reason) => console.error(reason));
   const { path } = useAddress();

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Runs the command line. What Node compiles for it is kept for the next start, by versions of Node that can do that. */
+/** Runs the command line. If the Node version supports it, the compiled code is cached for the next start. */
 import module from 'node:module';
 
 const { enableCompileCache } = module as { readonly enableCompileCache?: () => unknown };

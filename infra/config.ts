@@ -50,7 +50,7 @@ const pauses = list
     'must be seconds with commas in between, as in 30,300',
   )
   .transform((values): readonly number[] => values.map(Number));
-/** `group=role` or `group=role@workspace`; groups may hold everything but commas. */
+/** `group=role` or `group=role@workspace`; groups may contain any character except commas. */
 const GROUP_RULE = /^(.+)=(viewer|operator|admin)(?:@([a-z0-9][a-z0-9_-]*))?$/;
 const groupRules = list
   .refine(
@@ -72,9 +72,9 @@ const addresses = list
     (values) => values.every((value) => isIP(value) !== 0),
     'must be IP addresses with commas in between, as in 10.0.0.5,::1; networks are not accepted',
   )
-  // IPv4 addresses of connections are compared in their own form.
+  // IPv4 addresses of connections are compared in IPv4 form.
   .transform((values): readonly string[] => values.map((value) => value.replace(/^::ffff:(?=\d+\.)/i, '')));
-/** Exact ones, subdomains and prefixes, as `hostAllowed` compares them. */
+/** Exact hosts, subdomains and prefixes, as `hostAllowed` compares them. */
 const HOST_PATTERN =
   /^([\w-]+(\.[\w-]+)*\.?(:\d+)?|\*\.[\w-]+(\.[\w-]+)*|[\w-]+(\.[\w-]+)*\.\*|\[[0-9a-f:.]+\](:\d+)?)$/i;
 const hosts = list.refine(

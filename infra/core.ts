@@ -1,6 +1,6 @@
 /**
- * Puts the stores behind their ports: the only place that knows which store implements which port. The service and
- * every command-line tool start from here.
+ * Puts the stores behind their ports: the only file that knows which store implements which port. The service and every
+ * command-line tool start from here.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -67,9 +67,9 @@ export interface Core {
   readonly positions: Positions;
   /** Changes that this process makes to read models. */
   readonly changes: ChangeTracker;
-  /** Rows of the read models that this process leads. */
+  /** Cached rows of the read models that this process leads. */
   readonly rows: RowCaches;
-  /** Rows that this process is writing to them. */
+  /** Row writes of this process in flight. */
   readonly rowWrites: RowWrites;
   readonly following: Following;
   readonly locks: OpenLocks;
@@ -84,7 +84,7 @@ export interface Core {
  *
  * @param options.attach use the embedded database of a running service, if one uses the data directory
  * @param options.database a database that is already being opened
- * @param options.asIs the database is not brought up to this program: a tool that looks at what another one has made
+ * @param options.asIs does not migrate the database: for a tool that inspects a database of another program version
  * @throws Error with `asIs`, when the tables of the service are not those of this program
  */
 export async function openCore(
@@ -100,7 +100,7 @@ export async function openCore(
       mark = await readMark(database.db);
     };
     await waitForStore('the database', readPrepared, deadline, log);
-    // A tool that is attached leaves this to the service, which has just begun it.
+    // An attached tool leaves this to the service, which has just started it.
     if (mark !== undefined && database.kind === 'embedded' && !database.attached && !options.asIs) {
       const outcome = await settlePrepared(database.db, mark, projections);
       if (outcome === 'dropped')
@@ -128,7 +128,7 @@ export async function openCore(
     const changes = createChangeTracker();
     const own = isAlone(database) ? { changed: changes.last, credentials: () => credentials.changes() } : undefined;
     const positions = new Positions({ database, projections, log, visibleTimeoutMs, head, own });
-    // Processes that share a database ask it what credentials stand for, not the log.
+    // Processes that share a database look up the current identity of credentials in it, not in the log.
     const beforeAcknowledged = ({ events, position }: Executed) =>
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
     const reads = createReads({ database, projections, positions });
@@ -171,7 +171,7 @@ export async function openCore(
       commands,
       rows,
       rowWrites,
-      // A command-line tool does not follow the log, and takes what is there.
+      // A command-line tool does not follow the log, and reads the current state of the tables.
       reads: options.attach ? reads.at({}) : reads,
       async close() {
         await following.close();
@@ -189,7 +189,7 @@ export async function openCore(
   }
 }
 
-/** Brings the tables of the service and of its read models up to this program. */
+/** Updates the tables of the service and of its read models to this program. */
 async function ensureMade(database: Database, deadline: number, log: Logger): Promise<void> {
   const { db } = database;
   if ((await isUpToDate(db)) && (await lackingTables(db, projections)).size === 0) return;
@@ -199,13 +199,13 @@ async function ensureMade(database: Database, deadline: number, log: Logger): Pr
   });
 }
 
-/** No other process writes rows. */
+/** Whether no other process writes rows. */
 export const isAlone = (database: Database): boolean => database.kind === 'embedded' && !database.attached;
 
 /** Read models that decide what a credential stands for. */
 const CREDENTIAL_PROJECTIONS: readonly Projection[] = [usersProjection, agentKeysProjection];
 
-/** The name of the key that was deleted by then, by whichever process; undefined: the event says nothing of that. */
+/** The name of a key that was deleted before this event, by any process; undefined for other events. */
 function deletedKeyIn({ type, data }: Pick<LoggedEvent, 'type' | 'data'>): string | undefined {
   if (type === fieldRedacted.type) return fieldKeyName(`${data.event}/${data.field}`);
   return ERASURES.has(type) ? personOf(data as unknown as PersonRecord) : undefined;
@@ -215,14 +215,14 @@ const ERASURES: ReadonlySet<string> = new Set([personErased.type, auditEntriesEr
 const changesCredentials = (event: DomainEvent): boolean =>
   CREDENTIAL_PROJECTIONS.some(({ handles, wants }) => handles.has(event.type) && wants?.(event) !== false);
 
-/** Where the head of the log comes from; undefined: from the database that is asked anyway (`positions.ts`). */
+/** The source of the head of the log; undefined: the database that is queried anyway (`positions.ts`). */
 function headOf(eventLog: EventLog, { database, config }: Pick<Core, 'database' | 'config'>) {
   if (config.eventStoreUrl) return askedSince(() => eventLog.head(), { failsAll: true });
-  // This process alone appends.
+  // Only this process appends.
   return isAlone(database) ? () => eventLog.headKnown?.() ?? eventLog.head() : undefined;
 }
 
-/** Without the extension pg_trgm searches give the same answers, but look at every text. */
+/** Without the extension pg_trgm searches give the same results, but scan every text. */
 async function warnOfSlowSearch(database: Database, log: Logger): Promise<void> {
   const missing = await unindexedTexts(database.db, projections);
   if (missing.length === 0) return;

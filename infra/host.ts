@@ -4,7 +4,7 @@ import { freemem, totalmem, uptime, userInfo } from 'node:os';
 import type { ReadHost } from '../shared/ports/monitoring/status.ts';
 import { VERSION } from './version.ts';
 
-/** @param dataDir its disk is looked at; that of the working directory where it does not exist */
+/** @param dataDir directory whose disk is measured; if it does not exist, that of the working directory */
 export const readHostOf =
   (dataDir: string): ReadHost =>
   async () => {

@@ -6,12 +6,12 @@ export type { Logger };
 
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 
-/** Takes the lines at warn and above, whatever the level of what is printed. */
+/** Receives the lines at warn and above, whatever the level of the printed lines. */
 export interface LineTaker {
   take(line: string): void;
 }
 
-/** The ids of the trace that a line belongs to, as a `mixin`. */
+/** The ids of a line's trace, as a `mixin`. */
 export function traceIds(): object {
   const traceparent = currentTraceparent();
   return traceparent === undefined ? {} : idsOf(traceparent);
@@ -42,14 +42,14 @@ export function createLogger(
 }
 
 export interface TakenLines extends LineTaker {
-  /** The oldest lines; they stay until `drop`. */
+  /** Returns the oldest lines; they stay until `drop`. */
   first(count: number): readonly string[];
   drop(count: number): void;
-  /** How many lines did not fit since the last call. */
+  /** How many lines were dropped since the last call. */
   lost(): number;
 }
 
-/** Holds lines until they are stored, so many and so many characters of them; what comes on top is counted. */
+/** Holds lines until they are stored, up to limits of lines and characters; further lines are only counted. */
 export function holdLines({ lines: most = 1_000, characters: mostCharacters = 1_000_000 } = {}): TakenLines {
   let held: string[] = [];
   let characters = 0;
@@ -76,12 +76,12 @@ export function holdLines({ lines: most = 1_000, characters: mostCharacters = 1_
   };
 }
 
-/** Characters of lines after which they are written within a turn, too. */
+/** Above this number of characters, lines are written before the end of a turn. */
 const MOST_IN_A_TURN = 16_000;
-/** Characters that are kept while they cannot be written, as on a full disk. What comes on top is lost. */
+/** Maximum number of characters held while they cannot be written, as on a full disk. Further lines are lost. */
 const MOST_KEPT = 1_000_000;
 
-/** Lines are lost when they cannot be written; nobody is left to be told. */
+/** Lines that cannot be written are lost, because there is no other place to report the error. */
 function destination(fd: number) {
   const out = pino.destination({ fd, sync: true, maxLength: MOST_KEPT });
   out.on('error', () => undefined);
@@ -90,17 +90,17 @@ function destination(fd: number) {
 
 interface Output {
   write(line: string): void;
-  /** Pino calls it after a fatal line. */
+  /** Pino calls this after a fatal line. */
   flushSync(): void;
 }
 
 let stdout: Output | undefined;
 
 /**
- * Writes the lines of a turn of the event loop at its end, in one system call. One for all loggers of a process.
+ * Writes the lines of a turn of the event loop at its end, in one system call. One per process, for all loggers.
  *
- * Nothing here may end the process or hold it up when stdout fails: once its reader has gone, lines are dropped. (The
- * destination's own `flushSync` would try again for ever.)
+ * Nothing here may end or block the process when stdout fails: once its reader has exited, lines are dropped. (The
+ * destination's own `flushSync` would retry for ever.)
  */
 function turnByTurn(): Output {
   if (stdout) return stdout;

@@ -61,29 +61,29 @@ export interface Service {
   /** `http://host:port`; undefined for roles without an API. */
   readonly url: string | undefined;
   readonly core: Core;
-  /** What the API records in the background; undefined for roles without an API. */
+  /** The API's recorder of security events; undefined for roles without an API. */
   readonly incidents: Incidents | undefined;
   /** Resolves when the service can no longer work and should exit. */
   readonly failed: Promise<Error>;
-  /** Takes no new requests, finishes those in flight, stops the rest. */
+  /** Accepts no new requests, finishes those in flight, stops the rest. */
   close(): Promise<void>;
 }
 
 export interface StartOptions {
   /** A database that is already being opened; by default it is opened here. */
   readonly database?: Promise<Database>;
-  /** Lines of the log that are to be kept in the database. */
+  /** Log lines that should be stored in the database. */
   readonly taken?: TakenLines;
   /**
-   * Is given the lines with generated credentials as soon as they are valid: the start may still fail, and the next one
-   * generates none.
+   * Receives the lines with generated credentials as soon as they are valid: the start may still fail, and the next
+   * start generates none.
    */
   readonly showCredentials?: (lines: readonly string[]) => void;
 }
 
 /**
- * Starts one process. Resolves when its stores can be reached and its port is open; reads of read models that are still
- * being built are refused until they are there.
+ * Starts one process. Resolves when its stores are reachable and its port is open; reads of read models that are still
+ * being built are refused until they are complete.
  */
 export async function startService(
   config: Config,
@@ -111,7 +111,7 @@ export async function startService(
     let keeper: Keeper | undefined;
     if (runs.projector) {
       const { rows, rowWrites, changes } = core;
-      // Without another process, every read passes through this one, and can wait.
+      // Without another process, every read runs in this one, and can wait.
       const alone = isAlone(database) && runs.api;
       const gathering = alone ? createGathering(() => positions.isAwaited()) : undefined;
       if (gathering) positions.onWait(gathering.end);
@@ -123,7 +123,7 @@ export async function startService(
       keeper = startKeeper(keeperOptionsOf(core, true));
       undo.push(async () => keeper?.close());
     }
-    // On a server, projectors of other processes may lead.
+    // On a server, projectors of other processes may be leaders.
     if (database.kind === 'server') positions.watch();
     let head = 0;
     const readHead = async () => {
@@ -148,7 +148,7 @@ export async function startService(
       const namesAtOnce = createDisplayNames({ reads, freshness, waits: false });
       const recorded = createIncidents({ commands, log, now: Date.now });
       incidents = recorded;
-      // Of the worker in this process, or else opened when somebody wants a scheduled task now.
+      // Those of the worker in this process, or else opened at the first request to run a scheduled task.
       let opened: Promise<Jobs> | undefined;
       const scheduler = createScheduler({
         schedules: schedulesOf(core),

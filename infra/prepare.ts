@@ -1,6 +1,6 @@
 /**
- * Part of the build: makes the database that first starts unpack (`infra/embedded/prepared.ts`), unless it is there. It
- * has the tables of the service, but no rows that say anything about a deployment.
+ * Part of the build: creates the database that first starts unpack (`infra/embedded/prepared.ts`), unless it exists. It
+ * has the tables of the service, but no rows with data of a deployment.
  */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

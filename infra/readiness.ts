@@ -9,18 +9,19 @@ import { readTreeState } from './proof/state.ts';
 import { TREE } from './proof/tree.ts';
 import type { Projector } from './read-models/projector.ts';
 
-/** How long reading the head of the log may take, milliseconds. */
+/** Time limit for reading the head of the log, milliseconds. */
 const HEAD_TIMEOUT_MS = 3_000;
 
 /**
- * Measures for how long a read model has been behind the log. Distances would not do: a position is a count in one
+ * Measures how long a read model has been behind the log. A distance would not do, because a position is a count in one
  * store and a byte offset in another.
  */
 export class Lag {
   readonly #targets = new Map<string, { readonly head: Position; readonly since: number }>();
 
   /**
-   * How long the read model has taken to reach an end of the log seen earlier, milliseconds; 0 when it has reached it.
+   * Time that the read model has needed so far to reach an earlier end of the log, milliseconds; 0 when it has reached
+   * it.
    */
   behindMs(name: string, position: Position, head: Position, now: number): number {
     const target = this.#targets.get(name);

@@ -46,7 +46,7 @@ type Parts = Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'eventLog
 
 /**
  * @param now Unix ms
- * @param retryWebhooks gives how many deliveries wait to be repeated; only workers can do it
+ * @param retryWebhooks returns how many deliveries wait for a retry; only workers can retry
  */
 export function schedulesOf(
   parts: Parts,

@@ -1,7 +1,7 @@
-/** Where the code is, and its version, from package.json. */
+/** The location of the code, and its version, from package.json. */
 import { readFileSync } from 'node:fs';
 
-/** The folder of the rooms. A bundle (`bundle.mjs`) is in a folder beside them, like this one. */
+/** The parent folder of the top-level source folders. A bundle (`bundle.mjs`) is in a folder next to them. */
 export const CODE = new URL('../', import.meta.url);
 
 function findVersion(): string {

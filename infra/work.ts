@@ -40,7 +40,7 @@ export function openCoreJobs({
   });
 }
 
-/** Handlers of the jobs that policies ask for. */
+/** Handlers of the jobs that policies request. */
 function policyJobs({ commands, store, positions, reads, config }: Core): readonly JobHandler[] {
   const runner = createRunner(config);
   const work = { commands, runner, reads: dispatchReads(reads), now: Date.now };
@@ -59,7 +59,7 @@ function policyJobs({ commands, store, positions, reads, config }: Core): readon
   ];
 }
 
-/** Starts the work. Does not wait for the job store: while it is unavailable, jobs wait but nothing else does. */
+/** Starts the work. Does not wait for the job store: while it is unavailable, only jobs wait. */
 export async function startWork(core: Core): Promise<Work> {
   const jobs = await openCoreJobs(core);
   const webhooks = createWebhooks(core, jobs);

@@ -1,4 +1,4 @@
-/** Applies changes to rows in memory. Pure: used between loading and writing rows, and by tests on its own. */
+/** Applies changes to rows in memory. Pure: used between loading and writing rows, and in tests. */
 import type { DomainEvent } from '../shared/events/define.ts';
 import type { Change, Projection, Table } from './projection.ts';
 
@@ -10,7 +10,7 @@ export function withPosition(row: Readonly<Record<string, unknown>>, position: n
   return Object.assign({}, row, { position });
 }
 
-/** A text that identifies a row of a table: the values of its key. A string comes after its length, so no two keys agree. */
+/** Identifies a row of a table: the values of its key. Strings are preceded by their length, so no two keys agree. */
 export function keyText(table: Pick<Table, 'key'>, key: Readonly<Record<string, unknown>>): string {
   let text = '';
   for (const column of table.key) {
@@ -47,8 +47,8 @@ export function applyEvent(changes: readonly Change[], event: Pick<DomainEvent, 
 }
 
 /**
- * Tables of projections in memory, for tests and for "what if" answers without a database. Two projections may each have
- * a table of the same name.
+ * Tables of projections in memory, for tests and for "what if" calculations without a database. Two projections may
+ * each have a table of the same name.
  */
 export class MemoryTables implements RowSet {
   readonly #tables = new Map<object, Map<string, AnyStoredRow>>();

@@ -1,6 +1,6 @@
 /**
- * Messages of all kinds, with the conversations that they make up: between agents, in chat, and notifications that were
- * delivered to agents. What lists show of many messages is counted here, so that none of it needs counting.
+ * Messages of all kinds, with their conversations: between agents, in chat, and notifications that were delivered to
+ * agents. Totals that lists show are stored here, so that they need no counting.
  */
 import { agentMessageSent, conversationOf } from '../shared/events/agents/messages.ts';
 import { chatMessageRead, chatMessageSent } from '../shared/events/chat.ts';
@@ -20,7 +20,7 @@ export const messagesTable = defineTable(
     from_agent: 'text',
     /** Null: to everybody. */
     to_agent: 'text?',
-    /** The agent in whose inbox it is. */
+    /** The agent that has the message in its inbox. */
     to_agent_id: 'bigint?',
     content: 'text',
     message_type: 'text',
@@ -30,7 +30,7 @@ export const messagesTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
-    // A message that is read gets a new position, so the order is that of time and id.
+    // Reading a message changes its position, so the order is by time and id.
     indexes: [
       'workspace_id, created_at, id',
       'workspace_id, conversation, created_at, id',
@@ -78,7 +78,7 @@ export const participantsTable = defineTable(
     workspace_id: 'int',
     conversation: 'text',
     name: 'text',
-    /** Messages to this name that nobody has read. */
+    /** Number of unread messages to this name. */
     unread: 'bigint',
     /** Id of the first message from or to this name. */
     first_id: 'bigint',
@@ -92,7 +92,7 @@ export const messageTotalsTable = defineTable(
   { key: ['workspace_id'] },
 );
 
-/** Characters of the last message that a list of conversations shows. */
+/** Characters of the last message in a list of conversations. */
 const SHOWN = 1_000;
 
 interface Message {
@@ -108,7 +108,7 @@ interface Message {
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }
 
-/** A message, what it changes of its conversation, and one more between the two if it is for an agent. */
+/** A message, the changes of its conversation, and the count between the two if it is for an agent. */
 function sent(message: Message, meta: Metadata): Change[] {
   const { message_id: id, conversation, from, to } = message;
   const created_at = seconds(meta.at);
@@ -142,7 +142,7 @@ function sent(message: Message, meta: Metadata): Change[] {
       workspace_id,
       messages: (row?.messages ?? 0) + 1,
     })),
-    // A set, because who writes to themselves is one participant.
+    // A set, because a sender who is also the recipient is one participant.
     ...[...new Set([from, ...(to === null ? [] : [to])])].map((name) =>
       change(participantsTable, { workspace_id, conversation, name }, (row) => ({
         workspace_id,

@@ -20,8 +20,8 @@ function columnType(schema: z.core.$ZodType): ColumnType {
 }
 
 /**
- * A column for each field of a schema. Whole numbers are `bigint`; where the contract bounds them, say so:
- * `{ ...columnsFor(schema), use_count: 'int' }`.
+ * A column for each field of a schema. Whole numbers are `bigint`; for those that the contract bounds, override the
+ * type: `{ ...columnsFor(schema), use_count: 'int' }`.
  *
  * @throws Error for a field without a column type, such as an optional one
  */

@@ -6,15 +6,15 @@
  * Every row has `position`, the position of the event that last changed it. It makes changes idempotent: an event that
  * is not newer than the row is skipped.
  *
- * Where rows are made for most events, what is added to a spread object stands before it, as in `{ count, ...key }`:
- * `{ ...key, count }` takes Node 20 about 5 µs instead of 0.3, because each such object gets a hidden class of its own,
- * which then slows down whoever reads it. To override a property that is already there costs nothing extra.
+ * In code that builds rows for most events, added properties come before a spread, as in `{ count, ...key }`: `{
+ * ...key, count }` takes Node 20 about 5 µs instead of 0.3, because each such object gets a hidden class of its own,
+ * which then slows down every reader. Overriding an existing property costs nothing extra.
  */
 import type { DomainEvent, EventDefinition } from '../shared/events/define.ts';
 
 /**
- * PostgreSQL types that read models use; a trailing `?` allows null. `int` has four bytes: it is for flags and for numbers
- * that the contract bounds. Ids, times and counts that a request may name are `bigint`.
+ * PostgreSQL types that read models use; a trailing `?` allows null. `int` has four bytes: it is for flags and for
+ * numbers that the contract bounds. Ids, times and counts from requests are `bigint`.
  */
 export type ColumnType =
   | 'int'
@@ -29,7 +29,7 @@ export type ColumnType =
   | 'jsonb?'
   | 'double?';
 
-/** A column whose values are known more exactly than by its PostgreSQL type. `is` exists only as a type. */
+/** A column with a more exact type than its PostgreSQL type. `is` exists only as a type. */
 export type ColumnOf<V> = ColumnType & { readonly is: V };
 
 type ValueOf<T extends ColumnType> = T extends { readonly is: infer V } ? V : PlainValueOf<T>;
@@ -58,9 +58,9 @@ export interface Table<C extends Columns = Columns, N extends string = string> {
   readonly columns: C;
   /** Primary key; if the table is scoped by workspace, the workspace comes first. */
   readonly key: readonly string[];
-  /** Each entry is what goes inside `CREATE INDEX … ON t (…)`, optionally followed by clauses such as `INCLUDE (…)`. */
+  /** Each entry is the part inside `CREATE INDEX … ON t (…)`, optionally followed by clauses such as `INCLUDE (…)`. */
   readonly indexes: readonly string[];
-  /** Texts that are searched for substrings (`LIKE '%…%'`): each gets an index of its trigrams. */
+  /** Texts that are searched for substrings (`LIKE '%…%'`): each gets a trigram index. */
   readonly searched: readonly string[];
   /** Percent of a page that new rows fill. The rest is for new versions of its rows. */
   readonly fillFactor: number;
@@ -94,17 +94,17 @@ export function defineTable<const N extends string, const C extends Columns>(
 type AnyRow = any;
 
 /**
- * A change of a single row. The changes of an event are applied in their order, so one may depend on what an earlier one
- * has found: see `observed`.
+ * A change of a single row. The changes of an event are applied in order, so one may depend on the result of an earlier
+ * one: see `observed`.
  */
 export interface Change {
   readonly table: Table;
   readonly key: Readonly<Record<string, string | number>>;
   /** True for rows that cannot exist yet, so they need not be loaded. */
   readonly fresh: boolean;
-  /** True for a row that keeps its position, and so its place in lists: it says less than before, and nothing new. */
+  /** True for a change that keeps the row's position, and so its place in lists: it only removes information. */
   readonly inPlace?: boolean;
-  /** Gives the new row, or undefined to delete it. Gets undefined if there is no row. */
+  /** Returns the new row, or undefined to delete it. Receives undefined if there is no row. */
   readonly apply: (row: AnyRow) => AnyRow;
 }
 
@@ -119,15 +119,15 @@ export function change<C extends Columns>(
   return { table: table as unknown as Table, key: key as Change['key'], fresh: false, apply };
 }
 
-/** A row as it was and as it is, once its change has been applied; both undefined if it was up to date already. */
+/** A row before and after its change, once that has been applied; both undefined if the row was already up to date. */
 export type Turn<C extends Columns> = () => {
   readonly before?: RowOf<C> | undefined;
   readonly now?: RowOf<C> | undefined;
 };
 
 /**
- * Like `change`, for changes on which others depend, such as those of kept sums: they come later in the list of the
- * event, and ask `turn` what happened. One event changes a row of sums once, whatever number of rows it sums up.
+ * Like `change`, for changes on which others depend, such as those of stored sums: the dependent changes come later in
+ * the event's list, and call `turn` for the result. One event changes a row of sums once, however many rows it sums up.
  */
 export function observed<C extends Columns>(
   table: Table<C>,
@@ -154,7 +154,7 @@ export function update<C extends Columns>(
   return change(table, key, (row) => (row ? apply(row) : undefined));
 }
 
-/** The same, where the row keeps its position. To apply such a change again must change nothing. */
+/** Like `update`, but the row keeps its position. Applying such a change again must change nothing. */
 export const updateInPlace: typeof update = (table, key, apply) => ({ ...update(table, key, apply), inPlace: true });
 
 /** Deletes the row with this key. */
@@ -169,7 +169,7 @@ export function insert<C extends Columns>(table: Table<C>, row: RowOf<C>): Chang
   return { table: table as unknown as Table, key: key as Change['key'], fresh: true, apply: () => row };
 }
 
-/** Counts more, or less, in the column `count` of the row with this key. */
+/** Adds to, or subtracts from, the column `count` of the row with this key. */
 export function tally<C extends Columns & { readonly count: 'bigint' }>(
   table: Table<C>,
   key: Omit<RowOf<C>, 'count'>,
@@ -187,19 +187,19 @@ export interface Projection<T extends AnyTable = Table> {
   /** Lower-case words joined by `_`; the schema of its tables is `<name>_v<version>`. */
   readonly name: string;
   /**
-   * To be raised whenever the same events would give different rows; the new tables are then built beside the old ones.
+   * Raise this whenever the same events would give different rows; the new tables are then built next to the old ones.
    */
   readonly version: number;
   readonly tables: readonly T[];
   readonly handles: ReadonlySet<string>;
   /**
-   * For events that change many rows: how many ordinary events one counts as, so that a batch stays small enough for one
+   * For events that change many rows: their weight in ordinary events, so that a batch stays small enough for one
    * statement.
    */
   readonly weigh?: (event: Pick<DomainEvent, 'type' | 'data'>) => number;
   /**
-   * Leaves out events of its types that change no row, as can be told from an event as it is in the log: the read model
-   * does not get them, and no read waits for them.
+   * Skips events of its types that change no row, if that is visible in the event as stored: the read model does not
+   * receive them, and no read waits for them.
    */
   readonly wants?: (event: Pick<DomainEvent, 'type' | 'data'>) => boolean;
   project(event: DomainEvent): readonly Change[];

@@ -23,7 +23,7 @@ export const cliSessionsTable = defineTable(
     output_tokens: 'bigint',
     estimated_cost: 'double',
     label: 'text?',
-    /** Levels of thinking, verbose and reasoning, as far as they are set. */
+    /** Levels of thinking, verbose and reasoning; only those that are set. */
     settings: 'jsonb',
     terminated: 'boolean',
     created_at: 'bigint',
@@ -66,7 +66,7 @@ const amounts = (row: Session | undefined) =>
         cost: Math.round(row.estimated_cost * NANO),
       };
 
-/** A change of a session, and of the sums with it. */
+/** A change of a session, and of the sums that include it. */
 function session(
   key: { readonly workspace_id: number; readonly session_id: string },
   apply: (row: Session | undefined) => Session | undefined,

@@ -1,4 +1,4 @@
-/** Workflow templates, as they are now. */
+/** The current workflow templates. */
 import { workflowSchema } from '../shared/contract/workflows.ts';
 import { workflowCreated, workflowDeleted, workflowUpdated, workflowUsed } from '../shared/events/workflows.ts';
 import { seconds } from '../shared/time.ts';

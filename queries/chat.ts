@@ -20,7 +20,7 @@ import { conversationSeen, messageSeen } from './tasks/visibility.ts';
 
 const own = (reads: Reads) => tables(reads, chatProjection);
 
-/** Names that a list shows of one conversation. */
+/** Maximum number of names that a list shows per conversation. */
 const NAMES = 100;
 
 /** A conversation as JSON, from row `c`, its participants `p`, and the number of unread messages `u`. */
@@ -96,7 +96,7 @@ const MESSAGE = sql<ChatMessageRecord>`json_build_object(
   'to_agent', m.to_agent, 'message_type', m.message_type, 'metadata', m.metadata, 'read_at', m.read_at,
   'workspace_id', m.workspace_id)`;
 
-/** Rows `m` of all messages that the caller sees, with row `c` of their conversations. */
+/** Rows `m` of all messages that the caller may see, with row `c` of their conversations. */
 const withConversation = (reads: Reads, view: TaskView) =>
   own(reads)
     .selectFrom('messages as m')
@@ -129,7 +129,7 @@ export async function listMessages(reads: Reads, view: TaskView, query: Messages
   if (from_agent !== undefined) all = all.where('m.from_agent', '=', from_agent);
   if (to_agent !== undefined) all = all.where('m.to_agent', '=', to_agent);
   if (since !== undefined) all = all.where('m.created_at', '>', since);
-  // Counted by the read model, except for filters and bound callers.
+  // The read model has the count, except with filters or for bound callers.
   const filtered = from_agent !== undefined || to_agent !== undefined || since !== undefined || view.agent !== null;
   const kept = conversation
     ? sql<number>`${conversation.message_count}::bigint`
@@ -178,19 +178,19 @@ interface Conversation {
 
 type Recipient = Pick<Row<typeof agentsTable>, 'id' | 'name' | 'session_key'>;
 
-/** Conversations, and recipients, that one process keeps. */
+/** Maximum number of cached conversations, and of cached recipients, per process. */
 const MAX_CONVERSATIONS = 20_000;
 const MAX_RECIPIENTS = 10_000;
 
 /**
- * What sending a message looks up.
+ * The lookups for sending a message.
  *
- * @param parts.freshness undefined: every recipient is looked up anew
- * @returns look-ups in a workspace `at` which they are to be; by default, at the head of the log as of each
+ * @param parts.freshness undefined: every recipient is looked up again
+ * @returns lookups in a workspace as of `at`; default: the head of the log at each call
  */
 export function createChatDirectory(parts: { readonly reads: Reads; readonly freshness?: Pick<Freshness, 'stamp'> }) {
   const { reads, freshness } = parts;
-  // Neither id nor key of a conversation ever changes, and no conversation goes.
+  // The id and the key of a conversation never change, and no conversation is ever deleted.
   const conversations = createKept<Conversation>({ values: MAX_CONVERSATIONS });
   const models = [agentsProjection.name];
   const lookUps = createLookUps<Recipient | undefined>({
@@ -210,7 +210,7 @@ export function createChatDirectory(parts: { readonly reads: Reads; readonly fre
     };
     const own = conversations.of(workspace);
     const place = (ref: ConversationRef) => ('id' in ref ? `id ${ref.id}` : `key ${ref.key}`);
-    /** A conversation that exists from now on, so that the next message in it need not look it up. */
+    /** Records a new conversation, so that the next message in it needs no lookup. */
     const begun = (conversation: Conversation): void => {
       own.set(place({ id: conversation.id }), conversation);
       own.set(place({ key: conversation.key }), conversation);

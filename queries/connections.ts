@@ -12,8 +12,8 @@ const connectionsWithAgents = (reads: Reads) => sql`
   JOIN ${tableOf(reads, agentsProjection, 'agents')} a ON a.workspace_id = c.workspace_id AND a.id = c.agent_id`;
 
 /**
- * Whether the agent of a connection is still there. `IS TRUE` keeps the planner from joining: the ids of agents are then
- * hashed once, rather than looked up for every connection before the page.
+ * Whether the agent of a connection still exists. `IS TRUE` keeps the planner from joining: the ids of agents are then
+ * hashed once, instead of looked up for every connection before the page.
  */
 const hasAgent = (reads: Reads, workspace: number) => sql`
   (agent_id IN (SELECT id FROM ${tableOf(reads, agentsProjection, 'agents')} WHERE workspace_id = ${workspace})) IS TRUE`;
@@ -49,7 +49,7 @@ export async function agentOfConnection(reads: Reads, workspace: number, connect
   return rows[0];
 }
 
-/** How many tools are connected to a workspace, besides the one of this agent. */
+/** How many tools are connected to a workspace, not counting the one of this agent. */
 export async function countConnected(reads: Reads, workspace: number, besides: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     SELECT count(*) AS count FROM ${withAgents(reads, workspace)}
@@ -57,7 +57,7 @@ export async function countConnected(reads: Reads, workspace: number, besides: n
   return Number(rows[0]?.count ?? 0);
 }
 
-/** A connection through which no heartbeat has come. */
+/** A connection without recent heartbeats. */
 interface StaleConnection {
   readonly workspace: number;
   readonly tenant: number;

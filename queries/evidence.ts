@@ -1,21 +1,21 @@
-/** What numbers were derived from: events are listed where they are few, and described by a range where they are many. */
+/** The derivation of numbers: few events are listed, many are described by a range. */
 import type { Derivation } from '../shared/contract/evidence.ts';
 import { tokenUsageReported } from '../shared/events/agents/heartbeat.ts';
 import { tokenReportsPurged, tokensReported } from '../shared/events/tokens/reports.ts';
 
-/** Events that add reports of tokens, or take them away. */
+/** Types of events that add or remove reports of tokens. */
 export const REPORT_TYPES: readonly string[] = [tokensReported.type, tokenUsageReported.type, tokenReportsPurged.type];
 
-/** The events that numbers of one kind were derived from. */
+/** The events from which numbers of one kind were derived. */
 export interface EvidenceSource<Event extends { readonly position: number }> {
   readonly rule: Exclude<Derivation['rule'], 'derived'>;
   /** Default: any. */
   readonly types?: readonly string[];
-  /** Undefined: they are too many, or not all known one by one. */
+  /** Undefined if they are too many, or not all known individually. */
   readonly events: readonly Event[] | undefined;
-  /** None is before this position. */
+  /** All are at or after this position. */
   readonly from: number;
-  /** None is after this position. */
+  /** All are at or before this position. */
   readonly to: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What queries keep in memory. Each value has an owner, which is a part of its key: who asks for it as another owner does
- * not find it. No other file of this room has a cache of its own (a test sees to that).
+ * Caches of queries. Each value has an owner, which is a part of its key: another owner cannot find it. No other file
+ * in `queries` has a cache of its own (a test checks that).
  */
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../shared/bounded.ts';
@@ -9,7 +9,7 @@ import type { Freshness } from '../shared/ports/read-models.ts';
 import { atHead, type ReadAt } from '../shared/ports/read-models.ts';
 import type { Reads } from './reads.ts';
 
-/** A workspace, what a caller sees of one, or all that belongs to none. */
+/** A workspace, a caller's view of one, or data that belongs to no workspace. */
 export type Owner = number | TaskView | 'deployment';
 
 export interface KeptOf<V> {
@@ -23,7 +23,7 @@ export interface Kept<V> {
   clear(): void;
 }
 
-/** A total for all owners together: a number of values, or of characters. */
+/** A limit for all owners together: a number of values, or of characters. */
 type Bound<V> = { readonly values: number } | { readonly characters: number; readonly size: (value: V) => number };
 
 const textOf = (owner: Owner): string =>
@@ -52,18 +52,18 @@ export function createKept<V extends object>(bound: Bound<V>): Kept<V> {
   };
 }
 
-/** Looks up what has a name; `find` reads without waiting. */
+/** Looks up a value by its name; `find` reads without waiting. */
 export type LookUp<V> = (name: string, find: (reads: Reads) => Promise<V>) => Promise<V>;
 
 /**
- * Look-ups whose results are kept for as long as their read models stand still. Callers that look up the same at the same
- * time share one query.
+ * Lookups whose results are cached as long as their read models do not change. Concurrent callers of the same lookup
+ * share one query.
  *
- * @param parts.models names of the projections that the results depend on
+ * @param parts.models names of the projections on which the results depend
  * @param parts.scope `workspace`: only changes in the workspace count
- * @param parts.values how many results of all workspaces together are kept
- * @param parts.freshness undefined: nothing is kept
- * @returns waits until the read models show `at` (by default, where `reads` are), for look-ups in one workspace
+ * @param parts.values maximum number of cached results of all workspaces together
+ * @param parts.freshness undefined: nothing is cached
+ * @returns waits until the read models show `at` (default: the position of `reads`), for lookups in one workspace
  */
 export function createLookUps<V>(parts: {
   readonly reads: Reads;
@@ -77,7 +77,7 @@ export function createLookUps<V>(parts: {
   const there = reads.at({});
   return async (workspace, at) => {
     if (!freshness) return (_name, find) => find(at ? reads.at(at) : reads);
-    // Taken before the read: what changes in between is looked up again.
+    // Taken before the read: a value that changes in between is looked up again.
     const { value: stamp } = await freshness.stamp(models, scope === 'all' ? scope : workspace, at ?? atHead());
     const own = kept.of(workspace);
     return (name, find) => {

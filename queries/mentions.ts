@@ -1,4 +1,4 @@
-/** Who can be mentioned: users by their names, agents by theirs. A handle belongs to its first owner, users first. */
+/** Users and agents that can be mentioned, by name. A handle belongs to its first owner; users come first. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
@@ -6,7 +6,7 @@ import type { MentionsQuery } from '../shared/contract/mentions.ts';
 import type { MentionTarget, MentionTargets } from '../shared/ports/mentions.ts';
 import { type Reads, tableOf } from './reads.ts';
 
-/** Read models that mentions are looked up in. */
+/** Read models of the lookups of mentions. */
 export const MENTION_MODELS: readonly string[] = [usersProjection.name, agentsProjection.name];
 
 /** The handles of an agent, in SQL: the name with hyphens for blanks, and the name. Indexes are over the same terms. */
@@ -34,7 +34,7 @@ function targetsOf({ type, name, display, role }: Owner): MentionTarget[] {
   }));
 }
 
-/** Each handle once: that of its first owner. */
+/** Each handle once, with its first owner. */
 function firstOwners(targets: readonly MentionTarget[]): MentionTarget[] {
   const first = new Map<string, MentionTarget>();
   for (const target of targets) if (!first.has(target.handle)) first.set(target.handle, target);
@@ -46,7 +46,7 @@ const placesOf = (reads: Reads) => ({
   agents: tableOf(reads, agentsProjection, 'agents'),
 });
 
-/** What commands need to look up about mentions. */
+/** The lookups of commands about mentions. */
 export const mentionTargets = (reads: Reads): MentionTargets => ({
   async find(workspace, handles) {
     const { users, agents } = placesOf(reads);
@@ -71,7 +71,7 @@ interface Cursor {
   readonly name: string;
 }
 
-/** Users by name, then agents by name: those behind `after` that a text may mean, `limit` of them. */
+/** Users by name, then agents by name: `limit` of those after `after` that match a text. */
 async function ownersBehind(
   reads: Reads,
   workspace: number,
@@ -102,7 +102,7 @@ async function ownersBehind(
   return rows;
 }
 
-/** What an editor offers for the beginning of a mention. */
+/** An editor's suggestions for the beginning of a mention. */
 export async function listMentions(
   reads: Reads,
   workspace: number,
@@ -117,7 +117,7 @@ export async function listMentions(
   for (;;) {
     const owners = await ownersBehind(reads, workspace, query, after);
     const candidates = owners.flatMap(targetsOf).filter(matches);
-    // A handle of another one that comes first is theirs.
+    // A handle belongs to the owner that comes first.
     const first = new Map(
       (await find(workspace, [...new Set(candidates.map(({ handle }) => handle))])).map((one) => [one.handle, one]),
     );

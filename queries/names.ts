@@ -1,4 +1,4 @@
-/** Names of users and agents: who has one, or one that looks like it; and how users are shown. */
+/** Names of users and agents: owners of a name, or of one that looks like it; and display names of users. */
 import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
@@ -8,7 +8,7 @@ import type { Freshness } from '../shared/ports/read-models.ts';
 import { createKept, createLookUps } from './kept.ts';
 import { type Reads, tableOf, tables } from './reads.ts';
 
-/** What claims of names need to look up. */
+/** The lookups of claims of names. */
 export const nameDirectory = (reads: Reads): NameDirectory => ({
   async holders(scope, key) {
     const users = tables(reads, usersProjection)
@@ -42,15 +42,14 @@ interface Shown {
   readonly since: number;
 }
 
-/** Names that one process keeps. */
+/** Maximum number of cached names per process. */
 const KEPT = 20_000;
-/** What the store has said this recently will do, milliseconds. */
+/** A response of the store is reused for this long, milliseconds. */
 const RECENT_MS = 1_000;
 
 /**
- * @param freshness undefined: every name is looked up anew
- * @param waits false: names are shown as the read model has them, for responses of writes; as usernames if it cannot be
- *   read
+ * @param freshness undefined: every name is looked up again
+ * @param waits false: names as the read model has them, for responses of writes; usernames if it cannot be read
  */
 export function createDisplayNames({
   reads,
@@ -108,7 +107,7 @@ export function createDisplayNames({
   };
 
   return {
-    // A write is stored by then: its response does not fail because names cannot be looked up.
+    // The write is already stored: its response must not fail because names cannot be looked up.
     of: (...asked) => (waits ? lookedUp(...asked) : lookedUp(...asked).catch(() => (name) => name)),
     async usernameOf(workspace, shown, at) {
       const lookUp = await displayed(workspace, at);
@@ -120,7 +119,7 @@ export function createDisplayNames({
   };
 }
 
-/** Up to two usernames of users who are shown so. */
+/** Up to two usernames of users with this display name. */
 const displayedAs = async (reads: Reads, workspace: number, shown: string): Promise<readonly string[]> =>
   (
     await tables(reads, usersProjection)
@@ -132,7 +131,7 @@ const displayedAs = async (reads: Reads, workspace: number, shown: string): Prom
       .execute()
   ).map(({ username }) => username);
 
-/** Whether a user or an agent has this very name. */
+/** Whether a user or an agent has exactly this name. */
 async function isName(reads: Reads, workspace: number, name: string): Promise<boolean> {
   const users = tableOf(reads, usersProjection, 'users');
   const agents = tableOf(reads, agentsProjection, 'agents');
@@ -144,7 +143,7 @@ async function isName(reads: Reads, workspace: number, name: string): Promise<bo
   return rows[0]?.taken === true;
 }
 
-/** Records with users shown by their display names, under some of their keys. */
+/** Records with the display names of users under some of their keys. */
 export async function withDisplayNames<T extends { readonly created_at: number }>(
   names: DisplayNames,
   workspace: number,

@@ -15,16 +15,16 @@ type AnyTable = Table<any>;
 
 export interface Reads {
   /**
-   * Runs statements once the read models whose tables they were built with (`tables`, `tableOf`) show what they have to. A
-   * statement waits without a connection, so those for whom it waits get one. No transactions.
+   * Runs statements once the read models from whose tables they were built (`tables`, `tableOf`) show the required
+   * position. A statement waits without a connection, so that the writers it waits for get one. No transactions.
    */
   // biome-ignore lint/suspicious/noExplicitAny: `tables` narrows it to the projection's tables.
   readonly db: Kysely<any>;
-  /** The live tables by default; elsewhere those of a rebuild or of an earlier point in time. */
+  /** The schema of the live tables by default; otherwise of a rebuild or of a moment of the past. */
   schema(projection: Pick<Projection, 'name' | 'version'>): string;
-  /** The position of the log that the statements so far have shown, at least; undefined: there were none. */
+  /** The minimum position that the statements so far have shown; undefined: there were none. */
   readonly position: Position | undefined;
-  /** The same tables at another moment. By default, each statement reads at the head of the log as of when it is run. */
+  /** The same tables at another moment. Default: each statement reads at the head of the log at the time it is run. */
   at(at: ReadAt): Reads;
   /**
    * The same tables as they were at a position of the log.
@@ -32,18 +32,18 @@ export interface Reads {
    * @param at Unix milliseconds; no event up to the position is newer. It makes lists faster, and changes no result.
    */
   asOf(position: Position, at?: number): Reads;
-  /** That position; undefined: they are read as they are. */
+  /** The position of `asOf`; undefined: current tables. */
   readonly past?: Position;
 }
 
-/** A table in a statement of its own text. */
+/** A table, for a statement written as SQL text. */
 export const tableOf = <T extends AnyTable>(
   reads: Reads,
   projection: Projection<T>,
   name: T['name'],
 ): RawBuilder<unknown> => sql.table(`${reads.schema(projection)}.${name}`);
 
-/** A table of versions of rows: each stood from `position` up to `until`. */
+/** A table of versions of rows: each was valid from `position` up to `until`. */
 export const versionsOf = <T extends AnyTable>(projection: Projection<T>, name: T['name']): RawBuilder<unknown> =>
   sql.table(`${historyOf(schemaOf(projection))}.${name}`);
 
@@ -62,7 +62,7 @@ export function tables<T extends AnyTable>(
 /** From this offset on, the total is read first, so that the page can be read from the nearer end. */
 const DEEP = 1_000;
 
-/** Where to read a page of a list whose total is cheap to know. */
+/** Where to read a page of a list whose total is cheap to read. */
 export interface PagePlace {
   /** The total, if it was read. */
   readonly known: number | undefined;

@@ -1,7 +1,7 @@
 /**
- * Records in responses of writes: a write does not wait for the read model that shows its record, so the rows are worked
- * out from what the read model has and the events of the record's own stream since. What other streams have changed in
- * them is as the read model has it.
+ * Records in responses of writes. A write does not wait for the read model that shows its record, so the rows are
+ * computed from the read model's rows and the later events of the record's own stream. Changes by other streams are as
+ * the read model has them.
  */
 import { sql } from 'kysely';
 import { type AnyStoredRow, keyText, MemoryTables } from '../projections/apply.ts';
@@ -15,28 +15,26 @@ import { type Reads, tableOf } from './reads.ts';
 // biome-ignore lint/suspicious/noExplicitAny: any table; its columns are inferred where it is used.
 type AnyTable = Table<any>;
 
-/** What a command has appended, and where its stream is then. */
+/** The events that a command has appended, and the position of its stream after them. */
 export interface Executed {
   readonly stream: string;
   readonly events: readonly DomainEvent[];
   readonly position: number;
 }
 
-/** As its stream is now, for callers that wait for what others do to the record. */
+/** The current state of the stream, for callers that wait for changes by others. */
 export const latest = (stream: string): Executed => ({ stream, events: [], position: Number.MAX_SAFE_INTEGER });
 
 /** Values of key columns. */
 type Key = Readonly<Record<string, string | number>>;
 
 export interface Options {
-  /** Other streams change the rows, too: none are kept in memory. */
+  /** Set if other streams change the rows, too: then no rows are cached. */
   readonly mixed?: boolean;
 }
 
 export interface Records {
-  /**
-   * The rows under `key` as they are after a command on the record's stream: those of a deleted record are undefined.
-   */
+  /** The rows under `key` after a command on the record's stream: those of a deleted record are undefined. */
   after<P extends AnyTable, const T extends readonly P[]>(
     projection: Projection<P>,
     wanted: T,
@@ -53,7 +51,7 @@ export interface Records {
   ): Promise<readonly Row<T>[]>;
 }
 
-/** The row of a record after a command. @param kind as in the message @throws AppError 404 when it was deleted by then */
+/** The row of a record after a command. @param kind for the message @throws AppError 404 when it has been deleted */
 export async function rowAfter<P extends AnyTable, T extends P>(
   records: Records,
   kind: string,
@@ -72,10 +70,10 @@ export const columnsOf = <R extends object, const C extends keyof R>(row: R, col
   Object.fromEntries(columns.map((column) => [column, row[column]])) as Pick<R, C>;
 
 /**
- * Gives the function that reads a record of a workspace after a command.
+ * Creates the function that reads a record of a workspace after a command.
  *
- * @param kind as in the message
- * @param columns what the record has of its row
+ * @param kind for the message
+ * @param columns columns of the row in the record
  */
 export const recordAfter =
   <P extends AnyTable, T extends P, const C extends keyof Row<T>>(
@@ -84,28 +82,28 @@ export const recordAfter =
     columns: readonly C[],
     options?: Options,
   ) =>
-  /** @throws AppError 404 when it was deleted by then */
+  /** @throws AppError 404 when it has been deleted */
   async (records: Records, workspace: number, id: number, executed: Executed): Promise<Pick<Row<T>, C>> =>
     columnsOf(await rowAfter(records, kind, source, { workspace_id: workspace, id }, executed, options), columns);
 
 interface Kept {
   readonly rows: MemoryTables;
-  /** Of the stream: the last event that the rows show. */
+  /** Revision of the last event that the rows show. */
   readonly revision: number;
   readonly position: number;
   readonly size: number;
 }
 
-/** Characters that all kept rows of a process may have together. */
+/** Maximum number of characters in all cached rows of a process together. */
 const KEPT_CHARACTERS = 16_000_000;
-/** Events that are read at a time, the newest first. */
+/** Events per page, newest first. */
 const PAGE = 50;
-/** Rows of one record in one table: the last to change. */
+/** Maximum number of rows of one record in one table: those changed last. */
 const MOST = 1_000;
-/** Events of a stream that is read from its beginning because the read model cannot be read. */
+/** Maximum number of events of a stream that is read from its beginning because the read model cannot be read. */
 const MOST_EVENTS = 5_000;
 
-/** One per process: it keeps the rows of records that were written lately. */
+/** One per process: it caches the rows of recently written records. */
 export function createRecords({ reads, store }: { readonly reads: Reads; readonly store: EventStore }): Records {
   const kept = createKept<Kept>({ characters: KEPT_CHARACTERS, size: ({ size }) => size });
 
@@ -131,8 +129,8 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
   }
 
   /**
-   * The rows that the read model has, and the events of the stream since that it does not show. What is stored is
-   * answered although the read model cannot be read: then these are no rows, and all events of the stream.
+   * The rows of the read model, and the later events of the stream that it does not show yet. If the read model cannot
+   * be read, the record is still returned: then there are no rows, and all events of the stream.
    *
    * @throws the error of the read model, if the stream alone does not give the rows
    */
@@ -141,7 +139,7 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
     read: (there: Reads) => Promise<readonly (AnyStoredRow | undefined)[]>,
     mixed = false,
   ): Promise<{ readonly stored: readonly (AnyStoredRow | undefined)[]; readonly since: DomainEvent[] }> {
-    // What is there; the rest is in the stream.
+    // Reads without waiting; the stream has the rest.
     const there = reads.at({});
     const last = events.at(-1)?.revision ?? Number.POSITIVE_INFINITY;
     const suffices = (!mixed || events[0]?.revision === 0) && last < MOST_EVENTS;
@@ -151,7 +149,7 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
     if (!stored) return { stored: [], since: await eventsBetween(stream, 0, position) };
     const reached = there.position ?? 0;
     const isBefore = reached <= position - Math.max(events.length, 1);
-    // Without a row it is not there yet, or was deleted since: the stream knows how it was.
+    // A missing row is not there yet, or was deleted since: then the stream is read.
     const hasRows = stored.some((row) => row !== undefined);
     const shown = Math.max(hasRows || isBefore ? reached : 0, ...stored.map((row) => row?.position ?? 0));
     return { stored, since: shown >= position ? [] : await eventsBetween(stream, shown, position) };
@@ -196,11 +194,11 @@ export function createRecords({ reads, store }: { readonly reads: Reads; readonl
   };
 }
 
-/** The events of one append, of which only the last position is known: a row takes each of them that is newer than itself. */
+/** The events of one append, of which only the last position is known: a row takes those that are newer than itself. */
 const inOrder = (events: readonly DomainEvent[], last: number): DomainEvent[] =>
   events.map((event, index) => ({ ...event, position: last - (events.length - 1 - index) }));
 
-/** In one statement, so that all rows are as of one moment. */
+/** In one statement, so that all rows show one moment. */
 async function storedRows(
   reads: Reads,
   projection: Projection,
@@ -229,5 +227,5 @@ const having = (values: Key) =>
     sql` AND `,
   );
 
-/** Characters of the rows, about. */
+/** Approximate number of characters in the rows. */
 const sizeOf = (rows: readonly (AnyStoredRow | undefined)[]): number => 200 + JSON.stringify(rows).length;

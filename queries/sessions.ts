@@ -18,7 +18,7 @@ import { columnsOf, type Executed, type Records, rowAfter } from './records.ts';
 
 const own = (reads: Reads) => tables(reads, sessionsProjection);
 
-/** A session that has not reported for so long is not active. */
+/** A session without a report for this long is not active. */
 const ACTIVE_FOR = 15 * MINUTE;
 
 type SessionRow = Row<typeof cliSessionsTable>;
@@ -47,7 +47,7 @@ const recordOf = (row: SessionRow, now: number): CliSessionRecord => ({
 
 const NO_TOTALS = { sessions: 0, input_tokens: 0, output_tokens: 0, cost: 0 };
 
-/** Kept sums, and what depends on the time or takes one step of an index per project. */
+/** Stored sums, and numbers that depend on the time or take one index step per project. */
 async function cliSessionStats(reads: Reads, workspace: number, now: number) {
   const sessions = tableOf(reads, sessionsProjection, 'cli_sessions');
   const nextProject = (after: RawBuilder<unknown>) => sql`
@@ -68,7 +68,7 @@ async function cliSessionStats(reads: Reads, workspace: number, now: number) {
   return { totals: totals ?? NO_TOTALS, active_sessions, unique_projects };
 }
 
-/** A page of sessions, last reported first, and numbers of all. @param now Unix seconds */
+/** A page of sessions, last reported first, and overall numbers. @param now Unix seconds */
 export async function listCliSessions(reads: Reads, workspace: number, query: CliSessionsQuery, now: number) {
   const everything = own(reads).selectFrom('cli_sessions').where('workspace_id', '=', workspace);
   let matching = everything;
@@ -83,7 +83,7 @@ export async function listCliSessions(reads: Reads, workspace: number, query: Cl
     .offset(query.offset)
     .execute();
   const { totals, active_sessions, unique_projects } = await cliSessionStats(reads, workspace, now);
-  // Without a project, the total is among the numbers of all.
+  // Without a project, the overall numbers include the total.
   const counted =
     query.project === undefined
       ? { total: query.active === '1' ? active_sessions : totals.sessions }
@@ -113,7 +113,7 @@ export async function cliSession(reads: Reads, workspace: number, sessionId: str
   return row && recordOf(row, now);
 }
 
-/** A session as it is after a report. @param now Unix seconds */
+/** A session after a report. @param now Unix seconds */
 export async function cliSessionAfter(
   records: Records,
   workspace: number,
@@ -138,10 +138,10 @@ export function ageText(age: number): string {
   return age < DAY ? `${Math.floor(age / HOUR)}h` : `${Math.floor(age / DAY)}d`;
 }
 
-/** Sessions in the list of all kinds. */
+/** Maximum number of sessions in the list of all kinds. */
 const LISTED = 100;
 
-/** A session of a gateway that was not updated for so long is not active. */
+/** A gateway session without an update for this long is not active. */
 const GATEWAY_ACTIVE_FOR = HOUR;
 
 /** @param now Unix seconds */
@@ -221,7 +221,7 @@ export async function listSessions(
     .slice(0, LISTED);
 }
 
-/** Preferences in an answer. */
+/** Maximum number of preferences in a response. */
 const PREFS = 5_000;
 
 const prefOf = ({ name, color }: { readonly name: string | null; readonly color: string | null }): SessionPref => ({
@@ -241,7 +241,7 @@ export async function sessionPrefs(reads: Reads, workspace: number): Promise<Rec
   return Object.fromEntries(rows.map((row) => [row.session, prefOf(row)]));
 }
 
-/** How clients show one session after a command; undefined when nothing is set. */
+/** How clients show one session after a command; undefined when no preference is set. */
 export async function sessionPrefAfter(
   records: Records,
   workspace: number,

@@ -11,7 +11,7 @@ const COLUMNS = fieldNames(workflowSchema);
 const own = (reads: Reads, workspace: number) =>
   tables(reads, workflowsProjection).selectFrom('workflows').where('workspace_id', '=', workspace);
 
-/** The most used first, then those that were changed last. */
+/** Most used first, then by the last change. */
 export function listWorkflows(
   reads: Reads,
   workspace: number,
@@ -27,10 +27,10 @@ export function listWorkflows(
     .execute();
 }
 
-/** A template as it is after a command. */
+/** A template after a command. */
 export const workflowAfter = recordAfter('Workflow template', [workflowsProjection, workflowsTable], COLUMNS);
 
-/** Some columns of the templates among these that exist. */
+/** Some columns of those of these templates that exist. */
 export const workflowRows = <const C extends keyof WorkflowRecord>(
   reads: Reads,
   workspace: number,

@@ -1,8 +1,8 @@
 /**
- * Addresses that requests on behalf of users may go to: public ones, and those that the operator has allowed.
+ * Allowed addresses of requests on behalf of users: public ones, and those that the operator has allowed.
  *
- * A name is checked when it is configured, so that a mistake is told at once, but what counts is the address that it
- * resolves to whenever a connection is made (`infra/outgoing`).
+ * A name is checked when it is configured, so that a mistake is reported at once; but the address that it resolves to
+ * at each connection is what counts (`infra/outgoing`).
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
@@ -15,8 +15,9 @@ const LOCAL_NAMES = ['localhost'];
 const LOCAL_ENDINGS = ['.localhost', '.local', '.internal'];
 
 /**
- * Where clouds give a machine its own credentials and configuration. Refused even within an allowed network, because no
- * receiver is there. 168.63.129.16 (Azure) is a public address; 169.254.170.2 and .23 (AWS) serve containers.
+ * Addresses at which clouds give a machine its own credentials and configuration. Refused even within an allowed
+ * network, because no receiver is there. 168.63.129.16 (Azure) is a public address; 169.254.170.2 and .23 (AWS) serve
+ * containers.
  */
 const METADATA_NAMES = ['metadata', 'metadata.goog', 'metadata.google.internal', 'metadata.internal', 'instance-data'];
 const METADATA_ADDRESSES = new Set(
@@ -29,7 +30,7 @@ const METADATA_ADDRESSES = new Set(
 export interface AddressRule {
   /** @param address an IP address without brackets */
   allows(address: string): boolean;
-  /** Why no request can go to this URL; undefined when one can, as far as can be told without a look-up. */
+  /** Why no request to this URL is allowed; undefined if it is, as far as can be known without a lookup. */
   fault(url: string): string | undefined;
 }
 
@@ -57,7 +58,7 @@ const isPublic = (address: Address): boolean =>
   // Global unicast, 2000::/3; the rest of IPv6 is not assigned.
   (address.kind() === 'ipv4' || ((address as ipaddr.IPv6).parts[0] ?? 0) >> 13 === 1);
 
-/** @param allowed networks that are allowed although they are not public, as `parseNetwork` takes them */
+/** @param allowed networks that are allowed although they are not public, as returned by `parseNetwork` */
 export function createAddressRule(allowed: readonly string[]): AddressRule {
   const networks = allowed.map(parseNetwork).filter((network) => network !== undefined);
   const allows = (text: string): boolean => {
@@ -79,7 +80,7 @@ export function createAddressRule(allowed: readonly string[]): AddressRule {
       if (isIP(host) !== 0) {
         return allows(host) ? undefined : `must not point to ${host}, which is not a public address`;
       }
-      // With allowed networks, such a name may lead into one of them.
+      // With allowed networks, such a name may resolve to an address in one of them.
       const local = LOCAL_NAMES.includes(host) || LOCAL_ENDINGS.some((ending) => host.endsWith(ending));
       if (local && networks.length === 0) return `must not point to ${host}, which is not a public name`;
       return undefined;

@@ -1,11 +1,11 @@
 /**
- * What texts look like: the skeleton of UTS 39. Texts with the same skeleton look the same to a reader.
+ * The skeletons of UTS 39: texts with the same skeleton look the same to a reader.
  *
  * The table is data of Unicode 17.0.0 (confusables.txt), under the Unicode License v3: `LICENSE.unicode`.
  * `test/support/confusables.ts` writes it for a new version.
  */
 
-/** Groups: what some characters look like, then these characters; hexadecimal code points. */
+/** Groups: the common look-alike, then the characters that look like it; hexadecimal code points. */
 const TABLE = `
 1003+103e 1070; 1015+102c 101f; 1015+102c+103e 106f; 1015+103e 1066; 101b+103e 1061; 101e+103c 1029;
 101e+103c+b47+102c+103a 102a; 102 1cd; 102a8 2295 2a01 a69a 1f728; 102bc 25bd 1d214 1f704; 102c0 29d6; 103 1ce; 10382
@@ -532,7 +532,7 @@ f7d; fb1d fb39; fb2+f71+f80 f77; fb2a fb2b fb49; fb2c fb2d; fb2e fb2f fb30; fb3+
 fe74+651 fc5f; fe76+651 fc60; fe77+651 fcf2; fe78+651 fc61; fe79+651 fcf3; fe7a+651 fc62; fe7b+651 fcf4; fe7c+670
 fc63; ff9e 309b; ff9f 309c`;
 
-/** By character. Read when it is first needed: that takes a few milliseconds. */
+/** By character. Read at the first use, which takes a few milliseconds. */
 let looks: ReadonlyMap<string, string> | undefined;
 
 function read(): ReadonlyMap<string, string> {
@@ -548,7 +548,7 @@ function read(): ReadonlyMap<string, string> {
 
 const IGNORED = /\p{Default_Ignorable_Code_Point}/gu;
 
-/** What a text looks like. Not for showing: it is a text to compare. */
+/** The skeleton of a text, for comparison, not for display. */
 export function skeleton(text: string): string {
   looks ??= read();
   let look = '';

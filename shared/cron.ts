@@ -5,16 +5,16 @@ import { LRUCache } from 'lru-cache';
 import { MINUTE } from './time.ts';
 
 const FIELDS = 5;
-/** Characters; no schedule written by hand needs more. */
+/** Maximum number of characters; no schedule written by hand needs more. */
 const MAX_CRON = 200;
 
-/** What is wrong with a schedule; undefined: nothing. */
+/** The error of a schedule; undefined if it is valid. */
 export function cronProblem(cron: string): string | undefined {
   if (cron.length > MAX_CRON) return `has more than ${MAX_CRON} characters`;
   const count = cron.split(/\s+/).filter((field) => field !== '').length;
   if (count !== FIELDS)
     return `must have ${FIELDS} fields (minute, hour, day of month, month, day of week), such as 0 9 * * 1-5; it has ${count}`;
-  // The library picks a value for H at random, so processes would disagree.
+  // The library picks a random value for H, so processes would disagree.
   if (/(^|[\s,])H/.test(cron)) return 'must name its times; H is none';
   try {
     CronExpressionParser.parse(cron, { tz: 'UTC' });
@@ -26,12 +26,12 @@ export function cronProblem(cron: string): string | undefined {
 
 interface Known {
   readonly expression: CronExpression;
-  /** Unix seconds: from then on it is not due before `next`. */
+  /** Unix seconds: between this time and `next` the schedule is not due. */
   after: number;
   next: number;
 }
 
-/** Parsing a schedule takes far longer than asking it. */
+/** Cached, because parsing a schedule takes far longer than evaluating it. */
 const known = new LRUCache<string, Known>({ max: 5_000 });
 
 function nextAfter(one: Known, after: number): number {
@@ -42,11 +42,11 @@ function nextAfter(one: Known, after: number): number {
 }
 
 /**
- * The minutes in which a schedule is due, in Unix seconds: later than `after`, not later than `until`. A time that the
- * clocks skip is made up for when they have moved; a time that they show twice counts once for schedules of fixed hours.
+ * The minutes in which a schedule is due, in Unix seconds: after `after`, up to `until`. A due time that the clock
+ * skips is made up for after the change; one that occurs twice counts once for schedules of fixed hours.
  *
  * @param zone IANA name
- * @throws Error when it is no schedule
+ * @throws Error for an invalid schedule
  */
 export function dueMinutes(cron: string, zone: string, after: number, until: number): readonly number[] {
   const key = `${zone} ${cron}`;
@@ -61,7 +61,7 @@ export function dueMinutes(cron: string, zone: string, after: number, until: num
   return due;
 }
 
-/** The first minute later than `after` in which a schedule is due; both Unix seconds. @param zone IANA name */
+/** The first due minute of a schedule after `after`; both Unix seconds. @param zone IANA name */
 export function nextDue(cron: string, zone: string, after: number): number {
   const expression = CronExpressionParser.parse(cron, { tz: zone, currentDate: new Date(after * 1_000) });
   return Math.floor(expression.next().getTime() / 1_000);
@@ -83,11 +83,11 @@ export function splitZone(text: string): { readonly schedule: string; readonly z
   return { schedule: schedule.trim(), zone: zone?.trim() };
 }
 
-/** By how much a job begins late so that jobs of one schedule do not all begin at once: 0 to `most` seconds, the same each time. */
+/** Delay of a job, so that jobs of one schedule do not all start at once: 0 to `most` seconds, the same each time. */
 export const staggerOf = (name: string, most: number): number =>
   createHash('sha256').update(name).digest().readUInt32BE() % (most + 1);
 
-/** Whether a schedule may be due more than once on a day. */
+/** Whether a schedule may be due more than once in a day. */
 export function isFrequent(cron: string): boolean {
   const { minute, hour } = CronExpressionParser.parse(cron, { tz: 'UTC' }).fields;
   return minute.values.length * hour.values.length > 1;

@@ -1,7 +1,8 @@
 /**
- * Errors as values with a code and a sentence that tells the reader what to do.
+ * Errors as values with a code and a sentence that says what the reader should do.
  *
- * `AppError` and its subclasses become HTTP answers (`api/http/errors.ts`); the errors of the log are part of its port.
+ * `AppError` and its subclasses become HTTP responses (`api/http/errors.ts`); the errors of the log are part of its
+ * port.
  */
 
 export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 429 | 500 | 502 | 503 | 504;
@@ -29,7 +30,7 @@ export class AppError extends Error {
   }
 }
 
-/** A caller used what belongs to another tenant. Such refusals stand in the audit trail. */
+/** A caller used a resource of another tenant. Such refusals are recorded in the audit trail. */
 export class OtherTenant extends AppError {
   constructor(message: string) {
     super(403, message);
@@ -37,23 +38,23 @@ export class OtherTenant extends AppError {
   }
 }
 
-/** Code of the 409 to a request of which another run is under way. */
+/** Code of the 409 for a request whose earlier run is still in progress. */
 export const RUN_IN_PROGRESS = 'IDEMPOTENCY_IN_PROGRESS';
 
 /**
- * Whether a command was refused: then it has written nothing, and what it had prepared can be undone. After any other
- * error it may have written. So may a run of a request that another run has taken over, which continues with what this
- * one has prepared.
+ * Whether a command was refused: then it has written nothing, and its preparations can be undone. After any other error
+ * it may have written. The same is true if another run has taken over the request, because that run continues with the
+ * same preparations.
  */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof AppError && error.status < 500 && error.extras.code !== RUN_IN_PROGRESS;
 
-/** Code of a refusal because read models do not show in time what a read has to. */
+/** Code of a refusal because read models did not reach the required position in time. */
 export const READ_MODEL_BEHIND = 'READ_MODEL_BEHIND';
 
 /**
- * Goes on with work whose first event is in the log. While read models are behind, the rest is left to the schedule that
- * resumes it: the caller must not be told that nothing has happened.
+ * Continues work whose first event is in the log. While read models lag behind, the rest is left to the schedule that
+ * resumes it: the caller must not get the impression that nothing has happened.
  */
 export async function unlessBehind(work: Promise<unknown>): Promise<void> {
   try {

@@ -46,19 +46,19 @@ export interface EventStore {
   /**
    * Decodes a logged event; repeated calls give the same object.
    *
-   * @param once nobody else will ask for this event, so it need not be remembered: a weak map of many events makes
-   *   garbage collection dear
+   * @param once no other caller will read this event, so it is not cached: a weak map of many events makes garbage
+   *   collection expensive
    * @throws EventUnreadableError, or what `PersonKeys.find` throws when the keys are unavailable
    */
   decode(event: LoggedEvent, once?: boolean): DomainEvent | Promise<DomainEvent>;
   /**
-   * Data and metadata of a logged event as they were written, with personal fields readable; null where the person was
-   * erased. Secrets stay sealed. Of types that this version does not know, only the address is readable.
+   * Data and metadata of a logged event as they were written, with personal fields readable; null if the person was
+   * erased. Secrets stay sealed. For types that this version does not know, only the address is readable.
    *
    * @throws as `decode`
    */
   reveal(event: LoggedEvent): Promise<Pick<LoggedEvent, 'data' | 'meta'>>;
-  /** Forgets the readable content of events: the key of a person was deleted. */
+  /** Discards the readable content of events, because the key of a person was deleted. */
   forget(): void;
 }
 
@@ -77,7 +77,7 @@ export function createEventStore(parts: {
   counters: Counters;
   keys: PersonKeys;
   now?: () => number;
-  /** Default: those for every event that was ever written. */
+  /** Default: the upcasters for every event that was ever written. */
   upcasters?: Upcasters;
 }): EventStore {
   const { log, catalogue, counters, keys, now = Date.now, upcasters: steps = upcasters } = parts;
@@ -92,7 +92,7 @@ export function createEventStore(parts: {
     return definition;
   }
 
-  /** Whether it was sealed with a key that was thrown away: then it is not readable here either. */
+  /** Whether it was sealed with a discarded key: then it must not be readable here either. */
   const isOfErased = (event: NewEvent, definition: EventDefinition): boolean =>
     [...sealedParts(event, definition), ...sealedAddress(event)].some((part) =>
       keyNames(event.id, part).some((name) => keys.find(name) === undefined),
@@ -168,7 +168,7 @@ export function createEventStore(parts: {
           return one;
         },
         (error) => {
-          // An event that cannot be read now may be readable later, when the key is available.
+          // An event that is unreadable now may be readable later, when the key is available.
           kept.delete(event);
           throw error;
         },

@@ -5,7 +5,7 @@ import { z } from 'zod';
 export const fieldNames = <S extends z.ZodRawShape>(schema: z.ZodObject<S>) =>
   Object.keys(schema.shape) as (keyof S & string)[];
 
-/** The fields that have a value. A field that was not sent is undefined. */
+/** The fields that have a value. An omitted field is undefined. */
 export const sent = <F extends object>(fields: F): Partial<F> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<F>;
 

@@ -1,8 +1,8 @@
-/** Texts without regard to case, the same on every store: what is searched and what is searched for are folded alike. */
+/** Case folding that is the same on every store: texts and search texts are folded alike. */
 
 const ASCII = /^[\0-\x7f]*$/;
 
-/** In lower case, letter by letter, so that every character stays in its place; one that would get longer stays. */
+/** In lower case, character by character, so that each keeps its place; one that would become longer stays. */
 export function folded(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase();
   let lower = '';
@@ -13,5 +13,5 @@ export function folded(text: string): string {
   return lower;
 }
 
-/** A pattern of SQL's LIKE for texts that contain this one; `%`, `_` and `\` stand for themselves. */
+/** A pattern for SQL's LIKE that matches texts containing this one; `%`, `_` and `\` match themselves. */
 export const containing = (text: string): string => `%${text.replace(/[\\%_]/g, '\\$&')}%`;

@@ -1,4 +1,4 @@
-/** Who a request comes from, once its credential has been checked. */
+/** The caller of a request, once its credential has been checked. */
 import type { Actor } from './events/metadata.ts';
 
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
@@ -31,15 +31,15 @@ export function actorOf(identity: Identity): Actor {
 }
 
 /**
- * The name under which a caller writes tasks, comments and messages: a username, or the name of an agent. Display names
- * are no part of events; they are looked up where the record is shown.
+ * The author name of a caller's tasks, comments and messages: a username, or the name of an agent. Display names are
+ * not part of events; they are looked up where the record is shown.
  */
 export const authorOf = ({ kind, username, displayName }: Identity): string =>
   kind === 'user' ? username : displayName || username;
 
 export const ANONYMOUS: Actor = { type: 'anonymous', id: 0, name: 'anonymous' };
 
-/** The parts of the service that act by themselves. Nobody else may have these names. */
+/** The parts of the service that act by themselves. No user or agent may have these names. */
 export const SYSTEM_ACTORS = ['cli', 'first start', 'oidc', 'proxy', 'scheduler'] as const;
 export const systemActor = (name: (typeof SYSTEM_ACTORS)[number]): Actor => ({ type: 'system', id: 0, name });
 
@@ -49,15 +49,15 @@ export const systemActor = (name: (typeof SYSTEM_ACTORS)[number]): Actor => ({ t
  */
 export interface TaskView {
   readonly workspace: number;
-  /** The agent whose tasks are all that the caller sees. Its id is null for a caller without its key. Null: all tasks. */
+  /** The caller sees only the tasks of this agent. Its id is null for a caller without its key. Null: all tasks. */
   readonly agent: { readonly name: string; readonly id: number | null } | null;
 }
 
-/** What of a caller decides which tasks it sees. */
+/** Fields of a caller that decide which tasks it sees. */
 export const TASK_VIEW = ['workspace', 'role', 'agentName', 'agentId'] as const satisfies readonly (keyof Identity)[];
 export type Viewer = Pick<Identity, (typeof TASK_VIEW)[number]>;
 
-/** A caller that speaks for an agent, and is no admin, is bound to the tasks of that agent. */
+/** The view of a caller. One that speaks for an agent, and is no admin, is bound to the tasks of that agent. */
 export const taskViewOf = ({ workspace, role, agentName, agentId }: Viewer): TaskView => ({
   workspace,
   agent: role === 'admin' || agentName === null ? null : { name: agentName, id: agentId },
@@ -73,16 +73,16 @@ export interface TaskOwners {
   readonly creatorAgent: number | null;
 }
 
-/** An agent sees the tasks that are assigned to it, and those that it created. */
+/** An agent sees the tasks that are assigned to it or that it created. */
 export const seesTask = ({ agent }: TaskView, { assignedTo, creatorAgent }: TaskOwners): boolean =>
   agent === null || assignedTo === agent.name || (agent.id !== null && creatorAgent === agent.id);
 
-/** What of a caller decides whose notifications it reads. */
+/** Fields of a caller that decide whose notifications it reads. */
 export const RECIPIENT = ['kind', 'role', 'agentName', 'username'] as const satisfies readonly (keyof Identity)[];
 
 /**
- * The recipient whose notifications are all that a caller reads and marks: an agent's key those of its agent, a viewer
- * those under its username. Undefined: those of every recipient.
+ * The only recipient whose notifications a caller may read and mark: for an agent's key its agent, for a viewer its own
+ * username. Undefined: every recipient.
  */
 export function onlyRecipientOf({
   kind,

@@ -1,6 +1,6 @@
 /**
- * Messages for refused input: the rest of a sentence that begins with the field's name. Schemas with a message of their
- * own keep it.
+ * Error messages for refused input: the end of a sentence that begins with the field's name. Schemas with a message of
+ * their own keep it.
  */
 import { z } from 'zod';
 
@@ -15,7 +15,7 @@ const KINDS: Readonly<Record<string, string>> = {
   null: 'null',
 };
 
-/** Most values that a message lists; a longer list is cut off. */
+/** Maximum number of values in a message; a longer list is truncated. */
 const LISTED = 12;
 
 function listOf(values: readonly unknown[]): string {
@@ -31,14 +31,14 @@ function sizeText(origin: string, limit: string, size: number | bigint): string 
   return origin === 'object' || origin === 'map' ? counted('field', 'fields') : `must be ${limit} ${size}`;
 }
 
-/** The problem with the alternative that was meant: the one whose type matched. If none did, lists all alternatives. */
+/** The error of the intended alternative: the one whose type matched. If none did, lists all alternatives. */
 function unionText(branches: readonly (readonly { readonly code: string; readonly message: string }[])[]): string {
   const firsts = branches.flatMap(([first]) => (first ? [first] : []));
   const meant = firsts.find(({ code }) => code !== 'invalid_type' && code !== 'invalid_value');
   if (meant) return meant.message;
   const forms = [...new Set(firsts.map(({ message }) => message.replace(/^must be /, '')))];
   const last = forms.pop() ?? '';
-  // A form may name alternatives itself, such as `true or false`.
+  // An alternative may contain a list itself, such as `true or false`.
   return `must be ${forms.length === 0 ? last : `${forms.join(', ').replaceAll(' or ', ', ')} or ${last}`}`;
 }
 

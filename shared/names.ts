@@ -2,9 +2,8 @@
  * Rules for the names of users and agents. The audit trail and every list show these names, so no two may look the
  * same, none may look like a name of the service itself, and none may disturb the text around it.
  *
- * Names are checked when they are chosen. Names that older versions accepted stay valid, also for signing in. Names are
- * case-sensitive where they are looked up, but no two differ only in their case. They are compared and stored in
- * Unicode form NFC.
+ * Names are checked when they are chosen. Names that older versions accepted stay valid, also for signing in. Lookups
+ * are case-sensitive, but no two names differ only in case. Names are compared and stored in Unicode form NFC.
  */
 import { skeleton } from './confusables.ts';
 import { SYSTEM_ACTORS } from './identity.ts';
@@ -14,8 +13,8 @@ const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_P
 const ODD_BLANK = /(?! )\p{Zs}| {2}|^ | $/u;
 
 /**
- * Sets of scripts that a name may be written in: those that Unicode recommends for names (UAX 31, table 5), and what
- * Chinese, Korean and Japanese mix, with Latin letters. No letter of one of these sets passes for another letter of it.
+ * Sets of scripts in which a name may be written: those that Unicode recommends for names (UAX 31, table 5), and the
+ * mixtures of Chinese, Korean and Japanese, with Latin letters. Within one of these sets, no letter looks like another.
  * This is the "highly restrictive" level of UTS 39: a Cyrillic or Greek look-alike in a Latin name fits none of them.
  */
 const RECOMMENDED = (
@@ -37,7 +36,7 @@ const oneScript = () => [
   // All other scripts, such as Cherokee, count as one: they do not mix with the recommended ones.
   new RegExp(`^(?:[${lettersOf([])}]|[^${lettersOf(RECOMMENDED)}])*$`, 'u'),
 ];
-/** Made for the first name that needs them: they took a twentieth of a start. */
+/** Built for the first name that needs them, because they took a twentieth of the start time. */
 let scripts: readonly RegExp[] | undefined;
 const ASCII = /^[ -~]*$/;
 function mixesScripts(name: string): boolean {
@@ -46,7 +45,7 @@ function mixesScripts(name: string): boolean {
   return !scripts.some((script) => script.test(name));
 }
 
-/** Joiners inside an emoji: invisible by themselves, but they change what is shown. */
+/** Joiners inside an emoji: invisible, but they change the displayed emoji. */
 const EMOJI_JOINERS = /(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)(?:\u200d|\ufe0f)/gu;
 /** Joiners between letters of scripts that need them, such as Arabic and Devanagari. */
 const LETTER_JOINERS =
@@ -56,40 +55,41 @@ const HIDDEN_FAULT = 'must not contain control characters, invisible characters 
 
 /**
  * Replaces compatibility forms: full-width letters, ligatures, superscript digits. Thai and Lao AM is excepted, because
- * there is no other way to write it.
+ * it cannot be written in another way.
  */
 const plain = (name: string): string => name.replace(/[^\u0e33\u0eb3]+/gu, (part) => part.normalize('NFKC'));
 
-/** Case folding: what is left of a name when upper and lower case count as the same. */
+/** Case folding: gives the same result for texts that differ only in case. */
 const folded = (text: string): string => text.toUpperCase().toLowerCase();
 /** Folded again because the skeleton of a digit or a sign may be a capital letter. */
 const look = (name: string): string => folded(skeleton(folded(skeleton(name))));
 
 /**
- * What a name is compared by: names that share a key look alike, in one spelling or another. Most have one key, the
- * skeleton of the name in lower case; a second one for letters that look like others as capitals only (I and l).
+ * The keys by which a name is compared: names that share a key look alike, in one spelling or another. Most have one
+ * key, the skeleton of the name in lower case; a second one for letters that look like others only as capitals (I and
+ * l).
  */
 export function nameKeys(name: string): readonly string[] {
   const [inLowerCase, asWritten] = [look(folded(name)), look(name)];
   return inLowerCase === asWritten ? [inLowerCase] : [inLowerCase, asWritten];
 }
 
-/** Whether a text looks like a name, in whatever case. */
+/** Whether a text looks like a name, ignoring case. */
 export function looksLike(text: string, name: string): boolean {
   const keys = [name, name.toUpperCase()].flatMap(nameKeys);
   return nameKeys(plain(text).trim()).some((key) => keys.includes(key));
 }
 
-/** A text in which a user stands by the username: the whole of it, its beginning, or its end. */
+/** Replaces a username in a text: as the whole text, at its beginning, or at its end. */
 export function withName(text: string, username: string, shown: string): string {
   if (text === username) return shown;
   if (text.startsWith(`${username} `)) return shown + text.slice(username.length);
   return text.endsWith(` ${username}`) ? text.slice(0, text.length - username.length) + shown : text;
 }
 
-/** The same text for all ways to separate the words of a name. */
+/** The text with all separators of words replaced by blanks. */
 const unseparated = (text: string): string => text.replace(/[\s_-]+/gu, ' ').trim();
-/** What a name shows, in lower case and as written. */
+/** The appearances of a name: in lower case, and as written. */
 const appearances = (name: string): readonly string[] => {
   const shown = plain(name);
   return [`folded ${unseparated(look(folded(shown)))}`, `written ${unseparated(skeleton(shown))}`];
@@ -119,7 +119,7 @@ const isServices = reserving([
 ]);
 const isPartOfService = reserving(SYSTEM_ACTORS);
 const isAdmin = reserving(['admin']);
-/** The one account that may be called this. */
+/** The only account with this name. */
 const ADMIN = 'admin';
 
 /** Callers with an agent's key act as `agent:<name>`. */
@@ -134,12 +134,12 @@ const NO_NAME_FAULT = 'must not be ".", ".." or a number: add letters';
 
 const withoutJoiners = (text: string): string => text.replace(EMOJI_JOINERS, '');
 
-/** What is wrong with a text that is shown next to names, such as the label of a key; undefined: nothing. */
+/** The error of a text that is shown next to names, such as the label of a key; undefined: none. */
 export const textFault = (text: string): string | undefined =>
   HIDDEN.test(withoutJoiners(text).replace(LETTER_JOINERS, '')) ? HIDDEN_FAULT : undefined;
 
 /**
- * What is wrong with a display name; undefined: nothing. An empty name is left to the caller.
+ * The error of a display name; undefined: none. The caller checks for an empty name.
  *
  * @param username of the person; undefined: not known yet, so whether it may be "Admin" is not checked
  */
@@ -151,7 +151,7 @@ export function displayNameFault(name: string, username?: string): string | unde
   return isReserved(name) || (isOther && isAdmin(name)) ? RESERVED_FAULT : undefined;
 }
 
-/** What is wrong with every new name that tells users and agents apart, whoever gets it. */
+/** The error of a new name that identifies a user or an agent; the common rules of both. */
 function nameFault(name: string): string | undefined {
   if (HIDDEN.test(withoutJoiners(name))) return HIDDEN_FAULT;
   if (ODD_BLANK.test(name)) return 'must use only single, plain spaces, and none at the start or end';
@@ -160,11 +160,11 @@ function nameFault(name: string): string | undefined {
   return isReserved(name) ? RESERVED_FAULT : undefined;
 }
 
-/** What is wrong with the name of a new agent. */
+/** The error of a new agent's name. */
 export const agentNameFault = (name: string): string | undefined =>
   nameFault(name) ?? (isAdmin(name) ? RESERVED_FAULT : undefined);
 
-/** What is wrong with the name of a new user. */
+/** The error of a new user's name. */
 export function userNameFault(name: string): string | undefined {
   const fault = nameFault(name);
   if (fault !== undefined) return fault;
@@ -172,7 +172,7 @@ export function userNameFault(name: string): string | undefined {
   return isPartOfService(name) || (isAdmin(name) && name.toLowerCase() !== ADMIN) ? RESERVED_FAULT : undefined;
 }
 
-/** Cleans up a display name from elsewhere; null when nothing is left of it, or when it is the name of the service. */
+/** Cleans up a display name from elsewhere; null when no character is left, or when it is the name of the service. */
 export function cleanDisplayName(name: string): string | null {
   const hidden = new RegExp(HIDDEN.source, 'gu');
   const clean = textFault(name) === undefined ? name : name.replace(hidden, '');

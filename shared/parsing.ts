@@ -1,12 +1,12 @@
-/** Parsing with schemas that are used very often, such as those of events. */
+/** Parsing with frequently used schemas, such as those of events. */
 import { compile, type z } from 'zod';
 
-/** Compiling a schema takes milliseconds, so it has to be used so often first. */
+/** Uses after which a schema is compiled, because compiling takes milliseconds. */
 const COMPILED_AFTER = 200;
 
 /**
- * A function that parses as the schema does, with the same results and errors. Once it is worth it, with code that is
- * compiled for the schema and takes a tenth of the time.
+ * A function that parses like the schema, with the same results and errors. A frequently used schema is compiled, which
+ * takes a tenth of the time per value.
  */
 export function parserOf<Output>(
   schema: z.ZodType<Output>,

@@ -19,9 +19,9 @@ export const STRONG_PARTS =
 const STRONG = new RegExp(STRONG_PARTS, 'i');
 const TOKEN = /token/i;
 
-/** Last words of names: whole words, because spinning has a pin in it. */
+/** Last words of names: whole words, because "spinning" contains "pin". */
 const STRONG_WORDS = /(?:^| )(?:pin|pin code|pincode|t?otp|t?otp code|cvv|cvc)$/;
-/** Pins that are no numbers to be kept. */
+/** Kinds of pins that are not secret numbers. */
 const NO_SECRET_PIN = /^(?:gpio|map|drop|push|led|data|clock|input|output|reset|power|ground)$/;
 const WEAK = /^(?:pw|pwd|pass|auth|oauth|authorization|bearer|jwt|cookies?|cookiejar|creds?|keys?)$/;
 const COOKIE = /^(?:cookies?|setcookie)$/;
@@ -37,7 +37,7 @@ const wordsOf = (name: string): string[] =>
     .split(/[^a-z]+/)
     .filter((word) => word !== '');
 
-/** What a name says about its value; undefined: nothing. */
+/** The kind of secret that a name indicates; undefined: none. */
 export function secretName(name: string): SecretName | undefined {
   if (STRONG.test(name.replace(/[. ]/g, '_'))) return 'strong';
   if (TOKEN.test(name)) return 'token';
@@ -56,13 +56,13 @@ export function secretName(name: string): SecretName | undefined {
 const PLAIN =
   /^(?:mode|type|kind|method|scheme|strategy|provider|profile|order|enabled|user|user_?name|login|name|prefix|id|url|host|domain|path|issuer|audience|realm|scopes?|policy|consent|same_?site|max_?age|ttl|expires(?:_?at)?|secure|http_?only)$/i;
 
-/** Keys under which a pair says what its value is called, and those of the value. */
+/** Keys of a pair whose value names the pair, and keys of the value itself. */
 const LABELS = /^(?:name|key|id|header|variable|env|field|param|parameter|option|setting|attribute|property)$/i;
 const PAIRED = /^(?:value|val|default|default_?value)$/i;
-/** Characters of such a name; a longer text is prose. */
+/** Maximum number of characters in such a name; a longer text is prose. */
 const MAX_LABEL = 100;
 
-/** What `{name: 'API_KEY', value: …}` calls its value; several when it has several names. */
+/** The name of the value in `{name: 'API_KEY', value: …}`; several if the pair has several names. */
 export function labelsOf(pair: Readonly<Record<string, unknown>>): readonly string[] {
   const keys = Object.keys(pair);
   if (!keys.some((key) => PAIRED.test(key))) return [];
@@ -76,8 +76,8 @@ export function labelsOf(pair: Readonly<Record<string, unknown>>): readonly stri
 export const isAmount = (name: string, value: unknown): boolean => /tokens$/i.test(name) && /^\d+$/.test(String(value));
 
 /**
- * What is known about the values of an object with the name `outer`, by their keys: from the key itself, and in a pair
- * from its label, which is shown.
+ * The kinds of the values of an object with the name `outer`, by their keys: from the key itself, and in a pair from
+ * its label, which is not masked.
  */
 export function secretNamesIn(
   outer: SecretName | undefined,
@@ -92,7 +92,7 @@ export function secretNamesIn(
   };
 }
 
-/** `--token` in `['--token', 'x']`; undefined: it is no option. */
+/** `--token` in `['--token', 'x']`; undefined: it is not an option. */
 export const optionOf = (word: unknown): string | undefined =>
   typeof word === 'string' ? /^--?([A-Za-z][\w.-]*)$/.exec(word)?.[1] : undefined;
 
@@ -133,7 +133,7 @@ export function secretNameAt(
   return secretName(option);
 }
 
-/** What is known about the value `name` inside a value with the name `outer`. */
+/** The kind of the value `name` inside a value with the name `outer`. */
 function secretNameInside(outer: SecretName | undefined, name: string): SecretName | undefined {
   const own = secretName(name);
   if (own !== undefined || outer === undefined) return own;

@@ -9,7 +9,7 @@ import { isAmount, MASK, STRONG_PARTS, secretName } from './secret-names.ts';
 
 interface Detector {
   readonly type: string;
-  /** With a capture group, the last one is the credential; otherwise the whole match is. A first of two is its name. */
+  /** With a capture group, the last one is the credential; otherwise the whole match. The first of two is its name. */
   readonly pattern: RegExp;
   /** For patterns with a capture: whether the captured value is a credential and not a placeholder or code. */
   readonly accepts?: (value: string, name: string) => boolean;
@@ -19,7 +19,7 @@ interface Detector {
 const NOT_A_VALUE =
   /^(?:[<${[*%\u2022]|x{4}|\.{3}|-{8}|(?:process|import|os|env|config|options|req|request|this|self)\.|(?:undefined|required|optional|redacted|unchanged)\b)|^[\w$.]+\(/i;
 const isValue = (value: string): boolean => !NOT_A_VALUE.test(value);
-/** Used after words that usually mean something else: accepts no paths, words or numbers. */
+/** Used after words that usually have another meaning: accepts no paths, words or numbers. */
 const looksRandom = (value: string): boolean =>
   isValue(value) && !/^[/~.]/.test(value) && /\d/.test(value) && /[a-z]/i.test(value);
 
@@ -33,7 +33,7 @@ const SIGNATURE = /(?:^|[-_.])sig(?:nature)?$/i;
 
 const ASSIGNED = `["']?\\s*(?:=|:=?)\\s*["'\`]?`;
 
-/** Specific before general: what a detector finds is blanked out, so that later ones do not count it again. */
+/** From specific to general: text found by one detector is blanked out, so that later ones do not count it again. */
 const DETECTORS: readonly Detector[] = [
   { type: 'agent_api_key', pattern: /(?<!\w)mca_[0-9a-f]{48}(?!\w)/g },
   { type: 'global_api_key', pattern: /(?<!\w)mc_[0-9a-f]{48}(?!\w)/g },
@@ -71,7 +71,7 @@ const DETECTORS: readonly Detector[] = [
     accepts: isValue,
   },
   {
-    // A key in place of a user, as in the DSN of Sentry.
+    // A key in place of the user, as in a Sentry DSN.
     type: 'url_key',
     pattern: /(?<![\w+.-])[a-z][a-z\d+.-]{1,30}:\/\/([\w-]{20,128})(?::[^\s/"'`@]{0,128})?@/gi,
     accepts: looksRandom,
@@ -155,7 +155,7 @@ const SHORTEST = 5;
 /** `text` with the mask in place of every credential in it. */
 export const maskedText = (text: string): string => (text.length < SHORTEST ? text : replaceSecrets(text, () => MASK));
 
-/** Would be taken for a credential wherever there may be one. */
+/** A sample that is recognised as a credential in every possible place. */
 const SAMPLE = 'S4mple0f4Credent1al00';
 const MASKS = new RegExp(`(?<!-)${MASK}(?!-)`, 'g');
 

@@ -1,6 +1,6 @@
 /**
  * Secrets in JSON values from clients: found by name (`secret-names.ts`) and in texts (`secret-texts.ts`), masked for
- * display, and restored when a client sends back what it was shown. Pure.
+ * display, and restored when a client sends the masked value back. Pure.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { invalid } from './errors.ts';
@@ -17,8 +17,8 @@ const isSecret = (value: unknown, name: SecretName | undefined): boolean =>
   (typeof value === 'string' && value !== '' && name !== undefined) || (typeof value === 'number' && name === 'strong');
 
 /**
- * Logs from before there were bounds contain values that are nested thousands of levels deep. Everything below this
- * level is replaced as a whole.
+ * Logs from before the limits contain values that are nested thousands of levels deep. Everything below this level is
+ * replaced as a whole.
  */
 const MAX_LEVELS = 150;
 
@@ -26,7 +26,7 @@ const MAX_LEVELS = 150;
  * A copy with every secret replaced. `whole`: the value itself is the secret; otherwise it is a text that contains a
  * credential.
  *
- * @param name what is known about the value's own name
+ * @param name kind of the value's own name
  * @param also further values to replace
  */
 export function mapSecrets(
@@ -47,7 +47,7 @@ export function mapSecrets(
   );
 }
 
-/** A copy for callers who may not see secrets. `name`: what is known about the value's own name. */
+/** A copy for callers who may not see secrets. `name`: kind of the value's own name. */
 export const masked = (value: unknown, name?: SecretName): unknown =>
   mapSecrets(value, (secret, whole) => (whole ? MASK : maskedText(secret as string)), name);
 
@@ -56,9 +56,9 @@ export const masked = (value: unknown, name?: SecretName): unknown =>
  * mask is never stored in place of a secret.
  *
  * @param path of the value in the request, for error messages
- * @param name what is known about the value's own name
- * @param before the same of the name under which `stored` was shown
- * @throws AppError 400 when a mask has no hidden value to stand for
+ * @param name kind of the value's own name
+ * @param before the same for the name under which `stored` was shown
+ * @throws AppError 400 for a mask without a stored value
  */
 export function restored(
   next: unknown,
@@ -102,23 +102,23 @@ function restoredText(
 ): unknown {
   if (!next.includes(MASK) || next === stored) return next;
   const shown = masked(stored, before);
-  // Under a name that is shown, a secret does not come back.
+  // A secret is not restored under a name whose values are not masked.
   if (next === shown && (name !== undefined || before === undefined)) return stored;
   const hides = shown !== stored && typeof shown === 'string' && (shown !== MASK || before !== undefined);
   if (name !== undefined ? next !== MASK : !hides && !holdsMask(next)) return next;
   throw invalid(`${path}: ${MASK} stands for a hidden value, but none is stored here; send the value itself.`);
 }
 
-/** What tells an entry of a list from the others, wherever it stands. */
+/** Distinguishes an entry of a list from the others, independent of its place. */
 const markOf = (one: unknown): unknown => {
   if (Array.isArray(one)) return pairLabel(one);
   return isObject(one) ? (one.id ?? one.name ?? labelsOf(one)[0]) : undefined;
 };
 
 /**
- * Index of the entry of a stored list that corresponds to an entry of the new one: by id or name if it has one, or behind
- * the same option, otherwise by index. If the list has become shorter, indexes have shifted, so it is the one that looks
- * the same, if only one does.
+ * Index of the entry of a stored list that corresponds to an entry of the new one: by id or name if it has one, or
+ * after the same option, otherwise by index. If the list has become shorter, indexes have shifted, so it is the entry
+ * that looks the same, if only one does.
  */
 function counterpart(
   one: unknown,

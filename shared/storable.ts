@@ -1,7 +1,7 @@
 /**
  * What may be stored: the limits on depth, size and characters of every JSON value. The contract's schemas use them, so
- * that a caller learns which field to change, and the event store checks every event, so that the log never holds one
- * that a read model could not store or a reader could not traverse.
+ * that the error names the field, and the event store checks every event, so that the log never contains a value that a
+ * read model could not store or a reader could not traverse.
  */
 
 export interface Bounds {
@@ -16,7 +16,7 @@ export interface Bounds {
 /** A value from a client, such as an agent's config. */
 export const VALUE_BOUNDS: Bounds = { depth: 64, characters: 200_000 };
 
-/** The whole body of a request: values and what contains them. Its size in bytes is limited where it is received. */
+/** The whole body of a request: values and the objects around them. Its size in bytes is limited on receipt. */
 export const BODY_BOUNDS: Bounds = { depth: 100, characters: Number.POSITIVE_INFINITY, anyText: true };
 
 /** The data of an event. Appends are also limited in bytes (`MAX_APPEND_BYTES`). */
@@ -34,9 +34,9 @@ export const isStorableText = (text: string): boolean => !UNSTORABLE.test(text);
 
 export interface StorageProblem {
   readonly kind: 'depth' | 'size' | 'characters';
-  /** Path to the problem, shortened if it is long; empty: the value as a whole. */
+  /** Path to the problem, shortened if it is long; empty: the whole value. */
   readonly path: readonly string[];
-  /** What is wrong, as the rest of a sentence about that place. */
+  /** The problem, as the end of a sentence about that place. */
   readonly reason: string;
 }
 
@@ -58,12 +58,12 @@ const open = (value: object): Open => ({
  * depth, and stops at the first problem.
  */
 export function storageProblem(value: unknown, bounds: Bounds): StorageProblem | undefined {
-  // Writing out every text only to measure it took most of the time; nearly all values are far below the limit.
+  // Serialising every text only to measure it took most of the time; nearly all values are far below the limit.
   const rough = firstProblem(value, bounds, roughly);
   return rough?.kind === 'size' ? firstProblem(value, bounds, exactly) : rough;
 }
 
-/** How much texts and numbers take as JSON, characters. */
+/** Length of texts and numbers as JSON, characters. */
 interface Measures {
   text(text: string): number;
   number(number: number): number;
@@ -122,10 +122,10 @@ function digitsOf(number: number): number {
   return exponent === undefined ? text.length : digits.length + Math.abs(Number(exponent));
 }
 
-/** Quotes and escapes included. */
+/** With quotes and escapes. */
 const exactly: Measures = { text: (text) => JSON.stringify(text).length, number: digitsOf };
 
-/** Never less: a character becomes at most six, and a number has a sign, 309 digits, or `0.` and 340 of them. */
+/** An upper bound: a character becomes at most six, and a number has a sign, 309 digits, or `0.` and 340 digits. */
 const roughly: Measures = { text: (text) => 6 * text.length + 2, number: () => 345 };
 
 /** How much of a path is shown: its first keys, and the beginning of each. */

@@ -1,8 +1,8 @@
 /**
- * Hours, shifts, days, pentads, dekads, months and years of UTC: the buckets that read models add up in. A day has three
- * shifts of eight hours. A month has three dekads, which begin on its 1st, 11th and 21st day, and a dekad has two pentads,
- * the second of which begins with its 6th day. Each bucket begins where a bucket of every shorter unit begins. Times are
- * Unix milliseconds.
+ * Hours, shifts, days, pentads, dekads, months and years of UTC: the buckets in which read models sum. A day has three
+ * shifts of eight hours. A month has three dekads, which begin on its 1st, 11th and 21st day, and a dekad has two
+ * pentads, the second of which begins on its 6th day. Each bucket begins where a bucket of every shorter unit begins.
+ * Times are Unix milliseconds.
  */
 
 /** The finest first. */
@@ -13,17 +13,17 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 /** Units that divide a day, milliseconds. */
 const OF_A_DAY = { hour: HOUR_MS, shift: 8 * HOUR_MS, day: DAY_MS } as const;
-/** Units that divide a month, days; the last one of a month has what is left. */
+/** Units that divide a month, days; the last one of a month has the remaining days. */
 const OF_A_MONTH = { pentad: 5, dekad: 10, month: 30 } as const;
 const MONTH_DAYS = OF_A_MONTH.month;
 
 const dividesDay = (unit: Unit): unit is keyof typeof OF_A_DAY => Object.hasOwn(OF_A_DAY, unit);
 
-/** Which pentad or dekad of its month a day is in, from 0. */
+/** The pentad or dekad of the month that contains a day, from 0. */
 const partOfMonth = (days: number, date: Date): number =>
   Math.min(MONTH_DAYS / days - 1, Math.floor((date.getUTCDate() - 1) / days));
 
-/** The beginning of the bucket that a moment is in. */
+/** The beginning of the bucket that contains a moment. */
 export function startOf(unit: Unit, at: number): number {
   if (dividesDay(unit)) return at - (at % OF_A_DAY[unit]);
   const date = new Date(at);
@@ -46,11 +46,11 @@ export function firstFrom(unit: Unit, at: number): number {
     : Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
 }
 
-/** The parts of a window: whole buckets, and the rest at its edges. Beginnings belong to a span, ends do not. */
+/** The parts of a window: whole buckets, and the rests at its edges. Spans include their start, not their end. */
 export interface Spans {
-  /** Of the longest units that fit, so that few buckets are read. */
+  /** Buckets of the longest units that fit, so that few are read. */
   readonly buckets: readonly { readonly unit: Unit; readonly from: number; readonly until: number }[];
-  /** At most one at each end of the window: no whole bucket of the finest unit. */
+  /** At most one at each end of the window, shorter than a bucket of the finest unit. */
   readonly rests: readonly { readonly from: number; readonly until: number }[];
 }
 
@@ -77,7 +77,7 @@ export function spansOf(units: readonly Unit[], from: number, until: number): Sp
   };
 }
 
-/** A part of a sum: what is in these buckets is added (1) or taken away (-1). Without a unit: single rows. */
+/** A part of a sum: these buckets are added (1) or subtracted (-1). Without a unit: single rows. */
 export interface Term {
   readonly unit: Unit | null;
   readonly from: number;
@@ -86,7 +86,7 @@ export interface Term {
   readonly sign: 1 | -1;
 }
 
-/** Hours of each unit, about: for weighing. */
+/** Approximate hours of each unit, for weighing. */
 const HOURS: Readonly<Record<Unit, number>> = {
   hour: 1,
   shift: 8,
@@ -96,7 +96,7 @@ const HOURS: Readonly<Record<Unit, number>> = {
   month: 730,
   year: 8_766,
 };
-/** What each further term costs, in buckets. */
+/** Cost of each further term, in buckets. */
 const TERM = 0.3;
 
 interface Weighed {
@@ -104,7 +104,7 @@ interface Weighed {
   readonly cost: number;
 }
 
-/** The cheapest terms that add up to everything since an edge, of which `unit` and the coarser ones have buckets. */
+/** The cheapest terms that add up to everything since an edge, where `unit` and the coarser units have a boundary. */
 function cheapest(unit: Unit, edge: number, coarser: readonly Unit[], from: number, now: number): Weighed {
   const costOf = (start: number, end: number) =>
     TERM + Math.max(0, Math.min(end, now) - start) / (HOURS[unit] * HOUR_MS);
@@ -122,15 +122,15 @@ function cheapest(unit: Unit, edge: number, coarser: readonly Unit[], from: numb
 }
 
 /**
- * Sums of everything since a moment, from as few buckets as possible. Buckets of a unit begin at an edge after the moment,
- * or before it, and then what lies between is taken away: the sums since 23:00 yesterday are those of today and of one
- * hour, and the sums since 01:00 yesterday are those of both days without one hour. Single rows are those up to the nearest
- * edge of the finest unit.
+ * Sums of everything since a moment, from as few buckets as possible. Buckets of a unit begin at an edge after the
+ * moment, or before it; in the latter case the part in between is subtracted: the sums since 23:00 yesterday are those
+ * of today plus one hour, and the sums since 01:00 yesterday are those of both days minus one hour. Single rows are
+ * read up to the nearest edge of the finest unit.
  *
- * Groups that have nothing since the moment may occur, with sums of 0.
+ * Groups without data since the moment may occur, with sums of 0.
  *
  * @param units the finest first
- * @param now after this there is hardly anything to read
+ * @param now after this there is hardly any data
  */
 export function termsSince(units: readonly Unit[], from: number, now: number): readonly Term[] {
   const [finest, ...coarser] = units;

@@ -1,4 +1,4 @@
-/** Clock units of the contract: records carry whole Unix seconds, stream frames and metadata milliseconds. */
+/** Time units of the contract: records have whole Unix seconds, stream frames and metadata milliseconds. */
 
 /** Unix milliseconds to whole Unix seconds, the unit of every record field. */
 export const seconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);

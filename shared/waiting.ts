@@ -1,4 +1,4 @@
-/** Ways to wait: for a time, for an answer that may not come, for one's turn, for a store that is unavailable. */
+/** Ways to wait: for a time, for a response that may not come, for a turn, for an unavailable store. */
 
 /**
  * Resolves after `ms`, or when the signal aborts.
@@ -19,7 +19,7 @@ export function pause(ms: number, signal?: AbortSignal, { ref = false }: { ref?:
   });
 }
 
-/** Resolves when the event loop has handled what is there now. */
+/** Resolves when the event loop has handled its current tasks. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Waits for a promise; false when `ms` pass first. @throws what the promise rejects with, in time */
@@ -53,7 +53,7 @@ export function takingTurns(): <T>(work: () => Promise<T>) => Promise<T> {
 
 /**
  * Like `takingTurns`, with a separate queue for each key. When work fails with an error for which `failsAll` is true,
- * such as an unavailable store, everything that waits behind it fails as well, after one time-out rather than one each.
+ * such as an unavailable store, all work that waits behind it fails as well, after one time-out instead of one each.
  */
 export function takingTurnsByKey(
   failsAll: (error: unknown) => boolean,
@@ -76,8 +76,8 @@ export function takingTurnsByKey(
 }
 
 /**
- * Questions asked together: while one is on its way, callers gather for the next. Nobody gets the answer to a question that
- * was sent before they asked, so an answer shows all that its callers have written.
+ * Queries that are sent together: while one is in flight, callers gather for the next. No caller gets the response to a
+ * query that was sent before its call, so a response shows everything that its callers have written.
  */
 export function askingTogether<Key, Answer>(
   ask: (keys: readonly Key[]) => Promise<Answer>,
@@ -101,10 +101,10 @@ export function askingTogether<Key, Answer>(
 }
 
 /**
- * A question whose answer may be shared by callers that asked for it before it was sent: one is on its way at a time.
+ * A query whose response is shared by callers that called before it was sent: one is in flight at a time.
  *
- * @param options.failsAll callers that wait behind a question that fails, fail with it: after one time-out rather than two
- * @returns a function that gives an answer to a question sent after `since` (`performance.now()`); by default, after the
+ * @param options.failsAll callers that wait behind a failing query fail with it: after one time-out instead of two
+ * @returns a function that returns the response to a query sent after `since` (`performance.now()`); default: after the
  *   call. Calls in the same turn of the event loop share one.
  */
 export function askedSince<Answer>(
@@ -126,7 +126,7 @@ export function askedSince<Answer>(
     const mine = last.then(send);
     gathering = mine;
     const done = () => {
-      // It failed before it was sent.
+      // The query failed before it was sent.
       if (gathering === mine) gathering = undefined;
       if (last === waits) last = Promise.resolve();
     };
@@ -141,7 +141,7 @@ export function askedSince<Answer>(
 export interface BackOff {
   /** Milliseconds to wait after another failure: doubling from `firstMs` up to `lastMs`. */
   next(): number;
-  /** To be called after a success: the next failure starts again with the shortest wait. */
+  /** Call this after a success: the next failure starts again with the shortest wait. */
   reset(): void;
 }
 
@@ -169,9 +169,9 @@ interface OutageLog {
   info(about: object, message: string): void;
 }
 
-/** Logs when something starts to fail and when it works again, but not every failure in between. */
+/** Logs when an operation starts to fail and when it works again, but not every failure in between. */
 export interface Outage {
-  /** @param about what else the warning should tell */
+  /** @param about further fields of the warning */
   failed(error: unknown, about?: object): void;
   worked(): void;
 }

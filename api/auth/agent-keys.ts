@@ -1,9 +1,9 @@
 /**
- * What a caller with the key of an agent may do. This is the one place that decides it: a route says which agents a call
- * changes or speaks for, and which calls are not for agents, and `server.ts` asks here before the handler runs.
+ * What a caller with an agent's key may do. This file alone decides it: a route declares which agents a call changes or
+ * speaks for, and which calls are closed to agents, and `server.ts` asks here before the handler runs.
  *
- * A key changes its own agent only, unless it has the scope `admin`. Name and role are not the agent's to change either:
- * `decideUpdate` refuses that, because only there it is known what would change.
+ * A key may change its own agent only, unless it has the scope `admin`. An agent may not change its own name or role
+ * either: `decideUpdate` refuses that, because only the decision knows what would change.
  */
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
@@ -19,7 +19,7 @@ const isOwn = ({ agentId, agentName }: Identity, ref: AgentRef): boolean =>
 const notForAgents = ({ agentName }: Identity, what: string): string =>
   `You have the key of the agent ${agentName}, and ${what} is not for agents, whatever the scopes of their keys: use the API key of the deployment, or sign in.`;
 
-/** Why a caller may not make any request to this route; undefined: it may make some. */
+/** Why a caller may make no request at all to this route; undefined if some requests are allowed. */
 export function routeFault({ closedToAgents, method, path }: Route, identity: Identity): string | undefined {
   if (identity.kind !== 'agent-key') return undefined;
   const call = `${method.toUpperCase()} ${path}`;

@@ -1,9 +1,9 @@
 /**
- * Finds out who a request comes from. The first match wins: a trusted proxy's header, a session cookie, the global key,
- * an agent's key. An invalid credential does not stop the next one from being tried.
+ * Identifies the caller of a request. The first match wins: a trusted proxy's header, a session cookie, the global key,
+ * an agent's key. After an invalid credential, the next kind is tried.
  *
  * Every request passes through here, so lookups are cached (bounded) until a credential, user or key changes in any
- * process (`Freshness`). Expiry is checked on every use. Secrets are kept and looked up only as SHA-256: the database
+ * process (`Freshness`). Expiry is checked on every use. Secrets are stored and looked up only as SHA-256: the database
  * compares hashes of 24 or more random bytes, so timing reveals nothing about a key.
  */
 import { LRUCache } from 'lru-cache';
@@ -56,7 +56,7 @@ const MAX_VALID = 20_000;
 const MAX_INVALID = 2_000;
 /** We never issue longer keys. */
 const MAX_KEY_LENGTH = 1_024;
-/** Access tokens of an identity provider, which lists groups in them. */
+/** For access tokens of an identity provider, which contain the user's groups. */
 const MAX_TOKEN_LENGTH = 12_288;
 /** The form of a JWT (RFC 7519): three parts in base64url; no key of ours has a dot. */
 const isToken = (key: string): boolean => /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(key);
@@ -64,7 +64,7 @@ const proxiedName = lineOfText(1, 128).normalize('NFC');
 
 export function createIdentify(services: Parts): (exchange: Exchange) => Promise<Identity | null> {
   const { credentials, freshness, incidents, settings } = services;
-  // The caller has taken a stamp before this look-up, and thereby waited for the read models of the credential.
+  // The caller took a stamp before this lookup, and so has already waited for the read models of the credential.
   const reads = services.reads.at({});
   const valid = new LRUCache<string, CachedLookup>(atMost(MAX_VALID));
   const invalid = new LRUCache<string, CachedLookup>({ max: MAX_INVALID });
@@ -77,7 +77,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   ): Promise<Known | undefined> {
     const cached = valid.get(name) ?? invalid.get(name);
     if (cached?.stamp === stamp) return cached.known;
-    // Whenever a credential changes, all requests that are on their way look theirs up again.
+    // When a credential changes, all requests in flight look up their credentials again.
     const shared = running.get(name);
     if (shared?.stamp === stamp) return shared.found;
     const one = { found: find(), stamp };
@@ -97,13 +97,13 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     return knownSession(tokenHash, session, session && (await findUser(reads, session.userId)));
   }
 
-  /** The user of an access token, created or brought up to date by what the token says. */
+  /** The user of an access token, created or updated from the claims of the token. */
   async function findTokenUser(token: string, exchange: Exchange): Promise<Known | undefined> {
     const verified = await services.oidc?.verify(token);
     if (!verified) return undefined;
     const command = { origin: originOf({ ...exchange, identity: null }) };
     const { record, is_approved } = await userOfAccount(oidcParts(services), command, verified.profile);
-    // The user may be new: a read of this request is to find it. A write does not look for it.
+    // The user may be new, and a read in this request must find it. A write does not read the user.
     if (isSafe(exchange.req.method)) await credentialStamp(freshness);
     return knownUser({ ...record, is_approved }, verified.expiresAt);
   }
@@ -123,7 +123,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
     const user = await findUserByName(reads, username);
     if (user || !createProxyUser) return knownUser(user);
     await createProxyUser(username, originOf({ ...exchange, identity: null }));
-    // What this request has seen of the store so far is from before the new user.
+    // What this request has read so far is older than the new user.
     await credentialStamp(freshness);
     return knownUser(await findUserByName(reads, username));
   }
@@ -131,7 +131,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   /** Undefined when the key is wrong or expired. @throws AppError 429 after too many wrong keys */
   async function checkKey(key: string, hash: string, exchange: Exchange, stamp: string): Promise<Known | undefined> {
     const name = `key ${hash}`;
-    // Resending the same wrong key is not guessing, and a key that has worked must not be blocked by others' guesses.
+    // Resending the same wrong key is not guessing, and guesses of others must not block a key that has worked.
     const seen = valid.has(name) || invalid.has(name);
     if (!seen) await guard.check(exchange);
     const known = await lookUp(name, () => findKey(key, exchange), stamp);
@@ -177,7 +177,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
       incidents.globalKeyUsed(exchange, identity);
       return identity;
     }
-    // A key speaks for its own agent; only one with the admin scope may act under another name.
+    // A key speaks for its own agent; only a key with the admin scope may act under another agent's name.
     if (named !== null && named !== known.identity.agentName && !known.anyAgent) return null;
     exchange.credential =
       known.identity.kind === 'user'
@@ -210,7 +210,7 @@ export function keyOf({ req }: Pick<Exchange, 'req'>): string | undefined {
   return key !== undefined && key.length <= (isToken(key) ? MAX_TOKEN_LENGTH : MAX_KEY_LENGTH) ? key : undefined;
 }
 
-/** The user named by a trusted proxy. The connection itself must come from the proxy, whatever the headers say. */
+/** The user named by a trusted proxy. The connection itself must come from the proxy; headers cannot prove that. */
 function proxiedUserOf(services: Parts, exchange: Exchange, headerName: string): string | undefined {
   const header = exchange.req.headers[headerName.toLowerCase()];
   if (typeof header !== 'string' || header.trim() === '') return undefined;

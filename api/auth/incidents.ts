@@ -1,9 +1,9 @@
 /**
- * Incidents: refusals and notable uses, recorded in the background so that no request is slowed down or fails.
+ * Security events: refusals and notable uses, recorded in the background so that no request is slowed down or fails.
  *
- * The first incident of a caller at a route is written at once; the ones that follow within the window are counted, and
- * the count is written when the window ends. Memory and events in flight are bounded: a flood costs counts, not the
- * service.
+ * The first event of a caller at a route is written at once; further ones within the window are counted, and the count
+ * is written when the window ends. Memory and events in flight are bounded: a flood may lose counts, but does not harm
+ * the service.
  */
 import type { Logger } from 'pino';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
@@ -41,15 +41,15 @@ interface Parts {
 export interface Incidents {
   /** A known caller lacks the role for `route`. */
   accessDenied(exchange: Exchange, route: string, needed: Role): void;
-  /** A caller with an agent's key asked for `route`, which is not for agents, or for that of another agent. */
+  /** A caller with an agent's key called `route`, which is closed to agents or concerns another agent. */
   agentAccessDenied(exchange: Exchange, route: string): void;
-  /** A caller from outside the default tenant asked for `route`, which concerns the whole deployment. */
+  /** A caller from outside the default tenant called `route`, which concerns the whole deployment. */
   tenantAccessDenied(exchange: Exchange, route: string): void;
-  /** A caller of a strict workspace asked for `route`, which is about a `resource` that workspaces share. */
+  /** A caller of a strict workspace called `route`, which concerns a `resource` that workspaces share. */
   isolationDenied(exchange: Exchange, route: string, resource: string): void;
   /** A caller exceeded a rate limit. */
   rateLimitHit(exchange: Exchange, limit: string): void;
-  /** A text of a caller was refused, because it tries to take an agent over: it broke these `rules`. */
+  /** A text from a caller was refused as an attempt to take over an agent: it broke these `rules`. */
   injectionRefused(exchange: Exchange, rules: readonly string[]): void;
   /** A caller sent an invalid API key. */
   apiKeyRefused(exchange: Exchange): void;
@@ -96,7 +96,7 @@ function createRecorder({ commands, log, now }: Parts): Recorder {
     inFlight.add(one);
   }
 
-  /** Ends windows. Those with a count start again, so that a steady stream of incidents gives one event per window. */
+  /** Ends windows. A window with a count starts again, so a steady stream of incidents gives one event per window. */
   function sweep(everything: boolean): void {
     sweeper = undefined;
     const at = now();

@@ -40,7 +40,7 @@ const GLOBAL_IDENTITY: Identity = {
   session: null,
 };
 
-/** The fields of a user that an identity is derived from. */
+/** The fields of a user from which an identity is derived. */
 type UserFields = Pick<
   UserRow,
   'id' | 'username' | 'display_name' | 'role' | 'is_approved' | 'tenant_id' | 'workspace_id'
@@ -74,7 +74,7 @@ export function knownSession(
   return { identity: userIdentity(user, hash), expiresAt: session.expiresAt, key: undefined, anyAgent: false };
 }
 
-/** A user whom a proxy or an access token names. */
+/** A user named by a proxy or an access token. */
 export function knownUser(user: UserFields | undefined, expiresAt = Number.POSITIVE_INFINITY): Known | undefined {
   if (!user?.is_approved) return undefined;
   return {

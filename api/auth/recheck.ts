@@ -1,6 +1,6 @@
 /**
- * Looks up the credentials of open streams again: any number of them with a few queries, and without the side effects
- * of `identify.ts` (noting uses, creating users).
+ * Looks up the credentials of open streams again: any number with a few queries, and without the side effects of
+ * `identify.ts` (noting uses, creating users).
  */
 
 import { findLiveKeys } from '../../queries/agents/keys.ts';
@@ -16,9 +16,9 @@ const MODELS = ['users', 'agent_keys'];
 
 /**
  * A value that changes whenever a credential, user or key may have changed in any process. Take it before a lookup: the
- * result then holds for as long as the value stays the same, apart from expiry.
+ * result is then valid for as long as the value stays the same, apart from expiry.
  *
- * @param since `performance.now()`: as it was at any time after this will do; by default, as it is now
+ * @param since `performance.now()`: a value from any time after this is acceptable; default: now
  */
 export const credentialStamp = (freshness: Freshness, since = performance.now()): Promise<string> =>
   freshness.credentials(MODELS, since);
@@ -26,7 +26,7 @@ export const credentialStamp = (freshness: Freshness, since = performance.now())
 export interface CredentialCheck {
   /** See `credentialStamp`. */
   stamp(): Promise<string>;
-  /** What each credential stands for now, in order; undefined if it is no longer valid. Does not check expiry. */
+  /** The current identity of each credential, in order; undefined if it is no longer valid. Does not check expiry. */
   lookUp(held: readonly HeldCredential[]): Promise<readonly (Known | undefined)[]>;
 }
 
@@ -36,7 +36,7 @@ export function createCredentialCheck(parts: {
   readonly freshness: Freshness;
 }): CredentialCheck {
   const { credentials, freshness } = parts;
-  // The caller has taken a stamp before this look-up, and thereby waited for the read models of the credentials.
+  // The caller took a stamp before this lookup, and so has already waited for the read models of the credentials.
   const reads = parts.reads.at({});
 
   async function sessions(hashes: readonly string[]): Promise<ReadonlyMap<string, Known | undefined>> {

@@ -32,21 +32,21 @@ export const sessionCookie = (
   settings: CookieSettings,
 ) => cookie(cookieName(exchange.secure, settings), token, SESSION_SECONDS, now, settings);
 
-/** How long a person has at the identity provider, seconds. */
+/** Time allowed for signing in at the identity provider, seconds. */
 const BEGUN_SECONDS = 600;
-/** Secrets of a sign-in that has begun: three values of 43 characters. */
+/** Secrets of a started sign-in: three values of 43 characters. */
 const begunSchema = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
 
 const begunName = (secure: boolean, settings: CookieSettings): string =>
   secure && settings.cookieSecure ? '__Host-mc-oidc' : 'mc-oidc';
 
-/** `Set-Cookie` that keeps a sign-in at the identity provider in the browser that began it; null: forgets it. */
+/** `Set-Cookie` that stores a started sign-in in the browser; null: deletes it. */
 export function begunCookie({ settings, now }: Services, { secure }: Exchange, begun: BegunSignIn | null): string {
   const value = begun ? Buffer.from(JSON.stringify(begun)).toString('base64url') : '';
   return cookie(begunName(secure, settings), value, begun ? BEGUN_SECONDS : 0, now(), settings);
 }
 
-/** The sign-in that the browser has begun. Undefined if it has not, or too long ago. */
+/** The sign-in that this browser started; undefined if there is none or it is too old. */
 export function begunOf({ settings }: Services, { req, secure }: Exchange): BegunSignIn | undefined {
   const { cookies = {} } = req as { cookies?: Readonly<Record<string, unknown>> };
   const value = cookies[begunName(secure, settings)];
@@ -72,7 +72,7 @@ function presented(exchange: Pick<Exchange, 'req'>): { readonly name: string; re
 /** Session tokens of a request; the HTTPS cookie first. */
 export const tokensOf = (exchange: Pick<Exchange, 'req'>): string[] => presented(exchange).map(({ token }) => token);
 
-/** `Set-Cookie` lines that clear the session in the browser: for this scheme's cookie and for those it sent. */
+/** `Set-Cookie` lines that clear the session in the browser: this scheme's cookie, and those that it sent. */
 export function clearingCookies(exchange: Pick<Exchange, 'req' | 'secure'>, settings: CookieSettings): string[] {
   const names = new Set([cookieName(exchange.secure, settings), ...presented(exchange).map(({ name }) => name)]);
   return [...names].map((name) => cookie(name, '', 0, 0, settings));
@@ -80,7 +80,7 @@ export function clearingCookies(exchange: Pick<Exchange, 'req' | 'secure'>, sett
 
 type SessionServices = Pick<Services, 'commands' | 'credentials' | 'reads' | 'records' | 'now'>;
 
-/** What commands that begin a session are given. */
+/** Dependencies of commands that begin a session. */
 export const sessionParts = ({ commands, credentials, reads, records, now }: SessionServices): SessionParts => ({
   commands,
   credentials,
@@ -88,13 +88,13 @@ export const sessionParts = ({ commands, credentials, reads, records, now }: Ses
   now,
 });
 
-/** What commands about accounts of the OpenID Connect provider are given. */
+/** Dependencies of commands about accounts of the OpenID Connect provider. */
 export const oidcParts = (services: SessionServices & Pick<Services, 'settings'>): OidcParts => ({
   ...sessionParts(services),
   rules: services.settings.oidcRoles,
 });
 
-/** The header that gives a new session to the browser; none without a token. */
+/** The header that sends a new session to the browser; no header without a token. */
 export const sessionHeaders = (
   { settings, now }: Services,
   exchange: Exchange,

@@ -1,6 +1,7 @@
 /**
- * Reads of the past: `?as_of=` on a GET that reads from read models, with a position of the log or a time. The response is
- * the one that the service would have given right after the event at that position. Who may read is decided as of now.
+ * Reads of the past: `?as_of=` on a GET that reads from read models, with a log position or a time. The response is the
+ * one that the service would have given right after the event at that position. Permissions are those of now, not of
+ * the past.
  */
 import { createHash } from 'node:crypto';
 import { RFC_3339 } from '../../shared/contract/history/events.ts';
@@ -12,10 +13,10 @@ import { sendContent } from './errors.ts';
 import type { Exchange } from './exchange.ts';
 import { type Answer, hasPast, type Route } from './route.ts';
 
-/** A moment as a request names it. */
+/** A moment as given in a request. */
 type AsOf = { readonly position: number } | { readonly time: number };
 
-/** Why a call has no past; undefined: it has one. */
+/** Why a call cannot read the past; undefined if it can. */
 export function pastFault(route: Route, query: unknown): string | undefined {
   const { method, noPast = 'this call shows nothing that is kept' } = route;
   if (method !== 'get') return 'a write has no past';
@@ -33,7 +34,11 @@ function readAsOf(text: unknown): AsOf | undefined {
   return undefined;
 }
 
-/** @param name of the parameter @throws AppError 400 for anything but a moment of the log; it says which there are */
+/**
+ * @param name of the parameter
+ *
+ * @throws AppError 400 unless it is a moment within the log; the message gives the range
+ */
 export async function momentOf(
   { logIndex, readModels, now }: Pick<Services, 'logIndex' | 'readModels' | 'now'>,
   text: unknown,
@@ -53,7 +58,7 @@ export async function momentOf(
 }
 
 /**
- * The position from which a difference is shown: that of a moment, or 0, which is before the first event.
+ * The position at which a comparison starts: that of a moment, or 0, which is before the first event.
  *
  * @throws AppError 400, as `momentOf`
  */
@@ -62,19 +67,19 @@ export async function startOf(parts: Parameters<typeof momentOf>[0], text: unkno
   return (await momentOf(parts, text, 'from', '0 (before the first event), a position')).position;
 }
 
-/** The services of a request about the past: the same queries at that moment, whose time is the time. */
+/** The services of a request about the past: the same queries at that moment, with its time as the current time. */
 export const servicesAt = (services: Services, moment: Moment): Services =>
   Object.assign(Object.create(services) as Services, services.queriesAt(moment));
 
-/** Names the moment of a response. */
+/** Sets the header that names the moment of a response. */
 export function showMoment({ res }: Exchange, { position }: Moment): void {
   res.setHeader('X-Signalbox-Position', position);
   res.setHeader('X-Signalbox-As-Of', position);
 }
 
 /**
- * Sends a response about the past. Although the past stays as it is, clients have to ask again whether theirs is the one:
- * a person may have been erased since, and what the caller may see is decided as of now.
+ * Sends a response about the past. The past does not change, but clients must revalidate the response: a person may
+ * have been erased since, and permissions are those of now.
  */
 export function sendPast({ req, res }: Exchange, answer: Answer): void {
   const { status = 200, body, text, headers } = answer;

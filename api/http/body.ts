@@ -1,4 +1,4 @@
-/** Reads the JSON body of a request: most of them at once, the others (compressed, chunked, other charsets) with body-parser. */
+/** Reads the JSON body of a request: directly, or with body-parser (compressed, chunked, other charsets). */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import express from 'express';
 import { invalid } from '../../shared/errors.ts';
@@ -18,7 +18,7 @@ export async function readJson(req: IncomingMessage, res: ServerResponse): Promi
     );
   });
   const { body } = req as express.Request;
-  // When the connection has ended meanwhile, the parser skips the body. Without it the request means something else.
+  // If the connection ends early, the parser skips the body. Without its body the request would mean something else.
   if (body === undefined && announcesBody(req.headers)) throw cutOff();
   // The parser turns an empty body into {}; we treat it as missing.
   return req.headers['content-length'] === '0' ? undefined : body;
@@ -31,7 +31,7 @@ function announcesBody(headers: IncomingHttpHeaders): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** UTF-8 as it is, of a known length within the limit. */
+/** Plain UTF-8, of a known length within the limit. */
 function isPlain(headers: IncomingHttpHeaders): boolean {
   const length = Number(headers['content-length']);
   return (
@@ -43,12 +43,12 @@ function isPlain(headers: IncomingHttpHeaders): boolean {
   );
 }
 
-/** @throws AppError 400 when the connection ends before all of it has come */
+/** @throws AppError 400 when the connection ends before the whole body has arrived */
 function bytesOf(req: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let ended = false;
-    // Every request closes; an error made each time, with its stack, was 4 % of a heartbeat.
+    // Runs for every request: creating an error each time, with its stack, took 4 % of a heartbeat.
     const cut = () => {
       if (!ended) reject(cutOff());
     };

@@ -1,6 +1,6 @@
 /**
- * Requests that Node refuses before there is anything to route: what is not HTTP, what is too large, what comes too
- * slowly. They get an error body as every other refusal does.
+ * Requests that Node refuses before routing: not HTTP, too large, or too slow. They get the same error body as every
+ * other refusal.
  */
 import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -31,7 +31,7 @@ export function answerClientErrors(server: Server, log: Pick<Logger, 'debug'>): 
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     log.debug({ err: error }, 'refused what is not a valid request');
     const response = responses.get(socket);
-    // Within a response that has begun, another one would be taken for a part of it.
+    // Once a response has begun, the client would take a second one for part of it.
     const midway = response?.headersSent === true && !response.writableFinished;
     if (!socket.writable || error.code === 'ECONNRESET' || midway) {
       socket.destroy();

@@ -1,15 +1,16 @@
 /**
- * Where in the log a request reads, and the position that its response shows.
+ * The log position at which a request reads, and the position that its response shows.
  *
- * A read shows the head of the log as of its arrival. A caller may ask for less: with `X-Signalbox-Min-Position` for a
- * position that it knows, such as that of its own write, and with `X-Signalbox-Consistency: eventual` for what is there.
+ * By default a read shows the head of the log at the time of its arrival. A caller may ask for less: a position that it
+ * knows, such as that of its own write (`X-Signalbox-Min-Position`), or whatever the read model has
+ * (`X-Signalbox-Consistency: eventual`).
  */
 import { invalid } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { ReadAt, ReadModels } from '../../shared/ports/read-models.ts';
 import type { Exchange } from './exchange.ts';
 
-/** @throws AppError 400 for other values than these headers have, and for a position that the log does not have */
+/** @throws AppError 400 for invalid values of these headers, and for a position that the log does not have */
 export async function readAtOf(
   { req, startedAt }: Pick<Exchange, 'req' | 'startedAt'>,
   readModels: Pick<ReadModels, 'has'>,
@@ -27,7 +28,7 @@ export async function readAtOf(
   );
 }
 
-/** Names the position that a response shows: of a read, where it was made; of a write, its last event. */
+/** Sets the header with the position of a response: the position of a read, or the last event of a write. */
 export function showPosition({ res }: Pick<Exchange, 'res'>, position: Position | undefined): void {
   if (position !== undefined && !res.headersSent) res.setHeader('X-Signalbox-Position', position);
 }

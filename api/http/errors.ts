@@ -1,4 +1,4 @@
-/** Every failure as `{error, details?, code?}` with the right status. Nothing internal leaves this file. */
+/** Turns failures into `{error, details?, code?}` with the right status. Internal details never leave this file. */
 import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { ZodError } from 'zod';
@@ -78,7 +78,7 @@ const AWAY = [
   '08006',
 ];
 
-/** Whether the database or the event log is unreachable. */
+/** Whether the error says that the database or the event log is unreachable. */
 function isStoreAway(error: Error): boolean {
   const { code } = error as { code?: unknown };
   if (error.name === 'LogUnavailableError') return true;
@@ -124,11 +124,11 @@ export function sendJson(res: ServerResponse, status: number, body: unknown): vo
   res.statusCode = status;
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
   res.setHeader('Content-Length', Buffer.byteLength(text));
-  // As a string, which Node sends together with the headers.
+  // A string, because Node sends it together with the headers.
   res.end(text);
 }
 
-/** Sends a text or a file as it is, or else a body as JSON. */
+/** Sends a text or a file unchanged, and any other body as JSON. */
 export function sendContent(
   res: ServerResponse,
   status: number,

@@ -19,7 +19,7 @@ export interface Exchange {
   /** The connection comes from a proxy in MC_TRUSTED_PROXIES, whose forwarded addresses and hosts count. */
   readonly trusted: boolean;
   readonly secure: boolean;
-  /** Trace context: of the span of this request, or else the caller's. */
+  /** Trace context: that of this request's span, otherwise the caller's. */
   readonly traceparent: string | undefined;
   /** Set for a call within a request (`inside.ts`). */
   readonly via?: Channel;

@@ -21,7 +21,7 @@ export async function prepare(type: string, content: string | Buffer): Promise<S
   return { type, plain, packed: await compress(plain), hash };
 }
 
-/** Calls `make` at the first use; again only if that failed. */
+/** Calls `make` at the first use, and again only if it failed. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -33,7 +33,7 @@ export function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** The response for this request: compressed if the client accepts that, and without a body if the client has it. */
+/** The response for this request: compressed if the client accepts it, and 304 without a body if the client has it. */
 export function serve({ type, plain, packed, hash }: Served, cacheControl: string, { req }: Exchange): Answer<never> {
   const takesGzip = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(req.headers['accept-encoding'] ?? ''));
   const etag = `"${hash}${takesGzip ? '-gzip' : ''}"`;

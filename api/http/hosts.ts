@@ -1,4 +1,4 @@
-/** Which host a request is for, and whether it is allowed: request target, host allow-list, cross-site check. */
+/** Determines the host of a request, and whether it is allowed: request target, host allow-list, cross-site check. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
@@ -30,7 +30,7 @@ const forwardedIn = (headers: IncomingHttpHeaders): string[] => [
   ...parts(headers.forwarded).flatMap((one) => /host="?([^";,]+)/i.exec(one)?.[1] ?? []),
 ];
 
-/** Every host that the request is for, with its port. Forwarded hosts count only from a trusted proxy. */
+/** Every host that the request names, with its port. Forwarded hosts count only from a trusted proxy. */
 export function hostsOf({ req: { headers }, trusted }: Asked): string[] {
   const forwarded = trusted ? [...forwardedIn(headers), ...parts(headers['x-forwarded-server'])] : [];
   return headers.host === undefined ? forwarded : [...forwarded, headers.host];
@@ -54,7 +54,7 @@ function matches(host: string, pattern: string): boolean {
 
 const isListed = (host: string, { allowedHosts }: HostSettings) => allowedHosts.some((one) => matches(host, one));
 
-/** True when the list is off, or any host of the request is local or matches it. */
+/** True when the list is off, or when any host of the request is local or matches the list. */
 export function hostAllowed(asked: Asked, settings: HostSettings): boolean {
   if (settings.allowAnyHost || settings.allowedHosts.length === 0) return true;
   return hostsOf(asked)
@@ -64,7 +64,7 @@ export function hostAllowed(asked: Asked, settings: HostSettings): boolean {
 
 /**
  * Whether the client used a name that only the operator can have given to this service: a loopback name or an allowed
- * host. Pages can point names of their own at any address, so another name may be that of an attacker's page.
+ * host. A page can point its own host name at any address, so another name may belong to an attacker's page.
  */
 export function hostKnown({ req: { headers }, trusted }: Asked, settings: HostSettings): boolean {
   const forwarded = trusted ? forwardedIn(headers) : [];
@@ -94,7 +94,7 @@ export const isSafe = (method: string | undefined): boolean => SAFE_METHODS.incl
 function sameOrigin(origin: string, host: string, secure: boolean): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, host: named } = new URL(origin);
-  // The scheme of the Origin says which port is its default. A page without TLS has another port than a request with it.
+  // The scheme of the Origin determines the default port. A page without TLS has another port than a request with TLS.
   const asked = `${protocol}//${host}`;
   return URL.canParse(asked) && new URL(asked).host === named && !(secure && protocol === 'http:');
 }
@@ -104,10 +104,10 @@ const sameHost = (origin: string, host: string): boolean =>
   !URL.canParse(origin) || bareHost(new URL(origin).host) === bareHost(host);
 
 /**
- * Whether a page of another site may have made this request, which changes something (cross-site request forgery). That
- * is known from `Sec-Fetch-Site`, which browsers also send with a GET, and from `Origin`; a client that sends neither is
- * no browser of today. A request that has a key and no session passes more easily, because no page can make a browser
- * send a key to another site.
+ * Whether a page of another site may have made this request, which changes something (cross-site request forgery).
+ * `Sec-Fetch-Site`, which browsers also send with a GET, and `Origin` show that; a client that sends neither is not a
+ * current browser. The check is looser for a request with a key and no session, because no page can make a browser send
+ * a key to another site.
  */
 export function isCrossSite(exchange: Pick<Exchange, 'req' | 'trusted' | 'secure'>, keyOnly: boolean): boolean {
   const { origin, 'sec-fetch-site': site } = exchange.req.headers;

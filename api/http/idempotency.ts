@@ -1,13 +1,14 @@
 /**
- * `Idempotency-Key` on POST: for 24 h, the same key, body and agent (`x-agent-name`) get the stored response, and another
+ * `Idempotency-Key` on POST: for 24 h, the same key, body and agent (`x-agent-name`) get the stored response; another
  * body or agent gets 409.
  *
- * Bodies hold passwords; responses hold keys and cookies. So a body is stored only as an HMAC, and a response only
- * encrypted. The keys of both are derived from the deployment's secret, the caller, and the caller's idempotency key,
- * which is stored only as a hash: neither the table nor the secret is enough to read a response or to try passwords.
+ * Bodies contain passwords; responses contain keys and cookies. So a body is stored only as an HMAC, and a response
+ * only encrypted. The keys of both are derived from the deployment's secret, the caller, and the caller's idempotency
+ * key, which is stored only as a hash: neither the table nor the secret alone is enough to read a response or to try
+ * passwords.
  *
- * Before a request appends events, they are stored as its intents (`Intents`). If it dies halfway, the next request with
- * the key appends the very same events again, and the log answers as it did the first time.
+ * Before a request appends events, they are stored as its intents (`Intents`). If the request dies halfway, the next
+ * request with the key appends the same events again, and the log responds as it did the first time.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import type { Intent, Intents } from '../../commands/handler.ts';
@@ -20,7 +21,7 @@ import type { Answer } from './route.ts';
 
 /** How long a request waits for an earlier one with the same key, milliseconds. */
 const WAIT_MS = 10_000;
-/** Pause between checks whether it has finished, milliseconds. */
+/** Pause between checks whether the earlier request has finished, milliseconds. */
 const LOOK_MS = 50;
 const KEY_PATTERN = /^[\x21-\x7e]{1,255}$/;
 
@@ -51,7 +52,7 @@ export async function runOnce(
   const scope = identity ? `${identity.workspace}:${identity.id}` : `anonymous:${exchange.ip}`;
   const keyHash = createHash('sha256').update(`${scope}\n${key}`).digest();
   const request = `${req.method} ${req.url}\n${JSON.stringify(body)}`;
-  // What a caller asks for in the name of one agent is not what it asks for in the name of another.
+  // The same request on behalf of another agent is another request.
   const agent = identity === null || identity?.kind === 'agent-key' ? null : (identity?.agentName ?? null);
   const { hashes, seal, formerSeal } = derive(await store.secret(), scope, key, request, agent);
 
@@ -96,10 +97,10 @@ export async function runOnce(
     return answer;
   } catch (error) {
     const { status } = asAppError(error);
-    // A refusal before anything was appended frees the key; an unknown outcome keeps the intents.
+    // A refusal before anything was appended frees the key; with an unknown outcome the intents are kept.
     const appended = intents.some((intent) => intent.events.length > 0);
     const freed = status < 500 && !appended ? store.forget(scope, keyHash) : store.abandon(scope, keyHash);
-    // A key that cannot be freed expires by itself. When the store is away, do not wait for a second time-out.
+    // A key that cannot be freed expires by itself. If the store is unreachable, do not wait for a second time-out.
     const settled = freed.catch(() => undefined);
     if (status < 500) await settled;
     throw error;

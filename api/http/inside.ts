@@ -1,6 +1,6 @@
 /**
- * A call of the API within another request, such as a tool call of MCP. It goes the way of every request, from
- * authorization and limits to the response, with the caller, the address and the id of the request that carries it.
+ * A call of the API within another request, such as an MCP tool call. It passes the same steps as every request, from
+ * authorization and limits to the response, with the caller, address and id of the outer request.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -9,7 +9,7 @@ import { type Exchange, innerExchange } from './exchange.ts';
 import type { Asked } from './matching.ts';
 import type { InnerCall, InnerResponse } from './route.ts';
 
-/** What of the headers of the outer request a handler may read. */
+/** Headers of the outer request that a handler may read. */
 const PASSED = ['host', 'user-agent', 'x-agent-name'];
 
 /** The request target. */
@@ -20,7 +20,7 @@ export function targetOf({ route, params, query }: Pick<InnerCall, 'route' | 'pa
 }
 
 /**
- * @param answer writes a response in any case
+ * @param answer must always write a response
  * @throws Error when it writes none
  */
 export async function callInside(

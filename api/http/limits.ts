@@ -39,7 +39,7 @@ interface ClassSpec {
 
 const WINDOW_MS = 60_000;
 
-/** IPv6 prefix counted as one caller: nobody gets a smaller network, and its owner can use every address in it. */
+/** IPv6 prefix counted as one caller: no subscriber gets a smaller network, and one can use every address in it. */
 const IPV6_NETWORK = 64;
 export const networkOf = (ip: string): string => ipKeyGenerator(ip, IPV6_NETWORK);
 
@@ -47,7 +47,7 @@ export const networkOf = (ip: string): string => ipKeyGenerator(ip, IPV6_NETWORK
 const within = ({ identity }: Exchange, key: string) => (identity ? `${identity.workspace}:${key}` : key);
 const byIp = (exchange: Exchange) => within(exchange, networkOf(exchange.ip));
 
-/** By the agent's id: callers could choose a new name for every request, but each agent has one id. */
+/** Counted by the agent's id: callers could choose a new name for every request, but each agent has one id. */
 async function byAgent(exchange: Exchange, { commands }: Pick<Parts, 'commands'>): Promise<string> {
   const { identity } = exchange;
   const id = identity?.agentId ?? (identity && (await agentSpokenFor(commands, identity)));
@@ -92,8 +92,8 @@ function tooMany(what: string, limit: number, resetTime: Date | undefined, now: 
 export const WRONG_KEYS = 10;
 
 /**
- * Limits guessing of API keys. A wrong key counts once, when it is first seen. Over the limit, a caller is refused before
- * another unknown key is looked up. Keys known to be valid are not checked here.
+ * Limits guessing of API keys. A wrong key counts once, at its first use. Over the limit, a caller is refused before
+ * another unknown key is looked up. Valid keys that are already known are not checked here.
  */
 export interface KeyGuard {
   /** Call before an unknown key is looked up. @throws AppError 429 */
@@ -128,7 +128,7 @@ export interface Limiter {
   check(name: LimitClass, exchange: Exchange): Promise<void>;
 }
 
-/** @param refused called on every refusal, for the audit trail */
+/** @param refused called on every refusal; writes the audit trail */
 export function createLimiter(parts: Parts, refused: (name: LimitClass, exchange: Exchange) => void): Limiter {
   const stores = new Map<string, LimitStore>(
     Object.keys(LIMITS).map((name) => [name, parts.limitStore(name, WINDOW_MS)]),

@@ -1,11 +1,11 @@
 /**
- * Finds the route of a request by the shape of its path, without trying one pattern after the other. Paths are those of
- * Express: case matters, one slash at the end does not, and a parameter stands for one segment that is not empty.
+ * Finds the route of a request by the shape of its path, without trying patterns one after the other. Paths work as in
+ * Express: case matters, one trailing slash is ignored, and a parameter matches one non-empty segment.
  */
 import { parse } from 'node:querystring';
 import type { Method, Route } from './route.ts';
 
-/** What a request asks a route for, as texts. */
+/** What a request asks of a route, as texts. */
 export interface Asked {
   readonly params: Readonly<Record<string, unknown>>;
   readonly query: Readonly<Record<string, unknown>>;
@@ -15,7 +15,7 @@ export interface Match extends Asked {
   readonly route: Route;
 }
 
-/** A path that has routes, but none for the method. */
+/** A path that has routes, but none for this method. */
 export interface OtherMethods {
   readonly route: undefined;
   readonly path: string;
@@ -30,13 +30,13 @@ export function byPath(routes: readonly Route[]): readonly (readonly [path: stri
 }
 
 /**
- * What a path shares with the routes it can match: resource and number of segments, such as `/api/agents 4` for
- * `/api/agents/7/keys`.
+ * What a path has in common with the routes that can match it: resource and number of segments, such as `/api/agents 4`
+ * for `/api/agents/7/keys`.
  */
 const shapeOf = (segments: readonly string[]): string =>
   `/${segments[0] === 'api' && segments.length > 1 ? `api/${segments[1]}` : (segments[0] ?? '')} ${segments.length}`;
 
-/** Without the slash at the end. */
+/** Without a trailing slash. */
 function segmentsOf(path: string): readonly string[] {
   const segments = path.split('/');
   segments.shift();
@@ -68,7 +68,7 @@ function patternOf(path: string, all: readonly Route[]): Pattern {
 }
 
 /**
- * Finds what a request target that begins with `/` leads to; undefined where there is no such path.
+ * Finds the match of a request target that begins with `/`; undefined if there is no such path.
  *
  * @throws URIError for a parameter with invalid percent-encoding
  */

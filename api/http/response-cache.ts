@@ -1,6 +1,6 @@
 /**
- * Caches the body of a GET until a projection that it was made from changes. Credential, role and limit are checked
- * before anything is served from here.
+ * Caches the body of a GET until a projection changes from which it was built. Credential, role and limit are checked
+ * before a response is served from the cache.
  */
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -30,15 +30,15 @@ interface CachedResponse {
 
 export type CachedRoute = Route & Required<Pick<Route, 'cache'>>;
 
-/** Makes a body from the declared fields of the caller, which has no others. */
+/** Builds a body from the declared fields of the caller; `caller` has no other fields. */
 type Make = (caller: Identity) => Promise<unknown>;
 
 export interface ResponseCache {
-  /** The route of a URL that was answered from the cache before. */
+  /** The route of a URL that was served from the cache before. */
   routeOf(url: string): CachedRoute | undefined;
-  /** Responds from memory if a body is there, and is the one at `at`; false otherwise. */
+  /** Responds at once with a cached body if it is current at `at`; false otherwise. */
   answerKept(route: CachedRoute, exchange: Exchange, identity: Identity, at: ReadAt): Promise<boolean>;
-  /** The same, else with what `make` gives (called once for concurrent requests for the same response). */
+  /** The same, otherwise with the result of `make` (called once for concurrent requests for the same response). */
   answer(route: CachedRoute, exchange: Exchange, identity: Identity, at: ReadAt, make: Make): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
 
   const keyOf = ({ req }: Exchange, caller: object) => `${req.url} ${JSON.stringify(caller)}`;
   const callerOf = ({ cache }: CachedRoute, identity: Identity) => fieldsOf(identity, cache.caller);
-  /** What a body is current for, and the position that it shows. */
+  /** The stamp for which a body is current, and the position that it shows. */
   async function currentAt({ cache }: CachedRoute, identity: Identity, at: ReadAt) {
     const { models, scope, caller, clock } = cache;
     const isBound = caller.includes('agentName') && taskViewOf(identity).agent !== null;
@@ -83,8 +83,8 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
         const running = `${stamp} ${key}`;
         let one = making.get(running);
         if (!one) {
-          // The stamp is taken before the read. If something changes in between, a new body gets an old stamp, and the
-          // next request makes it again; an old body never gets a new stamp.
+          // The stamp is taken before the read. If a change happens in between, a new body gets an old stamp, and the
+          // next request builds it again; an old body never gets a new stamp.
           one = make(caller).then((value) => {
             const body = Buffer.from(JSON.stringify(value));
             return { stamp, body, etag: `W/"${createHash('sha1').update(body).digest('base64url')}"` };

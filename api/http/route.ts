@@ -22,9 +22,9 @@ export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 export type Access = 'public' | 'any' | Role;
 
 /**
- * How far a call reaches. `workspace`: the caller's own, passed to every query and command. `deployment`: across all
- * tenants; only callers of the default tenant may make such a call, and of these only callers of a workspace that is not
- * strictly isolated, whatever their role.
+ * How far a call reaches. `workspace`: the caller's own workspace, passed to every query and command. `deployment`: all
+ * tenants; such a call requires a caller of the default tenant whose workspace is not strictly isolated, whatever the
+ * caller's role.
  */
 export type Scope = 'workspace' | 'deployment';
 
@@ -71,7 +71,7 @@ interface Handled {
 export interface InnerCall {
   readonly route: Route;
   readonly via: Channel;
-  /** As texts, like those of a request. */
+  /** As texts, like the parameters of a request. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
   /** JSON; undefined: no body. */
@@ -93,11 +93,17 @@ export interface Call<P, Q, B, A extends Access = Access> {
   readonly identity: 'public' extends A ? Identity | null : Identity;
   readonly exchange: Exchange;
   readonly services: Services;
-  /** Refuses callers of a strict workspace, for routes that use what workspaces share in some calls only. @throws AppError 403 */
+  /**
+   * Refuses callers of a strict workspace, for routes that use shared resources in some calls only.
+   *
+   * @throws AppError 403
+   */
   readonly checkShared: (resource: string) => Promise<void>;
   /** Whether the caller's workspace is strictly isolated. */
   readonly isStrict: () => Promise<boolean>;
-  /** Whether the caller may make calls of the scope `deployment`, for routes that show or use more to such a caller. */
+  /**
+   * Whether the caller may make calls of the scope `deployment`; for routes that show or allow more to such a caller.
+   */
   readonly isOfDeployment: () => Promise<boolean>;
   /** Checks a limit that applies to some calls of the route only. @throws AppError 429 */
   readonly checkLimit: (name: LimitClass) => Promise<void>;
@@ -137,10 +143,10 @@ type BodyOf<S extends ResponseSpec> = S extends { readonly schema: infer Z exten
 type AnswerOf<R extends Responses> = Answer<BodyOf<R[keyof R & number]>> &
   (200 extends keyof R ? unknown : { readonly status: number });
 
-/** Agents that a call is about: one, several, or none; `unknown`: it is about one, and it cannot be said which. */
+/** Agents that a call concerns: one, several, or none; `unknown`: it concerns one, but which one is not known. */
 export type Agents = AgentRef | readonly AgentRef[] | 'unknown' | undefined;
 
-/** What a cached response may depend on: no more is known to the handler that makes it. */
+/** What a cached response may depend on: the handler that builds it gets nothing else. */
 export interface CachedCall<P, Q, F extends keyof Identity> extends Pick<Call<P, Q, undefined>, 'params' | 'query'> {
   /** The declared fields of the caller. */
   readonly identity: Pick<Identity, F>;
@@ -149,15 +155,15 @@ export interface CachedCall<P, Q, F extends keyof Identity> extends Pick<Call<P,
 
 /** How the responses of a route are cached. */
 export interface Caching<Q, F extends keyof Identity> {
-  /** Names of the projections that responses depend on. They are cached until one of these changes. */
+  /** Projections on which responses depend. Responses are cached until one of these changes. */
   readonly models: readonly string[];
   /** `workspace`: only changes in the caller's workspace count. */
   readonly scope: 'workspace' | 'all';
-  /** Fields of the caller that responses depend on. The key of the cache is made from them and the URL. */
+  /** Fields of the caller on which responses depend. The cache key is built from them and the URL. */
   readonly caller: readonly F[];
-  /** For responses about a window that ends now: they are cached within one second of the clock, too. */
+  /** For responses about a window that ends now: they are cached only within the same second. */
   readonly clock?: 'second';
-  /** True for queries whose response depends on more than that, such as the time; it is not cached. */
+  /** True for queries whose response depends on something else as well, such as the time; it is then not cached. */
   readonly unless?: (query: Q) => boolean;
 }
 
@@ -169,17 +175,17 @@ export interface McpTool {
   readonly summary?: string;
   /** Set when a call removes something. */
   readonly destructive?: true;
-  /** Set when a repeated call changes nothing more. A tool that only reads is idempotent anyway. */
+  /** Set when repeating a call has no further effect. A tool that only reads is idempotent anyway. */
   readonly idempotent?: true;
   /** The fields of the body that the tool takes; default: all. */
   readonly takes?: readonly string[];
-  /** Fields of the body that the tool sets; it does not take them. */
+  /** Fields of the body that the tool sets itself; it does not accept them as arguments. */
   readonly sets?: Readonly<Record<string, unknown>>;
-  /** URI template of what the route shows, such as `task://{id}`, to be read as a resource. */
+  /** URI template such as `task://{id}`, under which the response of the route can be read as a resource. */
   readonly resource?: string;
 }
 
-/** A route as it is declared; see `CachedRoute` for those whose responses are cached. */
+/** A route as it is declared; routes with cached responses are `CachedRoute`. */
 interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
   readonly method: Method;
   /** OpenAPI form: `/api/agents/{id}`. */
@@ -191,8 +197,8 @@ interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
   /** Default: `workspace`. */
   readonly scope?: Scope;
   /**
-   * What workspaces share and the route is about: callers of a workspace with strict isolation are refused. Default: for
-   * routes of the scope `deployment`, the path; for others, nothing.
+   * The shared resource that the route concerns: callers of a workspace with strict isolation are refused. Default: the
+   * path for routes of the scope `deployment`; for others, nothing.
    */
   readonly shared?: string;
   /**
@@ -206,20 +212,20 @@ interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
    */
   readonly closedToAgents?: true | 'bound' | ((call: Pick<Call<P, Q, B, A>, 'body'>) => string | undefined);
   readonly limit?: LimitClass;
-  /** Set for a call that trusts the first caller: it answers only under a loopback name or a host in MC_ALLOWED_HOSTS. */
+  /** Set for a call that trusts the first caller: it needs a loopback name or a host in MC_ALLOWED_HOSTS. */
   readonly knownHost?: true;
   /** Set for a GET that changes something: pages of other origins cannot make it, and HEAD is refused. */
   readonly writes?: true;
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly body?: z.ZodType<B>;
-  /** Set for a GET that cannot show the past (`as-of.ts`): why, by what is asked for. Others can. */
+  /** Set for a GET that cannot read the past (`as-of.ts`): the reason, which may depend on the query. */
   readonly noPast?: string | ((query: Q) => string | undefined);
   /** The body may be missing; the schema then parses `{}`. */
   readonly bodyOptional?: boolean;
   /** The tools of this route. */
   readonly mcp?: McpTool | readonly McpTool[];
-  /** Set for a POST that carries calls of other routes: an `Idempotency-Key` is for these. */
+  /** Set for a POST that carries calls of other routes: its `Idempotency-Key` applies to those calls. */
   readonly carriesCalls?: true;
   /** Left out of the API description: pages and assets, and routes that only operators need. */
   readonly hidden?: boolean;
@@ -244,8 +250,8 @@ export interface Route<
 }
 
 /**
- * A GET whose responses are cached until a projection changes that they depend on. Its handler gets the declared fields
- * of the caller only, so a response cannot depend on what the key of the cache leaves out.
+ * A GET whose responses are cached until a projection changes on which they depend. Its handler gets only the declared
+ * fields of the caller, so a response cannot depend on a field that is not in the cache key.
  */
 interface CachedRoute<P, Q, R extends Responses, F extends keyof Identity>
   extends Omit<
@@ -285,15 +291,15 @@ export function defineCachedRoute<
   return { handle, ...route, cache: { ...cache, respond } } as unknown as Route;
 }
 
-/** Some fields of a caller, and no others. */
+/** These fields of a caller, and no others. */
 export const fieldsOf = <F extends keyof Identity>(identity: Identity, names: readonly F[]): Pick<Identity, F> =>
   Object.fromEntries(names.map((name) => [name, identity[name]])) as Pick<Identity, F>;
 
-/** What workspaces share and the route is about; undefined: nothing. */
+/** The shared resource that the route concerns; undefined if there is none. */
 export const sharedOf = ({ shared, scope, path }: Pick<Route, 'shared' | 'scope' | 'path'>): string | undefined =>
   shared ?? (scope === 'deployment' ? path.replace(/^\/(api\/)?/, '').replace(/\/\{\w+\}/g, '') : undefined);
 
-/** Whether some calls of a route, at least, can show the past. */
+/** Whether at least some calls of a route can read the past. */
 export const hasPast = ({ method, access, hidden, noPast }: Route): boolean =>
   method === 'get' && access !== 'public' && !hidden && typeof noPast !== 'string';
 
@@ -322,7 +328,7 @@ export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
   if (gated || agents || closedToAgents || method !== 'get' || writes) statuses.add(403);
   // A different body under the same Idempotency-Key, or the first request is still running.
   if (method === 'post') statuses.add(409);
-  // A moment outside of the log, or before the past that is kept.
+  // A moment outside of the log, or before the past that is retained.
   if (hasPast(route)) statuses.add(400).add(409);
   if (body) statuses.add(413).add(415);
   if (limit) statuses.add(429);

@@ -1,5 +1,5 @@
 /**
- * The headers of every response; none depends on the request. They are those that the OWASP project recommends
+ * The headers of every response; none depends on the request. They follow the recommendations of the OWASP project
  * (https://owasp.org/www-project-secure-headers).
  */
 

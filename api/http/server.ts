@@ -1,7 +1,7 @@
 /**
  * The HTTP server. Every request passes the front handler (id, security headers, host and Origin checks, log, metrics).
- * A GET whose response is cached is answered there, after the same authorization as everywhere; other requests go to
- * their route, and what has none goes to Express, on which more can be mounted.
+ * A GET with a cached response is answered there, after the same authorization as everywhere else. Other requests go to
+ * their route; a request without a route goes to Express, where further handlers can be mounted.
  */
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import cookieParser from 'cookie-parser';
@@ -36,12 +36,12 @@ import { type Answer, type InnerCall, type Route, sharedOf } from './route.ts';
 import { securityHeaders } from './security-headers.ts';
 import { asSpans } from './tracing.ts';
 
-/** A stream does not end by itself, so HEAD is answered with its headers without running the handler. */
+/** A stream does not end by itself, so a HEAD request gets its headers without running the handler. */
 const STREAM = 'text/event-stream';
 
 export interface ApiServer {
   readonly server: Server;
-  /** For middleware: it gets the requests whose path has no route, after the checks that all requests pass. */
+  /** For middleware: it gets the requests whose path has no route, after the checks for all requests. */
   readonly app: express.Express;
 }
 
@@ -54,7 +54,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const parseCookies = cookieParser();
   const match = createMatcher(routes);
   const headers = securityHeaders(settings);
-  // No field of these lines can hold a secret, and looking for one took longer than the rest of a line.
+  // No field of these lines can hold a secret, and searching for secrets took longer than the rest of a line.
   const requests = log.child({}, { redact: [] });
   const durations = new Histogram({
     name: 'signalbox_http_request_seconds',
@@ -82,13 +82,17 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     throw forbidden(fault);
   }
 
-  /** Checks credential, role, scope, isolation, whether it is for agents, and limit, in this order. @throws AppError 401, 403, 429 */
+  /**
+   * Checks credential, role, scope, isolation, access for agents, and limit, in this order.
+   *
+   * @throws AppError 401, 403, 429
+   */
   async function authorize(route: Route, exchange: Exchange): Promise<Identity | null> {
     exchange.route = route.path;
     if (route.limit && 'first' in LIMITS[route.limit]) await limiter.check(route.limit, exchange);
     if (exchange.identity === undefined) {
       exchange.identity = await identify(exchange).catch((error) => {
-        // Probes and sign-in must work even when a credential sent along cannot be looked up.
+        // Probes and sign-in must work even if the request carries a credential that cannot be looked up.
         if (route.access === 'public') return null;
         throw error;
       });
@@ -121,7 +125,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     if (route.knownHost && !hostKnown(exchange, settings)) throw forbidden(UNKNOWN_HOST);
     const identity = await authorize(route, exchange);
     const body = await readBody(route, exchange, query);
-    // What a write reads may be what it has just appended itself: at the head as of then.
+    // A write may have to read what it has just appended, so it reads at the current head of the log.
     const at = isRead(route) ? await readAtOf(exchange, services.readModels) : undefined;
     const isAsOf = query.as_of !== undefined;
     const fault = isAsOf ? pastFault(route, route.query ? route.query.parse(query) : {}) : undefined;
@@ -149,7 +153,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       sendAnswer(exchange, { text: { type: STREAM, content: '' } });
       return;
     }
-    // Whose agents they are is as of now, like everything that says who may do what.
+    // The agents' owners are those of now, as for every permission.
     const asNow = moment ? { ...call, services } : call;
     if (identity?.kind === 'agent-key') refuseAgent(exchange, route, await requestFault(route, asNow));
     const agent = await spokenFor(route, identity);
@@ -190,7 +194,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     if (!('handled' in answer)) sendAnswer(exchange, answer);
   }
 
-  /** The agent that a caller with another credential than the agent's key names, for the events of a write. */
+  /** For the events of a write: the agent that a caller names whose credential is not that agent's key. */
   async function spokenFor(route: Route, identity: Identity | null): Promise<number | undefined> {
     if (route.method === 'get' && !route.writes) return undefined;
     if (identity === null || identity.kind === 'agent-key') return undefined;
@@ -351,14 +355,14 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   return { server, app };
 }
 
-/** For responses that are stored, and sent again with the same position. */
+/** For responses that are stored and later sent again: they keep their position. */
 const withPosition = (answer: Answer, position: Position): Answer =>
   position === 0 ? answer : { ...answer, headers: { ...answer.headers, 'X-Signalbox-Position': String(position) } };
 
 const isCached = (route: Route): route is CachedRoute => route.cache !== undefined;
 const isRead = ({ method, writes }: Route): boolean => method === 'get' && !writes;
 
-/** The services with some in the place of others. */
+/** The services, with some of them replaced. */
 const scopedTo = (services: Services, others: Partial<Services>): Services =>
   Object.assign(Object.create(services) as Services, others);
 

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { activeTracer, traceparentOf, withTraceparent } from '../../shared/ports/tracing.ts';
 import { exchangeOf } from './exchange.ts';
 
-/** A path holds no query, in which there may be secrets. */
+/** The path without the query, which may contain secrets. */
 const pathOf = (url: string | undefined): string => (url ?? '').split('?', 1)[0] ?? '';
 
 /** Without a tracer, requests go straight to the handler. */

@@ -1,4 +1,4 @@
-/** The resources of MCP: what some routes show, by URI, such as `task://7` or `task://7?as_of=120`. */
+/** The resources of MCP: responses of some routes, by URI, such as `task://7` or `task://7?as_of=120`. */
 import { hasPast, type InnerCall, type Route } from '../http/route.ts';
 import { declaredOn } from './tools.ts';
 
@@ -10,11 +10,11 @@ export interface ResourceTemplate {
   readonly description: string;
   readonly mimeType: 'application/json';
   readonly route: Route;
-  /** The call that reads a URI; undefined: it is not of this template. */
+  /** The call that reads a URI; undefined if the URI does not match this template. */
   readonly callOf: (uri: string) => Omit<InnerCall, 'via'> | undefined;
 }
 
-/** @throws Error unless the template has one variable, which the path has as well */
+/** @throws Error unless the template has exactly one variable, which is also in the path */
 function templateOf(route: Route, template: string): ResourceTemplate {
   const [, scheme = '', name = ''] = /^(\w+):\/\/\{(\w+)\}$/.exec(template) ?? [];
   if (name === '' || !route.path.includes(`{${name}}`))

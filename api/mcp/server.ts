@@ -1,8 +1,8 @@
 /**
- * The Model Context Protocol over Streamable HTTP, by the official SDK. Each request is answered by itself: there is no
- * session, so a client continues after a restart, with any process (docs/adr/0032-mcp-without-sessions.md). Both
- * revisions of the protocol that are in use are served: 2026-07-28, and those until 2025-11-25, whose `initialize` is
- * answered and then needed by nothing.
+ * The Model Context Protocol over Streamable HTTP, with the official SDK. There are no sessions: each request is
+ * answered by itself, so a client continues after a restart, and with any process
+ * (docs/adr/0032-mcp-without-sessions.md). Both revisions of the protocol in use are served: 2026-07-28, and those
+ * until 2025-11-25, whose `initialize` is answered although no later call needs it.
  */
 import {
   createMcpHandler,
@@ -35,7 +35,7 @@ does nothing twice.
 As an analyst: get_attribution, get_diagnostics, get_costs, list_activities and list_audit_entries show what happened; \
 as_of shows it as of a position of the log or a time; compare_moments shows what changed between two, and get_causes why.`;
 
-/** What answers the requests of one caller. */
+/** Dependencies for serving the requests of one caller. */
 export interface McpParts {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly resources: readonly ResourceTemplate[];
@@ -45,7 +45,7 @@ export interface McpParts {
 
 type McpCall = Pick<Call<unknown, unknown, unknown, 'viewer'>, 'body' | 'exchange' | 'identity' | 'callInside'>;
 
-/** Whether a caller may make any call of a route; those that it may not are not listed. */
+/** Whether a caller may make at least one call of a route; other routes are not listed. */
 const isOpenTo = (route: Route, identity: Identity): boolean =>
   reaches(identity.role, route.access === 'any' || route.access === 'public' ? 'viewer' : route.access) &&
   routeFault(route, identity) === undefined;
@@ -67,7 +67,7 @@ const parsed = (text: string): unknown => {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** An error of the API as text: its message, and the findings that it does not name. */
+/** An error of the API as text: its message, and those findings that the message does not name. */
 function errorText({ error = 'The call failed.', details = [] }: ErrorBody): string {
   return [error, ...details.filter((detail) => detail !== error)].join('\n');
 }
@@ -87,7 +87,7 @@ function resultOf({ status, headers, text }: InnerResponse) {
   };
 }
 
-/** The result of a call that no route has seen. */
+/** The result of a call that was refused before it reached a route. */
 function refused(error: AppError) {
   const { message, status, extras } = error;
   const text = JSON.stringify({ error: message, ...(extras.details && { details: extras.details }) });
@@ -99,7 +99,7 @@ function serverFor({ tools, resources, version, log }: McpParts, { exchange, ide
     { name: 'signalbox', title: 'Signalbox', version },
     { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS },
   );
-  // In a batch it would be that of several calls.
+  // The header of a batch would apply to several calls, so it is ignored.
   const header = Array.isArray(body) ? undefined : exchange.req.headers['idempotency-key'];
   async function call(name: string, { route, ...asked }: Omit<InnerCall, 'via'>): Promise<InnerResponse> {
     const startedAt = performance.now();
@@ -141,7 +141,7 @@ function serverFor({ tools, resources, version, log }: McpParts, { exchange, ide
       return refused(asAppError(error));
     }
   });
-  // Resources are found with the tools; there are too many of them for a list.
+  // Resources are found through the tools; they are too many to list.
   server.setRequestHandler('resources/list', () => ({ resources: [] }));
   server.setRequestHandler('resources/templates/list', () => ({
     resourceTemplates: resources
@@ -171,7 +171,7 @@ function serverFor({ tools, resources, version, log }: McpParts, { exchange, ide
   return server;
 }
 
-/** The request as the SDK takes it; the body has been read. */
+/** The request in the form that the SDK accepts; the body has already been read. */
 function requestOf({ req }: Exchange): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(req.headers)) if (typeof value === 'string') headers.set(name, value);
@@ -196,7 +196,7 @@ export async function answerMcp(parts: McpParts, call: McpCall): Promise<Answer>
   }
 }
 
-/** Revisions until 2025-11-25, with JSON instead of a stream that has one message. */
+/** Revisions until 2025-11-25, with JSON instead of a stream of one message. */
 async function answerLegacy(server: Server, request: Request, body: unknown): Promise<Response> {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await server.connect(transport);

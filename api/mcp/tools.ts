@@ -1,6 +1,6 @@
 /**
- * The tools of MCP, derived from the routes that declare them: name, schema, description and annotations, and the call
- * that a tool call stands for. Arguments of path, query and body are one object.
+ * The tools of MCP, derived from the routes that declare them: name, schema, description, annotations, and the call
+ * behind a tool call. Arguments of path, query and body are one object.
  */
 import { invalid } from '../../shared/errors.ts';
 import { hasPast, type InnerCall, type McpTool, type Route } from '../http/route.ts';
@@ -20,7 +20,7 @@ export interface Tool {
     readonly readOnlyHint: boolean;
     readonly destructiveHint: boolean;
     readonly idempotentHint: boolean;
-    /** False: it concerns this service only. */
+    /** False: the tools work on this service only. */
     readonly openWorldHint: false;
   };
   readonly route: Route;
@@ -28,12 +28,12 @@ export interface Tool {
   readonly places: ReadonlyMap<string, Place>;
 }
 
-/** The argument of POST tools that stands for the header of this name. */
+/** The argument of POST tools that replaces the header of this name. */
 const IDEMPOTENCY_KEY = 'idempotency_key';
 
 export const declaredOn = ({ mcp }: Route): readonly McpTool[] => (mcp === undefined ? [] : [mcp].flat());
 
-/** Arguments by name, and which are required. */
+/** Arguments by name, and the names of the required ones. */
 interface Arguments {
   readonly properties: Record<string, Schema>;
   readonly required: string[];
@@ -74,7 +74,7 @@ function argumentsOf(route: Route, { tool, takes, sets = {} }: McpTool): Argumen
   return { properties, required, places };
 }
 
-/** A schema with its named parts in their places. */
+/** A schema with references replaced by the named parts. */
 function inlined(schema: unknown, found: Found): unknown {
   if (typeof schema !== 'object' || schema === null) return schema;
   if (Array.isArray(schema)) return schema.map((part) => inlined(part, found));
@@ -106,7 +106,7 @@ function toolOf(route: Route, declared: McpTool): Tool {
   };
 }
 
-/** By name. @throws Error when two have the same name, or one cannot be described accurately */
+/** Tools by name. @throws Error when two have the same name, or one cannot be described accurately */
 export function toolsOf(routes: readonly Route[]): ReadonlyMap<string, Tool> {
   const tools = new Map<string, Tool>();
   for (const route of routes) {
@@ -127,7 +127,7 @@ function textOf(name: string, value: unknown): string {
 }
 
 /**
- * The call that a tool call stands for. The route checks the values.
+ * The API call for a tool call. The route checks the values.
  *
  * @throws AppError 400 for arguments that the tool does not have, and for missing parts of the path
  */
@@ -146,7 +146,7 @@ export function callOf(
       throw invalid(problem, [problem]);
     }
     if (place === 'body') body[name] = value;
-    // Clients that fill in every argument send null for those that they leave out.
+    // Clients that fill in every argument send null for omitted ones.
     else if (value === null || value === undefined) continue;
     else if (place === 'path') params[name] = textOf(name, value);
     else if (place === 'query') query[name] = textOf(name, value);

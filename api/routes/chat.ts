@@ -26,7 +26,7 @@ import { defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { NOTICES } from './agents/messages.ts';
 
-/** Messages with their senders as they are displayed. Secrets in the metadata are for admins. */
+/** Messages with the display names of their senders. Only admins see secrets in the metadata. */
 async function allShownTo(
   { displayNames }: Services,
   { role, workspace }: Pick<Identity, 'role' | 'workspace'>,
@@ -44,7 +44,7 @@ const shownTo = async (
   message: ChatMessageRecord,
 ): Promise<ChatMessageRecord> => (await allShownTo(services, identity, [message]))[0] as ChatMessageRecord;
 
-/** A filter by a name as records show it. */
+/** A filter by a name in the form that records show. */
 const nameOf = (
   { displayNames }: Services,
   { workspace }: Pick<Identity, 'workspace'>,
@@ -109,7 +109,7 @@ const list = defineCachedRoute({
   },
 });
 
-/** The caller, or the coordinator if the caller says so. An agent's key speaks only for its agent. */
+/** The caller, or the coordinator if the caller asks for that. An agent's key speaks only for its agent. */
 function senderOf(identity: Identity, from: string | null | undefined, coordinator: string) {
   const { kind } = identity;
   const caller = authorOf(identity);
@@ -130,7 +130,7 @@ const send = defineRoute({
   responses: { 201: { description: 'The message', schema: sentAnswer } },
   async handle({ body, identity, services, command, exchange, isStrict }) {
     const { commands, gateways, settings } = services;
-    // Nothing that is looked up here is of the request's own making.
+    // These lookups do not depend on events of this request.
     const at = { since: exchange.startedAt };
     const deliver = body.forward ? await sessionDelivery(commands, gateways, command.origin) : undefined;
     const said = {
@@ -142,7 +142,7 @@ const send = defineRoute({
       metadata: body.metadata ?? null,
       forward: body.forward ?? false,
       session_key: body.sessionKey || undefined,
-      // Other sessions at the gateway are those of other workspaces.
+      // Other sessions at the gateway belong to other workspaces.
       ownSessionsOnly: deliver !== undefined && (await isStrict()),
       coordinator: settings.coordinatorAgent,
     };
@@ -178,7 +178,7 @@ const read = defineRoute({
   description: 'A message that has been read is no longer in the inbox of its agent.',
   access: 'operator',
   params: idParams,
-  // A message that was read leaves the inbox of its recipient.
+  // Reading a message removes it from the inbox of its recipient.
   async agents({ params, body, identity, services }) {
     if (!body.read) return undefined;
     const to = (await messageRecord(services.reads, taskViewOf(identity), params.id))?.to_agent ?? null;
@@ -193,7 +193,7 @@ const read = defineRoute({
     if (!body.read) return { body: { message: await shownTo(services, identity, message) } };
     const { id, conversation_key: conversation, to_agent: to } = message;
     const at = await readMessage(services.commands, command, { id, conversation, to });
-    // Nothing else of a message changes.
+    // No other field of the message changes.
     return { body: { message: await shownTo(services, identity, { ...message, read_at: seconds(at) }) } };
   },
 });

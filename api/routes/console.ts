@@ -1,6 +1,6 @@
 /**
  * The console: pages for people, at `/`. One HTML file serves every address below; its script reads the address and
- * asks the API like any other client. The build writes the files (`console/build.mjs`).
+ * calls the API like any other client. The build writes the files (`console/build.mjs`).
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { z } from 'zod';
@@ -9,7 +9,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { prepare, type Served, serve } from '../http/files.ts';
 import { type Answer, defineRoute, type Route } from '../http/route.ts';
 
-/** Addresses of views. Other paths stay unknown. */
+/** Paths of views. Other paths get 404. */
 const PAGES = [
   '/',
   ...['/agents', '/agents/{id}', '/tasks', '/tasks/{id}', '/activity', '/audit', '/cost', '/alerts', '/webhooks'],
@@ -24,7 +24,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 };
 
-/** Stricter than for other pages: no inline style, and no text becomes markup. */
+/** Stricter than for other pages: no inline styles, and no text is parsed as markup. */
 const CONTENT_SECURITY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -39,14 +39,14 @@ const CONTENT_SECURITY = [
 ].join('; ');
 
 interface Loaded {
-  /** Of the page, Unix ms: it is written last. */
+  /** Modification time of the page, Unix ms: the build writes it last. */
   readonly writtenAt: number;
   readonly files: ReadonlyMap<string, Served>;
 }
 
 const loaded = new WeakMap<URL, Promise<Loaded>>();
 
-/** The files of the folder, by name. They stay in memory until the page is asked for after another build. */
+/** The files of the folder, by name. They stay in memory until the page is requested after another build. */
 async function filesOf(folder: URL, name: string): Promise<ReadonlyMap<string, Served>> {
   const known = await loaded.get(folder)?.catch(() => undefined);
   if (known && (name !== PAGE || known.writtenAt === (await writtenAt(folder)))) return known.files;
@@ -86,7 +86,7 @@ export const consoleRoutes: readonly Route[] = [
       summary: 'A view of the console',
       responses: { 200: { description: 'A page', type: 'text/html' } },
       async handle({ exchange, services }) {
-        // Names of the other files change with their content, so only the page is asked for again.
+        // Names of the other files change with their content, so only the page needs revalidation.
         const answer = await send(services.consoleFolder, PAGE, 'no-cache', exchange);
         const headers = {
           ...answer.headers,

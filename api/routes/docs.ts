@@ -1,5 +1,5 @@
 /**
- * The description of the API: as JSON at /api/docs, and as a page for reading it and trying it out at /docs.
+ * The description of the API: as JSON at /api/docs, and as an interactive page at /docs.
  *
  * The page is Swagger UI from its npm package, plus three small files of our own. Everything comes from this server,
  * and no script is inline, so the page works offline and under the server's Content-Security-Policy.
@@ -18,7 +18,7 @@ const followScheme = () => document.documentElement.classList.toggle('dark-mode'
 dark.addEventListener('change', followScheme);
 followScheme();
 
-// The filter of Swagger UI knows tags only, and their case; this one looks at paths and summaries too.
+// The filter of Swagger UI searches only tags, and is case-sensitive; this one searches paths and summaries too.
 const findOperations = () => ({
   fn: {
     opsFilter(tags, phrase) {
@@ -45,7 +45,7 @@ SwaggerUIBundle({
   displayRequestDuration: true,
   showCommonExtensions: true, // bounds of parameters
   plugins: [findOperations],
-  // After an upgrade the browser must not show what it kept; an unchanged description costs a 304.
+  // After an upgrade the browser must not show its cached copy; revalidating an unchanged description costs a 304.
   requestInterceptor: (request) => (request.loadSpec ? Object.assign(request, { cache: 'no-cache' }) : request),
   onComplete() {
     const filter = document.querySelector('.operation-filter-input');
@@ -74,7 +74,7 @@ body { margin: 0; background: #fff; color: #1f2933; font-family: system-ui, sans
 .dark-mode .swagger-ui .scheme-container { border-color: #3b4151; }
 `;
 
-/** A signal with its light on. */
+/** A railway signal with its light on. */
 const ICON = `\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">
 <rect x="9" y="2" width="14" height="22" rx="7" fill="#243b53" stroke="#fff" stroke-width="1.5"/>

@@ -1,9 +1,9 @@
-/** The Model Context Protocol at `/mcp`: tools and resources of other routes, for agents and what hosts them. */
+/** The Model Context Protocol at `/mcp`: tools and resources of other routes, for agents and their hosts. */
 import { z } from 'zod';
 import { once } from '../http/files.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 
-/** Messages in one request; only revisions before 2025-06-18 have several. */
+/** Messages in one request; only revisions before 2025-06-18 allow several. */
 const MAX_BATCH = 20;
 
 const message = z.record(z.string(), z.unknown());
@@ -11,7 +11,7 @@ const mcpBody = z.union([message, z.array(message).max(MAX_BATCH)], {
   error: `must be a JSON-RPC message, or a batch of at most ${MAX_BATCH}`,
 });
 
-/** @param routes all routes; called at the first request, which also loads the SDK, so that a start does not */
+/** @param routes all routes; called at the first request, which also loads the SDK, so that startup does not have to */
 export function mcpRoutes(routes: () => readonly Route[]): readonly Route[] {
   const loaded = once(async () => {
     const [{ answerMcp }, { resourcesOf }, { toolsOf }] = await Promise.all([

@@ -1,4 +1,4 @@
-/** Mentions: what an editor offers behind an `@`. */
+/** Mentions: suggestions for an editor after an `@`. */
 import { listMentions, MENTION_MODELS } from '../../queries/mentions.ts';
 import { mentionsAnswer, mentionsQuery } from '../../shared/contract/mentions.ts';
 import { defineCachedRoute, type Route } from '../http/route.ts';

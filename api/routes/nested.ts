@@ -1,4 +1,4 @@
-/** Validation of a part of a body that depends on another part: problems keep the path in the whole body. */
+/** Validation of a part of a body that depends on another part: errors keep the path within the whole body. */
 import { ZodError } from 'zod';
 
 /** Runs `parse`. @throws ZodError whose paths begin with `key` */

@@ -1,4 +1,4 @@
-/** Whether there is a newer release. */
+/** Whether a newer release is available. */
 import { isNewer, releaseCheckAnswer } from '../../shared/contract/releases.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 

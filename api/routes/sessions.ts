@@ -1,6 +1,6 @@
 /**
- * Sessions of command-line tools, registered by them and controlled through the stream; those that live at the primary
- * gateway; and how clients show sessions.
+ * Sessions: those that command-line tools register, controlled through the stream; those at the primary gateway; and
+ * how clients display sessions.
  */
 import { controlSession, reportSession, setSessionPref } from '../../commands/sessions.ts';
 import { primaryVersion } from '../../queries/admin/gateways.ts';
@@ -55,7 +55,7 @@ const listCli = defineRoute({
   }),
 });
 
-/** The agent of a registered session, where it is one of the workspace; undefined where no tool has registered it. */
+/** The agent of a registered session, if the workspace has it; undefined if no tool has registered the session. */
 async function agentOfRegistered({ reads, agents, now }: Services, { workspace }: Identity, sessionId: string) {
   const session = await cliSession(reads, workspace, sessionId, seconds(now()));
   return session && agents.named(workspace, session.agent_name === null ? [] : [session.agent_name]);
@@ -132,7 +132,7 @@ const register = defineRoute({
   },
 });
 
-/** Sessions at the primary gateway that are not too old to be listed. @param now Unix seconds */
+/** Sessions at the primary gateway that are recent enough to be listed. @param now Unix seconds */
 async function gatewaySessions({ reads, settings, gatewaySessions: at }: Services, hasGateways: boolean, now: number) {
   const version = hasGateways ? await primaryVersion(reads) : undefined;
   const live = version === undefined ? [] : await at.list(version);

@@ -1,6 +1,6 @@
 /**
  * A shared memory budget for streams that are catching up: pages being read, and frames waiting in connections. Readers
- * wait for room, first come, first served.
+ * wait for room in the order of arrival.
  */
 export interface Budget {
   /** Bytes held now, including those reserved for reads. */
@@ -17,9 +17,9 @@ export interface Budget {
 }
 
 /**
- * @param options.bytes the most that may be held; a read in progress can exceed it by what it brings beyond `pageBytes`
+ * @param options.bytes the maximum; a read in progress can exceed it by what it returns beyond `pageBytes`
  * @param options.pageBytes reserved for each read
- * @param options.readers most reads in progress
+ * @param options.readers maximum number of reads in progress
  */
 export function createBudget(options: { bytes: number; pageBytes: number; readers: number }): Budget {
   let held = 0;

@@ -1,8 +1,8 @@
 /**
- * A client's connection: how much is waiting in it, and whether the client still reads.
+ * A client's connection: how many bytes wait in it, and whether the client still reads.
  *
- * Node buffers what the client does not take. The write callbacks tell how much that is and since when; Node's socket
- * time-out tells whether a large write is making progress at all.
+ * Node buffers what the client has not read. The write callbacks show how much that is and since when; Node's socket
+ * time-out shows whether a large write makes any progress.
  */
 import type { ServerResponse } from 'node:http';
 
@@ -24,8 +24,8 @@ export interface Connection {
 }
 
 /**
- * @param stallMs a client that takes nothing for this long while bytes are waiting is cut off
- * @param stalled called before that
+ * @param stallMs a client that reads nothing for this long while bytes are waiting is cut off
+ * @param stalled called before the client is cut off
  */
 export function openConnection(res: ServerResponse, stallMs: number, stalled: () => void): Connection {
   const closing = new AbortController();

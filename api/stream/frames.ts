@@ -1,7 +1,7 @@
 /**
  * Turns events into the frames that are sent, serialised once for all clients.
  *
- * A frame's SSE id is the log position of its event. Where an event gives several frames, those before the last have
+ * A frame's SSE id is the log position of its event. If an event has several frames, those before the last have
  * `<position>.<n>`, so that a client cut off between two of them neither misses a frame nor gets one twice.
  */
 import type { Logger } from 'pino';
@@ -28,7 +28,7 @@ export interface StreamCursor {
   readonly frames?: number;
 }
 
-/** Parses `Last-Event-ID` or `?since=`. Undefined when it is not an id of ours. */
+/** Parses `Last-Event-ID` or `?since=`; undefined if it is not an id of this stream. */
 export function parseCursor(text: string): StreamCursor | undefined {
   const match = /^(\d{1,16})(?:\.(\d{1,4}))?$/.exec(text.trim());
   if (!match) return undefined;
@@ -66,18 +66,18 @@ export interface EventFrames {
   readonly size: number;
 }
 
-/** Who is listening, and to what. */
+/** A client, and the frames that it asked for. */
 export interface Audience {
   readonly role: Role;
-  /** The workspace, and the tasks in it that the client sees. */
+  /** The client's workspace, and the tasks in it that the client may see. */
   readonly view: TaskView;
-  /** The recipient whose notifications are all that it gets; undefined: those of every recipient. */
+  /** The client gets only the notifications of this recipient; undefined: those of every recipient. */
   readonly recipient: string | undefined;
   /** Types of frames; undefined for all. */
   readonly kinds: ReadonlySet<string> | undefined;
   /** Where the client resumes. */
   readonly after: StreamCursor | undefined;
-  /** It gets nothing that happened before, Unix ms. */
+  /** The client gets no earlier events, Unix ms. */
   readonly notBefore: number;
 }
 
@@ -92,7 +92,7 @@ function isFor({ view, recipient }: Audience, { task, owners }: EventFrames, fra
 const isOwner = (view: TaskView, owners: TaskOwners | undefined): boolean =>
   owners !== undefined && seesTask(view, owners);
 
-/** Whether this client gets the frames of an event only if the task is its own, which then has to be looked up. */
+/** Whether this client gets the frames only if the task is its own, so that the owners must be looked up. */
 export const needsOwners = ({ view }: Audience, event: EventFrames): boolean =>
   view.agent !== null && view.workspace === event.workspace && typeof event.task === 'number';
 
@@ -109,11 +109,11 @@ export function framesFor(client: Audience, event: EventFrames): readonly Piece[
 }
 
 export interface Framing {
-  /** Whether this event could give frames to any client in the workspace. If not, it need not be decoded. */
+  /** Whether this event could have frames for any client in the workspace. If not, it need not be decoded. */
   concerns(logged: LoggedEvent, workspace: number): boolean;
   /** Undefined when the event has no frames. @throws what `StreamSource.decode` throws for an event that cannot be read now */
   frames(logged: LoggedEvent): Promise<EventFrames | undefined>;
-  /** The same frames with the owners of the task that they are about. @throws what `StreamSource.stream` throws */
+  /** The same frames with the owners of their task. @throws what `StreamSource.stream` throws */
   owned(event: EventFrames): Promise<EventFrames>;
 }
 

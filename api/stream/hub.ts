@@ -35,7 +35,7 @@ interface Client extends Audience {
   live: boolean;
   /** The client has everything up to here; a live client also has everything up to the tail. */
   position: Position;
-  /** Bytes of live frames waiting in the connection. */
+  /** Bytes of live frames waiting in this connection. */
   liveBytes: number;
 }
 
@@ -48,7 +48,7 @@ export interface StreamRequest {
   readonly kinds: ReadonlySet<string> | undefined;
   /** Where to resume; undefined to start with the next event. */
   readonly after: StreamCursor | undefined;
-  /** How far back it may resume; undefined: to the beginning of the log. */
+  /** The limit of how far back it may resume; undefined: the beginning of the log. */
   readonly past?: Past | undefined;
 }
 
@@ -129,8 +129,8 @@ export function createStreamHub(parts: {
   }
 
   /**
-   * Follows the log until the hub is closed. Retries events that cannot be read now, for example while the store of the
-   * keys is unavailable.
+   * Follows the log until the hub is closed. Retries events that are temporarily unreadable, for example while the key
+   * store is unavailable.
    *
    * @throws UnknownPositionError when the log is not the one followed before
    */
@@ -168,7 +168,7 @@ export function createStreamHub(parts: {
     if (!found) return;
     const event = [...clients].some((client) => needsOwners(client, found)) ? await framing.owned(found) : found;
     for (const client of clients) {
-      // A client may have been ahead at the process that it came from.
+      // The process that the client used before may have been further ahead.
       if (client.live && logged.position > client.position) writeLive(client, event);
     }
   }
@@ -179,8 +179,8 @@ export function createStreamHub(parts: {
     const { connection } = client;
     const late = connection.waitingSince !== undefined && Date.now() - connection.waitingSince > limits.stallMs / 3;
     if (late || (connection.waiting > 0 && connection.waiting + event.size > limits.clientBytes)) {
-      // Feed it from the log, which waits for its connection to drain: more writes would make a client that has stopped
-      // reading look alive.
+      // Feed the client from the log, which waits for its connection to drain: with more writes, a client that has
+      // stopped reading would look alive.
       client.live = false;
       client.position = Math.max(client.position, tail ?? 0);
       feed(client);
@@ -197,7 +197,7 @@ export function createStreamHub(parts: {
     }
   }
 
-  /** The connections that an event's frames wait in share them, so they count once. */
+  /** Connections share the frames of an event, so the frames count once. */
   function hold(event: EventFrames): void {
     const count = waitingLive.get(event) ?? 0;
     if (count === 0) liveBytes += event.size;
@@ -214,7 +214,7 @@ export function createStreamHub(parts: {
     liveBytes -= event.size;
   }
 
-  /** Cuts off the clients that have kept live frames waiting the longest, until there is room. */
+  /** Cuts off the clients whose live frames have waited longest, until there is room. */
   function makeRoom(bytes: number): void {
     while (liveBytes + bytes > limits.liveBytes) {
       let slowest: Client | undefined;
@@ -243,7 +243,7 @@ export function createStreamHub(parts: {
   async function catchUp(client: Client): Promise<void> {
     const { connection } = client;
     for (;;) {
-      // Wait until everything written has left, so that a client holds one page at most.
+      // Wait until everything written has been sent, so that a client holds one page at most.
       await connection.drained();
       const leave = await budget.enter(connection.closed);
       if (!leave) return;
@@ -285,7 +285,7 @@ export function createStreamHub(parts: {
     }
   }
 
-  /** Whether something after this position is from before what a client may resume from. */
+  /** Whether the log has events after this position that the client may no longer resume from. */
   async function leavesOut({ after, notBefore }: Past, position: Position): Promise<boolean> {
     const [first] = await source.page(position, 1);
     return first !== undefined && (first.position <= after || Number(first.meta.at) < notBefore);

@@ -8,7 +8,7 @@ export const STREAM_LIMITS = {
   clients: 5_000,
   /** Open streams of one user, or of one agent. */
   perCaller: 20,
-  /** Open streams from one address with the global key, which many callers may share. */
+  /** Open streams from one address with the global key, which several callers may share. */
   perAddress: 200,
   /** Bytes that may wait in a client's connection before it is fed from the log instead of live. */
   clientBytes: 256_000,
@@ -20,12 +20,12 @@ export const STREAM_LIMITS = {
   pageBytes: 256_000,
   /** Pages read at the same time; kept low because requests need the database too. */
   readers: 4,
-  /** A client that takes nothing for this long while bytes are waiting is cut off, milliseconds. */
+  /** A client that reads nothing for this long while bytes are waiting is cut off, milliseconds. */
   stallMs: 30_000,
 };
 export type StreamLimits = typeof STREAM_LIMITS;
 
-/** Whose streams are counted together, and how many are allowed. */
+/** Streams that are counted together, and the limit for them. */
 export interface Owner {
   readonly name: string;
   readonly limit: number;

@@ -1,6 +1,6 @@
 /**
- * Whose a task was when something happened to it, from the events of its own stream. So a client that resumes gets what it
- * would have got live, and a live client need not wait for read models.
+ * The owners of a task at the time of an event, from the events of the task's own stream. So a client that resumes gets
+ * the same frames as a live client, and a live client need not wait for read models.
  */
 import { LRUCache } from 'lru-cache';
 import { EventUnreadableError } from '../../shared/errors.ts';
@@ -11,27 +11,27 @@ import type { Position } from '../../shared/ports/event-log.ts';
 import { takingTurnsByKey } from '../../shared/waiting.ts';
 import type { StreamSource } from './source.ts';
 
-/** Tasks that are remembered, and changes of their assignees in all. */
+/** Limits of the cache: tasks, and changes of assignees in total. */
 const REMEMBERED = { tasks: 10_000, changes: 100_000 };
 
 /** What is known of a task. */
 interface Known {
   creatorAgent: number | null;
-  /** Assignees and since when, oldest first. */
+  /** Assignees, and the position from which each applies, oldest first. */
   readonly assignees: { readonly from: Position; readonly name: string | null }[];
-  /** The revision to read next, and the position up to which nothing is missing. */
+  /** The revision to read next, and the position up to which the cache is complete. */
   next: number;
   upTo: Position;
 }
 
-/** The assignee after an event; undefined: the event does not say. */
+/** The assignee after an event; undefined if the event does not set one. */
 function assigneeAfter({ data }: DomainEvent): string | null | undefined {
   const { assigned_to: assignedTo } = (data.after ?? data.task ?? {}) as { readonly assigned_to?: string | null };
   return assignedTo;
 }
 
 export interface Owners {
-  /** Whose the task was right after the event at a position; undefined: there was no such task. */
+  /** The owners of the task right after the event at a position; undefined if there was no such task. */
   at(workspace: number, task: number, position: Position): Promise<TaskOwners | undefined>;
 }
 
@@ -41,7 +41,7 @@ export function createOwners({ stream, decode }: Pick<StreamSource, 'stream' | '
     maxSize: REMEMBERED.changes,
     sizeCalculation: ({ assignees }) => assignees.length + 1,
   });
-  // Two readers of one task at the same time would both add what they find.
+  // Two concurrent readers of one task would both add the same events.
   const inTurn = takingTurnsByKey(() => false);
 
   async function read(name: string, known: Known, position: Position): Promise<Known> {
@@ -63,7 +63,7 @@ export function createOwners({ stream, decode }: Pick<StreamSource, 'stream' | '
           known.assignees.push({ from: event.position, name: assignee });
       }
     }
-    // The event at the position was in the log before, and with it all that is on the stream before it.
+    // The event at this position is in the log, and so is everything before it on the stream.
     known.upTo = Math.max(known.upTo, position);
     return known;
   }
@@ -73,7 +73,7 @@ export function createOwners({ stream, decode }: Pick<StreamSource, 'stream' | '
       const name = taskStream(workspace, task);
       const known = await inTurn(name, async () => {
         const found = tasks.get(name) ?? { creatorAgent: null, assignees: [], next: 0, upTo: 0 };
-        // Kept only when all of it was read: what fails is read again.
+        // Kept only after a complete read: a failed read is repeated.
         tasks.delete(name);
         const now = await read(name, found, position);
         tasks.set(name, now);

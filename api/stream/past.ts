@@ -1,6 +1,7 @@
 /**
- * How far back a client may resume: admins to the beginning of the log, others as far as `retention.stream_days` says, and
- * an agent's key not before it was issued. The stream repeats what was deleted since, so its past has to end somewhere.
+ * How far back a client may resume: admins to the beginning of the log, others as far as `retention.stream_days`
+ * allows, and an agent's key not before it was issued. The limit exists because the stream also repeats what has been
+ * deleted since.
  */
 import { settingValues } from '../../queries/admin/settings.ts';
 import { keyIssued } from '../../queries/agents/keys.ts';
@@ -12,11 +13,11 @@ import { DAY, seconds } from '../../shared/time.ts';
 import type { ApiSettings } from '../settings.ts';
 
 export interface Past {
-  /** Nothing up to this position is sent. */
+  /** Events up to this position are not sent. */
   readonly after: Position;
-  /** Nor anything that happened before, Unix ms. */
+  /** Events before this time are not sent, Unix ms. */
   readonly notBefore: number;
-  /** The limit that the client gets, Unix ms. */
+  /** The limit as reported to the client, Unix ms. */
   readonly from: number;
 }
 
@@ -31,7 +32,7 @@ export async function pastOf(
   const days = Number((await settingValues(reads, settings, [SETTING]))[SETTING]);
   const notBefore = days === 0 ? 0 : now() - days * DAY * 1_000;
   const key = kind === 'agent-key' ? await keyIssued(reads, -id) : undefined;
-  // So that what is too old need not be read.
+  // Start after the events that are too old, so that they need not be read.
   const old = days === 0 ? BEGINNING : await positionBefore(reads, workspace, seconds(notBefore));
   return {
     after: Math.max(key?.position ?? BEGINNING, old),

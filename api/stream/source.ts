@@ -18,7 +18,7 @@ export interface StreamSource extends Pick<EventStore, 'decode'>, Pick<EventLog,
   positionBefore(position: Position): Promise<Position>;
 }
 
-/** The event store itself. Following by it is a follower of one's own in the store: a process shares its reader instead. */
+/** The event store as a source. Each `follow` adds a follower to the store; a process shares its own reader instead. */
 export function sourceOf(
   store: Pick<EventStore, 'decode'> & { log: Pick<EventLog, 'head' | 'follow' | 'readAll' | 'readStream'> },
 ) {

@@ -2,9 +2,9 @@
  * Ends streams together with their credential: at sign-out, when the user is disabled, deleted, moved, or gets another
  * role or password, when the key is revoked or replaced, and when the credential expires.
  *
- * Once a second each process asks for one stamp. When it has changed, the credentials of all open streams are looked up
+ * Once a second each process reads one stamp. When it has changed, the credentials of all open streams are looked up
  * again with a few queries, however many streams there are. So code that changes credentials need not notify streams,
- * and changes made by other processes are noticed too.
+ * and changes by other processes are noticed too.
  */
 import type { Logger } from 'pino';
 import type { Identity } from '../../shared/identity.ts';
@@ -106,7 +106,7 @@ export function watchCredentials(parts: {
   };
 }
 
-/** A user's name may change while a stream is open; what the caller may see must not. By its name, an agent has its tasks. */
+/** A user's name may change while a stream is open; its permissions must not. An agent sees its tasks by its name. */
 function hasSameAccess(one: Identity, other: Identity): boolean {
   return (
     one.kind === other.kind &&

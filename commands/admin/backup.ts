@@ -1,4 +1,4 @@
-/** Backups: written and deleted, and that this was done. */
+/** Backups: created and deleted; both are recorded. */
 import { notFound } from '../../shared/errors.ts';
 import { backupCreated, backupDeleted } from '../../shared/events/admin/backup.ts';
 import type { Backups, WrittenBackup } from '../../shared/ports/admin/backup.ts';

@@ -1,9 +1,9 @@
 /**
  * Removal of old rows from read models.
  *
- * Rows are removed by events that name them, so many at a time. A read model then comes to the same rows whenever it is
- * built, and no event costs more than a bounded time. Each event is decided on what the read models show after the one
- * before it: two removals at the same time name no row twice, which the kept totals depend on.
+ * Events remove rows: each names a limited number of rows. So a rebuilt read model ends with the same rows, and the
+ * cost of each event is bounded. Each event is decided on the read models after the previous event: two concurrent
+ * removals never name the same row, which the stored totals depend on.
  */
 import {
   auditEntriesPurged,
@@ -57,7 +57,7 @@ export interface Cleaned {
   readonly retention_days: number;
 }
 
-/** The tables of which rows are removed, each with its number of days and the time before which. */
+/** The tables from which rows are removed, each with its number of days and its cut-off time. */
 const targetsOf = (retention: Retention, now: number) =>
   RETAINED.flatMap((table) => {
     const retentionDays = retention[table] ?? 0;
@@ -66,7 +66,7 @@ const targetsOf = (retention: Retention, now: number) =>
       : [{ table, retention_days: retentionDays, cutoff: seconds(now) - retentionDays * DAY }];
   });
 
-/** How many rows a removal would find. */
+/** How many rows a removal would remove. */
 export async function previewCleanup(
   { reads, now }: Pick<Cleaning, 'reads' | 'now'>,
   workspace: number,
@@ -78,7 +78,7 @@ export async function previewCleanup(
   return found;
 }
 
-/** Removes old rows of the workspace of the context, and records that. `complete`: nothing is left to be removed. */
+/** Removes old rows of the context's workspace, and records the removal. `complete`: no old rows are left. */
 export async function cleanUp(
   cleaning: Cleaning,
   context: CommandContext,
@@ -105,7 +105,7 @@ export async function cleanUp(
   return { results, complete };
 }
 
-// A repeated request looks again for what is old: rows that are gone are not found.
+// Without intents: a repeated request searches again, and does not find rows that are already removed.
 const bare = ({ origin }: CommandContext): CommandContext => ({ origin });
 
 /** Removes the oldest rows of a table. @returns how many */
@@ -118,7 +118,7 @@ async function purge(
   const stream = retentionStream(workspace);
   for (;;) {
     let known = 0;
-    // Without an event it waits until the read models show every removal so far.
+    // Without an event, the command waits until the read models show every removal so far.
     await commands.execute(retentionDecider, stream, bare(context), ({ purges }) => {
       known = purges;
       return [];
@@ -132,7 +132,7 @@ async function purge(
   }
 }
 
-/** The oldest rows of a table, as many as one event removes, and that event. */
+/** The oldest rows of a table, up to the limit of one event, and the event that removes them. */
 async function oldest(
   reads: RetentionReads,
   workspace: number,

@@ -1,10 +1,10 @@
 /**
- * Scheduled jobs. All of them are one stream, in which whoever does a run claims it first: each due time has one run,
- * however many processes look at the clock.
+ * Scheduled jobs. All jobs share one stream. A process claims a run on it before the run starts, so each due time has
+ * one run, however many processes check the schedule.
  *
- * A job runs a scheduled task of the service, or its text becomes a task for an agent. The claim then reserves the id of
- * that task, which is a stream that must not exist yet: if a process dies between the two, another one finds the claim and
- * makes that task, once.
+ * A job runs a scheduled task of the service, or its text becomes a task for an agent. The claim then reserves the id
+ * of that task, whose stream must not exist yet: if a process dies between the two, another process finds the claim and
+ * creates that task, once.
  */
 import { cronProblem, dueMinutes, isTimeZone, minuteOf, staggerOf } from '../../shared/cron.ts';
 import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
@@ -32,27 +32,27 @@ export interface CronJob {
   readonly schedule: string;
   readonly command: string;
   readonly enabled: boolean;
-  /** IANA name; undefined: that of the service. */
+  /** IANA name; undefined: the time zone of the service. */
   readonly timezone?: string | undefined;
-  /** Runs begin up to so many seconds late. */
+  /** Runs start with a delay of up to this many seconds. */
   readonly stagger_seconds?: number | undefined;
-  /** Where its text becomes a task, and for which agent; null: for the queue. Undefined: it runs a task of the service. */
+  /** Workspace and agent of the task for the job's text; null: the queue. Undefined: it runs a task of the service. */
   readonly task?: { readonly workspace: number; readonly agent: string | null } | undefined;
-  /** Times before this one are no longer due, Unix seconds. */
+  /** Earlier times are no longer due, Unix seconds. */
   readonly since: number;
   /** Runs so far. */
   readonly runs: number;
   readonly running: Running | null;
 }
 
-/** The run that has not ended. */
+/** The run in progress. */
 interface Running {
   readonly run: number;
   /** Since when, Unix ms. */
   readonly at: number;
   /** Unix seconds; null: run on request. */
   readonly due_at: number | null;
-  /** Of the task that it makes. */
+  /** Id of the task that the run creates. */
   readonly task_id?: number | undefined;
 }
 
@@ -62,9 +62,9 @@ export interface CronState {
 
 export const CRON_STREAM = 'cron';
 export const MAX_JOBS = 100;
-/** Runs missed for lack of a worker are made up for if they were due at most this long ago, seconds. */
+/** Missed runs are made up for if they were due at most this long ago, seconds. */
 const LOOK_BACK = 15 * MINUTE;
-/** A run that has not ended after this has died with its process, milliseconds. */
+/** A run that has not ended after this time counts as dead, with its process, milliseconds. */
 const GONE_MS = 10 * MINUTE * 1_000;
 const MAX_MESSAGE = 1_000;
 
@@ -131,7 +131,7 @@ export function decideAdd({ jobs }: CronState, job: NewJob): EventDraft[] {
   return [cronJobAdded.draft(job)];
 }
 
-/** @param enabled default: the opposite @throws AppError 404 */
+/** @param enabled default: the opposite of the current value @throws AppError 404 */
 export function decideToggle(state: CronState, name: string, enabled?: boolean): EventDraft[] {
   const job = jobOf(state, name);
   const next = enabled ?? !job.enabled;
@@ -144,9 +144,9 @@ export const decideRemove = (state: CronState, name: string): EventDraft[] => [
 ];
 
 /**
- * The last minute that is due and has had no run, Unix seconds; undefined: none. `now`: Unix ms
+ * The latest due minute that has had no run, Unix seconds; undefined: none. `now`: Unix ms
  *
- * @param zone of jobs that name none
+ * @param zone of jobs without a time zone
  */
 export function dueOf(job: CronJob, zone: string, now: number): number | undefined {
   const { name, schedule, enabled, since, timezone: timeZone = zone, stagger_seconds: staggerSeconds = 0 } = job;
@@ -155,14 +155,15 @@ export function dueOf(job: CronJob, zone: string, now: number): number | undefin
   return dueMinutes(schedule, timeZone, Math.max(since, until - LOOK_BACK), until).at(-1);
 }
 
-/** Whether a run is under way: one that makes a task until it has, any other until it has died with its process. */
+/** Whether a run is in progress: one for a task until the task is created; others until they end or count as dead. */
 const isRunning = ({ running }: CronJob, now: number): boolean =>
   running !== null && (running.task_id !== undefined || now - running.at < GONE_MS);
 
 /**
- * Claims the run of a due minute; no event when it has been claimed or the job is gone, off or still running.
+ * Claims the run of a due minute; no event when it is already claimed, or the job is deleted, disabled or still
+ * running.
  *
- * @param taskId reserved for the task that the run makes
+ * @param taskId reserved for the task that the run creates
  */
 export function decideDueRun(
   { jobs }: CronState,
@@ -182,7 +183,7 @@ export function decideAskedRun(state: CronState, name: string, now: number, task
   return claimed(job, null, taskId);
 }
 
-/** No event for a job that is another one than the id was reserved for. */
+/** No event if the job is no longer the one for which the id was reserved. */
 function claimed(job: CronJob, dueAt: number | null, taskId: number | undefined): EventDraft[] {
   const { name, runs, running, task } = job;
   if ((task === undefined) !== (taskId === undefined)) return [];
@@ -205,7 +206,7 @@ const decideEnd = ({ jobs }: CronState, ended: Parameters<typeof cronRunEnded.dr
 export interface CronWork {
   readonly commands: Commands;
   readonly projects: ProjectDirectory;
-  /** Runs a scheduled task of the service. @returns what it did @throws when it fails */
+  /** Runs a scheduled task of the service. @returns a message with the result @throws when it fails */
   readonly run: (command: string) => Promise<string>;
   /** Unix ms. */
   readonly now: () => number;
@@ -218,7 +219,7 @@ export interface RunResult {
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Does a run that was claimed, and records how it went. @throws what keeps its task from being made for now */
+/** Executes a claimed run and records its result. @throws what temporarily prevents the creation of its task */
 async function perform(work: CronWork, context: CommandContext, job: CronJob): Promise<RunResult> {
   const { commands } = work;
   const { name, command, running } = job;
@@ -228,7 +229,7 @@ async function perform(work: CronWork, context: CommandContext, job: CronJob): P
   const { ok, message: said } = await done.then(
     (message): RunResult => ({ ok: true, message }),
     (error: unknown): RunResult => {
-      // What the request cannot help, such as a store that is away, is retried by the next process that looks.
+      // An error that is not the request's fault, such as an unreachable store, is retried by the next process.
       if (running.task_id !== undefined && !(error instanceof AppError && error.status < 500)) throw error;
       return { ok: false, message: messageOf(error) };
     },
@@ -241,7 +242,7 @@ async function perform(work: CronWork, context: CommandContext, job: CronJob): P
   return { ok, message };
 }
 
-/** Makes the task whose id was reserved, unless that has been done; it may even have been deleted since. */
+/** Creates the task with the reserved id, unless it was already created; it may even have been deleted since. */
 async function makeTask(
   { commands, projects }: CronWork,
   { origin }: CommandContext,
@@ -270,7 +271,7 @@ async function makeTask(
   return made;
 }
 
-/** Ends the run of a job that a process has left without its task. @returns the job as it is then @throws AppError 404 */
+/** Ends a run whose process died before it created the task. @returns the job afterwards @throws AppError 404 */
 async function finished(work: CronWork, context: CommandContext, name: string): Promise<CronJob> {
   const current = async () => jobOf((await work.commands.load(cronDecider, CRON_STREAM)).state, name);
   const job = await current();
@@ -279,7 +280,7 @@ async function finished(work: CronWork, context: CommandContext, name: string): 
   return current();
 }
 
-/** Claims a run. @returns the job with it; undefined: another process has claimed it, or there is none */
+/** Claims a run. @returns the job with that run; undefined: another process has claimed it, or there is none */
 async function claim(
   { commands }: CronWork,
   context: CommandContext,
@@ -303,7 +304,7 @@ export async function triggerJob(work: CronWork, context: CommandContext, name: 
   return claimed ? perform(work, context, claimed) : { ok: false, message: 'It was not run.' };
 }
 
-/** Runs a job if its time has come. @returns undefined when it has not @throws AppError 404 */
+/** Runs a job if it is due. @returns undefined when it is not due @throws AppError 404 */
 export async function runIfDue(
   work: CronWork,
   context: CommandContext,

@@ -1,4 +1,4 @@
-/** Commands that agents may run: what is always allowed, and decisions that are handed to the primary gateway. */
+/** Commands that agents may run: the allow-list, and decisions that are sent to the primary gateway. */
 import { type Allowlist, allowlistHash } from '../../shared/contract/admin/exec-approvals.ts';
 import { AppError, conflict, type ErrorStatus } from '../../shared/errors.ts';
 import {
@@ -19,7 +19,7 @@ export interface AllowlistState {
 
 const STREAM = 'exec-approvals';
 const PATH = '/api/exec-approvals';
-/** Characters of all patterns together. */
+/** Maximum number of characters in all patterns together. */
 export const MAX_ALLOWLIST = 500_000;
 
 export const allowlistDecider = defineDecider<AllowlistState>({
@@ -45,7 +45,7 @@ function withPatterns(
 const same = (one: readonly string[] = [], other: readonly string[] = []): boolean =>
   one.length === other.length && one.every((text, index) => text === other[index]);
 
-/** @throws AppError 409 for an outdated hash, 413 when there would be too much */
+/** @throws AppError 409 for an outdated hash, 413 when the patterns would be too large */
 export function decideAllowlist({ agents }: AllowlistState, changes: Allowlist, hash?: string): EventDraft[] {
   if (hash !== undefined && hash !== allowlistHash(agents)) {
     throw conflict(
@@ -64,7 +64,7 @@ export function decideAllowlist({ agents }: AllowlistState, changes: Allowlist, 
   return [execAllowlistChanged.draft({ agents: changed })];
 }
 
-/** Replaces the patterns of these agents. @returns the hash of what is stored now @throws AppError 409, 413 */
+/** Replaces the patterns of these agents. @returns the hash of the stored patterns @throws AppError 409, 413 */
 export async function changeAllowlist(
   commands: Commands,
   context: CommandContext,
@@ -80,7 +80,7 @@ export async function changeAllowlist(
   return allowlistHash(after);
 }
 
-/** What waits for an approval, as the primary gateway has it; nothing when there is none or it does not answer. */
+/** Pending approvals at the primary gateway; none when there is no gateway or it does not respond. */
 export async function waitingApprovals(
   commands: Commands,
   gateways: Pick<Gateways, 'call'>,
@@ -100,15 +100,15 @@ export async function waitingApprovals(
 
 type Outcome = EventOf<typeof execApprovalAnswered>['data']['outcome'];
 
-/** Refusals of the gateway that are the caller's business. */
+/** Statuses of refusals by the gateway that are passed on to the caller. */
 const REFUSALS: readonly number[] = [400, 404, 409, 422] satisfies ErrorStatus[];
 
 /**
- * Records a decision, then hands it to the primary gateway, then records what became of it: a decision without an outcome
- * was interrupted. When there is no gateway, nothing is recorded.
+ * Records a decision, sends it to the primary gateway, and records the outcome: a decision without an outcome was
+ * interrupted. Without a gateway, nothing is recorded.
  *
- * @returns the gateway's answer
- * @throws AppError 502, 504; what the gateway refuses with
+ * @returns the gateway's response
+ * @throws AppError 502, 504; the gateway's refusal
  */
 export async function decideApproval(
   commands: Commands,

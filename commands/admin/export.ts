@@ -1,4 +1,4 @@
-/** Records that data was taken out. */
+/** Records exports of data. */
 import { dataExported } from '../../shared/events/admin/export.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The gateway's configuration document: changed as a whole, by paths, or through an agent that is written to it; and handed
- * to the primary gateway.
+ * The gateway's configuration document: changed as a whole, by paths, or by writing an agent to it; and sent to the
+ * primary gateway.
  */
 
 import { gatewayActionBody } from '../../shared/contract/admin/gateway-config.ts';
@@ -83,10 +83,10 @@ const protectedPath = (path: string) =>
   forbidden(`${path} is protected: the gateway's own credentials are not changed through this service.`);
 
 /**
- * Replaces the document. Secrets that are sent back hidden stay unchanged. Protected places keep their values; only the
+ * Replaces the document. Secrets that are sent back masked stay unchanged. Protected paths keep their values; only the
  * first document may set them.
  *
- * @throws AppError 403 for a different value in a protected place; 409 for an outdated hash
+ * @throws AppError 403 for a different value at a protected path; 409 for an outdated hash
  */
 export function decideReplace(state: GatewayConfigState, next: GatewayDocument, hash?: string): EventDraft[] {
   checkHash(state, hash);
@@ -129,7 +129,7 @@ export function decideUpdates(
   return changed(document, { updated_keys: Object.keys(updates) });
 }
 
-/** What is known about the value at a dotted path. */
+/** The kind of secret at a dotted path, according to the names on the path. */
 function secretNameOf(document: unknown, path: string): SecretName | undefined {
   let name: SecretName | undefined;
   let value: unknown = document;
@@ -140,7 +140,7 @@ function secretNameOf(document: unknown, path: string): SecretName | undefined {
   return name;
 }
 
-/** Runs a change. @returns what its caller gets to see */
+/** Runs a change. @returns what the caller may see of the result */
 export async function changeGatewayConfig(
   commands: Commands,
   context: CommandContext,
@@ -182,7 +182,7 @@ export const noGatewayConfig = () =>
 
 export interface AgentEntry {
   readonly name: string;
-  /** Its current name, when that changes. */
+  /** The agent's current name, if the name changes. */
   readonly before?: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly template?: string | null;
@@ -217,7 +217,7 @@ export function decideRemoveAgent(state: GatewayConfigState, name: string): Even
   return next === state.document ? [] : changed(next, { cause: 'agent-deleted', agent_name: name });
 }
 
-/** Runs one of these decisions. */
+/** Runs one of the decisions above. */
 export function writeToGateway(
   commands: Commands,
   context: CommandContext,
@@ -251,13 +251,13 @@ export async function gatewaySchema(
 }
 
 /**
- * Hands the stored document to the primary gateway, or asks the gateway to update itself. Whatever becomes of it is
- * recorded, because a gateway that does not answer may have done it.
+ * Sends the stored document to the primary gateway, or asks the gateway to update itself. The outcome is recorded in
+ * every case, because a gateway that does not respond may have done it.
  *
- * @param body what came with the request: at most the hash that the stored document must have
- * @returns the gateway's answer, with secrets hidden
- * @throws AppError 404 when no document is stored; 409 for an outdated hash; 502 when there is no gateway, or it refuses
- *   or does not answer; ZodError for a body with anything else
+ * @param body the body of the request: at most the hash that the stored document must have
+ * @returns the gateway's response, with secrets masked
+ * @throws AppError 404 when no document is stored; 409 for an outdated hash; 502 when there is no gateway, or it
+ *   refuses or does not respond; ZodError for a body with any other field
  */
 export async function handToGateway(
   commands: Commands,
@@ -295,7 +295,7 @@ function applying(config: GatewayDocument | null): GatewayRequest {
   return { method: 'POST', path: '/api/config/apply', body: { config, hash } };
 }
 
-/** @throws AppError 502 when the gateway did not answer; other errors as they are */
+/** @throws AppError 502 when the gateway did not respond; other errors unchanged */
 function unreachable(error: unknown): never {
   if (error instanceof GatewayError) throw new AppError(502, error.message, { cause: error });
   throw error;

@@ -1,4 +1,4 @@
-/** Changes to the gateway's configuration document: which are allowed, and the changed copies. Pure. */
+/** Changes to the gateway's configuration document: which are allowed, and the changed copies. Pure functions. */
 import {
   type Entry,
   entriesOf,
@@ -9,18 +9,18 @@ import {
 } from '../../shared/contract/admin/gateway-document.ts';
 import { type Bounds, VALUE_BOUNDS } from '../../shared/storable.ts';
 
-/** A sealed document of this size fits into one event. */
+/** A document of at most this size, sealed, fits into one event. */
 export const DOCUMENT_BOUNDS: Bounds = { depth: VALUE_BOUNDS.depth, characters: 700_000 };
 
-/** Must not be changed through the API, because that would allow taking over the gateway. */
+/** Paths that must not be changed through the API, because that would allow a takeover of the gateway. */
 export const PROTECTED_PATHS = ['gateway.auth.password', 'gateway.auth.secret', 'gateway.auth.token'] as const;
 
-/** True when setting `path` to `value` would change something protected. */
+/** True when setting `path` to `value` would change a protected path. */
 export function touchesProtected(path: string, value: unknown): boolean {
   return PROTECTED_PATHS.some((guarded) => {
     if (path === guarded || path.startsWith(`${guarded}.`)) return true;
     if (!guarded.startsWith(`${path}.`)) return false;
-    // An object that contains a protected place is allowed as long as it does not set that place.
+    // An object around a protected path is allowed if it does not set that path.
     return !isObject(value) || valueAt(value, guarded.slice(path.length + 1)) !== undefined;
   });
 }
@@ -35,7 +35,7 @@ export function valueAt(document: unknown, path: string): unknown {
   return current;
 }
 
-/** A copy with `value` at a dotted path; missing objects on the way are created. */
+/** A copy with `value` at a dotted path; missing objects on the path are created. */
 export function withValue(document: GatewayDocument, path: string, value: unknown): GatewayDocument {
   const [head = '', ...rest] = path.split('.');
   if (rest.length === 0) return { ...document, [head]: value };

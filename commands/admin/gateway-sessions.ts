@@ -1,6 +1,6 @@
 /**
- * Sessions that live at the primary gateway. Signalbox keeps no copy of them: they are listed as the gateway has them, and
- * whatever is to be done to one is handed over to it.
+ * Sessions at the primary gateway. Signalbox keeps no copy of them: lists come from the gateway, and actions on a
+ * session are sent to it.
  */
 import { AppError, notFound } from '../../shared/errors.ts';
 import type { EventOf } from '../../shared/events/define.ts';
@@ -20,16 +20,16 @@ import { gatewayAgreed, gatewayRefusal, type KnownGateway, primaryGateway, sessi
 
 // --- Lists ------------------------------------------------------------------------------------------------------------
 
-/** A list of sessions is answered without those of the gateway when it takes longer, milliseconds. */
+/** If the gateway takes longer, a list of sessions is returned without its sessions, milliseconds. */
 const LISTED_WITHIN_MS = 2_000;
-/** How long what the gateway said is used again, milliseconds; the same for its silence. */
+/** How long a response of the gateway is cached, or that it did not respond, milliseconds. */
 const KEPT_MS = 5_000;
 /** Sessions of a gateway that are looked at. Lists show fewer, but whose a session is concerns the old ones, too. */
 const MAX_SESSIONS = 2_000;
-/** Characters of a text in a listed session. */
+/** Maximum number of characters in a text of a listed session. */
 const MAX_TEXT = 200;
 const USUAL_CONTEXT = 35_000;
-/** The last moment of a date, Unix milliseconds. */
+/** The last time that a Date can hold, Unix milliseconds. */
 const MAX_TIME = 8_640_000_000_000_000;
 
 type Reported = Readonly<Record<string, unknown>>;
@@ -46,7 +46,7 @@ const countOf = (value: unknown): number | undefined =>
 function sessionOf(one: unknown): GatewaySession | undefined {
   if (!isObject(one)) return undefined;
   const { key } = one;
-  // A key that was cut would name another session.
+  // A truncated key would name another session.
   if (typeof key !== 'string' || key === '' || key.length > MAX_TEXT || !sessionPath(key)) return undefined;
   const agent = textOf(one.agent) ?? textOf(/^agent:([^:]+)/.exec(key)?.[1]) ?? 'unknown';
   const levels = { thinking: one.thinkingLevel, verbose: one.verboseLevel, reasoning: one.reasoningLevel };
@@ -70,7 +70,7 @@ function sessionOf(one: unknown): GatewaySession | undefined {
   };
 }
 
-/** What a gateway answered as sessions, each once, last updated first; what is no session is left out. */
+/** The sessions in a gateway's response, without duplicates, last updated first; invalid entries are left out. */
 export function sessionsIn({ status, body }: GatewayAnswer): readonly GatewaySession[] {
   const sessions = isObject(body) ? body.sessions : undefined;
   if (status !== 200 || !Array.isArray(sessions)) return [];
@@ -83,11 +83,11 @@ export function sessionsIn({ status, body }: GatewayAnswer): readonly GatewaySes
 
 export interface GatewaySessions {
   /**
-   * Sessions at the primary gateway, last updated first; none when it does not answer. Never rejects, and takes about two
-   * seconds at most. The gateway is asked at most once in five seconds for each of its versions, however many want to
-   * know.
+   * Sessions at the primary gateway, last updated first; none when it does not respond. Never rejects, and takes about
+   * two seconds at most. Each version of the gateway is asked at most once in five seconds, however many callers there
+   * are.
    *
-   * @param version of the primary gateway: what was heard from an earlier one is not used
+   * @param version of the primary gateway: responses of an earlier version are not used
    */
   list(version: string): Promise<readonly GatewaySession[]>;
 }
@@ -121,7 +121,7 @@ export function createGatewaySessions(parts: {
       if (heard?.version === version && now() < heard.until) return heard.sessions;
       const mine: Heard = {
         version,
-        // Also when the log is away, from which the gateway's token comes: the other sessions are listed nevertheless.
+        // Also catches an unreachable log, which holds the gateway's token: other sessions are listed nevertheless.
         sessions: within(LISTED_WITHIN_MS + 500, ask(), 'the gateway')
           .catch((): readonly GatewaySession[] => [])
           .finally(() => {
@@ -139,7 +139,7 @@ export function createGatewaySessions(parts: {
 
 type Action = EventOf<typeof gatewaySessionControlled>['data']['action'];
 
-/** Under which name a gateway knows what an action sets. */
+/** The gateway's name for the value that an action sets. */
 const FIELDS: Readonly<Partial<Record<Action, string>>> = {
   'set-thinking': 'thinkingLevel',
   'set-verbose': 'verboseLevel',
@@ -155,10 +155,10 @@ function requestOf(path: string, action: Action, value: string | null): GatewayR
 }
 
 /**
- * Has the gateway do something to one of its sessions, and records it.
+ * Sends an action on a session to the gateway, and records it.
  *
- * @returns what it answered
- * @throws AppError 404 when the gateway does not know the session; 500 when it refuses or does not answer
+ * @returns the gateway's response
+ * @throws AppError 404 when the gateway does not know the session; 500 when it refuses or does not respond
  */
 export async function controlAtGateway(
   commands: Commands,

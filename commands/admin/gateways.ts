@@ -1,6 +1,6 @@
 /**
- * Gateways of the deployment: added, changed, removed, probed. There are few, so that all of them are one stream: names
- * are unique and one is primary without further means.
+ * Gateways of the deployment: added, changed, removed, probed. They are few, so they share one stream: it alone ensures
+ * that names are unique and that one gateway is primary.
  */
 import { isIP } from 'node:net';
 import type { GatewayChangesBody, NewGatewayBody } from '../../shared/contract/admin/gateways.ts';
@@ -45,9 +45,9 @@ export interface GatewaysState {
 
 export const GATEWAYS_STREAM = 'gateways';
 const PROBES_STREAM = 'gateway-probes';
-/** Every probe calls each of them. */
+/** Maximum number of gateways, because every probe calls each of them. */
 export const MAX_GATEWAYS = 50;
-/** Gateways that are called at the same time. */
+/** Gateways that are called concurrently. */
 const AT_ONCE = 25;
 
 export const gatewaysDecider = defineDecider<GatewaysState>({
@@ -87,12 +87,12 @@ export interface Address {
   readonly token: string | undefined;
 }
 
-/** What forms fill in for a gateway, so that beside a URL it says nothing. */
+/** The port that forms fill in by default, so next to a URL it is ignored. */
 const USUAL_PORT = 18_789;
 
 /**
- * The address in a body, where `url` and `host` may be a URL or a host; undefined when it has none. What stands in it
- * counts, before `port`.
+ * The address in a body, where `url` and `host` may be a URL or a host; undefined when there is none. A port in the
+ * address takes precedence over `port`.
  *
  * @throws AppError 400
  */
@@ -114,7 +114,7 @@ export function addressOf({
     throw invalid(`${field}: must be an address such as https://gateway.example.org:18789`);
   if (url.username !== '' || url.password !== '')
     throw invalid(`${field}: must not hold a name or a password; send the token as token`);
-  // `https://gate:443` names its port, which URL leaves out.
+  // `https://gate:443` names its port, but `URL` omits it.
   const named = url.port !== '' || /^[^/?#]*:\d+(?:[/?#]|$)/.test(whole.slice(whole.indexOf('//') + 2));
   if (port !== undefined && !named && (bare || port !== USUAL_PORT)) url.port = String(port);
   return { url: withoutQuery(url), bare, token: url.searchParams.get('token') || undefined };
@@ -130,7 +130,7 @@ function refuseTaken({ gateways }: GatewaysState, name: string, id?: number): vo
     throw conflict(`There is a gateway called ${name} already; choose another name.`, { code: 'NAME_TAKEN' });
 }
 
-/** One gateway is primary at most. */
+/** At most one gateway is primary. */
 const demoted = ({ gateways }: GatewaysState, id: number): EventDraft[] =>
   gateways
     .filter((one) => one.is_primary && one.id !== id)
@@ -160,7 +160,7 @@ export function decideChange(state: GatewaysState, id: number, changes: GatewayC
   ];
 }
 
-/** No event for one that is not known. @throws AppError 400 for the primary one */
+/** No event for an unknown gateway. @throws AppError 400 for the primary one */
 export function decideRemove({ gateways }: GatewaysState, id: number): EventDraft[] {
   const known = gateways.find((one) => one.id === id);
   if (!known) return [];
@@ -170,7 +170,7 @@ export function decideRemove({ gateways }: GatewaysState, id: number): EventDraf
 
 // --- Commands ---------------------------------------------------------------------------------------------------------
 
-/** Adds a gateway. Gives its id. @throws AppError 400, 409 */
+/** Adds a gateway. @returns its id @throws AppError 400, 409 */
 export async function addGateway(
   commands: Commands,
   context: CommandContext,
@@ -192,7 +192,11 @@ export async function addGateway(
   return { id, executed: await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, decide) };
 }
 
-/** The address that a change leaves: a host that is sent alone keeps the port, a port the rest. @throws AppError 400 */
+/**
+ * The address after a change: a host without a port keeps the stored port; a port alone keeps the rest.
+ *
+ * @throws AppError 400
+ */
 function changedAddress(
   { url, host, port }: Pick<GatewayChangesBody, 'url' | 'host' | 'port'>,
   stored: Pick<KnownGateway, 'url' | 'bare'>,
@@ -207,7 +211,7 @@ function changedAddress(
   return addressOf({ url, host, port: Number(before.port) });
 }
 
-/** The fields that a body sets. @param stored the address as it is now @throws AppError 400 */
+/** The fields that a body changes. @param stored the current address @throws AppError 400 */
 export function changesOf(
   { id: _, url, host, port, token: given, agents, ...fields }: GatewayChangesBody,
   stored: Pick<KnownGateway, 'url' | 'bare'>,
@@ -233,14 +237,14 @@ export async function changeGateway(
 ): Promise<Executed> {
   return commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) => {
     const known = state.gateways.find(({ id }) => id === body.id);
-    // What is wrong with the body is said first.
+    // Errors in the body are reported first.
     const changes = changesOf(body, known ?? { url: 'http://unknown', bare: false });
     if (!known) throw notFound('Gateway');
     return Object.keys(changes).length === 0 ? [] : decideChange(state, body.id, changes);
   });
 }
 
-/** Whether there was one. @throws AppError 400 for the primary one */
+/** @returns whether the gateway existed @throws AppError 400 for the primary one */
 export async function removeGateway(commands: Commands, context: CommandContext, id: number): Promise<boolean> {
   const { events } = await commands.execute(gatewaysDecider, GATEWAYS_STREAM, context, (state) =>
     decideRemove(state, id),
@@ -262,11 +266,11 @@ export async function primaryGateway(commands: Pick<Commands, 'load'>): Promise<
   return state.gateways.find((one) => one.is_primary);
 }
 
-/** The primary gateway, for callers of the default tenant: gateways belong to the deployment. Others have none. */
+/** The primary gateway, for callers of the default tenant only, because gateways belong to the deployment. */
 export const gatewayOf = async (commands: Commands, { tenant }: Pick<Origin, 'tenant'>) =>
   tenant === DEFAULT_TENANT ? primaryGateway(commands) : undefined;
 
-/** Characters of what a gateway says about its refusal. */
+/** Maximum number of characters of a gateway's reason for a refusal. */
 const MAX_REASON = 500;
 
 /** Text of a refusal: status and message of the gateway. */
@@ -275,20 +279,20 @@ export function gatewayRefusal({ status, body }: GatewayAnswer): string {
   return `The gateway responded with status ${status}${typeof said === 'string' ? `: ${frontOf(maskedText(said), MAX_REASON)}` : ''}`;
 }
 
-/** Whether a gateway did what it was asked for: a 2xx that does not say `"ok": false`. */
+/** Whether a gateway carried out a request: a 2xx without `"ok": false`. */
 export const gatewayAgreed = ({ status, body }: GatewayAnswer): boolean =>
   status >= 200 && status < 300 && (body as { readonly ok?: unknown } | null | undefined)?.ok !== false;
 
-/** Where a gateway has a session. Undefined: it has none of this name, which as a part of a path means another place. */
+/** Path of a session at the gateway; undefined for `.` and `..`, which mean another path. */
 export const sessionPath = (session: string): string | undefined =>
   session === '.' || session === '..' ? undefined : `/api/sessions/${encodeURIComponent(session)}`;
 
-/** Characters of a run's id. */
+/** Maximum number of characters in a run's id. */
 const MAX_RUN = 200;
 
 /**
- * How messages reach live sessions: through the primary gateway, whose answer is waited for. Undefined: there is none,
- * or the caller is of another tenant than the deployment's.
+ * Delivers messages to live sessions: through the primary gateway, and waits for its response. Undefined: there is no
+ * gateway, or the caller belongs to another tenant than the deployment's.
  */
 export async function sessionDelivery(
   commands: Commands,
@@ -300,7 +304,7 @@ export async function sessionDelivery(
   return async (session, { workspace, id, from, to, content, conversation }) => {
     const path = sessionPath(session);
     if (path === undefined) return undefined;
-    // The same whenever the message is handed over: a gateway that has seen it answers as it did then.
+    // The key is the same for every attempt: a gateway that already has the message repeats its first response.
     const key = `chat-message-${workspace}-${id}`;
     const body = { message_id: id, from, to, content, conversation, idempotency_key: key };
     try {
@@ -321,7 +325,7 @@ export interface Probed extends GatewayHealth {
   readonly name: string;
 }
 
-/** Probes all gateways, or one, and records what was found. @throws AppError 404 for an unknown one */
+/** Probes all gateways, or one, and records the results. @throws AppError 404 for an unknown one */
 export async function probeGateways(
   commands: Commands,
   context: CommandContext,

@@ -1,13 +1,13 @@
-/** Settings of the deployment: changed and reset. */
+/** Settings of the deployment: change and reset. */
 import { conflict, notFound } from '../../shared/errors.ts';
 import { settingReset, settingsUpdated } from '../../shared/events/admin/settings.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { defineDecider, on } from '../decider.ts';
 
-/** Values that are not the default, by name. */
+/** Values that differ from the default, by name. */
 export type SettingsState = Readonly<Record<string, string>>;
 
-/** Settings that may be stored; there are not so many, but clients may add their own. */
+/** Maximum number of stored settings; the service has fewer, but clients may add their own. */
 export const MAX_SETTINGS = 500;
 
 export const settingsDecider = defineDecider<SettingsState>({
@@ -28,7 +28,7 @@ export const settingsDecider = defineDecider<SettingsState>({
 const storedIn = (state: SettingsState, name: string): string | null =>
   Object.hasOwn(state, name) ? (state[name] ?? null) : null;
 
-/** Nothing when all have these values. @throws AppError 409 when there are too many */
+/** No event when all settings already have these values. @throws AppError 409 when there are too many */
 export function decideSettings(
   state: SettingsState,
   settings: readonly { readonly name: string; readonly value: string }[],

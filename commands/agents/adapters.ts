@@ -1,4 +1,4 @@
-/** Reports of framework adapters. They change no records; they are recorded and sent to the stream. */
+/** Reports of framework adapters. They change no records; they are recorded and published to the stream. */
 import { adapterReported } from '../../shared/events/agents/adapters.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';

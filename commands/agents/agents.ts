@@ -1,6 +1,5 @@
 /**
- * The agent: the state of its stream, and the decisions about its record. The commands that run these are in
- * `changes.ts`.
+ * The agent: the state of its stream, and the decisions about its record. `changes.ts` has the commands that run them.
  */
 import { forbidden, notFound } from '../../shared/errors.ts';
 import {
@@ -22,7 +21,7 @@ import { defineDecider, on } from '../decider.ts';
 import { giveUpName, type NameOwnerState, nameKey, namingFolds, SHARED_NAME } from '../naming.ts';
 
 /**
- * The state of an agent that is cached between commands. It has no texts, because they are large and decisions need
+ * The state of an agent that is cached between commands. It omits the texts, because they are large and decisions need
  * only their lengths.
  */
 export interface AgentState extends NameOwnerState {
@@ -36,20 +35,20 @@ export interface AgentState extends NameOwnerState {
   readonly session_key: string | null;
   readonly hidden: boolean;
   readonly runtime_type: string | null;
-  /** How often the config has been set. The config itself is loaded only to merge it (`agentConfigDecider`). */
+  /** How often the config has been set. The config itself is loaded only to be merged (`agentConfigDecider`). */
   readonly configVersion: number;
   /** Characters. */
   readonly soulLength: number;
   readonly memoryLength: number;
-  /** Length of the other keys of the memory as JSON, characters; 0 without any. */
+  /** Length of the other memory keys as JSON, characters; 0 if there are none. */
   readonly memoryFields: number;
-  /** How often those keys have been set or cleared. They are loaded only to merge them (`memory.ts`). */
+  /** How often those keys have been set or cleared. They are loaded only to be merged (`memory.ts`). */
   readonly memoryVersion: number;
-  /** Last sign of life, Unix ms: seen, set to a status by a caller, or registered. */
+  /** Last sign of life, Unix ms: a heartbeat, a status set by a caller, or the registration. */
   readonly aliveAt: number;
-  /** Of a command-line tool; `seenAt`: last heartbeat through it, or when it began, Unix ms. */
+  /** Connection of a command-line tool; `seenAt`: its last heartbeat, or its start, Unix ms. */
   readonly connection: { readonly id: string; readonly seenAt: number } | null;
-  /** Those that are not revoked, by id: when they expire, Unix seconds; null: never. */
+  /** Keys that are not revoked, by id, with their expiry in Unix seconds; null: never. */
   readonly keys: Readonly<Record<number, number | null>>;
 }
 
@@ -96,7 +95,7 @@ export const agentDecider = defineDecider<AgentState>({
       soulLength: data.soul_content?.length ?? 0,
       aliveAt: at,
     })),
-    // Of all events by far the most frequent; on copies of copies, Object.assign is several times as fast as spread.
+    // By far the most frequent events. For copies of copies, Object.assign is several times as fast as spread.
     on([agentReturned, agentHeartbeatReceived, agentWoken], (state, { at }) =>
       Object.assign({}, state, { status: 'idle', aliveAt: at }),
     ),
@@ -144,11 +143,11 @@ export const agentDecider = defineDecider<AgentState>({
   ],
 });
 
-/** Length of the other keys of a memory as JSON, characters; 0 without any. */
+/** Length of the other memory keys as JSON, characters; 0 if there are none. */
 export const sizeOfFields = (fields: Readonly<Record<string, unknown>>): number =>
   Object.keys(fields).length === 0 ? 0 : JSON.stringify(fields).length;
 
-/** Keys of a name that are not keys of the next one. */
+/** Name keys of `name` that `next` does not have. */
 function keysLeft(name: string, next: string): readonly string[] {
   const kept = nameKeys(next);
   return nameKeys(name).filter((key) => !kept.includes(key));
@@ -195,7 +194,7 @@ export const agentConfigDecider = defineDecider<{
 /** Kind of the session keys of agents (`names.ts`). */
 export const SESSION_KEY = 'session_key';
 
-/** The agent of a state. @throws AppError 404 when it does not exist, or no longer does */
+/** The agent of a state. @throws AppError 404 when it does not exist, or was deleted */
 export function existing(state: AgentState): { readonly agent_id: number; readonly name: string } {
   if (!state.registered || state.deleted) throw notFound('Agent');
   return { agent_id: state.id, name: state.name };
@@ -218,22 +217,22 @@ export interface AgentUpdate extends Changes {
 export interface UpdateMode {
   /** `name`: the agent speaks for itself, a status is a sign of life; `id`: an operator; `sync`: the gateway's configuration. */
   readonly via: 'name' | 'id' | 'sync';
-  /** By the agent's own key: its name and its role stay. */
+  /** The caller has the agent's own key: name and role must not change. */
   readonly byItself?: boolean;
   readonly write_to_gateway?: boolean;
-  /** With `id`: the config on which the update is based, which the frame shows if the update sets none. */
+  /** With `id`: the config on which the update is based, for the frame if the update sets none. */
   readonly config?: Readonly<Record<string, unknown>>;
 }
 
 /** Fields whose values are in the state. */
 const KNOWN = { name: true, role: true, session_key: true, runtime_type: true } as const;
 
-/** Who plays the coordinator gets what is said to it, so no agent makes itself or a new agent the one. */
+/** The coordinator receives messages meant for it, so no agent may make itself or a new agent the coordinator. */
 export const notCoordinator = (field: string) =>
   forbidden(`${field}: an agent cannot choose the coordinator; leave it out, or ask an operator.`);
 
 /**
- * Sets fields. Values that are known not to change are left out. A change of the status is a separate event.
+ * Sets fields. Values already known to be the same are left out. A change of the status is a separate event.
  *
  * @throws AppError 403 when the agent would change its own name or role, or make itself the coordinator; 404
  */

@@ -1,4 +1,4 @@
-/** Commands that change an agent's fields, by name or by id, or delete it. */
+/** Commands that change an agent's fields, by name or by id, or delete the agent. */
 import type { GatewayDocument } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, conflict, isRefusal, notFound } from '../../shared/errors.ts';
 import { MASK, restored } from '../../shared/secrets.ts';
@@ -42,7 +42,7 @@ export async function updateAgent(
   const update = given.name === undefined ? given : { ...given, name: given.name.normalize('NFC') };
   const decide = (state: AgentState) => {
     check(state);
-    // Also where the new name looks like the old one, and so needs no claim.
+    // Also when the new name counts as equal to the old one, and so needs no claim.
     if (update.name !== undefined && update.name !== state.name) refuseName(update.name);
     return decideUpdate(state, update, mode);
   };
@@ -56,17 +56,17 @@ export async function updateAgent(
 interface FromConfig {
   /** Throws if the update must not be applied to this state. */
   readonly check?: (state: AgentState) => void;
-  /** Set if `merge` itself changes something, so that it gets no config from memory. */
+  /** Set if `merge` itself has side effects, so that it never gets a cached config. */
   readonly effects?: boolean;
 }
 
-/** How often an update that depends on the current config is tried before it is refused. */
+/** Maximum number of attempts for an update that depends on the current config. */
 const MAX_TRIES = 8;
 
 /**
  * Runs an update whose new config is derived from the current one.
  *
- * @param merge gives the update for the current config. The first time it may get one from memory that others have
+ * @param merge returns the update for the current config. The first call may get a cached config that others have
  *   changed since; then it is called again.
  * @throws AppError 404; 409 when a name is taken or the config keeps changing
  */
@@ -80,7 +80,7 @@ export async function updateFromConfig(
 ): Promise<Executed> {
   const stream = agentStream(context.origin.workspace, id);
   for (let attempt = 1; ; attempt++) {
-    // Whether it is still the config is decided with the update.
+    // The decision on the update checks whether this is still the current config.
     const recent = attempt === 1 && !effects;
     const { state: loaded } = await commands.load(agentConfigDecider, stream, { recent });
     const resting = { ...mode, ...(mode.via === 'id' && { config: loaded.config }) };
@@ -106,7 +106,7 @@ function refuseCoordinator(present: Config, next: Config): void {
 }
 
 /**
- * The agent's own update. Secrets that it was shown masked stay as they are.
+ * The agent's own update. Secrets that were shown to it masked stay unchanged.
  *
  * @param byItself whether the caller has the agent's key
  * @throws AppError 400, 403, 404, 409
@@ -119,7 +119,7 @@ export function updateByName(
   byItself = false,
 ): Promise<Executed> {
   const mode = { via: 'name', byItself } as const;
-  // The name selected the agent, so one that has since been renamed is not the one that was meant.
+  // The agent was selected by its name; one that has been renamed since is not meant.
   const check = (state: AgentState) => {
     if (state.registered && state.name !== name) throw notFound('Agent');
   };
@@ -133,7 +133,7 @@ export function updateByName(
   return updateFromConfig(commands, context, id, mode, merge, { check });
 }
 
-/** An operator's update: fields to set, and keys to merge into the config. */
+/** An operator's update: fields to set, and keys to be merged into the config. */
 export interface OperatorsUpdate {
   readonly update: AgentUpdate;
   readonly gatewayConfig?: Config | undefined;
@@ -199,14 +199,19 @@ export async function updateById(
   }
 }
 
-/** An agent's entry before it was written; undefined: there was none. */
+/** An agent's entry before the write; undefined: there was none. */
 interface GatewayEntry {
   /** The name it has now. */
   readonly name: string;
   readonly before: GatewayDocument | undefined;
 }
 
-/** Writes an agent to the gateway's document. @returns its previous entry @throws AppError 502 when that is refused */
+/**
+ * Writes an agent to the gateway's document.
+ *
+ * @returns its previous entry
+ * @throws AppError 502 when the write is refused
+ */
 async function writeEntry(
   commands: Commands,
   context: CommandContext,

@@ -4,7 +4,7 @@ import { storageProblem, VALUE_BOUNDS } from '../../shared/storable.ts';
 
 type Config = Readonly<Record<string, unknown>>;
 
-/** Why a config cannot be stored, as the rest of a sentence about it; undefined if it can. */
+/** Why a config cannot be stored, as the end of a sentence about it; undefined if it can. */
 export function configProblem(config: Config): string | undefined {
   const problem = storageProblem(config, VALUE_BOUNDS);
   if (!problem) return undefined;

@@ -1,11 +1,12 @@
 /**
- * Recognises credentials in text, so that a message that carries one raises a `secret_exposure` security event.
- * Pure; says how many and of which types, and never returns or quotes a credential: the answer is stored and shown.
+ * Recognises credentials in text, so that a message that carries one raises a `secret_exposure` security event. Pure:
+ * it reports how many and of which types, but never returns or quotes a credential, because the result is stored and
+ * shown.
  */
 import { eachSecret, SECRET_TYPES } from '../../shared/secret-texts.ts';
 
 export type SecretReport = {
-  /** Credentials found; one that fits several patterns counts once. */
+  /** Number of credentials found; one that matches several patterns counts once. */
   count: number;
   /** Their types, each once, in the order of the table. */
   types: string[];

@@ -74,21 +74,21 @@ export const decideWake = (state: AgentState, reason: string | null): EventDraft
   agentWoken.draft({ ...existing(state), reason, last_activity: 'Woken by hand' }),
 ];
 
-/** What a heartbeat needs to know about the work waiting for its agent. */
+/** What a heartbeat needs from the work that waits for its agent. */
 export interface Waiting {
   readonly agent: { readonly id: number; readonly name: string };
   readonly workItems: readonly { readonly type: string; readonly count: number }[];
 }
 
-/** Reads what is waiting for an agent of the caller's workspace. */
+/** Reads the work that waits for an agent of the caller's workspace. */
 export interface Inboxes<Inbox extends Waiting> {
   find(agent: Waiting['agent']): Promise<Inbox>;
 }
 
 /**
- * Records a heartbeat. @returns what was waiting for the agent before it: the event records how much that was, and a
- * heartbeat does not change it
+ * Records a heartbeat.
  *
+ * @returns the work that waited for the agent: the event records its amount, and the heartbeat does not change it
  * @param mayBeat throws when the caller may not speak for this agent
  * @throws AppError 404, and what `mayBeat` throws
  */
@@ -104,13 +104,13 @@ export async function recordHeartbeat<Inbox extends Waiting>(
   for (let recent = true; ; recent = false) {
     const agent = await agentInLog(commands, workspace, ref, { recent });
     if (!agent) throw notFound('Agent');
-    // Refusals of an agent that another process has renamed or deleted since its state was read count only when it is read again.
+    // If another process has renamed or deleted the agent, a refusal counts only after a fresh read.
     let moved = true;
     try {
       mayBeat(agent);
       moved = false;
       const inbox = await inboxes.find(agent);
-      // A copy, because the second attempt is the same step of the request.
+      // A copy, because the second attempt repeats the same step of the request.
       await commands.execute(agentDecider, agentStream(workspace, agent.id), { ...context }, (state) => {
         moved = state.deleted || state.name !== agent.name;
         if (moved) throw notFound('Agent');

@@ -1,11 +1,12 @@
 /**
- * Screens text that will reach an agent (messages, forwarded chat, workflow prompts) for attempts to take the agent
- * over: one table of rules, run on the text and on the forms an attacker hides it in. Pure: no clock, no I/O.
+ * Screens text that will reach an agent (messages, forwarded chat, workflow prompts) for attempts to take over the
+ * agent: one table of rules, applied to the text and to the forms in which an attacker hides it. Pure: no clock, no
+ * I/O.
  *
- * The caller refuses a text that has a critical finding (422); warnings and infos are for the record and never block.
+ * The caller refuses a text with a critical finding (422); warnings and infos are recorded and never block.
  *
- * The text is hostile, so every matcher is linear in its length. "A, later on the line, B" is therefore a search for
- * A and then for B from there, never `A.*B`, which starts over at every A.
+ * The text is hostile, so every matcher is linear in its length. "A, later on the line, B" is therefore a search for A
+ * and then for B from there, never `A.*B`, which starts over at every A.
  */
 
 import { AppError } from '../../shared/errors.ts';
@@ -24,12 +25,12 @@ export type Finding = {
 type Matcher = (text: string) => boolean;
 type Rule = Finding & { hits: Matcher };
 
-/** Length in UTF-16 units of the part that is screened; what follows is not looked at. */
+/** Length in UTF-16 units of the part that is screened; the rest is ignored. */
 export const SCREENED_LENGTH = 50_000;
 
 // --- Matchers -------------------------------------------------------------------------------------------------------
 
-/** Where `pattern` (which must carry the g flag) ends when searched from `from` on, or -1. */
+/** Where a match of `pattern` (which must have the g flag) ends when searched from `from`; -1 if there is none. */
 function endOf(pattern: RegExp, text: string, from: number): number {
   pattern.lastIndex = from;
   return pattern.test(text) ? pattern.lastIndex : -1;
@@ -291,7 +292,7 @@ const RULES: readonly Rule[] = [
 // --- The forms a text is screened in --------------------------------------------------------------------------------
 
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
-/** Invisible doubles of ASCII: a message in them is unseen by people and read by models. */
+/** Invisible copies of ASCII: people do not see a message in them, but models read it. */
 const TAG_CHARACTERS = /[\u{E0020}-\u{E007E}]/gu;
 /** Arabic phrases and Japanese words in one character grow up to 18-fold when normalised; no rule has their letters. */
 const LONG_LIGATURES = /[\uFDFA\uFDFB\u3300-\u3357]/g;
@@ -356,8 +357,9 @@ const ASCII_OF = new Map(Object.entries(LOOKALIKES).flatMap(([ascii, like]) => [
 const LOOKALIKE = new RegExp(`[${[...ASCII_OF.keys()].join('')}]`, 'g');
 
 /**
- * Plain letters: compatibility forms resolved, marks and invisible characters gone, look-alikes as ASCII. NFKD rather
- * than NFKC, because it sets accents apart so that they can go too: struck-out or accented letters read the same.
+ * Plain letters: compatibility forms resolved, marks and invisible characters removed, look-alikes as ASCII. NFKD
+ * instead of NFKC, because it separates accents so that they can be removed: struck-out or accented letters read the
+ * same.
  */
 function plain(text: string, invisible = ''): string {
   return text
@@ -368,7 +370,7 @@ function plain(text: string, invisible = ''): string {
     .replace(LOOKALIKE, (character) => ASCII_OF.get(character) ?? character);
 }
 
-/** Words the critical rules turn on, long enough not to turn up in ROT13 of ordinary text. */
+/** Words on which the critical rules depend, long enough not to appear in ROT13 of ordinary text. */
 const DANGER_WORDS = (
   'ignore disregard forget override previous instructions guidelines prompt system unrestricted jailbroken bypass ' +
   'disable safety security moderation curl wget bash python mkfifo ncat union select upload transmit exfiltrate ' +
@@ -387,7 +389,7 @@ function revealsDanger(decoded: string, original: string): boolean {
   return DANGER_WORDS.some((word) => after.includes(word) && !before.includes(word));
 }
 
-/** Buffer and not decodeURIComponent: that one throws on the first malformed byte and would leave all unscreened. */
+/** Buffer, because decodeURIComponent throws on the first malformed byte and would leave the whole text unscreened. */
 function percentDecoded(text: string): string {
   return text.replace(/(?:%[0-9a-f]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'));
 }
@@ -396,7 +398,7 @@ const BASE64_RUN = /[A-Za-z0-9+/_-]{24,}/g;
 const MAX_BASE64_RUNS = 5;
 const UNPRINTABLE = /[^\P{Control}\t\n\r]|\uFFFD/u;
 
-/** The first runs that decode to text. Hashes and ids do not, so they cannot use the five places up. */
+/** The first runs that decode to text. Hashes and ids do not, so they cannot use up the five places. */
 function base64Decoded(text: string): string[] {
   const found: string[] = [];
   for (const [run] of text.matchAll(BASE64_RUN)) {
@@ -438,14 +440,14 @@ export function screenText(text: string): Finding[] {
   return RULES.filter(({ hits }) => forms.some(hits)).map(({ hits: _, ...finding }) => finding);
 }
 
-/** The findings that make the caller refuse the text; empty when it may pass. */
+/** The findings for which the caller refuses the text; empty if it may pass. */
 export function criticalFindings(text: string): Finding[] {
   return screenText(text).filter(({ severity }) => severity === 'critical');
 }
 
-/** A text has critical findings, and nothing was stored. */
+/** A text was refused for its critical findings; nothing was stored. */
 export class InjectionRefused extends AppError {
-  /** Names of the rules that it broke. */
+  /** Names of the broken rules. */
   readonly rules: readonly string[];
   constructor(subject: string, findings: readonly Finding[]) {
     super(422, `${subject} was refused: it tries to take the agent over. Reword what the findings name.`, {
@@ -457,7 +459,7 @@ export class InjectionRefused extends AppError {
 
 /**
  * @param subject the text with its article, as the start of a sentence: `The message`
- * @throws AppError 422 `{error, injection}` when the text tries to take an agent over
+ * @throws AppError 422 `{error, injection}` for an attempt to take over an agent
  */
 export function refuseInjection(subject: string, text: string): void {
   const findings = criticalFindings(text);

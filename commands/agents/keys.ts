@@ -1,6 +1,6 @@
 /**
- * API keys of agents. A key is issued and revoked on its agent's own stream, so it cannot outlive the agent; its hash
- * is in the credential store and is valid only if the log refers to its id.
+ * API keys of agents. A key is issued and revoked on its agent's own stream, so it cannot outlive the agent. Its hash
+ * is in the credential store, and is valid only if the log contains its id.
  */
 import { randomBytes } from 'node:crypto';
 import { conflict, isRefusal, notFound } from '../../shared/errors.ts';
@@ -11,7 +11,7 @@ import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type AgentState, agentDecider, agentStream } from './agents.ts';
 
-/** How many characters of a key stay readable, to tell keys apart. */
+/** How many characters of a key stay readable, so that keys can be told apart. */
 const PREFIX_LENGTH = 12;
 
 const newAgentKey = (): string => `mca_${randomBytes(24).toString('hex')}`;
@@ -24,13 +24,13 @@ function present(state: AgentLike): void {
 
 export type NewAgentKey = Omit<EventOf<typeof agentKeyIssued>['data'], 'agent_name'>;
 
-/** How many valid keys an agent may have, and the time, Unix seconds. */
+/** The limit of valid keys per agent, and the current time, Unix seconds. */
 interface KeyLimit {
   readonly most: number;
   readonly now: number;
 }
 
-/** @throws AppError 404; 409 when the agent has as many valid keys as it may */
+/** @throws AppError 404; 409 when the agent has reached its limit of valid keys */
 export function decideIssue(state: AgentLike, key: NewAgentKey, { most, now }: KeyLimit): readonly EventDraft[] {
   present(state);
   const valid = Object.values(state.keys).filter((expiresAt) => expiresAt === null || expiresAt > now);
@@ -54,7 +54,7 @@ export interface IssuedKey {
   readonly created_at: number;
 }
 
-/** Issues a key. @throws AppError 404; 409 when the agent has as many valid keys as it may */
+/** Issues a key. @throws AppError 404; 409 when the agent has reached its limit of valid keys */
 export async function issueAgentKey(
   commands: Commands,
   context: CommandContext,
@@ -84,14 +84,14 @@ export async function issueAgentKey(
       ),
     )
     .catch(async (error) => {
-      // Without its event, the hash is worthless; but if the outcome is unknown, it has to stay.
+      // Without its event the hash is worthless; but if the outcome is unknown, it must be kept.
       if (isRefusal(error)) await credentials.removeKey({ kind: 'agent', keyId });
       throw error;
     });
   const { data, meta } = events[0] as EventOf<typeof agentKeyIssued>;
   if (data.key_id !== keyId) {
-    // The first run of this request issued the key, but it never reached the caller: it is replaced by another one with
-    // the same prefix.
+    // The first run of this request issued the key, but the caller never received it: replace it with a key of the same
+    // prefix.
     await credentials.removeKey({ kind: 'agent', keyId });
     await credentials.removeKey({ kind: 'agent', keyId: data.key_id });
     apiKey = data.prefix + randomBytes(20).toString('hex');

@@ -9,10 +9,10 @@ import { type AgentState, agentDecider, agentStream, existing, sizeOfFields } fr
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Limit for the text and the other keys as JSON together, characters. */
+/** Maximum size of the text and the other keys as JSON together, characters. */
 export const MAX_MEMORY = 524_288;
 
-/** The keys beside the text, for decisions that depend on them. `version` is the `AgentState.memoryVersion`. */
+/** The keys besides the text, for decisions that depend on them. `version` is the `AgentState.memoryVersion`. */
 export const agentMemoryDecider = defineDecider<{ readonly version: number; readonly fields: Fields }>({
   kind: 'agent memory',
   snapshotVersion: 1,
@@ -24,9 +24,9 @@ export const agentMemoryDecider = defineDecider<{ readonly version: number; read
 });
 
 /**
- * Replaces the memory, or appends to it, with a heading that shows the time. Appending nothing changes nothing.
+ * Replaces the memory, or appends to it under a heading with the time. Appending an empty text changes nothing.
  *
- * @param fields the new keys beside the text; undefined: unchanged
+ * @param fields the new keys besides the text; undefined: unchanged
  * @param now Unix ms
  * @throws AppError 404; 413 over MAX_MEMORY characters
  */
@@ -57,10 +57,10 @@ export function decideMemory(
   return drafts;
 }
 
-/** Empties it. @throws AppError 404 */
+/** Empties the memory. @throws AppError 404 */
 export const decideClearMemory = (state: AgentState): EventDraft[] => [agentMemoryCleared.draft(existing(state))];
 
-/** How often a write that depends on the current keys is tried before it is refused. */
+/** Maximum number of attempts for a write that depends on the current keys. */
 const MAX_TRIES = 8;
 
 /**

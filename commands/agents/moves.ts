@@ -1,6 +1,6 @@
 /**
- * Agents of a workspace that is deleted, registered in another one of the tenant under the same id. Keys and connections
- * end. Every step may be repeated.
+ * Moves the agents of a deleted workspace: each is registered in another workspace of the tenant under the same id. Its
+ * keys and connections end. Every step may be repeated.
  */
 import { AppError, isRefusal } from '../../shared/errors.ts';
 import { agentHidden } from '../../shared/events/agents/agents.ts';
@@ -14,10 +14,10 @@ import { deleteAgent, updateAgent } from './changes.ts';
 import { claimsFor } from './names.ts';
 import { decideRegister } from './registration.ts';
 
-/** Names that an agent gets where its own is taken, before it gets one derived from its id. */
+/** Number of names tried when the agent's own is taken, before a name derived from its id. */
 const NAMES_TRIED = 9;
 
-/** The agent with all that it remembers, under a name that is free where it goes. */
+/** The agent with its whole memory, under a name that is free in the new workspace. */
 function draftsOf(agent: MovingAgent, name: string): EventDraft[] {
   const { id: agentId, memory, memoryFields } = agent;
   const size = memory.length;
@@ -81,7 +81,7 @@ export async function moveAgent(
         await register(commands, there, agent, name);
         break;
       } catch (error) {
-        // Taken, or not allowed any more.
+        // The name is taken, or no longer allowed.
         if (!isRefusal(error) || name === `agent-${agent.id}`) throw error;
       }
     }

@@ -1,4 +1,4 @@
-/** The unique names of an agent: its name, and its session key. How they are taken and given up: `commands/naming.ts`. */
+/** The unique names of an agent: its name and its session key. `commands/naming.ts` claims and releases them. */
 
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import { invalid } from '../../shared/errors.ts';
@@ -20,13 +20,13 @@ const holding =
     return Object.keys(state.givenUpNames).length > 0 ? 'never' : 'not yet';
   };
 
-/** @throws AppError 400 for a name that no agent may get */
+/** @throws AppError 400 for a name that agents must not have */
 export function refuseName(name: string): void {
   const fault = agentNameFault(name);
   if (fault !== undefined) throw invalid(`name: ${fault}`, [`name: ${fault}`]);
 }
 
-/** Claims of names from before users and agents shared them. They are only released. */
+/** Claims of names from before users and agents shared one name space. They are only released. */
 const olderName: NameKind<AgentState> = {
   kind: OLDER_KINDS.agent,
   owner: agentDecider,
@@ -42,7 +42,7 @@ export const sessionKeyKind: NameKind<AgentState> = {
   taken: () => 'Another agent has this session_key; choose another one.',
 };
 
-/** The names that an agent with these fields needs. */
+/** Claims of the names of an agent with these fields. */
 export function claimsFor(
   workspace: number,
   agent: { readonly name?: string; readonly session_key?: string | null },
@@ -53,7 +53,7 @@ export function claimsFor(
   return claims;
 }
 
-/** The names that an agent holds, however long it has had them. */
+/** The names that an agent holds, no matter since when. */
 export const heldBy = (
   workspace: number,
   agent: { readonly name: string; readonly session_key: string | null },
@@ -64,11 +64,11 @@ export const namedAgent: Named<AgentState> = { decider: agentDecider, existing, 
 export type KnownAgent = Pick<AgentState, 'id' | 'name' | 'role' | 'session_key'>;
 
 /**
- * An agent according to the log, because writes do not wait for read models, and never decide on a stale one; undefined
- * when the workspace has none such.
+ * An agent according to the log, because writes do not wait for read models and never decide on a stale one; undefined
+ * when the workspace has no such agent.
  *
- * @param options.recent a state from memory will do, from which changes by other processes may be missing: for a caller
- *   that notices when its command runs
+ * @param options.recent accepts a cached state, which may lack changes by other processes: for a caller whose command
+ *   detects later changes
  */
 export async function agentInLog(
   commands: Pick<Commands, 'load'>,
@@ -88,7 +88,7 @@ export async function agentInLog(
   return undefined;
 }
 
-/** Streams of agents that may be the one that is referred to: by name, those that have claimed it. */
+/** Streams of agents that the reference may mean; for a name, the agents that have claimed it. */
 async function* streamsOf(
   commands: Pick<Commands, 'load'>,
   workspace: number,
@@ -112,7 +112,7 @@ const AGENTS_OF = (workspace: number) => agentStream(workspace, 0).slice(0, -1);
 
 const known = ({ id, name, role, session_key }: AgentState): KnownAgent => ({ id, name, role, session_key });
 
-/** The id of the agent that a caller names, by the header `x-agent-name` or by its key; undefined: there is none. */
+/** The id of the agent named by the header `x-agent-name` or by the caller's key; undefined if there is none. */
 export async function agentSpokenFor(
   commands: Commands,
   { workspace, agentName }: Pick<Identity, 'workspace' | 'agentName'>,

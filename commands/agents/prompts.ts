@@ -1,8 +1,8 @@
 /**
- * Prompts for agents: sentences of ours, and texts of others between marks that say whose they are. Pure.
+ * Prompts for agents: our own sentences, and texts of others between marks that name the writer. Pure.
  *
- * A mark carries a code that is derived from all texts of the prompt, so that none of them can hold it: a text that looks
- * like the end of a quotation has another code, or none.
+ * A mark carries a code that is derived from all texts of the prompt, so no text can contain it: a text that imitates
+ * the end of a quotation has another code, or none.
  */
 import { createHash } from 'node:crypto';
 import type { Actor } from '../../shared/events/metadata.ts';
@@ -20,14 +20,14 @@ export interface Quotation {
 
 export type PromptPart = string | Quotation;
 
-/** An actor as marks name the writer of a text. */
+/** An actor, in the form in which marks name the writer of a text. */
 export function writerName({ type, name }: Actor): string {
   if (type === 'agent') return `agent ${name.replace(/^agent:/, '')}`;
   if (type === 'api') return 'a holder of the API key';
   return type === 'system' ? name : `${type} ${name}`;
 }
 
-/** Characters of a code. 16 hexadecimal digits cannot be found by trying, because each try changes them. */
+/** Characters of a code. 16 hexadecimal digits cannot be found by trying, because each attempt changes the code. */
 const CODE = 16;
 
 function codeFor(parts: readonly PromptPart[]): string {
@@ -38,10 +38,10 @@ function codeFor(parts: readonly PromptPart[]): string {
   }
 }
 
-/** A name on the line of a mark, which ends with it. */
+/** A name in a form that cannot end the line of a mark. */
 const inline = (name: string): string => name.replace(/[[\]\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim();
 
-/** The same parts give the same text, so that a request that is repeated is the same request. */
+/** The same parts give the same text, so that a repeated request is identical. */
 export function promptOf(parts: readonly PromptPart[]): string {
   const code = codeFor(parts);
   const quoted = ({ what, by, text }: Quotation): string =>
@@ -52,9 +52,9 @@ export function promptOf(parts: readonly PromptPart[]): string {
   ].join('\n\n');
 }
 
-/** A text that is not handed over. */
+/** A text that is withheld. */
 export interface Breach extends Pick<Quotation, 'what' | 'by'> {
-  /** Names of the critical rules that it breaks. */
+  /** Names of the critical rules that the text breaks. */
   readonly rules: string[];
 }
 
@@ -66,7 +66,7 @@ export const breachesIn = (parts: readonly PromptPart[]): readonly Breach[] =>
     return rules.length === 0 ? [] : [{ what: inline(part.what), by: inline(part.by), rules }];
   });
 
-/** Why a text was not handed over: for people who can change it. */
+/** Why a text was withheld, for people who can change it. */
 export const breachReason = (breaches: readonly Breach[]): string =>
   `Not handed to the agent runner: ${breaches
     .map(({ what, by, rules }) => `the ${what} (by ${by}) breaks ${rules.join(', ')}`)

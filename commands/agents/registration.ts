@@ -1,6 +1,5 @@
 /**
- * How agents come into being: created by an operator, registered by themselves, or imported from the gateway
- * configuration.
+ * Registration of agents: created by an operator, registered by themselves, or imported from the gateway configuration.
  */
 import { AppError, conflict, isRefusal } from '../../shared/errors.ts';
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
@@ -33,7 +32,7 @@ export function decideRegister(state: AgentState, agentId: number, registration:
 /** An existing agent registers again. @throws AppError 404 */
 export const decideReturn = (state: AgentState): EventDraft[] => [agentReturned.draft(existing(state))];
 
-/** An operator's new agent. @throws AppError 400 when its config, put together, is too large */
+/** An agent created by an operator. @throws AppError 400 when its merged config is too large */
 export function operatorsRegistration(input: {
   readonly name: string;
   readonly role: string;
@@ -47,7 +46,7 @@ export function operatorsRegistration(input: {
 }): Registration {
   const { config, template } = configFor({
     ...input,
-    // There are no hidden values yet that a mask could stand for.
+    // There are no stored values yet for which a mask could stand.
     config: restored(input.config ?? {}, undefined, 'config') as Config,
     gateway_config: restored(input.gateway_config ?? {}, undefined, 'gateway_config') as Config,
   });
@@ -67,7 +66,7 @@ export function operatorsRegistration(input: {
   };
 }
 
-/** An agent that registers itself starts as idle. */
+/** An agent that registers itself starts with the status idle. */
 export function selfRegistration(input: {
   readonly name: string;
   readonly role?: string;
@@ -100,8 +99,8 @@ interface Registered {
 /**
  * Registers an agent.
  *
- * @throws AppError 409 when its name or session key is taken, or the workspace has as many agents as it may; 413 when it
- *   does not fit an event
+ * @throws AppError 409 when its name or session key is taken, or the workspace has reached its limit of agents; 413
+ *   when it does not fit into an event
  */
 export const registerAgent = (
   commands: Commands,
@@ -128,10 +127,10 @@ async function register(commands: Commands, context: CommandContext, given: Regi
 }
 
 /**
- * Creates an operator's agent. If writing it to the gateway configuration fails, that is only a warning: the agent
+ * Creates an agent for an operator. If writing it to the gateway configuration fails, that is only a warning: the agent
  * exists.
  *
- * @param options.byAgent whether the caller has the key of another agent, which does not choose the coordinator
+ * @param options.byAgent whether the caller has the key of another agent, which may not choose the coordinator
  * @throws AppError 400, 403, 409, 413
  */
 export async function createAgent(
@@ -163,7 +162,7 @@ function refuseCoordinator({ config, session_key }: Registration): void {
   if (session_key?.endsWith(':main')) throw notCoordinator('session_key');
 }
 
-/** The part of an agent's record that the answer to a registration contains. */
+/** The part of an agent's record in the response to a registration. */
 export interface RegisteredAgent {
   readonly id: number;
   readonly name: string;
@@ -172,14 +171,15 @@ export interface RegisteredAgent {
   readonly created_at: number;
 }
 
-/** How often work is tried on an agent that others are creating or deleting, and the pause between. */
+/** Maximum number of attempts on an agent that others are creating or deleting, and the pause between them. */
 const MAX_TRIES = 40;
 const RETRY_MS = 25;
 
 /**
- * Does work on the agent of a name, which the work creates if there is none, while others may be creating or deleting it.
+ * Runs work on the agent with a name while others may be creating or deleting it; the work creates the agent if there
+ * is none.
  *
- * @param isAnothers whether the name will not be this agent's soon
+ * @param isAnothers whether the name belongs to another owner and will not be free soon
  * @throws what `work` throws; after many attempts also 404 and 409 `NAME_TAKEN`
  */
 export async function onSettledName<T>(work: () => Promise<T>, isAnothers: () => Promise<boolean>): Promise<T> {
@@ -195,7 +195,7 @@ export async function onSettledName<T>(work: () => Promise<T>, isAnothers: () =>
   }
 }
 
-/** Whether a name is taken by a user, or by an agent whose name is only written otherwise. */
+/** Whether a name is taken by a user, or by an agent whose name differs only in spelling. */
 export const belongsToAnother =
   ({ names }: Commands, workspace: number, name: string, find: (name: string) => Promise<unknown>) =>
   async (): Promise<boolean> => {
@@ -217,10 +217,10 @@ export interface Registering {
 }
 
 /**
- * An agent registers itself: an existing agent registers again, any other name creates a new agent. Of several requests
- * at the same time one creates it, and for the others it exists.
+ * An agent registers itself: an existing agent registers again, any other name creates a new agent. Of several
+ * concurrent requests one creates it; for the others it already exists.
  *
- * @throws AppError 409 when the name belongs to an agent that the caller may not register as, or to a user
+ * @throws AppError 409 when the name belongs to a user, or to an agent that the caller may not register as
  */
 export function registerSelf(
   commands: Commands,

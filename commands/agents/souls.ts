@@ -1,4 +1,4 @@
-/** Souls (persona texts) of agents, and the templates to start from. */
+/** Souls (persona texts) of agents, and templates for them. */
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { type AgentState, existing } from './agents.ts';
@@ -13,7 +13,7 @@ export const decideSoul = (state: AgentState, soulContent: string, template: str
   }),
 ];
 
-/** By name. Placeholders: `{{AGENT_NAME}}`, `{{AGENT_ROLE}}`, `{{TIMESTAMP}}`. */
+/** Texts by name. Placeholders: `{{AGENT_NAME}}`, `{{AGENT_ROLE}}`, `{{TIMESTAMP}}`. */
 const SOUL_TEXTS: Readonly<Record<string, string>> = {
   orchestrator: `# Plans the work and hands it out
 

@@ -11,7 +11,7 @@ import { updateFromConfig } from './changes.ts';
 import { bounded, configProblem } from './config.ts';
 import { decideReturn, type Registration, registerAgent } from './registration.ts';
 
-/** The message when there is nothing to import from. */
+/** The message when there is no stored configuration. */
 export const NOTHING_STORED =
   'No gateway configuration is stored, so there is nothing to import; PUT one to /api/gateway-config first.';
 
@@ -44,12 +44,13 @@ const registrationOf = ({ name, role, config }: GatewayAgent): Registration => (
 });
 
 /**
- * Creates the agents of the stored document that do not exist, and updates role and config of the others from it. Every
+ * Creates the missing agents of the stored document, and updates role and config of the existing ones from it. Every
  * step is idempotent, so an import that fails halfway can simply be repeated.
  *
  * @param idsOf ids of the agents with these names, by name
- * @throws AppError 409 when a name is being taken at the same time, or the workspace has as many agents as it may; 422
- *   when the document cannot be read, or the config of one of its agents would be too large; then nothing is changed
+ * @throws AppError 409 when another request is taking one of the names, or the workspace has reached its limit of
+ *   agents; 422 when the document cannot be read, or the config of one of its agents would be too large; then nothing
+ *   is changed
  */
 export async function syncAgents(
   commands: Commands,
@@ -57,8 +58,7 @@ export async function syncAgents(
   room: Room,
   idsOf: (names: readonly string[]) => Promise<ReadonlyMap<string, number>>,
 ): Promise<SyncResult> {
-  // Without the request's intents, because a repeated run takes different steps: part of the work has already been
-  // done.
+  // Without the request's intents, because a repeated run takes other steps: part of the work is already done.
   const context: CommandContext = { origin };
   const document = await gatewayDocument(commands, origin.workspace);
   if (document === null) return { synced: 0, created: 0, updated: 0, agents: [], message: NOTHING_STORED };
@@ -96,12 +96,12 @@ export async function syncAgents(
 }
 
 /**
- * Registers agents that a gateway names; those that exist are heard of again. All of them are idle. Every step is
- * idempotent, so that it can be repeated.
+ * Registers agents that a gateway names; for existing ones it records a sign of life. All of them become idle. Every
+ * step is idempotent, so the call can be repeated.
  *
  * @param idsOf ids of the agents with these names, by name
- * @param first what happens before, once it is known that there is room for the agents
- * @returns what `first` gave, and how many agents there were
+ * @param first runs before the registrations, once there is known to be room for the agents
+ * @returns the result of `first`, and the number of agents
  * @throws AppError 400, 409
  */
 export async function registerNamed<T>(

@@ -83,7 +83,7 @@ export function templateConfig(id: string, name: string): Config | undefined {
   };
 }
 
-/** The keys of a gateway_config that override a template. */
+/** The keys of a gateway_config that override the template. */
 const PICKED = [
   'model.primary',
   'identity.emoji',

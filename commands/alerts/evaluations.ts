@@ -1,8 +1,8 @@
 /**
- * Alert rules are evaluated, and triggered where their condition is met.
+ * Evaluation of alert rules; a rule triggers when its condition is met.
  *
- * The database says which conditions are met. That a rule triggers is decided on its own stream: only one process can
- * append the event, and the second finds the rule in its cooldown.
+ * The database evaluates the conditions. Whether a rule triggers is decided on its own stream: only one process can
+ * append the event, and the next one finds the rule in its cooldown.
  */
 import { inCooldown } from '../../shared/contract/alerts/conditions.ts';
 import type { Evaluation } from '../../shared/contract/alerts/rules.ts';
@@ -13,14 +13,14 @@ import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type RuleState, ruleDecider, ruleStream } from './rules.ts';
 
-/** Who is notified unless a rule says otherwise. */
+/** Recipient of notifications, unless a rule names another one. */
 const DEFAULT_RECIPIENT = 'system';
 
 const isRecipient = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
 
 /**
- * Triggers a rule whose condition was found to be met. Does nothing when the rule has been changed since so that it is
- * another condition, and none while it is quiet.
+ * Triggers a rule whose condition was found to be met. No event if the rule has another condition by now, or is
+ * disabled or in its cooldown.
  *
  * @param now Unix seconds
  */
@@ -55,7 +55,7 @@ export interface Evaluating {
   readonly reads: AlertReads;
   /** Unix ms */
   readonly now: () => number;
-  /** A rule could not be evaluated. */
+  /** Called when a rule could not be evaluated. */
   readonly failed: (error: unknown, rule: WatchedRule) => void;
 }
 
@@ -63,11 +63,11 @@ export type AlertVerdict = 'Condition met' | 'Condition not met' | 'In cooldown'
 
 interface Evaluated {
   readonly verdict: AlertVerdict | 'The condition could not be evaluated';
-  /** The event that says that the rule triggered. */
+  /** The event that triggered the rule. */
   readonly trigger?: DomainEvent | undefined;
 }
 
-/** Evaluates one rule, and triggers it if its condition is met and no other process does. */
+/** Evaluates one rule, and triggers it if its condition is met and no other process triggers it. */
 export async function evaluateRule(
   { commands, reads, now }: Evaluating,
   context: CommandContext,
@@ -79,26 +79,26 @@ export async function evaluateRule(
   const { events } = await commands.execute(ruleDecider, ruleStream(rule.workspace, rule.id), context, (state) =>
     decideTrigger(state, rule, at),
   );
-  // Somebody else has triggered it, or changed it, in the meantime.
+  // No event: in the meantime another process has triggered or changed the rule.
   const [trigger] = events;
   return trigger ? { verdict: 'Condition met', trigger } : { verdict: 'In cooldown' };
 }
 
-/** Rules that are read at a time. */
+/** Rules per page. */
 export const PAGE = 100;
 
-/** What was evaluated, and the positions of the events behind it. */
+/** The result of an evaluation, and the positions of the events behind it. */
 export interface EvaluatedWorkspace {
   readonly evaluation: Evaluation;
-  /** Of the events that changed the evaluated rules last. */
+  /** Positions of the last changes of the evaluated rules. */
   readonly rules: readonly number[];
-  /** Of the events that say that rules triggered. */
+  /** Positions of the events that triggered rules. */
   readonly triggers: readonly number[];
 }
 
 /**
- * Evaluates the enabled rules of a workspace by ascending id. One that cannot be evaluated counts as not triggered, as
- * long as others can.
+ * Evaluates the enabled rules of a workspace by ascending id. A rule that cannot be evaluated counts as not triggered,
+ * unless all fail.
  */
 export async function evaluateWorkspace(parts: Evaluating, context: CommandContext): Promise<EvaluatedWorkspace> {
   const { workspace } = context.origin;

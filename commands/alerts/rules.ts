@@ -26,7 +26,7 @@ import { createRecord } from '../reserve.ts';
 export { ruleStream };
 
 export interface RuleState {
-  /** 0 until created, and again once deleted. */
+  /** 0 before the rule is created and after it is deleted. */
   readonly id: number;
   readonly rule: RuleFields;
   /** Unix seconds. */
@@ -61,7 +61,7 @@ export const ruleDecider = defineDecider<RuleState>({
 
 // --- Action configs --------------------------------------------------------------------------------------------------
 
-/** Why no request can go to a URL; undefined when one can. */
+/** Why requests to a URL are not allowed; undefined if they are. */
 export type UrlFault = (url: string) => string | undefined;
 
 const refused = (field: string, reason: string) => invalid(`${field}: ${reason}`, [`${field}: ${reason}`]);
@@ -88,20 +88,24 @@ function checkAction({ action_type, action_config: { recipient, url, secret } }:
     throw refused('action_config.secret', 'must be a text with which requests are signed, or be left out');
 }
 
-/** A URL without what may be a secret: its path and its query often are. */
+/** A URL without the parts that are often secret: its path and its query. */
 function hiddenUrl(url: string): string {
   if (!URL.canParse(url)) return MASK;
   const { protocol, host, pathname, search, username, password } = new URL(url);
   return pathname === '/' && search + username + password === '' ? url : `${protocol}//${host}/${MASK}`;
 }
 
-/** A config for callers who may not see secrets. */
+/** A config as shown to callers who may not see secrets. */
 export function maskedConfig(config: ActionConfig): ActionConfig {
   const shown = masked(config) as ActionConfig;
   return typeof config.url === 'string' ? { ...shown, url: hiddenUrl(config.url) } : shown;
 }
 
-/** What a client sends back after it was shown a masked config. @throws AppError 400 for a mask of nothing */
+/**
+ * The config that a client sends back after it was shown a masked one.
+ *
+ * @throws AppError 400 for a mask without a stored value
+ */
 function restoredConfig(next: ActionConfig, stored: ActionConfig): ActionConfig {
   const keepsUrl = typeof stored.url === 'string' && next.url === hiddenUrl(stored.url);
   return restored(keepsUrl ? { ...next, url: stored.url } : next, stored, 'action_config') as ActionConfig;
@@ -118,7 +122,7 @@ export function decideCreate(id: number, rule: RuleFields, faultOf: UrlFault): E
 
 export type RuleChanges = Omit<RuleChangesBody, 'id'>;
 
-/** Whatever is changed, the whole rule must make sense afterwards. @throws AppError 400, 404 */
+/** After any change, the whole rule must be consistent. @throws AppError 400, 404 */
 export function decideChange(state: RuleState, changes: RuleChanges, faultOf: UrlFault): EventDraft[] {
   if (state.id === 0) throw notFound('Alert rule');
   const { rule } = state;
@@ -137,7 +141,7 @@ export function decideChange(state: RuleState, changes: RuleChanges, faultOf: Ur
   return [alertRuleUpdated.draft({ rule_id: state.id, ...Object.fromEntries(changed) })];
 }
 
-/** No event when it is not enabled. */
+/** No event when the rule is not enabled. */
 export const decideDisable = ({ id, rule }: RuleState): EventDraft[] =>
   rule.enabled ? [alertRuleUpdated.draft({ rule_id: id, enabled: false })] : [];
 
@@ -149,7 +153,7 @@ export function decideDelete({ id, rule }: RuleState): EventDraft[] {
 
 const LIMIT: Limit = { kind: 'alert rules', most: MAX_RULES, added: alertRuleCreated };
 
-/** @throws AppError 400, 409 when the workspace has too many */
+/** @throws AppError 400, 409 when the workspace has reached its limit */
 export async function createRule(
   commands: Commands,
   context: CommandContext,
@@ -157,7 +161,7 @@ export async function createRule(
   rule: RuleFields,
   faultOf: UrlFault,
 ): Promise<{ readonly id: number; readonly executed: Executed }> {
-  // Refused before it takes a number.
+  // An invalid rule is refused before it takes an id.
   decideCreate(0, rule, faultOf);
   return withinLimit(limits, LIMIT, context, () =>
     createRecord(commands, context, ['alert_rule', ruleDecider, ruleStream], (id) => decideCreate(id, rule, faultOf)),

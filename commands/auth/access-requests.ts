@@ -45,11 +45,11 @@ export interface AccessRequestState {
   readonly display_name: string | null;
   readonly avatar_url: string | null;
   readonly provider_id: string | null;
-  /** The user that an approval named; the id is reserved before the user exists. */
+  /** The user id of the approval; it is reserved before the user exists. */
   readonly user_id: number | null;
   /** The role in the last approval. */
   readonly role: Role | null;
-  /** The person's key was deleted: the account asks anew, by another request. */
+  /** The person's key was deleted: the account gets a new request at its next sign-in. */
   readonly erased: boolean;
 }
 
@@ -139,7 +139,7 @@ export async function requestAccess(
     try {
       await claimName(commands, withoutAddress(context), googleAccounts, 'all', accountName(profile.sub), stream);
     } catch (error) {
-      // The same account is asking twice at the same time; the other attempt counts for both.
+      // Another attempt of the same account runs at the same time, and counts for both.
       if (isTaken(error)) return;
       throw error;
     }
@@ -164,7 +164,7 @@ export function decideReject(state: AccessRequestState, requestId: number, note:
   return [accessRequestRejected.draft({ request_id: requestId, email: state.email, note })];
 }
 
-/** The approved request of a person who already is a user. @param callerId 0 unless the caller is a user */
+/** Approves the request of a person who already is a user. @param callerId 0 unless the caller is a user */
 export function decideApproval(
   state: UserState,
   userId: number,
@@ -189,7 +189,7 @@ export function decideApproval(
   ];
 }
 
-/** Rejects a request. If the person is a user, that user stays unchanged. @throws AppError 404 */
+/** Rejects a request. An existing user of that person stays unchanged. @throws AppError 404 */
 export async function rejectAccess(
   commands: Commands,
   context: CommandContext,
@@ -204,7 +204,7 @@ export async function rejectAccess(
 /** What an approval reads. */
 export interface ApprovalReads {
   readonly admins: AdminsOf;
-  /** Id of the user who has this Google account, or this e-mail address, according to the read model. */
+  /** Id of the user with this Google account or this e-mail address, according to the read model. */
   readonly userIdOf: (sub: string, email: string) => Promise<number | undefined>;
 }
 
@@ -253,7 +253,7 @@ export async function approveAccess(
   return userId;
 }
 
-/** Applies an approval to an existing user. If another approval followed, the role in that one counts. */
+/** Applies an approval to an existing user. If another approval followed, its role counts. */
 async function bringUpToDate(
   commands: Commands,
   context: CommandContext,
@@ -327,7 +327,7 @@ async function createWithFreeName(
       const code = error instanceof AppError ? error.extras.code : undefined;
       if (code === USER_EXISTS) {
         const { state } = await commands.load(userDecider, userStream(id));
-        // The other approval may have settled on another name.
+        // The other approval may have chosen another name.
         if (state.username !== username)
           await releaseUsername(commands, context, { username, workspace: DEFAULT_WORKSPACE }, userStream(id));
         return false;
@@ -337,7 +337,7 @@ async function createWithFreeName(
   }
 }
 
-/** `Ann.Lee+x@example.com` → `ann.leex`; `user` when nothing is left. */
+/** `Ann.Lee+x@example.com` → `ann.leex`; `user` when no character is left. */
 export function usernameFrom(email: string): string {
   const local = email.split('@')[0] ?? '';
   const plain = local.toLowerCase().replace(/[^a-z0-9._-]/g, '');

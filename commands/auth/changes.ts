@@ -36,9 +36,9 @@ export interface Transfer {
 
 interface UpdateRequest {
   readonly user_id: number;
-  /** The caller's workspace: the users whose fields the caller may set. `all`: for operators and the deployment itself. */
+  /** The caller's workspace, whose users the caller may change. `all`: for operators and the deployment itself. */
   readonly workspace: number | 'all';
-  /** Where the user is put, and who may be put there. Undefined leaves the user where they are. */
+  /** The target workspace, and which users may be moved there. Undefined: no move. */
   readonly transfer?: Transfer | undefined;
   /** The caller's own user id; 0 unless the caller is a user. */
   readonly callerId: number;
@@ -106,7 +106,7 @@ export async function updateUser(
   const { user_id, password, changes, ...rest } = request;
   const decide = (credentialId: string | null) => (state: UserState) =>
     decideUpdate(state, { ...rest, user_id, changes, credential_id: credentialId });
-  // Decide first, to refuse before computing the slow hash and before claiming a name.
+  // Decide first, so that a refusal needs no slow hash and no claim of a name.
   if (password !== null || rest.transfer) decide(null)((await commands.load(userDecider, userStream(user_id))).state);
   const credentialId = password === null ? null : await credentials.addPassword(user_id, password);
   let executed: Executed;
@@ -128,7 +128,7 @@ export async function updateUser(
 }
 
 /**
- * Claims the name of a user in the workspace that the user is put into: an agent there may have it. Undefined: nowhere.
+ * Claims the user's name in the target workspace, where an agent may have it. Undefined: no move.
  *
  * @returns a check of the user's state: throws AppError 409 when the claim is no longer valid
  * @throws AppError 409 `NAME_TAKEN` when an agent there has the name, `BUSY` when one is getting it
@@ -142,11 +142,11 @@ export async function claimPlace(
   const stream = userStream(userId);
   const { state: before } = await commands.load(userDecider, stream);
   if (workspace === undefined || !before.exists || before.workspace === workspace) return () => undefined;
-  // Claims are safe to repeat, so they need no intents.
+  // Claims may be repeated safely, so they need no intents.
   for (const { kind, scope, name, shown } of userNameClaims(workspace, before.username))
     await claimName(commands, { origin: context.origin }, kind, scope, name, stream, shown);
   const lost = () => conflict('Another user or agent is taking this name right now; try again.', { code: 'BUSY' });
-  // The process that voided the earlier claim may be about to take the name, whatever is claimed here.
+  // The process that voided the earlier claim may be about to take the name, despite this claim.
   if (Date.now() - before.placeVoidedAt < RELEASED_AFTER_MS) throw lost();
   return (state) => {
     if (state.workspace !== workspace && state.placeVoidedAt !== before.placeVoidedAt) throw lost();

@@ -43,7 +43,7 @@ export const globalKeyDecider = defineDecider<GlobalKeyState>({
   ],
 });
 
-/** First 4 and last 5 characters; nothing of a key that is too short to reveal them. */
+/** First 4 and last 5 characters; no character of a key that is too short for that. */
 export function maskKey(key: string): string {
   return key.length <= 9 ? '****' : `${key.slice(0, 4)}-****-****-${key.slice(-5)}`;
 }
@@ -53,7 +53,7 @@ export const maskChosenKey = (key: string): string => (key.length < 24 ? '****' 
 
 export const newGlobalKey = (): string => `mc_${randomBytes(24).toString('hex')}`;
 
-/** A new key with the mask `masked`, for a repeated request whose first answer, with the key, was lost. */
+/** A new key with the mask `masked`, for a repeated request whose first response, with the key, was lost. */
 function sameShape(masked: string): string {
   const [head = '', , , tail = ''] = masked.split('-');
   return `${head}${randomBytes(21).toString('hex')}${tail}`;
@@ -64,12 +64,16 @@ export function decideConfigure(
   key: { readonly key_id: number; readonly source: 'environment' | 'database'; readonly masked: string },
 ): readonly EventDraft[] {
   if (state.rotated || state.keyId === key.key_id) return [];
-  // Another process may have generated one in the meantime, and clients may be using it.
+  // Another process may have generated a key in the meantime, and clients may be using it.
   if (key.source === 'database' && state.keyId !== null) return [];
   return [globalKeyConfigured.draft(key)];
 }
 
-/** @param replaced id of the key that is to be replaced; null: there is none @throws AppError 409 when another one is in force */
+/**
+ * @param replaced id of the key to be replaced; null: there is none
+ *
+ * @throws AppError 409 when another key is current
+ */
 export function decideRotate(
   state: GlobalKeyState,
   key: { readonly key_id: number; readonly masked: string },
@@ -98,7 +102,7 @@ export async function configureGlobalKey(
   let stored = await credentials.findKey(key);
   if (!stored) {
     await credentials.addKey(key, { kind: 'global', keyId: await commands.counters.take('global_key') });
-    // Another process may have stored it under another id at the same time; the first one counts.
+    // Another process may have stored the key under another id at the same time; the first one counts.
     stored = await credentials.findKey(key);
   }
   if (stored?.kind !== 'global') throw conflict('API_KEY is the key of an agent; choose another one.');
@@ -110,7 +114,7 @@ export async function configureGlobalKey(
   if (old !== null && old !== keyId) await credentials.removeKey({ kind: 'global', keyId: old });
 }
 
-/** Generates a key when there is none. @returns the key, to be shown once; undefined when there was one */
+/** Generates a key when there is none. @returns the key, to be shown once; undefined when a key existed */
 export async function generateGlobalKey(
   commands: Commands,
   context: CommandContext,
@@ -139,10 +143,10 @@ export interface RotatedKey {
 }
 
 /**
- * Replaces the key; the old one stops working at once. Of several requests at the same time, one replaces it.
+ * Replaces the key; the old one stops working at once. Of several concurrent requests, one replaces it.
  *
- * @param held id of the key that the caller has; undefined: the caller has another credential, and means the key in force
- * @throws AppError 409 when another request replaces the key at the same time
+ * @param held id of the caller's key; undefined: the caller has another credential, and replaces the current key
+ * @throws AppError 409 when a concurrent request replaces the key
  */
 export async function rotateGlobalKey(
   commands: Commands,
@@ -160,13 +164,13 @@ export async function rotateGlobalKey(
       decideRotate(state, { key_id: keyId, masked }, replaced),
     )
     .catch(async (error: unknown) => {
-      // Without its event, the hash is worthless; but if the outcome is unknown, it has to stay.
+      // Without its event the hash is worthless; but if the outcome is unknown, it must be kept.
       if (isRefusal(error)) await credentials.removeKey({ kind: 'global', keyId });
       throw error;
     });
   const { data, meta } = executed.events[0] as EventOf<typeof globalKeyRotated>;
   if (data.key_id !== keyId) {
-    // An earlier run of this request rotated the key, but the new one never reached the caller.
+    // An earlier run of this request rotated the key, but the caller never received the new one.
     await credentials.removeKey({ kind: 'global', keyId });
     await credentials.removeKey({ kind: 'global', keyId: data.key_id });
     key = sameShape(data.masked);

@@ -7,7 +7,7 @@ import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { beginSession, type SessionParts } from './sessions.ts';
 import { asUser, differing, type KnownUser, mustExist, type UserState, userDecider } from './users.ts';
 
-/** What a user takes over from their Google account. */
+/** Fields that a user takes over from their Google account. */
 export const fromGoogle = ({ sub, email, picture }: GoogleProfile) => ({
   provider: 'google' as const,
   provider_id: sub,

@@ -53,7 +53,7 @@ export function removesAdmin(state: UserState, drafts: readonly EventDraft[]): b
 
 interface Turn {
   readonly tenant: number;
-  /** `UserState.turns` when it was taken. */
+  /** `UserState.turns` when the turn was taken. */
   readonly turn: number;
 }
 
@@ -71,10 +71,10 @@ const busy = (cause: unknown) =>
   conflict('Other admins are being changed right now; try again.', { code: 'BUSY', cause });
 
 /**
- * Runs a decision on a user. Every change that may remove an admin must go through here.
+ * Runs a decision on a user. Every change that may remove an admin must use this function.
  *
- * @throws AppError 409 `LAST_ADMIN` when it would remove a tenant's last enabled admin, `BUSY` when no turn came free;
- *   whatever `decide` throws
+ * @throws AppError 409 `LAST_ADMIN` when it would remove a tenant's last enabled admin, `BUSY` when no turn became
+ *   free; whatever `decide` throws
  */
 export async function changeUser(
   commands: Commands,

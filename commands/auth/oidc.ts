@@ -38,10 +38,10 @@ const oidcAccounts: NameKind<UserState> = {
   taken: () => 'This account is signing in for the first time right now; try again.',
 };
 
-/** What the groups of an account give it here. */
+/** Role and workspace that follow from the groups of an account. */
 export interface Placed {
   readonly role: Role;
-  /** Null: the default workspace for a new user, and where it is for any other. */
+  /** Null: the default workspace for a new user, and the current workspace for any other. */
   readonly place: Place | null;
 }
 
@@ -56,7 +56,7 @@ export function ruleFor(rules: readonly GroupRule[], groups: readonly string[]):
   return rule;
 }
 
-/** What differs between a user and what the provider says. @throws AppError 403 for a user who is disabled, 404 */
+/** Updates the fields of a user that differ from the provider's. @throws AppError 403 for a disabled user, 404 */
 export function decideOidcUpdate(
   state: UserState,
   userId: number,
@@ -122,7 +122,7 @@ export async function userOfAccount(
   return executed.events.length > 0 ? users.after(found.id, executed) : found;
 }
 
-/** @throws AppError 403 when the rule names a workspace that is not there */
+/** @throws AppError 403 when the rule names an unknown workspace */
 async function placedBy({ users }: OidcParts, { role, workspace }: GroupRule): Promise<Placed> {
   if (workspace === null) return { role, place: null };
   const place = await users.placeOf(workspace);
@@ -137,7 +137,7 @@ async function placedBy({ users }: OidcParts, { role, workspace }: GroupRule): P
   return { role, place };
 }
 
-/** What the provider changes, it changes itself. */
+/** Changes that come from the provider are recorded as its own acts. */
 const byProvider = (context: CommandContext, place: Place): CommandContext =>
   inWorkspace(withOrigin(context, { actor: systemActor('oidc') }), place);
 
@@ -157,7 +157,7 @@ async function create(
   try {
     await claimName(commands, context, oidcAccounts, 'all', accountName(account), userStream(id));
   } catch (error) {
-    // Another first sign-in of the same account has just made the user.
+    // A concurrent first sign-in of the same account has just created the user.
     const first = isTaken(error) ? await claimantOf(commands, oidcAccounts, 'all', accountName(account)) : undefined;
     const other = first && (await users.find(Number(first.slice(userStream(0).length - 1))));
     if (!other) throw error;

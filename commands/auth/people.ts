@@ -1,12 +1,12 @@
 /**
- * Erasure of a person: the key that seals their personal fields is deleted. What is in the log stays there, unreadable.
+ * Erasure of a person: the key that seals their personal fields is deleted. The log keeps the fields, unreadable.
  *
- * A user who still exists is deleted first. Then each record of the person is erased, the user last: the key goes, entries of
- * the audit trail lose the fields, and an event says that it is done. A process that dies in between leaves a deleted
- * user who is not erased; the same request finds that user again and resumes.
+ * A user who still exists is deleted first. Then each record of the person is erased, the user last: the key is
+ * deleted, audit entries lose the fields, and an event records the erasure. If the process dies in between, the user is
+ * deleted but not erased; the same request finds that user again and resumes.
  *
- * A single personal field of an event has a key of its own, which can be deleted alone. Read models cannot know from which
- * event each of their rows has the field, so those that read such events are built anew from the log.
+ * A single personal field of an event has a key of its own, which can be deleted alone. Read models cannot know from
+ * which event each of their rows has the field, so the read models of such events are rebuilt from the log.
  */
 import { conflict, forbidden, invalid, notFound } from '../../shared/errors.ts';
 import { isSealed } from '../../shared/event-store/sealed-values.ts';
@@ -42,7 +42,7 @@ export interface Erasing {
 
 export interface ErasureRequest {
   readonly username: string;
-  /** Of those who had this name one after another; undefined: the user of this name, or the only one who was deleted. */
+  /** Selects one of several users with this name; undefined: the current one, or the only deleted one. */
   readonly userId: number | undefined;
   readonly reach: Exclude<Reach, number>;
   /** The caller's own user id; 0 unless the caller is a user. */
@@ -78,7 +78,7 @@ export function checkTenants({ tenants }: Pick<UserState, 'tenants'>, reach: Era
   throw forbidden('This person has been in other tenants as well: only admins of the default tenant can erase them.');
 }
 
-/** Nothing for a person who was erased. */
+/** No event for a person who is already erased. */
 export const decideErasure = (state: { readonly erased: boolean }, record: PersonRecord): readonly EventDraft[] =>
   state.erased ? [] : [personErased.draft(record)];
 
@@ -96,11 +96,11 @@ export async function erasePerson(erasing: Erasing, context: CommandContext, req
   checkTenants(state, reach);
   const there = inWorkspace(context, { tenant, workspace });
   if (state.exists) await deleteUser(commands, there, credentials, admins, { user_id: userId, reach, callerId });
-  // Also those that an earlier call did not come to.
+  // Also removes what an earlier, interrupted call did not reach.
   await credentials.removeSessions(userId);
   await credentials.removePasswords(userId);
   const accessRequestIds = await people.requestsOf(userId, state.email, state.provider_id);
-  // While the user is not erased, its address still leads to the requests.
+  // Before the user is erased, because the user's address leads to the requests.
   for (const id of accessRequestIds)
     await eraseRecord(erasing, there, accessRequestDecider, {
       record: { kind: 'access_request', id },
@@ -111,13 +111,13 @@ export async function erasePerson(erasing: Erasing, context: CommandContext, req
   return { userId, accessRequestIds };
 }
 
-/** People, among what keys are kept under. */
+/** Names of keys that belong to people. */
 const OF_PEOPLE = /^(user|access_request|anonymous):/;
 
 /**
- * The personal field of an event that is to be redacted: the only one, or the one that is named.
+ * The personal field of an event to redact: the only one, or the one that is named.
  *
- * @throws AppError 400, 409 for a field that was written under the key of its person alone
+ * @throws AppError 400, 409 for a field that was sealed only with the key of its person
  */
 export function chooseField(event: LoggedEvent, named: string | undefined): string {
   const { id, type, data } = event;
@@ -139,12 +139,12 @@ export function chooseField(event: LoggedEvent, named: string | undefined): stri
 export interface Redacting {
   readonly commands: Pick<Commands, 'record'>;
   readonly records: Pick<PersonRecords, 'textOf' | 'redact'>;
-  /** Builds the read models anew that read events of a type, with their past. */
+  /** Rebuilds the read models that read events of a type, with their history. */
   readonly rebuild: (type: string) => Promise<void>;
 }
 
 /**
- * Erases one personal field of one event. A call that was cut off is to be repeated.
+ * Erases one personal field of one event. An interrupted call must be repeated.
  *
  * @param field see `chooseField`
  */
@@ -158,7 +158,7 @@ export async function redactField(
   await records.redact(event, field, text);
   await commands.record(event.stream, context, [fieldRedacted.draft({ event: event.id, field })]);
   await rebuild(event.type);
-  // Until then, what was sent to webhooks may have had it from the read models.
+  // Only now: until the rebuild, new webhook payloads could take the field from the read models.
   await records.redact(event, field, text);
 }
 
@@ -175,7 +175,7 @@ async function eraseRecord<State extends { readonly erased: boolean }>(
     for (;;) {
       const found = await people.auditEntriesOf(person);
       if (found.length === 0) return;
-      // In the workspace of the entries, whose lists change.
+      // Recorded in the workspace of the entries, because its lists change.
       for (const [workspace, ids] of byWorkspace(found))
         await commands.record(stream, inWorkspace(context, { tenant: context.origin.tenant, workspace }), [
           auditEntriesErased.draft({ ...record, ids }),
@@ -184,7 +184,7 @@ async function eraseRecord<State extends { readonly erased: boolean }>(
   };
   await eraseEntries();
   await commands.execute(decider, stream, context, (state) => decideErasure(state, record));
-  // A request that was on its way may have been recorded by a process that still had the key.
+  // A process that still had the key may have recorded a request in flight.
   await eraseEntries();
 }
 

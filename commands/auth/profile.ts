@@ -1,4 +1,4 @@
-/** What users change about themselves. */
+/** Changes that users make to their own profile. */
 import { forbidden, isRefusal, notFound } from '../../shared/errors.ts';
 import { userPasswordChanged, userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
@@ -12,7 +12,7 @@ import { checkDisplayName, mustExist, type UserState, userDecider } from './user
 interface ProfileRequest {
   readonly user_id: number;
   readonly display_name?: string | undefined;
-  /** `verified`: the credential that the current password was checked against. */
+  /** `verified`: id of the credential against which the current password was checked. */
   readonly password?: { readonly verified: string; readonly credential_id: string } | undefined;
 }
 

@@ -51,12 +51,13 @@ export async function addUser(
   const fault = userNameFault(user.username);
   if (fault !== undefined) throw invalid(`username: ${fault}`, [`username: ${fault}`]);
   if (user.display_name !== null) checkDisplayName(user.display_name, user.username);
-  // A repeated request may meet the user that it has created itself.
+  // A repeated request may find the user that it created itself.
   if (!context.intents && (await options.isTaken?.(user.username))) throw conflict(usernames.taken(user.username));
   const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
   const stream = userStream(id);
   const credentialId = password === null ? null : await credentials.addPassword(id, password);
-  // In its own workspace, unless somebody of another tenant creates it: that one's name and address are no business of the new tenant.
+  // In the user's own workspace, unless the caller belongs to another tenant: the new tenant must not see that caller's
+  // name and address.
   const there = user.tenant === context.origin.tenant ? inWorkspace(context, user) : context;
   try {
     if (options.first) await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
@@ -71,16 +72,16 @@ export async function addUser(
     return { id, executed };
   } catch (error) {
     if (credentialId !== null && isRefusal(error)) await credentials.removePasswords(id);
-    // Others may be creating a user with an id that was reserved before.
+    // Other processes may be creating a user with a reserved id.
     if (isClaimed(error) && options.id === undefined) await releaseUsername(commands, there, user, stream);
     throw error;
   }
 }
 
 /**
- * All that a user of this name claims, what others are most likely to have first.
+ * All names that a user claims; those most likely to be taken come first.
  *
- * @param first no name can be older than that of the first user, so no read model has to be asked
+ * @param first no name can be older than that of the first user, so no read model is asked
  */
 async function claimUsername(
   commands: Commands,
@@ -99,7 +100,7 @@ async function claimUsername(
   await claimName(commands, context, usernames, 'all', username, stream);
 }
 
-/** Frees the name of a user who is gone, or was never created. Claims of others stay theirs. */
+/** Releases the name of a user who is deleted, or was never created. Claims of other owners stay. */
 export async function releaseUsername(
   commands: Commands,
   context: CommandContext,
@@ -120,7 +121,7 @@ async function closeSetup(commands: Commands, context: CommandContext, stream: s
   }
 }
 
-/** Removes the passwords of a user that the log does not name. */
+/** Removes those passwords of a user that the log does not name. */
 export async function removeUnnamedPasswords(
   commands: Commands,
   credentials: Credentials,

@@ -14,7 +14,7 @@ export const SESSION_SECONDS = 7 * DAY;
 export const newToken = (): string => randomBytes(32).toString('hex');
 export const hashToken = (token: string): string => hash('sha256', token, 'hex');
 
-/** What commands that begin a session need. */
+/** Dependencies of commands that begin a session. */
 export interface SessionParts {
   readonly commands: Commands;
   readonly credentials: Credentials;

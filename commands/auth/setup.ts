@@ -9,7 +9,11 @@ import type { SessionParts, SignedIn } from './sessions.ts';
 import { signIn } from './sign-in.ts';
 import { asUser } from './users.ts';
 
-/** Creates the first admin and signs them in. @throws AppError 403 once there has been a user, 409 when another setup was faster */
+/**
+ * Creates the first admin and signs them in.
+ *
+ * @throws AppError 403 once a user has existed, 409 when another setup was faster
+ */
 export async function setUp(
   parts: SessionParts,
   context: CommandContext,

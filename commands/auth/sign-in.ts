@@ -43,7 +43,7 @@ export async function signInWithPassword(
   throw unauthenticated('Invalid credentials');
 }
 
-/** Why a sign-in is refused; undefined: it is not. Takes the same time whether or not the user exists. */
+/** Why a sign-in is refused; undefined if it is allowed. Takes the same time whether or not the user exists. */
 async function refusalOf(
   credentials: Credentials,
   user: FoundUser | undefined,

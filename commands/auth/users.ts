@@ -28,7 +28,7 @@ import { OLDER_KINDS } from '../naming.ts';
 export interface UserState {
   readonly exists: boolean;
   readonly deleted: boolean;
-  /** The intended name of this user was given to another one, so the user must no longer be created. */
+  /** The name intended for this user went to another one, so this user must no longer be created. */
   readonly voided: boolean;
   readonly username: string;
   readonly display_name: string | null;
@@ -43,7 +43,7 @@ export interface UserState {
   /** The tenants that the user has been in. */
   readonly tenants: readonly number[];
   readonly credential_id: string | null;
-  /** When a claim of this user's name was last voided, in a workspace that the user was not put into; Unix ms, 0: never. */
+  /** When a claim of the user's name in a workspace they were not moved to was last voided; Unix ms, 0: never. */
   readonly placeVoidedAt: number;
   /** How many turns to remove this user as an admin have ended: completed or voided (`last-admin.ts`). */
   readonly turns: number;
@@ -55,7 +55,7 @@ export interface UserState {
 export const isAdminOf = (state: UserState, tenant: number): boolean =>
   state.exists && state.is_approved && state.role === 'admin' && state.tenant === tenant;
 
-/** A change through which the tenant loses an enabled admin ends a turn. */
+/** A change that removes the tenant's enabled admin ends a turn. */
 const turnsCounted = (before: UserState, after: UserState): UserState =>
   isAdminOf(before, before.tenant) && !isAdminOf(after, before.tenant) ? { ...after, turns: after.turns + 1 } : after;
 
@@ -120,8 +120,8 @@ const ownership =
   };
 
 /**
- * User names as they are written, unique in the whole deployment. They never change. They are unique by what they look
- * like as well, together with those of agents: `commands/names.ts`.
+ * User names as they are written, unique in the whole deployment. They never change. Names that look alike also count
+ * as equal, and agents share this name space: `commands/names.ts`.
  */
 export const usernames: NameKind<UserState> = {
   kind: OLDER_KINDS.user,
@@ -176,7 +176,7 @@ export function checkDisplayName(name: string, username: string): void {
   if (fault !== undefined) throw invalid(`display_name: ${fault}`, [`display_name: ${fault}`]);
 }
 
-/** Users whom a caller finds: those of a workspace, of a tenant, or all. */
+/** Users that a caller may find: those of a workspace, of a tenant, or all. */
 export type Reach = number | { readonly tenant: number } | 'all';
 
 const isWithin = (reach: Reach, { workspace, tenant }: UserState): boolean =>
@@ -187,7 +187,7 @@ export function mustExist(state: UserState, reach: Reach): void {
   if (!state.exists || !isWithin(reach, state)) throw notFound('User');
 }
 
-/** The changes that make a difference. */
+/** The changes that have an effect. */
 export function differing<T extends object>(state: UserState, changes: T): Partial<T> {
   const entries = Object.entries(changes).filter(
     ([field, value]) => value !== undefined && state[field as keyof UserState] !== value,
@@ -196,8 +196,7 @@ export function differing<T extends object>(state: UserState, changes: T): Parti
 }
 
 /**
- * A user on whose behalf a request is recorded although it does not carry their credential yet, because they are
- * signing in.
+ * A user for whom a request is recorded although it does not carry their credential yet, because they are signing in.
  */
 export interface KnownUser {
   readonly id: number;
@@ -224,7 +223,7 @@ export const withOrigin = (context: CommandContext, origin: Partial<Origin>): Co
 export const asUser = (context: CommandContext, { id, username, tenant, workspace }: KnownUser): CommandContext =>
   withOrigin(context, { tenant, workspace, actor: { type: 'user', id, name: username } });
 
-/** The same request, recorded without the client address: where no person's key could seal it. */
+/** The same request, recorded without the client address, for events where no person's key could seal the address. */
 export const withoutAddress = (context: CommandContext) => withOrigin(context, { ip: null });
 
 /** The same request, recorded in another workspace: that of the record that it changes. */

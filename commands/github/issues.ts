@@ -25,7 +25,7 @@ export interface GithubWork {
   readonly now: () => number;
 }
 
-/** What a failure of GitHub is to a caller. @throws AppError; errors that are none of GitHub as they are */
+/** Translates an error of GitHub for the caller. @throws AppError; any other error unchanged */
 export function answerWith(error: unknown): never {
   if (!(error instanceof GithubError)) throw error;
   const { fault, message, retryAfter } = error;
@@ -36,14 +36,14 @@ export function answerWith(error: unknown): never {
   throw new AppError(fault === 'late' ? 504 : fault === 'missing' ? 404 : 502, message, { code, cause: error });
 }
 
-/** The repository that a request is about. @throws AppError 400 */
+/** The repository of a request. @throws AppError 400 */
 export function requireRepository({ defaultRepo }: Pick<Github, 'defaultRepo'>, given: string | undefined): string {
   const repo = repositoryIn(given ?? defaultRepo ?? '');
   if (repo === undefined) throw invalid('repo: is missing; send owner/name, or set GITHUB_DEFAULT_REPO');
   return repo;
 }
 
-/** The context for work that is the same whenever it is repeated, so that no step of it needs to be remembered. */
+/** The context for idempotent work, which needs no record of its steps. */
 export const withoutIntents = ({ origin }: CommandContext): CommandContext => ({ origin });
 
 export interface Import {
@@ -53,11 +53,11 @@ export interface Import {
   readonly project_id: number | undefined;
   readonly assigned_to: string | null;
   readonly created_by: string;
-  /** Whether an issue whose task was deleted gets another one. */
+  /** Whether an issue whose task was deleted gets a new one. */
   readonly again: boolean;
 }
 
-/** Makes the task of an issue; undefined when there is one, or another process is making it. */
+/** Creates the task of an issue; undefined if it exists, or another process is creating it. */
 export async function importIssue(
   { commands, projects, now }: Pick<GithubWork, 'commands' | 'projects' | 'now'>,
   context: CommandContext,
@@ -99,9 +99,9 @@ export async function importIssue(
   return { ...recordOf(state, workspace), ...projectFields(project, ticket.project_ticket_no) };
 }
 
-/** Issues of one request to import. */
+/** Maximum number of issues per import request. */
 const IMPORTED = 100;
-/** Issues that are imported at the same time. */
+/** Issues that are imported concurrently. */
 const AT_ONCE = 5;
 
 export interface ImportOutcome {
@@ -110,7 +110,7 @@ export interface ImportOutcome {
   readonly failures: readonly unknown[];
 }
 
-/** Makes the tasks of issues; one that fails does not keep the others from being made. */
+/** Creates the tasks of issues; a failure of one does not stop the others. */
 export async function importIssues(
   work: Pick<GithubWork, 'commands' | 'projects' | 'now'>,
   context: CommandContext,
@@ -133,7 +133,7 @@ export async function importIssues(
 export const messageOf = (error: unknown): string =>
   error instanceof GithubError || error instanceof AppError ? error.message : 'An issue could not be stored.';
 
-/** Imports issues of a repository as tasks, and records that. @throws AppError */
+/** Imports issues of a repository as tasks, and records the import. @throws AppError */
 export async function syncRepository(
   work: GithubWork,
   request: CommandContext,
@@ -146,7 +146,7 @@ export async function syncRepository(
   const { state, labels, assigned_to, created_by } = options;
   const { issues } = await github.issues(repo, { state, labels, perPage: IMPORTED }).catch(answerWith);
   const [project] = await githubProjects.of(workspace, repo);
-  // The oldest first, so that they are numbered as they came.
+  // Oldest first, so that the tasks are numbered in the order of the issues.
   const imports = issues.toReversed().map((issue): Import => {
     return { repo, issue, project_id: project?.id, assigned_to, created_by, again: true };
   });
@@ -172,7 +172,7 @@ export async function syncRepository(
   return outcome;
 }
 
-/** The task that stands for an issue; null: none does. */
+/** The task of an issue; null if there is none. */
 async function taskOf(commands: Commands, workspace: number, repo: string, issue: number): Promise<number | null> {
   return (await commands.load(issueDecider, issueStream(workspace, repo, issue))).state.task_id || null;
 }
@@ -192,7 +192,7 @@ export async function commentOnIssue(
   await commands.record(issueStream(workspace, repo, issueNumber), context, [event]);
 }
 
-/** @param comment is said before @throws AppError */
+/** @param comment is posted before the issue is closed @throws AppError */
 export async function closeIssue(
   { commands, github }: Pick<GithubWork, 'commands' | 'github'>,
   context: CommandContext,
@@ -220,7 +220,7 @@ const COLORS: Readonly<Record<string, string>> = {
 };
 const STATUS_COLOR = '5319e7';
 
-/** Makes the labels by which a repository tells of status and priority, and marks its projects. @throws AppError */
+/** Creates the labels for status and priority in a repository, and marks its projects. @throws AppError */
 export async function initLabels(work: GithubWork, context: CommandContext, repo: string): Promise<void> {
   const { commands, github, githubProjects } = work;
   const labels = [

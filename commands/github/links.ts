@@ -1,12 +1,12 @@
 /**
- * Tasks that stand for issues of GitHub, and how changes go from one to the other.
+ * Tasks linked to issues of GitHub, and the sync of changes between them.
  *
- * The stream of an issue says which task stands for it, so no two syncs make two of one issue: the first to append has
- * the task's id, and the task is a stream that must not exist yet. If a process dies between the two, the next sync finds
- * an id without a task, and makes that task.
+ * The stream of an issue names its task, so two syncs never create two tasks for one issue: the first append sets the
+ * task's id, and the task's stream must not exist yet. If a process dies between the two, the next sync finds an id
+ * without a task, and creates that task.
  *
- * Both sides are compared with what they agreed on last, field by field. What only one of them has changed goes to the
- * other; of what both have changed the later change stays.
+ * Both sides are compared with the last agreed state, field by field. A change on one side is copied to the other; if
+ * both have changed a field, the later change wins.
  */
 import { createHash } from 'node:crypto';
 import { priorityIn, priorityLabel, statusIn, statusLabel } from '../../shared/contract/github/issues.ts';
@@ -30,7 +30,7 @@ import type { Ticket } from '../projects/tickets.ts';
 import { decideUpdate, type TaskFields } from '../tasks/changes.ts';
 import { type TaskState, taskDecider } from '../tasks/tasks.ts';
 
-/** The task that stands for an issue; 0: none does. */
+/** The task linked to an issue; 0: none. */
 export interface IssueState {
   readonly task_id: number;
 }
@@ -44,18 +44,22 @@ export const issueDecider = defineDecider<IssueState>({
   ],
 });
 
-/** GitHub does not tell capital letters in names of repositories apart. */
+/** GitHub ignores case in names of repositories. */
 export const issueStream = (workspace: number, repo: string, issue: number): string =>
   `github_issue-${workspace}-${encodeURIComponent(`${repo.toLowerCase()}#${issue}`)}`;
 
-/** No event when another task has been given to the issue since. @param known the task that it had; 0: none */
+/**
+ * No event when the issue has been linked to another task since.
+ *
+ * @param known the task that it was linked to; 0: none
+ */
 export const decideClaim = (
   state: IssueState,
   known: number,
   claim: { readonly repo: string; readonly issue_number: number; readonly task_id: number },
 ): EventDraft[] => (state.task_id === known ? [githubIssueClaimed.draft(claim)] : []);
 
-/** Characters of a task's description, and of its tags. */
+/** Maximum number of characters in a task's description, and in its tags. */
 const MAX_DESCRIPTION = 5_000;
 const MAX_TAGS = 50;
 
@@ -91,7 +95,7 @@ export interface Imported extends Ticket {
   readonly created_by: string;
 }
 
-/** A task for an issue; no event when there is one. @param now Unix ms */
+/** Creates a task for an issue; no event if it exists. @param now Unix ms */
 export function decideImport(state: TaskState, imported: Imported, now: number): EventDraft[] {
   if (state.id !== 0) return [];
   const { id, repo, issue, assigned_to, created_by, ...ticket } = imported;
@@ -103,7 +107,7 @@ export function decideImport(state: TaskState, imported: Imported, now: number):
     ...ticket,
     title: titleOf(issue),
     description: issue.body === null ? null : descriptionOf(issue),
-    // What was closed before it was known here was not for this board to judge.
+    // An issue that was closed before its import was never reviewed on this board, so it is done.
     status: closed ? 'done' : open === 'done' ? 'review' : open,
     completed_at: closed ? seconds(now) : null,
     priority: priorityIn(face.labels) ?? 'medium',
@@ -134,11 +138,11 @@ export function decideImport(state: TaskState, imported: Imported, now: number):
   ];
 }
 
-/** What an issue says about the status of its task: `done` for a closed one; undefined: nothing. */
+/** The status that an issue implies for its task: `done` if it is closed; undefined: none. */
 const statusSaid = ({ state, labels }: IssueFace): TaskStatus | undefined =>
   state === 'closed' ? 'done' : statusIn(labels);
 
-/** The status of a task after its issue has come to say another one. */
+/** The status of a task after its issue implies another one. */
 function statusAfter({ task, approved }: TaskState, said: TaskStatus | undefined): TaskStatus {
   if (said === 'done') return task.status === 'done' || approved ? 'done' : 'review';
   if (said !== undefined) return said;
@@ -148,8 +152,8 @@ function statusAfter({ task, approved }: TaskState, said: TaskStatus | undefined
 }
 
 /**
- * What an issue has that is newer goes to its task. No event when the issue is as it was, or was read before a change
- * that is known already.
+ * Applies newer changes of an issue to its task. No event if the issue is unchanged, or was read before a change that
+ * is already known.
  *
  * @param now Unix seconds
  */
@@ -160,7 +164,7 @@ export function decidePull(state: TaskState, repo: string, issue: GithubIssue, n
   if (!agreed.gone && JSON.stringify(face) === JSON.stringify(agreed.issue)) return [];
   const mine = faceOfTask(task);
   const isLater = Date.parse(issue.updatedAt) / 1_000 >= state.updated_at;
-  /** Whether the issue has the word on a field. */
+  /** Whether the issue's value of a field wins. */
   const taken = (differs: boolean, field: keyof TaskFace): boolean =>
     differs && (mine[field] === agreed.face[field] || isLater);
   const [said, saidBefore] = [statusSaid(face), statusSaid(agreed.issue)];
@@ -193,7 +197,7 @@ export function decidePull(state: TaskState, repo: string, issue: GithubIssue, n
       issue_number: issue.number,
       issue_updated_at: issue.updatedAt,
       issue: face,
-      // What the task has the word on still differs, so that it is pushed.
+      // Fields where the task's value wins still differ, so they are pushed next.
       face: {
         title: takes.title ? next.title : agreed.face.title,
         description_hash: takes.description_hash ? next.description_hash : agreed.face.description_hash,
@@ -214,11 +218,15 @@ export interface Push {
   readonly fields: { readonly title?: string; readonly body?: string; readonly state?: 'open' | 'closed' };
   readonly addLabels: readonly string[];
   readonly removeLabels: readonly string[];
-  /** What the task is like that this was made from. */
+  /** The fields of the task from which the push was built. */
   readonly face: TaskFace;
 }
 
-/** What a task has that is newer than its issue; undefined: nothing. @param labels whether labels tell of status and priority */
+/**
+ * Changes of a task that are newer than its issue; undefined: none.
+ *
+ * @param labels whether labels show status and priority
+ */
 export function pushOf({ id, task, agreed }: TaskState, labels: boolean): Push | undefined {
   if (id === 0 || !agreed || agreed.gone) return undefined;
   const face = faceOfTask(task);
@@ -230,7 +238,7 @@ export function pushOf({ id, task, agreed }: TaskState, labels: boolean): Push |
         ...(face.priority === agreed.face.priority ? [] : [priorityLabel(face.priority)]),
       ]
     : [];
-  /** Labels that say something else now. */
+  /** Labels that are now outdated. */
   const stale = (label: string): boolean => {
     const name = label.toLowerCase();
     return (
@@ -251,7 +259,11 @@ export function pushOf({ id, task, agreed }: TaskState, labels: boolean): Push |
   };
 }
 
-/** What was pushed is agreed on. @param issue as GitHub has it afterwards; undefined: only its labels have changed */
+/**
+ * Records the pushed fields as agreed.
+ *
+ * @param issue as GitHub has it afterwards; undefined: only its labels have changed
+ */
 export function decidePushed(state: TaskState, push: Push, issue: GithubIssue | undefined): EventDraft[] {
   const { id, task, agreed, source } = state;
   if (id === 0 || !agreed || !source?.github_repo || !source.github_issue_number) return [];
@@ -272,14 +284,14 @@ export function decidePushed(state: TaskState, push: Push, issue: GithubIssue | 
   ];
 }
 
-/** GitHub has the repository, and in it the issue of a task no more. No event when that is known. */
+/** GitHub still has the repository, but no longer the issue of the task. No event if that is already known. */
 export function decideGone({ id, task, agreed, source }: TaskState, repo: string): EventDraft[] {
   const { github_repo: linked, github_issue_number: issueNumber } = source ?? {};
   if (!agreed || agreed.gone || !issueNumber || linked?.toLowerCase() !== repo.toLowerCase()) return [];
   return [taskIssueGone.draft({ task_id: id, title: task.title, repo: linked, issue_number: issueNumber })];
 }
 
-/** The issue of a task was closed by hand: its metadata says so, and the next sync of its project moves it. */
+/** The issue was closed by hand: the task's metadata records it, and the next sync of its project moves the task. */
 export function decideClosed(state: TaskState, repo: string, issue: GithubIssue): EventDraft[] {
   const { id, task, agreed, source } = state;
   if (!agreed || !isLinked(state, repo, issue.number)) return [];

@@ -1,21 +1,21 @@
-/** What is remembered from one sync with GitHub to the next, and when a sync is worth an event. */
+/** The state kept between syncs with GitHub, and when a sync is worth an event. */
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { githubSynced } from '../../shared/events/github/syncs.ts';
 import { defineDecider, on } from '../decider.ts';
 
 export interface SyncState {
   readonly syncs: number;
-  /** ISO 8601: issues that were changed before it need not be read again. */
+  /** ISO 8601: issues that last changed before this time need not be read again. */
   readonly cursor: string | null;
-  /** How the last sync failed; null: it did not. */
+  /** Error of the last sync; null if it succeeded. */
   readonly error: string | null;
-  /** The repository that the cursor belongs to, in lower case. */
+  /** The repository of the cursor, in lower case. */
   readonly repo: string;
 }
 
 export const syncDecider = defineDecider<SyncState>({
   kind: 'sync',
-  // Projects are synced for years.
+  // Projects are synced for years, so their streams need snapshots.
   snapshotVersion: 1,
   initial: { syncs: 0, cursor: null, error: null, repo: '' },
   folds: [
@@ -33,13 +33,13 @@ export const repositorySource = (repo: string): string => repo.toLowerCase();
 export const syncStream = (workspace: number, source: string): string =>
   `github_sync-${workspace}-${encodeURIComponent(source)}`;
 
-/** Where to go on; null: from the beginning, as when the project has another repository by now. */
+/** The cursor to continue from; null: from the beginning, for example because the repository has changed. */
 export const cursorFor = (state: SyncState, repo: string): string | null =>
   state.repo === repo.toLowerCase() ? state.cursor : null;
 
 export type Synced = Omit<EventOf<typeof githubSynced>['data'], 'earlier' | 'status' | 'sync_id'>;
 
-/** @param quiet it was the clock's turn: no event when nothing is different from the one before */
+/** @param quiet a scheduled sync: no event if the result is the same as before */
 export function decideSynced(state: SyncState, syncId: number, synced: Synced, quiet: boolean): EventDraft[] {
   const { imported, updated, pushed, error, errors, cursor } = synced;
   const moved = cursor !== null && cursor !== cursorFor(state, synced.repo);

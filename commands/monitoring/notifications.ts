@@ -1,8 +1,8 @@
 /**
- * What is done to notifications. Changes of several at once are recorded with the ids that they concern, so that a read
- * model needs nothing but the event. The read model says which they are, and a stream that all processes share has those
- * that others have just changed, so that each counts for one caller. A delivery is decided on a stream of the
- * notification's own: of two runs at the same time, one delivers it.
+ * Changes of notifications. A change of several is recorded with their ids, so that a read model needs only the event.
+ * The read model gives these ids, and a stream shared by all processes has the ids that others have just changed, so
+ * each notification counts for one caller. A delivery is decided on the notification's own stream: of two concurrent
+ * runs, one delivers it.
  */
 
 import type { DeliveryError, DeliveryResult } from '../../shared/contract/monitoring/notifications.ts';
@@ -25,17 +25,17 @@ import type { CommandContext, Commands } from '../handler.ts';
 
 /** Ids in one event. */
 const BATCH = 1_000;
-/** Deliveries at the same time. */
+/** Concurrent deliveries. */
 const AT_ONCE = 10;
-/** Characters of what a delivery says about where it went. */
+/** Maximum number of characters in the text that says where a notification was delivered. */
 const SAID = 200;
-/** Kinds of which the delivered text names the type. */
+/** Kinds whose delivered text names the type. */
 const TYPED = ['mention', 'assignment', 'due_date'];
 
 export const notificationsStream = (workspace: number): string => `notifications-${workspace}`;
 const streamOf = ({ origin }: CommandContext): string => notificationsStream(origin.workspace);
 
-/** Ids that were changed last; more than are under way at any time, before the read models show them. */
+/** Ids of the last changes; more than are in flight at any time, before the read models show them. */
 const REMEMBERED = 20_000;
 
 interface MarkedState {
@@ -64,11 +64,11 @@ export const markedDecider = defineDecider<MarkedState>({
   ],
 });
 
-/** One for each day, so that a conflict never means to read years. */
+/** One stream per day, so that a conflict never requires reading years of events. */
 const markedStream = ({ origin }: CommandContext): string =>
   `notifications-${origin.workspace}-${Math.floor(seconds(Date.now()) / DAY)}`;
 
-/** Records a change of those that have not been changed in the same way meanwhile. */
+/** Records a change of those notifications that no other process has changed in the same way in the meantime. */
 async function mark(
   commands: Commands,
   context: CommandContext,
@@ -98,7 +98,7 @@ async function inBatches(
   }
 }
 
-/** Marks unread notifications as read. Gives their number. */
+/** Marks unread notifications as read. @returns their number */
 export async function markRead(
   commands: Commands,
   context: CommandContext,
@@ -120,7 +120,11 @@ export async function markRead(
   return read;
 }
 
-/** Marks as delivered what a recipient has fetched. Gives the ids, with when each was delivered, Unix seconds. */
+/**
+ * Marks notifications that a recipient has fetched as delivered.
+ *
+ * @returns the ids with their time of delivery, Unix seconds
+ */
 export async function markDelivered(
   commands: Commands,
   context: CommandContext,
@@ -142,7 +146,7 @@ export async function markDelivered(
   return delivered;
 }
 
-/** Deletes notifications, those of the ids or the older ones of a recipient. Gives their number. */
+/** Deletes notifications: those with the given ids, or the older ones of a recipient. @returns their number */
 export async function deleteNotifications(
   commands: Commands,
   context: CommandContext,
@@ -167,11 +171,11 @@ export async function deleteNotifications(
   return deleted;
 }
 
-/** Names of the critical rules that the text of a notification breaks, which others may have written. */
+/** Names of the critical rules that the text of a notification breaks; other users may have written the text. */
 const rulesBrokenBy = ({ title, message }: PendingNotification): string[] =>
   criticalFindings(`${title}\n${message}`).map(({ rule }) => rule);
 
-/** The text that an agent gets. @param withheld rules that the text breaks, in place of the text */
+/** The text for an agent. @param withheld broken rules, which are shown instead of the text */
 export function renderedNotification(one: PendingNotification, withheld = rulesBrokenBy(one)): string {
   const texts =
     withheld.length === 0
@@ -199,7 +203,7 @@ export const deliveryDecider = defineDecider<DeliveryState>({
 
 const deliveryStream = (workspace: number, id: number): string => `notification-${workspace}-${id}`;
 
-/** Nothing when it has been delivered before. @param messageId of the message that an agent gets */
+/** No event if it was already delivered. @param messageId of the message to the agent */
 export function decideForward(
   state: DeliveryState,
   one: PendingNotification,
@@ -229,7 +233,7 @@ function requireRecipient({ agent, isPerson, recipient }: PendingNotification): 
   if (!agent && !isPerson) throw new AppError(404, `No agent and no user of this workspace is named ${recipient}.`);
 }
 
-/** Undefined when another run has delivered it meanwhile. @throws AppError 404 for an unknown recipient */
+/** Undefined if another run has delivered it in the meantime. @throws AppError 404 for an unknown recipient */
 async function deliverOne(
   commands: Commands,
   context: CommandContext,
@@ -266,7 +270,7 @@ export interface Delivery {
   readonly errors: readonly DeliveryError[];
 }
 
-/** Delivers what has not been delivered, oldest first. One that fails does not keep the others from being delivered. */
+/** Delivers undelivered notifications, oldest first. A failure of one does not stop the others. */
 export async function deliverNotifications(
   commands: Commands,
   context: CommandContext,

@@ -1,8 +1,8 @@
-/** Standup reports: what was reported is recorded, by workspace and day. */
+/** Standup reports: their numbers are recorded, by workspace and day. */
 import { type StandupSummary, standupGenerated } from '../../shared/events/monitoring/standups.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 
-/** Gives the time of the report, Unix milliseconds. */
+/** @returns the time of the report, Unix milliseconds */
 export async function recordStandup(
   commands: Commands,
   context: CommandContext,

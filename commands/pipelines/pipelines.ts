@@ -14,7 +14,7 @@ import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { createRecord } from '../reserve.ts';
 
 export interface PipelineState {
-  /** 0 until created, and again once deleted. */
+  /** 0 before the pipeline is created and after it is deleted. */
   readonly id: number;
 }
 
@@ -31,7 +31,7 @@ export const pipelineDecider = defineDecider<PipelineState>({
 });
 
 /**
- * No change is a report that the pipeline was used.
+ * Without changes, records that the pipeline was used.
  *
  * @throws AppError 404
  */
@@ -43,11 +43,11 @@ export function decideChange(state: PipelineState, changes: Partial<PipelineFiel
   return [isUse ? pipelineUsed.draft({ pipeline_id: id }) : pipelineUpdated.draft({ pipeline_id: id, ...set })];
 }
 
-/** One that is gone, or never was, is deleted already. */
+/** No event for an unknown pipeline: it counts as deleted. */
 export const decideDelete = ({ id }: PipelineState): EventDraft[] =>
   id === 0 ? [] : [pipelineDeleted.draft({ pipeline_id: id })];
 
-/** Creates a pipeline of templates that exist. */
+/** Creates a pipeline from existing templates. */
 export const createPipeline = (commands: Commands, context: CommandContext, fields: PipelineFields) =>
   createRecord(commands, context, ['pipeline', pipelineDecider, pipelineStream], (id) => [
     pipelineCreated.draft({ pipeline_id: id, ...fields }),
@@ -65,12 +65,12 @@ export async function changePipeline(
   );
 }
 
-/** Deletes a pipeline. Its runs are cancelled and removed by the policy that follows. */
+/** Deletes a pipeline. A policy then cancels and removes its runs. */
 export async function deletePipeline(commands: Commands, context: CommandContext, id: number): Promise<void> {
   await commands.execute(pipelineDecider, pipelineStream(context.origin.workspace, id), context, decideDelete);
 }
 
-/** Whether there is a pipeline with this id, as the log has it now. */
+/** Whether the pipeline with this id exists, according to the log. */
 export async function pipelineExists(commands: Commands, workspace: number, id: number): Promise<boolean> {
   const { state } = await commands.load(pipelineDecider, pipelineStream(workspace, id));
   return state.id !== 0;

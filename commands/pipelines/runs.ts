@@ -1,6 +1,6 @@
 /**
- * Runs of pipelines. The stream of a run is the state of its process: which step it is at, whether the agent runner has
- * taken that step, and how the steps before it ended. `commands/policies/pipelines/runs.ts` hands the steps over.
+ * Runs of pipelines. The stream of a run is the state of its process: the current step, whether the agent runner has
+ * accepted it, and how the earlier steps ended. `commands/policies/pipelines/runs.ts` hands the steps over.
  */
 import { invalid, notFound } from '../../shared/errors.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
@@ -27,19 +27,19 @@ import { pipelineExists } from './pipelines.ts';
 
 type StartedRun = EventOf<typeof pipelineRunStarted>['data'];
 
-/** Prompts, outputs and errors are not in it: they stay in the events. */
+/** The state omits prompts, outputs and errors: they stay in the events. */
 export interface RunState {
-  /** `none` until it is started, and again once it is removed. */
+  /** `none` before the run is started and after it is removed. */
   readonly status: 'none' | 'running' | 'completed' | 'failed' | 'cancelled';
   readonly id: number;
   readonly pipeline_id: number;
   readonly pipeline_name: string;
   readonly steps: readonly { readonly template_id: number; readonly stops: boolean }[];
-  /** The step that it is at, from 0. */
+  /** Index of the current step, from 0. */
   readonly current: number;
-  /** Whether the runner has taken that step. */
+  /** Whether the runner has accepted the current step. */
   readonly spawned: boolean;
-  /** Attempts to hand it over that failed. */
+  /** Failed attempts to hand the current step over. */
   readonly attempts: number;
 }
 
@@ -80,7 +80,7 @@ export const runDecider = defineDecider<RunState>({
 
 const ofRun = ({ id, pipeline_id }: RunState) => ({ run_id: id, pipeline_id });
 
-/** @throws AppError 404, 400 with the status when it is not running */
+/** @throws AppError 404; 400 with the status when the run is not running */
 function running(state: RunState): RunState {
   if (state.status === 'none') throw notFound('Pipeline run');
   if (state.status !== 'running')
@@ -96,7 +96,7 @@ export interface StepEnd {
 }
 
 /**
- * Ends the step that the run is at, and begins the next one or ends the run.
+ * Ends the current step, and begins the next one or ends the run.
  *
  * @param next who the next step would be handed to
  * @throws AppError 404; 400 when the run is not running, or at another step
@@ -116,7 +116,7 @@ export function decideCancel(state: RunState): EventDraft[] {
   return [pipelineRunCancelled.draft({ ...ofRun(running(state)), reason: 'asked' })];
 }
 
-/** The pipeline of the run is gone: so is the run. */
+/** Removes the run of a deleted pipeline. */
 export function decideRemove(state: RunState): EventDraft[] {
   if (state.status === 'none') return [];
   const run = ofRun(state);
@@ -129,7 +129,7 @@ export const isWaiting = (state: RunState, step: number): boolean =>
   state.status === 'running' && state.current === step && !state.spawned;
 
 /**
- * The runner has taken a step, and may have ended it. A run that was cancelled meanwhile only records that.
+ * Records that the runner has accepted a step, and possibly ended it. For a cancelled run, it records only that.
  *
  * @param spawnId of this attempt
  * @param next who the next step would be handed to
@@ -156,7 +156,12 @@ export function decideAttemptFailed(
   return [pipelineStepAttemptFailed.draft({ ...ofRun(state), step, attempt: state.attempts + 1, ...failure })];
 }
 
-/** Starts a run. Gives its id, and to whom its first step is handed. @throws AppError 400 for a pipeline without steps */
+/**
+ * Starts a run.
+ *
+ * @returns its id, and who its first step is handed to
+ * @throws AppError 400 for a pipeline without steps
+ */
 export async function startRun(
   commands: Commands,
   context: CommandContext,
@@ -205,17 +210,17 @@ async function loadRun(commands: Commands, workspace: number, id: number): Promi
   return state;
 }
 
-/** Where an advance has led to. */
+/** The result of an advance. */
 export interface Advanced {
-  /** The step that was started; undefined when the run is over. */
+  /** The step that was started; undefined when the run has ended. */
   readonly started: { readonly step: number; readonly hand_over: HandOver } | undefined;
   readonly executed: Executed;
 }
 
 /**
- * Ends the step that a run is at. Two callers who end the same step at once end it once: the other is refused.
+ * Ends the current step of a run. If two callers end the same step concurrently, one is refused.
  *
- * @param end.step the step that is meant; undefined: the one that the run is at
+ * @param end.step the step to end; undefined: the current one
  * @throws AppError 404; 400 when the run is not running, or at another step
  */
 export async function advanceRun(

@@ -1,4 +1,4 @@
-/** The policies that follow the log. What runs at set times is in `commands/schedules`. */
+/** The policies that follow the log. Scheduled tasks are in `commands/schedules`. */
 import { alertPolicies } from './alerts/actions.ts';
 import { pipelinePolicies } from './pipelines/runs.ts';
 import type { Policy } from './policy.ts';

@@ -1,10 +1,10 @@
 /**
  * Policies: "whenever this event, then that job".
  *
- * A policy is a pure function of one event, so calling it twice gives the same jobs. It has no effects itself: what it
- * returns becomes a job whose id is derived from the policy's name and the event's id, and the job's handler has the
- * effect. `infra/jobs/policies.ts` calls each policy for every event since its first start; rebuilding read models does
- * not call policies.
+ * A policy is a pure function of one event, so calling it twice gives the same jobs. It has no effects itself: each
+ * returned value becomes a job whose id is derived from the policy's name and the event's id, and the job's handler has
+ * the effect. `infra/jobs/policies.ts` calls each policy for every event since its first start; rebuilding read models
+ * does not call policies.
  */
 import { AppError } from '../../shared/errors.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
@@ -13,18 +13,15 @@ import type { JobKind } from '../../shared/ports/jobs.ts';
 import { currentTraceparent } from '../../shared/ports/tracing.ts';
 import type { CommandContext, Executed } from '../handler.ts';
 
-/** A job that a policy wants. */
+/** A job that a policy requests. */
 export interface WantedJob {
   readonly kind: JobKind;
   readonly payload: object;
-  /**
-   * Distinguishes the jobs of one event if there are several; must be the same each time. Letters, digits, `-`, `_`,
-   * `.`.
-   */
+  /** Distinguishes several jobs of one event; must be the same each time. Letters, digits, `-`, `_`, `.`. */
   readonly key: string | undefined;
 }
 
-/** @param payload says what to do and where the data is; it does not contain the data */
+/** @param payload names the work and where its data is; it does not contain the data */
 export function wantJob<Payload extends object>(kind: JobKind<Payload>, payload: Payload, key?: string): WantedJob {
   return { kind, payload, key };
 }
@@ -50,8 +47,8 @@ export interface Policy {
   readonly name: string;
   readonly listensTo: ReadonlySet<string>;
   /**
-   * Where it begins when it runs for the first time. `beginning`: no event is missed, not even one that was appended
-   * before any process ran the policy; its jobs must do nothing where the work is done already.
+   * Where the policy begins at its first run. `beginning`: it misses no event, not even one that was appended before
+   * any process ran the policy; its jobs must do nothing if the work is already done.
    */
   readonly begins: 'beginning' | 'end';
   react(event: DomainEvent): readonly WantedJob[];
@@ -77,12 +74,12 @@ export function definePolicy(name: string, reactions: readonly Reaction[], begin
   };
 }
 
-/** The id of the job that a policy wants for an event. */
+/** The id of the job that a policy requests for an event. */
 export function jobIdOf(policy: Pick<Policy, 'name'>, event: Pick<DomainEvent, 'id'>, key: string | undefined): string {
   return key === undefined ? `${policy.name}-${event.id}` : `${policy.name}-${event.id}-${key}`;
 }
 
-/** For commands of a schedule. `run`: one id for everything that is done in one turn. */
+/** The context for commands of a schedule. `run`: one id for everything that is done in one turn. */
 export function scheduledContext(run: string, tenant: number, workspace: number): CommandContext {
   const traceparent = currentTraceparent();
   return {
@@ -100,7 +97,7 @@ export function scheduledContext(run: string, tenant: number, workspace: number)
   };
 }
 
-/** What a command of a schedule wrote: nothing when others keep the record busy, because then it is in good hands. */
+/** The events of a command of a schedule; none if the record is busy, because others are then already changing it. */
 export const unlessBusy = (executed: Promise<Executed>): Promise<Executed['events']> =>
   executed.then(
     ({ events }) => events,

@@ -1,17 +1,21 @@
-/** Agents of a project. Names are not checked against the agents that exist. */
+/** Agents of a project. Names are not checked against existing agents. */
 import { invalid } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { projectAgentsAssigned, projectAgentsUnassigned } from '../../shared/events/projects/assignments.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { existing, type ProjectState, projectDecider, projectStream } from './projects.ts';
 
-/** Agents of one project at most. */
+/** Maximum number of agents per project. */
 export const MAX_MEMBERS = 1_000;
 
-/** Ids of assignments come from this counter. */
+/** Name of the counter for ids of assignments. */
 export const ASSIGNMENT = 'project_agent';
 
-/** No event, and no other role, when the agent is a member already. @throws AppError 400 when there are too many, 404 */
+/**
+ * No event, and no change of the role, when the agent is already a member.
+ *
+ * @throws AppError 400 when there are too many, 404
+ */
 export function decideAssign(state: ProjectState, assignmentId: number, agentName: string, role: string): EventDraft[] {
   const project = existing(state);
   if (state.agents.has(agentName)) return [];
@@ -22,7 +26,7 @@ export function decideAssign(state: ProjectState, assignmentId: number, agentNam
   ];
 }
 
-/** No event when the agent is no member. @throws AppError 404 */
+/** No event when the agent is not a member. @throws AppError 404 */
 export function decideUnassign(state: ProjectState, agentName: string): EventDraft[] {
   const project = existing(state);
   if (!state.agents.has(agentName)) return [];

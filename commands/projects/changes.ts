@@ -1,4 +1,4 @@
-/** Commands that make a project or change it. */
+/** Commands that create or change a project. */
 import { isRefusal, unavailable } from '../../shared/errors.ts';
 import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects/projects.ts';
 import { pause } from '../../shared/waiting.ts';
@@ -19,7 +19,7 @@ import {
   projectStream,
 } from './projects.ts';
 
-/** Makes a project. @throws AppError 409 when its slug or ticket prefix is taken */
+/** Creates a project. @throws AppError 409 when its slug or ticket prefix is taken */
 export async function createProject(
   commands: Commands,
   context: CommandContext,
@@ -40,7 +40,11 @@ export async function createProject(
   }
 }
 
-/** Changes a project. @throws AppError 400 when the general project is to be archived, 404, 409 when the prefix is taken */
+/**
+ * Changes a project.
+ *
+ * @throws AppError 400 when it would archive the general project, 404, 409 when the prefix is taken
+ */
 export async function updateProject(
   commands: Commands,
   context: CommandContext,
@@ -62,10 +66,10 @@ const GENERAL_WAIT_MS = 1_000;
 const GENERAL_PAUSE_MS = 20;
 
 /**
- * The general project of the caller's workspace, made now where there is none.
+ * The general project of the caller's workspace, created if there is none.
  *
  * @param waitMs how long to wait for a request that has claimed its names but not created it yet
- * @throws AppError 503 when it was not made in that time
+ * @throws AppError 503 when it was not created in that time
  */
 export async function ensureGeneral(
   commands: Commands,
@@ -76,7 +80,7 @@ export async function ensureGeneral(
   return (await directory.general(context.origin.workspace)) ?? (await makeGeneral(commands, context, waitMs));
 }
 
-/** The same for a workspace that is known to have none, or that was just created. */
+/** The same for a workspace that is known to have no general project, or was just created. */
 export async function makeGeneral(
   commands: Commands,
   { origin }: CommandContext,
@@ -85,7 +89,7 @@ export async function makeGeneral(
   const deadline = Date.now() + waitMs;
   for (;;) {
     try {
-      // Its id is no part of the request: whether it has to be made differs from run to run.
+      // Without intents: its id is not part of the request, because only some runs have to create it.
       return generalOf((await createProject(commands, { origin }, NEW_GENERAL)).id);
     } catch (error) {
       if (!isClaimed(error)) throw error;

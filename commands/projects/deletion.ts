@@ -1,11 +1,11 @@
 /**
- * Archiving a project, and deleting it for good.
+ * Archives a project, or deletes it for good.
  *
- * A deletion spans many streams: that of the project, and one for each of its tasks. From the first event on nobody sees
- * the project any more. Then each task moves on its own stream to the general project, then the last event frees the
- * project's names. Every step may be repeated, so whoever finds a deletion half done goes on with it: the same request,
- * sent again, or the schedule. The schedule also finds tasks that were placed in the project at the last moment, by a
- * request that had looked it up before.
+ * A deletion spans many streams: that of the project, and one for each of its tasks. From the first event on the
+ * project is no longer visible. Then each task moves on its own stream to the general project, and the last event frees
+ * the project's names. Every step may be repeated, so an interrupted deletion can be resumed: by the same request, sent
+ * again, or by the schedule. The schedule also finds tasks that a request placed in the project at the last moment,
+ * because it had looked up the project before.
  */
 import { AppError, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -33,7 +33,7 @@ export const archiveProject = (commands: Commands, context: CommandContext, id: 
     decideArchive(state, true),
   );
 
-/** No event for a task that has left the project meanwhile, or is gone. */
+/** No event for a task that has left the project in the meantime, or was deleted. */
 export function decideMove({ id, task }: TaskState, from: number, to: Ticket): EventDraft[] {
   if (id === 0 || task.project_id !== from) return [];
   return [
@@ -47,9 +47,9 @@ export function decideMove({ id, task }: TaskState, from: number, to: Ticket): E
   ];
 }
 
-/** Tasks that are moved at the same time. */
+/** Tasks that are moved concurrently. */
 const AT_ONCE = 16;
-/** Tasks that are looked up at once. */
+/** Tasks that are read at once. */
 const PAGE = 400;
 /** How long one request moves tasks, milliseconds; the scheduled task moves the rest. */
 const REQUEST_MS = 15_000;
@@ -66,7 +66,7 @@ export async function deleteProject(parts: DeletionParts, context: CommandContex
   const deadline = Date.now() + REQUEST_MS;
   const begun = await commands.execute(projectDecider, projectStream(workspace, id), context, decideBeginDeletion);
   const goOn = async () => {
-    // What was placed in it before has to be found now.
+    // The read model must show every task that was placed in the project before.
     await readModels.reach([taskMoved.type], { position: begun.position });
     await goOnDeleting(parts, { origin: context.origin }, id, deadline);
   };
@@ -74,7 +74,7 @@ export async function deleteProject(parts: DeletionParts, context: CommandContex
 }
 
 /**
- * Goes on with a deletion that has begun: moves the tasks that are left, and ends it when there is none any more.
+ * Resumes a deletion: moves the remaining tasks, and ends the deletion when none is left.
  *
  * @param deadline Unix ms
  */
@@ -94,7 +94,7 @@ export async function goOnDeleting(
   await releaseAll(commands, context, namedProject.held(workspace, state), stream);
 }
 
-/** Gives whether no task is left. */
+/** @returns whether no task is left */
 async function moveTasks(
   { commands, projectTasks }: DeletionParts,
   context: CommandContext,
@@ -117,7 +117,7 @@ async function moveTasks(
           await commands.execute(taskDecider, stream, { origin: context.origin }, move);
           moved++;
         } catch (error) {
-          // A task that others keep changing is looked at again.
+          // A task that others keep changing is read again.
           if (!(error instanceof AppError && error.status === 409)) throw error;
         }
       }

@@ -1,6 +1,6 @@
 /**
- * Projects of a workspace that is deleted, created in another one of the tenant under the same id. Their tasks stay
- * where they were. Every step may be repeated.
+ * Moves the projects of a deleted workspace: each is created in another workspace of the tenant under the same id.
+ * Their tasks stay where they were. Every step may be repeated.
  */
 import { isRefusal } from '../../shared/errors.ts';
 import type { MovingProject } from '../../shared/ports/workspaces/removal.ts';
@@ -9,9 +9,9 @@ import { claimAll, releaseAll } from '../naming.ts';
 import { claimsFor } from './names.ts';
 import { decideArchive, decideCreate, projectDecider, projectStream } from './projects.ts';
 
-/** Names that a project gets where its own are taken, before it gets names derived from its id. */
+/** Number of names tried when the project's own are taken, before names derived from its id. */
 const NAMES_TRIED = 9;
-/** Characters of a ticket prefix to which a digit is added. */
+/** Length of a ticket prefix to which a digit is added. */
 const PREFIX_KEPT = 11;
 
 interface Names {
@@ -46,7 +46,7 @@ async function create(
   });
 }
 
-/** Creates a project of the context's workspace in another one. */
+/** Creates a project of the context's workspace in another workspace. */
 export async function moveProject(
   commands: Commands,
   { origin }: CommandContext,

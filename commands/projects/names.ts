@@ -1,4 +1,4 @@
-/** The unique names of a project: its slug, and its ticket prefix. How they are taken and given up: `commands/naming.ts`. */
+/** The unique names of a project: its slug and its ticket prefix. `commands/naming.ts` claims and releases them. */
 import type { NameKind } from '../claims.ts';
 import type { Claim, Named } from '../naming.ts';
 import { existing, PROJECT_SLUG, type ProjectState, projectDecider, TICKET_PREFIX } from './projects.ts';
@@ -28,7 +28,7 @@ export const ticketPrefixKind: NameKind<ProjectState> = {
   taken: (prefix) => `Another project, perhaps archived, has the ticket prefix ${prefix}; send another ticket_prefix.`,
 };
 
-/** The names that a project with these fields needs. */
+/** Claims of the names of a project with these fields. */
 export function claimsFor(
   workspace: number,
   { slug, ticket_prefix: ticketPrefix }: { readonly slug?: string; readonly ticket_prefix?: string | undefined },

@@ -1,4 +1,4 @@
-/** The project: the state of its stream, and the decisions about its record. The commands that run them: `changes.ts`. */
+/** The project: the state of its stream, and the decisions about its record. `changes.ts` runs them. */
 import { conflict, invalid, notFound } from '../../shared/errors.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { projectAgentsAssigned, projectAgentsUnassigned } from '../../shared/events/projects/assignments.ts';
@@ -20,7 +20,7 @@ export interface ProjectState extends NameOwnerState {
   readonly name: string;
   readonly slug: string;
   readonly prefix: string;
-  /** Roles by name of the agent. */
+  /** Roles by agent name. */
   readonly agents: ReadonlyMap<string, string>;
 }
 
@@ -80,10 +80,10 @@ export const projectDecider = defineDecider<ProjectState>({
   ],
 });
 
-/** The project that takes the tasks of no other one. Every workspace has it; it cannot be archived or deleted. */
+/** The project of tasks without another project. Every workspace has one; it cannot be archived or deleted. */
 export const GENERAL = { name: 'General', slug: 'general', ticket_prefix: 'TASK' } as const;
 
-/** The project of a state. @throws AppError 404 when it does not exist (any more) */
+/** The project of a state. @throws AppError 404 when it does not exist, or was deleted */
 export function existing(state: ProjectState): { readonly project_id: number; readonly name: string } {
   if (state.life !== 'active' && state.life !== 'archived') throw notFound('Project');
   return { project_id: state.id, name: state.name };
@@ -91,7 +91,7 @@ export function existing(state: ProjectState): { readonly project_id: number; re
 
 export type NewProject = Omit<EventOf<typeof projectCreated>['data'], 'project_id'>;
 
-/** @throws AppError 409 if a claim of the stream was voided: the name has another owner by now */
+/** @throws AppError 409 if a claim of the stream was voided: the name now has another owner */
 export function decideCreate(state: ProjectState, projectId: number, project: NewProject): EventDraft[] {
   if (state.life !== 'none' || Object.keys(state.givenUpNames).length > 0)
     throw conflict('The slug or the ticket prefix of this project was taken in the meantime; try again.');
@@ -103,18 +103,18 @@ type Changes = EventOf<typeof projectUpdated>['data']['changes'];
 /** Fields to set; absent means unchanged. */
 export interface ProjectUpdate extends Changes {
   readonly archived?: boolean;
-  /** Names of all agents that the project is to have. */
+  /** Names of all future members of the project. */
   readonly assignedAgents?: readonly string[];
 }
 
-/** Role of agents for which none is given. */
+/** Role of agents without a given role. */
 export const MEMBER = 'member';
 
 /**
- * Sets fields. Values that the state knows to be the same already are left out.
+ * Sets fields. Values already known to be the same are left out.
  *
  * @param assignmentIds fresh ids, one for each of `assignedAgents`
- * @throws AppError 400 when the general project is to be archived, 404
+ * @throws AppError 400 when it would archive the general project, 404
  */
 export function decideUpdate(
   state: ProjectState,
@@ -135,7 +135,11 @@ export function decideUpdate(
   return drafts;
 }
 
-/** No event when it is archived, or active, already. @throws AppError 400 for the general project, 404 */
+/**
+ * No event when the project is already archived, or already active.
+ *
+ * @throws AppError 400 for the general project, 404
+ */
 export function decideArchive(state: ProjectState, archived: boolean): EventDraft[] {
   const project = existing(state);
   if (archived) refuseGeneral(state, 'archived');
@@ -148,13 +152,13 @@ function refuseGeneral({ slug }: ProjectState, done: string): void {
     throw invalid(`The general project cannot be ${done}: it holds the tasks without another project.`);
 }
 
-/** The project is no longer kept in step with a repository. No event for one that is gone. */
+/** Turns off the sync of the project with its repository. No event for a deleted project. */
 export const decideStopSync = (state: ProjectState): EventDraft[] =>
   state.life === 'active' || state.life === 'archived'
     ? [projectUpdated.draft({ ...existing(state), changes: { github_sync_enabled: false } })]
     : [];
 
-/** Replaces the members: those that stay keep their role. */
+/** Replaces the members: remaining members keep their role. */
 function decideMembers(state: ProjectState, names: readonly string[], ids: readonly number[]): EventDraft[] {
   const project = existing(state);
   const added = names
@@ -175,7 +179,7 @@ export function decideBeginDeletion(state: ProjectState): EventDraft[] {
   return [...decideMembers(state, [], []), projectDeletionBegun.draft(project)];
 }
 
-/** No event when it has been done already. */
+/** No event when the deletion has already ended. */
 export function decideEndDeletion(state: ProjectState): EventDraft[] {
   if (state.life !== 'deleting') return [];
   const { id, name, slug, prefix } = state;

@@ -3,7 +3,7 @@ import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects
 import type { CommandContext, Commands } from '../handler.ts';
 import { ensureGeneral } from './changes.ts';
 
-/** The project of a task, and its number there. */
+/** The project of a task, and the task's number in it. */
 export interface Ticket {
   readonly project_id: number;
   readonly project_ticket_no: number;
@@ -11,7 +11,7 @@ export interface Ticket {
 
 const counterOf = (workspace: number, projectId: number): string => `ticket-${workspace}-${projectId}`;
 
-/** The first of `count` numbers of a project that no other task gets. A number that is not used stays a gap. */
+/** Reserves `count` numbers of a project and returns the first. An unused number leaves a gap. */
 export const takeTickets = async (
   commands: Pick<Commands, 'counters'>,
   workspace: number,
@@ -20,8 +20,8 @@ export const takeTickets = async (
 ): Promise<number> => commands.counters.take(counterOf(workspace, projectId), count);
 
 /**
- * A ticket for a new task, or for one that moves: in the project that was asked for when it is active, else in the general
- * one (`ProjectDirectory.placeFor`). With that project.
+ * A ticket for a new or moved task, and its project: the requested project if it is active, otherwise the general one
+ * (`ProjectDirectory.placeFor`).
  */
 export async function takeTicket(
   commands: Commands,

@@ -9,7 +9,7 @@ import { rejectionText } from './verdicts.ts';
 
 export interface Review extends Pick<QualityReviewBody, 'status' | 'notes'> {
   readonly reviewer: string;
-  /** Whether an approval by this caller makes a task done. Other approvals are kept and shown, and change nothing. */
+  /** Whether an approval by this caller makes a task done. Other approvals are stored and shown, but change nothing. */
   readonly counts: boolean;
 }
 
@@ -39,7 +39,13 @@ export function decideReview(
   ];
 }
 
-/** Records a review. Gives its id. @param mayReview throws when the caller must not @throws AppError 404, what `mayReview` throws */
+/**
+ * Records a review.
+ *
+ * @returns its id
+ * @param mayReview throws when the caller may not review
+ * @throws AppError 404, what `mayReview` throws
+ */
 export async function reviewTask(
   commands: Commands,
   context: CommandContext,

@@ -1,4 +1,4 @@
-/** Automatic reviews: who is asked for a verdict, and what follows from it. `commands/policies/quality/verdicts.ts` asks. */
+/** Automatic reviews: who is asked for a verdict, and its effects. `commands/policies/quality/verdicts.ts` asks. */
 import type { EventDraft } from '../../shared/events/define.ts';
 import {
   taskReviewAbandoned,
@@ -15,13 +15,13 @@ import { commentFrom } from '../tasks/comments.ts';
 import { describedTask, isAsked, quoted } from '../tasks/dispatch.ts';
 import { completedAtOf, GATEKEEPER, placedAt, type TaskState } from '../tasks/tasks.ts';
 
-/** After so many rejections in a row a task has failed. */
+/** After this many rejections in a row a task has failed. */
 export const MAX_REJECTIONS = 3;
-/** Characters of an answer that is no verdict, as its notes quote it. */
+/** Characters of a response without a verdict that its notes quote. */
 const QUOTED = 500;
-/** Characters of notes, and of reasons. */
+/** Maximum number of characters in notes, and in reasons. */
 const MAX_NOTES = 4_000;
-/** How long a task waits at most after reviews without a verdict, seconds. */
+/** The longest wait of a task after reviews without a verdict, seconds. */
 const LONGEST_WAIT = 60 * MINUTE;
 
 export interface ReviewVerdict {
@@ -29,7 +29,7 @@ export interface ReviewVerdict {
   readonly notes: string;
 }
 
-/** What a reviewer says. A text that is no verdict, or several, is a rejection. */
+/** The verdict in a reviewer's text. A text without a verdict, or with contradicting ones, is a rejection. */
 export function verdictOf(text: string | null): ReviewVerdict {
   const said = [...(text ?? '').matchAll(/\bVERDICT\W+(APPROVE|REJECT)(?:D|ED)?\b/gi)].map(([, word]) =>
     word?.toUpperCase(),
@@ -43,13 +43,13 @@ export function verdictOf(text: string | null): ReviewVerdict {
   return { status: verdict === 'APPROVE' ? 'approved' : 'rejected', notes: frontOf(notes, MAX_NOTES) };
 }
 
-/** Whether a task may be reviewed now: it waits the longer, the more reviews of it ended without a verdict. */
+/** Whether a task may be reviewed now: the more reviews ended without a verdict, the longer it waits. */
 export const isReviewable = ({ id, task, abandoned, updated_at }: TaskState, now: number): boolean =>
   id !== 0 &&
   task.status === 'review' &&
   (abandoned === 0 || now - updated_at >= Math.min(MINUTE * 2 ** Math.min(abandoned - 1, 10), LONGEST_WAIT));
 
-/** No event when the task is gone, or is no longer to be reviewed. @param now Unix seconds */
+/** No event when the task was deleted, or is no longer to be reviewed. @param now Unix seconds */
 export function decideReviewRequest(state: TaskState, now: number): EventDraft[] {
   const { id, task, runs } = state;
   if (!isReviewable(state, now)) return [];
@@ -58,9 +58,9 @@ export function decideReviewRequest(state: TaskState, now: number): EventDraft[]
 }
 
 /**
- * An answer to the review with this number. No event if the task was changed in the meantime.
+ * Handles the response to the review with this number. No event if the task was changed in the meantime.
  *
- * @param ids for what may have to be written
+ * @param ids for a review and a comment that may have to be written
  * @param now Unix seconds
  */
 export function decideReviewAnswer(
@@ -98,11 +98,11 @@ function statusAfterRejection({ task, rejections }: TaskState): string {
   return task.assigned_to === null ? 'inbox' : 'assigned';
 }
 
-/** What a rejection leaves with the task. */
+/** The error message of a task after a rejection. */
 export const rejectionText = (notes: string, reviewer = GATEKEEPER): string =>
   `Quality review rejected by ${reviewer}: ${notes}`;
 
-/** The review with this number ended without a verdict. */
+/** Records that the review with this number ended without a verdict. */
 export function decideReviewAbandoned({ id, task, asked }: TaskState, run: number, reason: string): EventDraft[] {
   if (asked?.what !== 'review' || asked.run !== run) return [];
   const after = placedAt(task, { status: 'review' });

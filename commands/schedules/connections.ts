@@ -1,6 +1,6 @@
 /**
- * Ends connections through which no heartbeat has come for too long; their agents go offline. The read model names the
- * candidates, the agent's own stream decides.
+ * Ends connections without recent heartbeats; their agents go offline. The read model names the candidates, the agent's
+ * own stream decides.
  */
 import { randomUUID } from 'node:crypto';
 import { AppError } from '../../shared/errors.ts';
@@ -29,7 +29,7 @@ export interface StaleSearch {
   readonly now: () => number;
 }
 
-/** Looks through all workspaces once. @returns the ids of the connections that were ended */
+/** Checks all workspaces once. @returns the ids of the ended connections */
 export async function disconnectStale(parts: StaleSearch): Promise<readonly string[]> {
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
   const run = randomUUID();

@@ -1,8 +1,8 @@
 /**
- * Schedules: work that is done at set times, each exported by the feature that it belongs to.
+ * Schedules: work that is done at set times; each is exported by its feature.
  *
- * A schedule says how often it is due and what one turn does. `infra/jobs/schedules.ts` runs it in one of the processes,
- * whichever it is, and records how the turn went.
+ * A schedule says how often it is due, and how to run one turn. `infra/jobs/schedules.ts` runs it in one of the
+ * processes, and records the result of the turn.
  */
 import type { SettingName } from '../../shared/contract/admin/settings.ts';
 import { HOUR, MINUTE } from '../../shared/time.ts';
@@ -10,20 +10,21 @@ import { HOUR, MINUTE } from '../../shared/time.ts';
 export interface Schedule {
   /** Its name in the API. */
   readonly id: string;
-  /** Its name in the job store. */
+  /** Name of the schedule in the job store. */
   readonly kind: string;
-  /** What it does, for people. */
+  /** Name of the work, for people. */
   readonly name: string;
-  /** How often it is due, milliseconds. */
+  /** Interval between turns, milliseconds. */
   readonly everyMs: number;
   /** Once a day from this hour on, UTC, instead of every `everyMs`. */
   readonly dailyAt?: number;
-  /** Whether settings let it run. Default: always. */
+  /** Whether the settings enable it. Default: always. */
   readonly enabled?: () => Promise<boolean>;
   /**
-   * One turn. Gives what it has done, as a sentence.
+   * Runs one turn.
    *
-   * @param asked an operator wants it now, although it may not be due
+   * @returns its result, as a sentence
+   * @param asked an operator requested the turn, although it may not be due
    */
   readonly run: (asked: boolean, signal: AbortSignal) => Promise<string>;
 }

@@ -1,4 +1,4 @@
-/** How tenants come into being: under unique names, with a main workspace and a first job. */
+/** Creates tenants: with unique names, a main workspace and a first job. */
 import { randomUUID } from 'node:crypto';
 import type { NewTenantBody } from '../../shared/contract/super/tenants.ts';
 import { conflict, isRefusal } from '../../shared/errors.ts';
@@ -29,7 +29,7 @@ const nameOfTenants = (
   },
   taken,
   refuse(name) {
-    // The default tenant has it without a claim.
+    // The default tenant has this name without a claim.
     if (name === ofDefault) throw conflict(taken(name), { code: 'NAME_TAKEN' });
   },
 });
@@ -49,7 +49,7 @@ const linuxUsers = nameOfTenants(
 
 type Created = Omit<EventOf<typeof tenantCreated>['data'], 'tenant_id'>;
 
-/** @throws AppError 409 if a claim of the stream was voided: the name has another owner by now */
+/** @throws AppError 409 if a claim of the stream was voided: the name now has another owner */
 export function decideCreateTenant(state: TenantState, tenantId: number, tenant: Created): EventDraft[] {
   if (state.id !== 0 || Object.keys(state.givenUpNames).length > 0)
     throw conflict('The slug or the linux_user of this tenant was taken in the meantime; try again.');
@@ -132,7 +132,7 @@ export async function createTenant(
     if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
     throw error;
   }
-  // In the new workspace, which must not see the name and the address of the caller.
+  // Recorded in the new workspace, which must not see the caller's name and address.
   const { requestId, correlationId, causationId } = origin;
   const actor = systemActor('first start');
   const own = { tenant, workspace: mainWorkspace, actor, ip: null, userAgent: null };

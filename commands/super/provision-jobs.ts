@@ -1,6 +1,6 @@
 /**
- * Provisioning jobs: asked for by one person, approved by another, then run. Signalbox keeps the books. It executes
- * nothing itself, so that a dry run skips every step, and a live run fails because there is no provisioner.
+ * Provisioning jobs: requested by one person, approved by another, then run. Signalbox only keeps the records. It
+ * executes nothing itself, so a dry run skips every step, and a live run fails because there is no provisioner.
  */
 import { randomUUID } from 'node:crypto';
 import type { JobDecisionBody, NewProvisionJobBody, StepRecord } from '../../shared/contract/super/provision-jobs.ts';
@@ -24,7 +24,7 @@ import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import { existing, type OpenJob, type TenantState, tenantDecider } from './tenants.ts';
 
-/** Jobs of one tenant that wait for a person. */
+/** Maximum number of jobs per tenant that wait for a person. */
 export const MAX_OPEN_JOBS = 100;
 
 export interface NewJob {
@@ -39,7 +39,7 @@ export interface NewJob {
 
 const step = (key: string, title: string): StepRecord => ({ key, title, command: [], requires_root: true });
 
-/** The steps of a job. Which commands they take is for a provisioner to know. */
+/** The steps of a job. Their commands are up to a provisioner. */
 export function planFor(
   jobType: JobType,
   { linux_user: linuxUser, slug }: Pick<TenantState, 'linux_user' | 'slug'>,
@@ -86,7 +86,7 @@ export function decideQueue(state: TenantState, jobId: number, job: NewJob): Eve
   ];
 }
 
-/** @throws AppError 400 for a job that has ended for good */
+/** @throws AppError 400 for a job that has ended */
 function openJob({ jobs }: TenantState, id: number): OpenJob {
   const job = jobs.get(id);
   if (!job) throw invalid('This job has ended and cannot change any more. Queue a new one.');
@@ -103,7 +103,7 @@ const DECIDED = { approve: provisionJobApproved, reject: provisionJobRejected, c
 const either = (statuses: readonly string[]): string =>
   `${statuses.slice(0, -1).join(', ')} or ${statuses[statuses.length - 1]}`;
 
-/** @throws AppError 400 where the status of the job does not allow it */
+/** @throws AppError 400 if the status of the job does not allow it */
 export function decideJob(
   state: TenantState,
   jobId: number,
@@ -119,7 +119,7 @@ export function decideJob(
   return [DECIDED[action].draft({ ...existing(state), job_id: jobId, job_type, dry_run, by, reason })];
 }
 
-/** Whether one person may be behind both. Only accounts of users tell: who signs in may have the global API key as well. */
+/** Whether one person may be behind both. Only user accounts prove otherwise: a user may also have the global key. */
 const mayBeSame = (one: Actor, other: Actor): boolean =>
   one.type !== 'user' || other.type !== 'user' || one.id === other.id;
 
@@ -129,7 +129,7 @@ const signIn = (...actors: readonly Actor[]): string =>
     ? ''
     : ' An API key does not say which person uses it: ask for, approve and run live jobs signed in.';
 
-/** The status of the tenant after a run that succeeded. */
+/** The status of the tenant after a successful run. */
 const statusAfter = ({ job_type: jobType, dry_run: dryRun }: OpenJob): TenantStatus | null => {
   if (jobType !== 'decommission') return 'active';
   return dryRun ? null : 'suspended';
@@ -138,7 +138,7 @@ const statusAfter = ({ job_type: jobType, dry_run: dryRun }: OpenJob): TenantSta
 export const NO_PROVISIONER =
   'This deployment has no provisioner, so the job cannot be run live and nothing was executed. Queue it with dry_run: true to go through its steps.';
 
-/** @throws AppError 400 where a rule of runs is broken */
+/** @throws AppError 400 when a rule of runs is broken */
 export function decideRun(state: TenantState, jobId: number, by: Actor, runnerHost: string): EventDraft[] {
   const job = openJob(state, jobId);
   const { job_type, dry_run, status, steps, approvedBy, requested_by: requestedBy } = job;
@@ -211,7 +211,7 @@ export function queueJob(commands: Commands, context: CommandContext, body: NewP
   }));
 }
 
-/** Asks for a tenant to be taken down. @throws AppError 400 for the default tenant, 404, 409 */
+/** Requests the decommissioning of a tenant. @throws AppError 400 for the default tenant, 404, 409 */
 export function decommission(
   commands: Commands,
   context: CommandContext,
@@ -231,7 +231,7 @@ export function decommission(
   }));
 }
 
-/** A job, by the tenant that has it. */
+/** The id of a job, with its tenant. */
 export interface JobPlace {
   readonly tenant: number;
   readonly job: number;
@@ -249,7 +249,7 @@ export async function decideAboutJob(
   );
 }
 
-/** Runs a job. A run that fails is recorded, and refused. @throws AppError 400 */
+/** Runs a job. A failed run is recorded, and refused. @throws AppError 400 */
 export async function runJob(
   commands: Commands,
   context: CommandContext,

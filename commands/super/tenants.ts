@@ -1,6 +1,6 @@
 /**
- * The tenant: the state of its stream. Its workspaces and provisioning jobs stand in the same stream, because they
- * change together with it: a new tenant, its main workspace and its first job are one append.
+ * The tenant: the state of its stream. The same stream has its workspaces and provisioning jobs, because they change
+ * together: a new tenant, its main workspace and its first job are one append.
  */
 import { notFound } from '../../shared/errors.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
@@ -33,11 +33,11 @@ export interface KnownWorkspace {
   readonly name: string;
   readonly brand: string | null;
   readonly isolation: Isolation;
-  /** Set while it is being deleted. */
+  /** Set while the workspace is being deleted. */
   readonly removal?: { readonly moves_to: number; readonly agents: number };
 }
 
-/** A provisioning job that has not ended for good. */
+/** A provisioning job that is neither completed nor cancelled. */
 export interface OpenJob {
   readonly id: number;
   readonly job_type: JobType;
@@ -57,7 +57,7 @@ export interface TenantState extends NameOwnerState {
   readonly status: TenantStatus;
   readonly main_workspace: number;
   readonly workspaces: ReadonlyMap<number, KnownWorkspace>;
-  /** Without those that were completed or cancelled. */
+  /** Without completed or cancelled jobs. */
   readonly jobs: ReadonlyMap<number, OpenJob>;
 }
 
@@ -73,7 +73,7 @@ const initial: TenantState = {
   givenUpNames: {},
 };
 
-/** A map with one more entry, or another value of one. */
+/** A copy of the map with one entry added or replaced. */
 export const withEntry = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> =>
   new Map(map).set(key, value);
 
@@ -147,7 +147,7 @@ export const tenantDecider = defineDecider<TenantState>({
   ],
 });
 
-/** The tenant of a state. @throws AppError 404 when there is none */
+/** The tenant of a state. @throws AppError 404 when it does not exist */
 export function existing(state: TenantState): { readonly tenant_id: number } {
   if (state.id === 0) throw notFound('Tenant');
   return { tenant_id: state.id };
@@ -191,7 +191,7 @@ export function decideDefaultTenant(
   ];
 }
 
-/** Records the default tenant where the log has none yet: a new one, or one from before there were tenants. */
+/** Records the default tenant if the log does not have it: a new log, or one from before tenants existed. */
 export async function ensureDefaultTenant(commands: Commands, context: CommandContext): Promise<void> {
   await commands.execute(tenantDecider, tenantStream(DEFAULT_TENANT), context, (state) =>
     decideDefaultTenant(state, context.origin.actor),

@@ -1,4 +1,4 @@
-/** Branches and pull requests of tasks, made on GitHub. */
+/** Branches and pull requests of tasks, created on GitHub. */
 
 import { invalid } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -9,7 +9,7 @@ import { answerWith } from '../github/issues.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { existing, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
-/** Characters of a branch's name. */
+/** Maximum number of characters in a branch's name. */
 const MAX_NAME = 60;
 
 /** `feat/api-42-mend-the-roof`: prefix of the project, number of the issue or else id of the task, and its title. */
@@ -23,7 +23,7 @@ export function branchName({ id, task, source }: Pick<TaskState, 'id' | 'task' |
     .replace(/-$/, '');
 }
 
-/** No event when it has one. @throws AppError 404 */
+/** No event when the task already has a branch. @throws AppError 404 */
 export function decideBranch(
   state: TaskState,
   made: { readonly repo: string; readonly branch: string; readonly url: string },
@@ -32,7 +32,7 @@ export function decideBranch(
   return source?.github_branch ? [] : [taskBranched.draft({ task_id: id, title: task.title, ...made })];
 }
 
-/** No event when it has this one. @throws AppError 404 */
+/** No event when the task already has this pull request. @throws AppError 404 */
 export function decidePull(
   state: TaskState,
   pull: { readonly repo: string; readonly branch: string; readonly pull_number: number; readonly pull_url: string },
@@ -45,13 +45,13 @@ export function decidePull(
 interface Place {
   /** `owner/name`. */
   readonly repo: string;
-  /** The branch to begin at, and to lead to. */
+  /** The branch to start from, and to merge into. */
   readonly base: string;
-  /** Of the project's tickets. */
+  /** Ticket prefix of the project. */
   readonly prefix: string;
 }
 
-/** Makes the branch of a task, or gives the one that it has. @throws AppError */
+/** Creates the branch of a task, or returns the existing one. @throws AppError */
 export async function makeBranch(
   { commands, github }: { readonly commands: Commands; readonly github: Github },
   context: CommandContext,
@@ -69,7 +69,11 @@ export async function makeBranch(
   return { branch, url };
 }
 
-/** Opens a pull request of a task's branch, or gives the one that is open. @throws AppError 400 when it has no branch */
+/**
+ * Opens a pull request of a task's branch, or returns the open one.
+ *
+ * @throws AppError 400 when the task has no branch
+ */
 export async function openPull(
   { commands, github }: { readonly commands: Commands; readonly github: Github },
   context: CommandContext,

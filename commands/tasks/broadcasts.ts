@@ -1,4 +1,4 @@
-/** Messages to the agents that follow a task. */
+/** Messages to the agents that subscribe to a task. */
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { taskBroadcast } from '../../shared/events/tasks/broadcasts.ts';
 import type { AgentDirectory } from '../../shared/ports/agents/agents.ts';
@@ -7,14 +7,14 @@ import { quoted } from './comments.ts';
 import { existing, notice, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
 export interface Broadcast {
-  /** The caller, who gets none. */
+  /** The caller, who does not receive the message. */
   readonly author: string;
   readonly message: string;
-  /** Agents of the workspace, by name. A name that is not in here is none. */
+  /** Agents of the workspace, by name; other names are not agents. */
   readonly agents: ReadonlyMap<string, { readonly hasSession: boolean }>;
 }
 
-/** Nothing when no agent but the author follows the task. @throws AppError 404 */
+/** No event when no agent but the author subscribes to the task. @throws AppError 404 */
 export function decideBroadcast(state: TaskState, { author, message, agents }: Broadcast): EventDraft[] {
   const { id, task, subscribers } = existing(state);
   const targets = subscribers.filter((name) => name !== author && agents.has(name));
@@ -41,7 +41,7 @@ export function decideBroadcast(state: TaskState, { author, message, agents }: B
   ];
 }
 
-/** Sends a message to the agents that follow a task. @throws AppError 404 */
+/** Sends a message to the agents that subscribe to a task. @throws AppError 404 */
 export async function broadcast(
   commands: Commands,
   context: CommandContext,

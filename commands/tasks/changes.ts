@@ -35,9 +35,9 @@ export interface TaskChange {
   readonly fields: TaskFields;
   /** Username of the caller. */
   readonly by: string;
-  /** Whom the new description mentions. */
+  /** The users and agents that the new description mentions. */
   readonly mentioned: readonly string[];
-  /** To the project that was asked for; undefined: it was in that one, or none was asked for. */
+  /** The move to the requested project; undefined: no project was requested, or the task is already in it. */
   readonly move: Move | undefined;
   /** Unix seconds. */
   readonly now: number;
@@ -45,9 +45,9 @@ export interface TaskChange {
 
 /** A move to another project. */
 export interface Move {
-  /** In the project that the task moves to. */
+  /** The ticket in the new project. */
   readonly ticket: Ticket;
-  /** Id of the project that it was in. */
+  /** Id of the previous project. */
   readonly from: number;
   /** Names of both. */
   readonly names: { readonly from: string; readonly to: string };
@@ -57,7 +57,7 @@ export interface Move {
 const sentIn = (fields: TaskFields): string[] =>
   (Object.keys(fields) as (keyof TaskFields)[]).filter((field) => fields[field] !== undefined);
 
-/** Status of a task that is changed: what was asked for; else an assignee takes it out of the inbox, or leaves it there. */
+/** Status of a changed task: the requested one; else an assignee moves it out of the inbox, and none moves it back. */
 function nextStatus({ status }: TaskData, fields: TaskFields, assignedTo: string | null): string {
   if (fields.status !== undefined) return fields.status;
   if (fields.assigned_to === undefined) return status;
@@ -104,7 +104,7 @@ function changed(task: TaskData, fields: TaskFields, ticket: Ticket | undefined,
   };
 }
 
-/** A recurring task makes no further ones. No event for any other task. */
+/** Stops the recurrence of a task. No event for a task that does not recur. */
 export function decideStopRecurring(state: TaskState): EventDraft[] {
   const { id, task } = state;
   if (id === 0 || activeCron(task.metadata) === null) return [];
@@ -112,7 +112,7 @@ export function decideStopRecurring(state: TaskState): EventDraft[] {
   return [updatedFrom(state, task, { ...task, metadata }, { metadata })];
 }
 
-/** The event that says what is different. */
+/** The event with the differences. */
 function updatedFrom(
   { id, created_at, source }: TaskState,
   task: TaskData,
@@ -152,7 +152,7 @@ const statusNotice = (id: number, recipient: string, task: TaskData, status: str
     message: `The task "${task.title}" went from ${task.status} to ${status}.`,
   });
 
-/** Names that the text before did not mention. A name is mentioned by itself, with hyphens for blanks. */
+/** Names that the previous text did not mention. A name is mentioned by itself, with hyphens for blanks. */
 function newlyMentioned(names: readonly string[], before: string | null): readonly string[] {
   if (names.length === 0) return names;
   const old = new Set(
@@ -167,14 +167,15 @@ function newlyMentioned(names: readonly string[], before: string | null): readon
   });
 }
 
-/** Throws when the caller must not touch the task. */
+/** Throws when the caller may not access the task. */
 export type TaskAccess = (state: TaskState) => void;
 
 /**
- * Changes a task. Gives its record, and whether there was nothing to change.
+ * Changes a task.
  *
- * @throws AppError 400 for unknown mentions or a project that takes no tasks, 403 without approval, 404; 409 for a
- *   recurring task too many, or one that others move at the same time
+ * @returns its record, and whether nothing had to change
+ * @throws AppError 400 for unknown mentions or a project that takes no tasks, 403 without approval, 404; 409 when there
+ *   are too many recurring tasks, or others move the task at the same time
  */
 export async function updateTask(
   commands: Commands,
@@ -208,7 +209,7 @@ async function applyChange(
   const mentions = mentionsIn(fields.description ?? '').length > 0;
   if (mentions || fields.project_id !== undefined) {
     const { state } = await commands.load(taskDecider, stream);
-    // Whether there is a task, and may be changed, is said before what is wrong with its text or project.
+    // Check that the task exists and may be changed before reporting errors in its text or project.
     mayTouch(existing(state));
     if (mentions) mentioned = (await mentionedIn(lookups.mentions, workspace, fields.description ?? '')).recipients;
     if (movesTo(fields, state.task)) {
@@ -274,9 +275,9 @@ export function decideStatus(state: TaskState, status: string, now: number): Eve
 const isMissing = (error: unknown): boolean => error instanceof AppError && error.status === 404;
 
 /**
- * Gives tasks a status each, all or none: approvals are checked before the first one changes. Tasks that do not exist
- * are passed over. Each task is a stream of its own, so an approval that is withdrawn in the very moment can still
- * refuse one of them when others have changed; the refusal says so.
+ * Sets the status of several tasks, all or none: approvals are checked before the first task changes. Unknown tasks are
+ * skipped. Each task is a stream of its own, so an approval that is withdrawn at that very moment can still refuse one
+ * task when others have already changed; the refusal says so.
  *
  * @param now Unix seconds
  * @param check throws when the caller may not change the task
@@ -300,7 +301,7 @@ export async function setStatuses(
       if (toBeDone.has(id)) requireApproval(state, true);
     }),
   );
-  // The last word on a task counts.
+  // If a task appears twice, its last status counts.
   const wanted = new Map(items.map(({ id, status }) => [id, status]));
   const settled = await Promise.allSettled(
     [...wanted].map(([id, status]) =>

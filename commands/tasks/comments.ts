@@ -1,4 +1,4 @@
-/** Comments on tasks: who follows the task because of one, who is notified, and whom it assigns the task to. */
+/** Comments on tasks: who subscribes to the task and is notified because of one, and whom it assigns the task to. */
 import type { CommentRecord, NewComment } from '../../shared/contract/tasks/comments.ts';
 import { invalid, notFound } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
@@ -16,12 +16,12 @@ import { decideSubscribe, existing, placedAt, type TaskState, taskDecider, taskS
 /** Characters of a comment that a notification quotes. */
 const QUOTED = 100;
 
-/** The beginning of a text; what is left out is marked. */
+/** The beginning of a text, with a mark if it is truncated. */
 export const quoted = (text: string): string => (text.length > QUOTED ? `${frontOf(text, QUOTED)}...` : text);
 
-/** A task takes this many, so that all of them fit into one answer. */
+/** Maximum number of comments per task, so that all of them fit into one response. */
 export const MAX_COMMENTS = { count: 10_000, characters: 8_000_000 };
-/** Replies to replies to replies: deeper threads could not be read as one JSON document. */
+/** Maximum depth of replies: deeper threads could not be read as one JSON document. */
 export const MAX_DEPTH = 100;
 
 export interface Comment {
@@ -73,7 +73,7 @@ export function decideComment(state: TaskState, comment: Comment): EventDraft[] 
   ];
 }
 
-/** A comment without notifications, because followers see its subject; none if there is no room. */
+/** A comment without notifications, because subscribers see its subject; no event if there is no room. */
 export function commentFrom(
   { id: taskId, task, comments }: TaskState,
   { id, author, content }: Pick<Comment, 'id' | 'author' | 'content'>,
@@ -123,10 +123,12 @@ const notice = (
   });
 
 /**
- * Adds a comment. Gives its record, and the agent that has the task because of it.
+ * Adds a comment.
  *
- * @param mayTouch throws when the caller must not touch the task
- * @throws AppError 400 for unknown mentions, 404 for the task or the comment that it replies to, and what `mayTouch` throws
+ * @returns its record, and the agent to which it assigned the task
+ * @param mayTouch throws when the caller may not access the task
+ * @throws AppError 400 for unknown mentions, 404 for the task or the comment that it replies to, and what `mayTouch`
+ *   throws
  */
 export async function addComment(
   commands: Commands,
@@ -143,7 +145,7 @@ export async function addComment(
   let depth = 0;
   let mentioned: Mentioned = { tokens: [], recipients: [], agents: [] };
   if (parentId !== null || content.includes('@')) {
-    // Whether there is a task, and whether it is the caller's, is said before what is wrong with the comment.
+    // Check that the task exists and is open to the caller before reporting errors in the comment.
     mayTouch(existing((await commands.load(taskDecider, stream)).state));
     if (parentId !== null) {
       const parent = await lookups.comments.find(workspace, taskId, parentId);

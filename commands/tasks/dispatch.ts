@@ -16,14 +16,14 @@ import { commentFrom } from './comments.ts';
 import { MAX_ATTEMPTS } from './queue.ts';
 import { type Asked, GATEKEEPER, placedAt, type TaskState } from './tasks.ts';
 
-/** Characters of a task's error message. */
+/** Maximum number of characters in a task's error message. */
 const MAX_ERROR = 5_000;
 
-/** Whether the runner has still to answer that it was asked for this. */
+/** Whether the runner has not yet responded to this request. */
 export const isAsked = ({ asked }: TaskState, what: Asked['what'], run: number): boolean =>
   asked !== null && asked.what === what && asked.run === run && !asked.accepted;
 
-/** No event when the task is gone, or no longer waits for this agent. */
+/** No event when the task was deleted, or no longer waits for this agent. */
 export function decideDispatch(
   { id, task, runs }: TaskState,
   { agent_id, agent }: { readonly agent_id: number; readonly agent: string },
@@ -34,7 +34,7 @@ export function decideDispatch(
   return [taskDispatched.draft({ ...about, before: placeOf(task), after })];
 }
 
-/** An answer to the dispatch with this number. No event if the task was changed in the meantime. */
+/** Handles the response to the dispatch with this number. No event if the task was changed in the meantime. */
 export function decideDispatchAnswer(
   state: TaskState,
   run: number,
@@ -56,7 +56,7 @@ export function decideDispatchAnswer(
   ];
 }
 
-/** The dispatch with this number failed. */
+/** Records that the dispatch with this number failed. */
 export function decideDispatchFailed(state: TaskState, run: number, reason: string): EventDraft[] {
   const { id, task } = state;
   if (!isAsked(state, 'dispatch', run)) return [];
@@ -76,20 +76,20 @@ export function decideDispatchFailed(state: TaskState, run: number, reason: stri
   ];
 }
 
-/** The session that the runner is asked to go on with. */
+/** The session that the runner is asked to continue. */
 export function targetSession({ task: { metadata } }: TaskState): string | null {
   const target = metadata[TARGET_SESSION];
   return typeof target === 'string' && target.trim() !== '' ? target : null;
 }
 
-/** A text of a task, with who wrote it. */
+/** A text of a task, with its author. */
 export function quoted({ writers, source }: TaskState, what: keyof TaskState['writers'], text: string): Quotation {
   const { github_repo: repo, github_issue_number: issue } = source ?? {};
   const writer = writers[what] ?? 'an unknown writer';
   return { what, by: writer === 'GitHub' && repo ? `GitHub issue ${repo}#${issue}` : writer, text };
 }
 
-/** The task in words: what agents and reviewers read. @param ticket such as `API-042` */
+/** The task in words, as agents and reviewers read it. @param ticket such as `API-042` */
 export function describedTask(state: TaskState, ticket: string): PromptPart[] {
   const { title, description, tags } = state.task;
   return [
@@ -100,7 +100,7 @@ export function describedTask(state: TaskState, ticket: string): PromptPart[] {
   ];
 }
 
-/** What the agent reads. @param rejection why the reviewer rejected the last result; null: not rejected */
+/** The prompt for the agent. @param rejection why the reviewer rejected the last result; null: not rejected */
 export const taskPrompt = (state: TaskState, ticket: string, rejection: string | null): PromptPart[] => [
   ...describedTask(state, ticket),
   ...(rejection === null
@@ -111,7 +111,7 @@ export const taskPrompt = (state: TaskState, ticket: string, rejection: string |
       ]),
 ];
 
-/** The text was not handed over. No event if the task was changed in the meantime. */
+/** Records that the text was withheld. No event if the task was changed in the meantime. */
 export function decideWithheld(
   state: TaskState,
   what: Asked['what'],

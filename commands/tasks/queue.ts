@@ -1,12 +1,12 @@
 /**
  * The queue: agents poll for work, and a poll claims one task.
  *
- * A claim is one append to the task's own stream, so only one poll gets a task, no matter how many ask at once. The
- * others try the next candidate.
+ * A claim is one append to the task's own stream, so only one poll gets a task, however many poll at once. The others
+ * try the next candidate.
  *
- * How many tasks an agent may have in progress concerns the streams of several tasks. So whatever gives an agent work by
- * itself takes the agent's turn first, a lock that all processes share, counts what the agent has according to read models
- * that show everything that earlier turns have written, and only then claims. A claim is never taken back.
+ * The limit of an agent's tasks in progress spans the streams of several tasks. So any automatic assignment first takes
+ * the agent's turn, a lock shared by all processes. It then counts the agent's tasks in read models that show
+ * everything that earlier turns have written, and only then claims. A claim is never taken back.
  */
 import type { PollReason } from '../../shared/contract/tasks/queue.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
@@ -26,7 +26,7 @@ export interface Polled {
 
 const WAITING: readonly string[] = ['assigned', 'inbox'];
 
-/** No event when the task is not waiting for this agent: it is deleted, assigned to another, or in another status. */
+/** No event when the task does not wait for this agent: deleted, assigned to another one, or in another status. */
 export function decideClaim({ id, task }: TaskState, agent: string): EventDraft[] {
   const open = id !== 0 && WAITING.includes(task.status) && (task.assigned_to === null || task.assigned_to === agent);
   if (!open) return [];
@@ -34,12 +34,12 @@ export function decideClaim({ id, task }: TaskState, agent: string): EventDraft[
   return [taskClaimed.draft({ task_id: id, title: task.title, agent, before: placeOf(task), after })];
 }
 
-/** After so many attempts a task has failed. */
+/** After this many attempts a task has failed. */
 export const MAX_ATTEMPTS = 5;
 
 /**
- * Takes a task back from an agent that is offline or unknown. It waits for the agent again; when there is no such agent,
- * for any agent. No event if the task has been changed since.
+ * Takes a task back from an agent that is offline or unknown. The task waits for the same agent again; if the agent
+ * does not exist, for any agent. No event if the task has been changed since.
  *
  * @param stale.since Unix seconds: a task that was changed later is not stale
  */
@@ -80,9 +80,9 @@ export function decideRequeue(
 }
 
 /**
- * Does work while nothing else gives this agent work by itself, in any process.
+ * Runs work while no other process assigns tasks to this agent automatically.
  *
- * @param work what it appends has to depend on `lost` (`Commands.execute`)
+ * @param work its appends must depend on `lost` (`Commands.execute`)
  * @throws AppError 409 `BUSY` when other polls of the agent take too long
  */
 export const takingTurn = <T>(
@@ -91,9 +91,9 @@ export const takingTurn = <T>(
   work: (lost: AbortSignal) => Promise<T>,
 ): Promise<T> => locks.holding(`work of agent ${agent} in workspace ${workspace}`, work);
 
-/** Candidates that a poll reads first, and at most. */
+/** Candidates that a poll reads first, and at most in total. */
 const CANDIDATES = { first: 16, most: 128 };
-/** For how long a poll tries to get a task while others are faster every time, milliseconds. */
+/** How long a poll keeps trying while others are faster every time, milliseconds. */
 const PATIENCE_MS = 10_000;
 
 /** The task no longer waits for this agent. */
@@ -103,29 +103,29 @@ const isBusy = (error: unknown): boolean => error instanceof AppError && error.e
 
 export interface TaskQueue {
   /**
-   * What an agent is to work on now. Claims a task if the agent has capacity left.
+   * The task that an agent should work on now. Claims a task if the agent has capacity left.
    *
-   * @param poll.agent any name; whether there is such an agent is not checked
-   * @param poll.maxCapacity how many tasks it wants to have in progress, 1 or more
-   * @throws AppError 409 `BUSY` when other polls are faster for too long; 503 when a store cannot be reached: the task may
-   *   have been claimed, the next poll knows
+   * @param poll.agent any name; it is not checked whether the agent exists
+   * @param poll.maxCapacity the maximum number of its tasks in progress, 1 or more
+   * @throws AppError 409 `BUSY` when other polls are faster for too long; 503 when a store is unreachable: the task may
+   *   have been claimed, which the next poll shows
    */
   poll(context: CommandContext, poll: { readonly agent: string; readonly maxCapacity: number }): Promise<Polled>;
 }
 
 export interface TaskQueueParts {
   readonly commands: Commands;
-  /** They show everything that is in the log when they are asked. */
+  /** The reads show everything in the log at the time of the call. */
   readonly reads: TaskQueueReads;
   readonly locks: Locks;
-  /** For how long a poll tries to get a task while others are faster every time, milliseconds; default: 10 s. */
+  /** How long a poll keeps trying while others are faster every time, milliseconds; default: 10 s. */
   readonly patienceMs?: number;
 }
 
 /** The queue as one process sees it. */
 export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
   const { commands, reads, locks, patienceMs = PATIENCE_MS } = parts;
-  /** Tasks that polls of this process are claiming right now. */
+  /** Tasks that polls of this process are currently claiming. */
   const tried = new Map<number, Promise<unknown>>();
 
   /** Undefined: another poll got the task. */
@@ -173,12 +173,12 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
       if (waiting.length === 0 && passedOver.length === 0) return idle(inProgress);
       passesOver = waiting.length > 0;
       if (!passesOver) {
-        // What others are claiming waits until they have it, and what they got may be back.
+        // Wait until others have finished their claims; a task that they got may be back in the queue.
         gone.clear();
         continue;
       }
       const free = waiting.filter((id) => !tried.has(id));
-      // Where many processes want the first one, only one of them gets it.
+      // Many processes want the first candidate and only one gets it, so later attempts pick at random.
       const id = free[gone.size === 0 ? 0 : Math.floor(Math.random() * free.length)];
       if (id === undefined) {
         await Promise.allSettled(waiting.map((one) => tried.get(one)));
@@ -195,7 +195,7 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
     async poll(context, poll) {
       const { agent, maxCapacity } = poll;
       const { workspace } = context.origin;
-      // Most polls find nothing to claim, and need no turn to say so.
+      // Most polls find nothing to claim, and need no turn for that.
       const seen = { inProgress: maxCapacity, waiting: 1, passedOver: [] };
       const { inProgress, waiting } = await reads.look(workspace, agent, seen);
       if (inProgress.length >= maxCapacity) return full(inProgress, maxCapacity);
@@ -205,10 +205,10 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
   };
 }
 
-/** An agent that takes one task at a time continues with the one it has. */
+/** An agent with a limit of one task continues with that task. */
 const full = (inProgress: readonly QueuedTask[], maxCapacity: number): Polled =>
   maxCapacity === 1 ? idle(inProgress) : { task: null, reason: 'at_capacity' };
 
-/** Nothing to claim: the agent continues with what it has. */
+/** Nothing to claim: the agent continues with its newest task. */
 const idle = ([newest]: readonly QueuedTask[]): Polled =>
   newest ? { task: newest, reason: 'continue_current' } : { task: null, reason: 'no_tasks_available' };

@@ -1,4 +1,4 @@
-/** Recurring tasks: when a task is made from one, and which. `commands/schedules/tasks/recurrence.ts` looks at the clock. */
+/** Recurring tasks: when a task is created, and its fields. Schedule: `commands/schedules/tasks/recurrence.ts`. */
 import { activeCron, recurrenceOf } from '../../shared/contract/tasks/recurrence.ts';
 import { isFrequent } from '../../shared/cron.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -11,7 +11,7 @@ import { type TaskState, taskDecider } from './tasks.ts';
 /** Characters of a title. */
 const MAX_TITLE = 500;
 
-/** No event when the schedule is another one by now, or the minute has had its task. */
+/** No event when the task now has another schedule, or the minute already has its task. */
 export function decideRecurrence(state: TaskState, cron: string, dueAt: number, childId: number): EventDraft[] {
   const { id, task, recurred } = state;
   if (id === 0 || activeCron(task.metadata) !== cron || (recurred?.due_at ?? 0) >= dueAt) return [];
@@ -22,7 +22,7 @@ export function decideRecurrence(state: TaskState, cron: string, dueAt: number, 
   ];
 }
 
-/** The title of a task that is made for a minute: with the day, and the time where there may be several on a day. */
+/** The title of the task for a minute: with the day, and the time if there may be several on one day. */
 export function titleFor(title: string, cron: string, dueAt: number, zone: string): string {
   const at = new Date(dueAt * 1_000);
   const part = (options: Intl.DateTimeFormatOptions) =>
@@ -32,7 +32,7 @@ export function titleFor(title: string, cron: string, dueAt: number, zone: strin
   return frontOf(title, MAX_TITLE - suffix.length) + suffix;
 }
 
-/** No event when there is such a task. */
+/** No event when the task already exists. */
 export function decideSpawn(
   child: TaskState,
   template: TaskState,

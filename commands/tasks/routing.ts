@@ -5,13 +5,13 @@ import { placeOf, type TaskData } from '../../shared/events/tasks/tasks.ts';
 import type { RoutableAgent } from '../../shared/ports/tasks/routing.ts';
 import { placedAt, type TaskState, tellAssignee } from './tasks.ts';
 
-/** An agent that works on so many tasks gets no further ones. */
+/** An agent with this many tasks in progress gets no further ones. */
 export const BUSY = 3;
 
 const ROLE_WORD = 10;
 const CAPABILITY = 15;
 const IDLE = 5;
-/** Shorter words are in every text. */
+/** Minimum length of a word; shorter words are in every text. */
 const SHORTEST = 3;
 
 const wordsOf = (text: string): readonly string[] => [
@@ -43,7 +43,7 @@ export interface Fit {
   readonly score: number;
 }
 
-/** The agent that fits best; of several the one with the least to do. Undefined: all are busy. */
+/** The agent that fits best; among equals, the one with the fewest tasks. Undefined if all are busy. */
 export function bestOf(task: TaskData, agents: readonly RoutableAgent[]): Fit | undefined {
   const load = ({ agent }: Fit) => agent.inProgress + agent.assigned;
   return agents
@@ -52,7 +52,7 @@ export function bestOf(task: TaskData, agents: readonly RoutableAgent[]): Fit | 
     .sort((a, b) => b.score - a.score || load(a) - load(b) || (a.agent.name < b.agent.name ? -1 : 1))[0];
 }
 
-/** No event if the task was deleted, has left the inbox, or is assigned by now. */
+/** No event if the task was deleted, has left the inbox, or is already assigned. */
 export function decideRoute({ id, task }: TaskState, { agent, score }: Fit): EventDraft[] {
   if (id === 0 || task.status !== 'inbox' || task.assigned_to !== null) return [];
   const after = placedAt(task, { status: 'assigned', assigned_to: agent.name });

@@ -1,4 +1,4 @@
-/** The task: the state of its stream, what every decision about it asks, and how it comes and goes. */
+/** The task: the state of its stream, the checks shared by all decisions, and its creation and deletion. */
 import { SESSION } from '../../shared/contract/tasks/dispatch.ts';
 import { activeCron, spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
 import type { CreateTask, TaskRecord, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
@@ -65,20 +65,20 @@ import { reserveId } from '../reserve.ts';
 
 export { taskStream };
 
-/** What is kept of a task between commands: all of it, because an event of a change carries the whole task. */
+/** The task state that is cached between commands: all of it, because events of changes contain the whole task. */
 export interface TaskState {
-  /** 0 until created, and again once deleted. */
+  /** 0 before the task is created and after it is deleted. */
   readonly id: number;
   readonly task: TaskData;
   /** Unix seconds. */
   readonly created_at: number;
   readonly updated_at: number;
-  /** Who follows it, in the order in which they came. */
+  /** Subscribers, in the order in which they subscribed. */
   readonly subscribers: readonly string[];
   readonly comments: { readonly count: number; readonly characters: number };
-  /** The newest review by the one reviewer that counts was an approval. */
+  /** Whether the newest review by the gatekeeper was an approval. */
   readonly approved: boolean;
-  /** The pending request to the agent runner; null: none, or the task was moved since. */
+  /** The pending request to the agent runner; null: none, or the task has been moved since. */
   readonly asked: Asked | null;
   /** How often it was asked. */
   readonly runs: number;
@@ -86,15 +86,15 @@ export interface TaskState {
   readonly rejections: number;
   /** Automatic reviews without a verdict since the last verdict. */
   readonly abandoned: number;
-  /** Of a recurring task: the minute that was due last, Unix seconds, and the task that is made for it. */
+  /** Of a recurring task: the last due minute, Unix seconds, and the task created for it. */
   readonly recurred: { readonly due_at: number; readonly child_id: number } | null;
-  /** What its record tells of GitHub; null: nothing. */
+  /** GitHub data of the record; null if there is none. */
   readonly source: TaskSource | null;
-  /** What it and its issue were like when they last agreed; null: it has none. */
+  /** Task and issue at their last agreement; null if the task has no issue. */
   readonly agreed: Agreed | null;
   /** Authors of the texts that agents read; null: none, or unknown. */
   readonly writers: Writers;
-  /** Characters of its texts and its metadata, about. */
+  /** Approximate number of characters in texts and metadata. */
   readonly size: number;
 }
 
@@ -102,11 +102,11 @@ type Writers = Readonly<Record<'title' | 'description' | 'tags' | 'resolution', 
 
 export interface Asked {
   readonly what: 'dispatch' | 'review';
-  /** Which time it is, counted from 1. */
+  /** Number of the request, from 1. */
   readonly run: number;
-  /** Whose work it is; null: no one in particular. */
+  /** The agent whose work is requested; null: no particular agent. */
   readonly agent_id: number | null;
-  /** The runner has accepted it; its end is reported later. */
+  /** The runner has accepted the request; its end is reported later. */
   readonly accepted: boolean;
 }
 
@@ -156,7 +156,7 @@ export { GATEKEEPER };
 /** Whether a text reads as the gatekeeper's name. */
 export const readsAsGatekeeper = (name: string): boolean => looksLike(name, GATEKEEPER);
 
-/** Maximum number of followers of a task; later ones are not added. */
+/** Maximum number of subscribers of a task; later ones are not added. */
 export const MAX_SUBSCRIBERS = 500;
 
 const followedBy = (state: TaskState, names: readonly (string | null)[]): readonly string[] => {
@@ -165,7 +165,7 @@ const followedBy = (state: TaskState, names: readonly (string | null)[]): readon
   return others.size === 0 ? state.subscribers : [...state.subscribers, ...others].slice(0, MAX_SUBSCRIBERS);
 };
 
-/** Characters that JSON has around the fields of a task, and the short ones. */
+/** Characters of the JSON around the fields of a task, including its short fields. */
 const BESIDES_TEXTS = 1_000;
 
 const sizeOf = ({
@@ -179,12 +179,12 @@ const sizeOf = ({
 }: TaskData): number => {
   let size = BESIDES_TEXTS + title.length;
   for (const text of [description, errorMessage, resolution, feedbackNotes]) size += text?.length ?? 0;
-  // Most tasks have neither; writing both out took as long as everything else in a fold.
+  // Most tasks have neither tags nor metadata; serialising both took as long as the rest of a fold.
   for (const json of [tags, metadata]) if (Object.keys(json).length > 0) size += JSON.stringify(json).length;
   return size;
 };
 
-/** What the runner has been asked for, unless the task is in other hands now. */
+/** The pending request to the runner, unless the task now has another status or assignee. */
 const stillAsked = ({ asked, task }: TaskState, now: TaskData): Asked | null =>
   asked !== null && now.status === task.status && now.assigned_to === task.assigned_to ? asked : null;
 
@@ -203,7 +203,7 @@ const withTexts = (state: TaskState, changes: Partial<TaskData>, at: number): Ta
 const withError = (errorMessage: string | null): Partial<TaskData> =>
   errorMessage === null ? {} : { error_message: errorMessage };
 
-/** The runner was asked for something. */
+/** Records a request to the runner. */
 const askedFor = (state: TaskState, asked: Omit<Asked, 'accepted'>): TaskState => ({
   ...state,
   asked: { ...asked, accepted: false },
@@ -213,11 +213,11 @@ const askedFor = (state: TaskState, asked: Omit<Asked, 'accepted'>): TaskState =
 const accepted = (state: TaskState): TaskState =>
   state.asked ? { ...state, asked: { ...state.asked, accepted: true } } : state;
 
-/** The metadata of a task about which the runner has told the id of its session. */
+/** The metadata of a task, with the session id that the runner reported. */
 const withSession = ({ task }: TaskState, sessionId: string | null): Partial<TaskData> =>
   sessionId === null ? {} : { metadata: { ...task.metadata, [SESSION]: sessionId } };
 
-/** The state with some of what the record tells of GitHub. */
+/** The state with some fields of the record's GitHub data changed. */
 const withSource = (state: TaskState, source: Partial<TaskSource>): TaskState => ({
   ...state,
   source: { ...(state.source ?? NO_SOURCE), ...source },
@@ -225,11 +225,11 @@ const withSource = (state: TaskState, source: Partial<TaskSource>): TaskState =>
 
 const GITHUB = 'GitHub';
 
-/** The writers after one of them wrote some of the texts. */
+/** The authors of texts after one author wrote some of them. */
 const writtenBy = (writers: Writers, writer: string | null, texts: readonly (keyof Writers)[]): Writers =>
   texts.length === 0 ? writers : { ...writers, ...Object.fromEntries(texts.map((text) => [text, writer])) };
 
-/** Who wrote the first texts of a task. A task created on a schedule repeats texts of its recurring task. */
+/** Author of the first texts of a task. A task created on a schedule repeats texts of its recurring task. */
 function firstWriter(
   { source, parent_task_id: parentTaskId }: EventOf<typeof taskCreated>['data'],
   by: Actor | undefined,
@@ -241,7 +241,7 @@ function firstWriter(
 
 const TEXTS = ['title', 'description', 'tags', 'resolution'] as const;
 
-/** What came from the issue when a task and its issue were compared. */
+/** The texts that were taken from the issue when a task and its issue were compared. */
 function pulledTexts(agreed: Agreed | null, now: Agreed): (keyof Writers)[] {
   const { face, issue } = now;
   return [
@@ -275,7 +275,7 @@ export const taskDecider = defineDecider<TaskState>({
     }),
     on(taskUpdated, (state, { data: { task, before, changed }, at, by }) =>
       Object.assign({}, state, {
-        // Older changes name the creator otherwise.
+        // Older events of changes have the creator in another form.
         task: { ...task, created_by: state.task.created_by },
         asked: stillAsked(state, task),
         updated_at: seconds(at),
@@ -381,13 +381,13 @@ export function existing(state: TaskState): TaskState {
   return state;
 }
 
-/** The record of a state, as callers see it, without what changes with the project. */
+/** The record of a state, as callers see it, without the fields that depend on the project. */
 export const recordOf = (state: TaskState, workspace: number) => taskRecord(state.task, { ...state, workspace });
 
 /**
  * Whether the task may become `done`.
  *
- * @param named names the task in the message, where a request is about several
+ * @param named names the task in the message, for requests about several tasks
  * @throws AppError 403
  */
 export function requireApproval({ id, approved }: Pick<TaskState, 'id' | 'approved'>, named = false): void {
@@ -399,21 +399,21 @@ export function requireApproval({ id, approved }: Pick<TaskState, 'id' | 'approv
   );
 }
 
-/** When a task that gets this status was completed: the first time that it became `done`. `now`: Unix seconds. */
+/** When a task with this new status was completed: the first time that it became `done`. `now`: Unix seconds. */
 export const completedAtOf = (task: TaskData, status: string, now: number): number | null =>
   status === 'done' ? (task.completed_at ?? now) : task.completed_at;
 
 /** The same place, with another status, or another assignee. */
 export const placedAt = (task: TaskData, changes: Partial<TaskPlace>): TaskPlace => ({ ...placeOf(task), ...changes });
 
-/** Names that begin to follow a task; no event when all of them do. */
+/** Adds subscribers to a task; no event when all names already subscribe. */
 export function decideSubscribe(state: TaskState, names: readonly string[]): EventDraft[] {
   const { id, task } = existing(state);
   const added = followedBy(state, names).slice(state.subscribers.length);
   return added.length === 0 ? [] : [taskSubscribed.draft({ task_id: id, title: task.title, names: added })];
 }
 
-/** A notification about a task. `by`: the name by which the message begins. */
+/** A notification about a task. `by`: the name at the beginning of the message. */
 export const notice = (
   taskId: number,
   {
@@ -428,7 +428,7 @@ export const notice = (
   },
 ): EventDraft => notificationRaised.draft({ source_type: 'task', source_id: taskId, by, ...told });
 
-/** The owner of a task that is assigned to this text; null: none. */
+/** The assignee in this text; null: none. */
 export const assigneeOf = (text: string | undefined): string | null => text?.trim() || null;
 
 const assignmentNotice = (taskId: number, title: string, recipient: string): EventDraft =>
@@ -448,7 +448,7 @@ const mentionNotice = (taskId: number, title: string, recipient: string, by: str
     by,
   });
 
-/** Those who are mentioned follow the task, and all but the author are notified. */
+/** Subscribes the mentioned users and agents to the task, and notifies all but the author. */
 export function tellMentioned(
   { id, task, subscribers }: Pick<TaskState, 'id' | 'task' | 'subscribers'>,
   mentioned: readonly string[],
@@ -465,7 +465,7 @@ export function tellMentioned(
   ];
 }
 
-/** The assignee is notified, even if it assigned itself. */
+/** Notifies the assignee, even if it assigned itself. */
 export const tellAssignee = (taskId: number, { title, assigned_to: assignedTo }: TaskData): EventDraft[] =>
   assignedTo === null ? [] : [assignmentNotice(taskId, title, assignedTo)];
 
@@ -473,7 +473,7 @@ export interface NewTask {
   readonly fields: CreateTask;
   readonly created_by: string;
   readonly ticket: Ticket;
-  /** Whom the description mentions. */
+  /** The users and agents that the description mentions. */
   readonly mentioned: readonly string[];
 }
 
@@ -481,7 +481,7 @@ export interface NewTask {
 const firstStatus = (asked: string | undefined, assignedTo: string | null): string =>
   asked === undefined || asked === 'inbox' ? (assignedTo === null ? 'inbox' : 'assigned') : asked;
 
-/** @throws AppError 400 for hidden values that stand for nothing, 403 for a task that would be done at once */
+/** @throws AppError 400 for masks without a stored value, 403 for a task that would be done at once */
 export function decideCreate(taskId: number, { fields, created_by, ticket, mentioned }: NewTask): EventDraft[] {
   const assignedTo = assigneeOf(fields.assigned_to);
   const task: TaskData = {
@@ -502,7 +502,7 @@ export function decideCreate(taskId: number, { fields, created_by, ticket, menti
   return [created, ...told, ...tellAssignee(taskId, task)];
 }
 
-/** Fields that are not simply set to what a caller sent. */
+/** Fields that are not simply set to the caller's value. */
 const DECIDED: ReadonlySet<string> = new Set<keyof UpdateTask>([
   'status',
   'assigned_to',
@@ -511,23 +511,25 @@ const DECIDED: ReadonlySet<string> = new Set<keyof UpdateTask>([
   'metadata',
 ]);
 
-/** What a caller sent of a task, except for what depends on how the task is. */
+/** The caller's fields of a task, without those that depend on the state of the task. */
 export const fieldsOf = (fields: UpdateTask): Partial<TaskData> =>
   Object.fromEntries(Object.entries(fields).filter(([name, value]) => value !== undefined && !DECIDED.has(name)));
 
-/** What commands about tasks look up. */
+/** The lookups of commands about tasks. */
 export interface TaskLookups {
   readonly projects: ProjectDirectory;
   readonly taskProjects: TaskProjects;
   readonly mentions: MentionTargets;
-  /** How many recurring tasks a workspace may have. */
+  /** The limit of recurring tasks in a workspace. */
   readonly recurring: Room;
 }
 
 /**
- * Creates a task. Gives its record.
+ * Creates a task.
  *
- * @throws AppError 400 for unknown mentions; 403 for one that would be done at once; 409 for a recurring one too many
+ * @returns its record
+ * @throws AppError 400 for unknown mentions; 403 for one that would be done at once; 409 when there are too many
+ *   recurring ones
  */
 export function createTask(
   commands: Commands,
@@ -548,7 +550,7 @@ async function makeTask(
   createdBy: string,
 ): Promise<TaskRecord> {
   const { workspace } = context.origin;
-  // Before anything is taken: a refused task leaves no gap in the numbers of its project.
+  // Before a number is taken: a refused task leaves no gap in the numbers of its project.
   if (fields.status === 'done') requireApproval({ id: 0, approved: false });
   const { recipients } = await mentionedIn(mentions, workspace, fields.description ?? '');
   const [id, { ticket, project }] = await Promise.all([

@@ -9,7 +9,7 @@ import { defineDecider, on } from '../decider.ts';
 /** By model. */
 type PricesState = ReadonlyMap<string, Price>;
 
-/** Every report reads all of them. */
+/** Maximum number of prices, because every report reads all of them. */
 export const MAX_PRICES = 500;
 
 export const tokenPricesStream = (workspace: number): string => `token_prices-${workspace}`;

@@ -1,9 +1,9 @@
 /**
  * Reports of used tokens.
  *
- * A client may give a report an id: the same report again is then the same report, whichever process it reaches. Such
+ * A client may give a report an id: the same report sent again is then recognised, whichever process it reaches. Such
  * reports go to the ledger of their workspace, page by page. A page is one stream of bounded length: its ids are the
- * state that an append is decided on, so two processes cannot both add the same id, and a batch is one append. The
+ * state on which an append is decided, so two processes cannot both add the same id, and a batch is one append. The
  * reports of all earlier pages are looked up in the read model, which has them before it names a page as the open one.
  *
  * Reports without an id cannot be recognised, so they are appended without a decision.
@@ -25,7 +25,7 @@ import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { nextStep } from '../intents.ts';
 
-/** What a caller says it used. */
+/** Token usage as reported by a caller. */
 export interface NewTokenReport {
   readonly id: string | null;
   readonly model: string;
@@ -40,31 +40,31 @@ export interface NewTokenReport {
 
 export interface Reported {
   readonly report: KnownReport;
-  /** False: it had been recorded before. */
+  /** False if the report had been recorded before. */
   readonly isNew: boolean;
 }
 
-/** What reporting needs to know besides the log. */
+/** Dependencies of reporting besides the log. */
 export interface TokenReporting {
   readonly directory: TokenDirectory;
-  /** Providers whose tokens are paid for otherwise. */
+  /** Providers whose tokens are paid for in another way. */
   readonly subscribedProviders: readonly string[];
 }
 
-/** A page is full with so many reports or appends. It is read again after a conflict. */
+/** Reports or appends after which a page is full. A page is read again after a conflict. */
 const PAGE_REPORTS = 5_000;
 const PAGE_APPENDS = 200;
-/** Reports of one append, characters as JSON; far below what an append may have in bytes. */
+/** Maximum size of the reports in one append, characters as JSON; far below the limit of an append in bytes. */
 const APPEND_CHARACTERS = 200_000;
-/** What a report has besides its own texts, characters as JSON. */
+/** Size of a report without its own texts, characters as JSON. */
 const REPORT_CHARACTERS = 400;
 /** How long the read model may take to name the open page, milliseconds. */
 const PATIENCE_MS = 10_000;
-/** Pause before looking again where the read model names a page that is full already, milliseconds. */
+/** Pause before another lookup when the read model names a page that is already full, milliseconds. */
 const LOOK_MS = 5;
 
 interface PageState {
-  /** Digest of what each report says, by id. */
+  /** Digests of the reports' contents, by id. */
   readonly digests: ReadonlyMap<string, string>;
   readonly appends: number;
   readonly full: boolean;
@@ -84,10 +84,10 @@ export const tokenLedgerDecider = defineDecider<PageState>({
   ],
 });
 
-/** The page that the read model named is full, so what it knows is not enough to decide on. */
+/** The page named by the read model is full, so the read model is too old to decide on. */
 class PageFullError extends Error {}
 
-/** Of what the client said; what was found out at the time of the report does not count. */
+/** Digest of the client's values; values looked up at the time of the report do not count. */
 const digestOf = (one: Omit<NewTokenReport, 'id' | 'task_id'>): string =>
   createHash('sha256')
     .update(
@@ -127,7 +127,7 @@ export function agentOfSession(sessionId: string): string {
   return (sessionId.split(':', 1)[0] as string).trim() || 'unknown';
 }
 
-/** The report as it is recorded: whose it is, for which task, what it costs. */
+/** The report as it is recorded: with its agent, task and cost. */
 function completed(
   given: NewTokenReport,
   found: TokenKnowledge,
@@ -147,7 +147,7 @@ function completed(
   };
 }
 
-/** Parts that fit into one append each. They depend on nothing but what was given, so a repeated request has the same. */
+/** Parts that fit into one append each. They depend only on the reports, so a repeated request has the same parts. */
 function partsOf(reports: readonly NewTokenReport[]): NewTokenReport[][] {
   const parts: NewTokenReport[][] = [];
   let room = 0;
@@ -171,9 +171,9 @@ const recordedIn = (events: readonly DomainEvent[]): KnownReport[] =>
 /**
  * Records reports, and waits until they can be read.
  *
- * @param speaksFor name of the agent that the caller speaks for: reports of sessions that name no agent are its own
- * @returns one for each that was given, in their order
- * @throws AppError 409 when an id was used for a different report; what was recorded before stays
+ * @param speaksFor name of the agent that the caller speaks for: it owns reports of sessions that name no agent
+ * @returns one result for each report, in the same order
+ * @throws AppError 409 when an id was used for a different report; earlier records stay
  */
 export async function reportTokens(
   commands: Commands,
@@ -195,7 +195,7 @@ export async function reportTokens(
       taskIds: part.flatMap(({ task_id: taskId }) => taskId ?? []),
     });
 
-  // Everything is looked up before the first append.
+  // All lookups are made before the first append.
   const parts: (readonly [part: NewTokenReport[], found: TokenKnowledge, isNamed: boolean])[] = [];
   for (const part of partsOf(nameless)) parts.push([part, await lookUp(part), false]);
   for (const part of partsOf(named)) parts.push([part, await lookUp(part), true]);
@@ -230,7 +230,7 @@ export async function reportTokens(
       const known = [...found.reports.values()].map((report) => ({ report, isNew: false }));
       const unknown = part.filter((one) => !isKnown(one)).map((one) => completed(one, found, speaksFor, reporting));
       if (unknown.length === 0) return known;
-      // Every part is one step of the request, however many attempts it takes, or none.
+      // Every part is one step of the request, whatever the number of its attempts.
       const attempt = { ...context, step };
       const stream = ledgerStream(workspace, found.page);
       try {
@@ -239,7 +239,7 @@ export async function reportTokens(
         );
         const now = recordedIn(events).map((report) => ({ report, isNew: true }));
         const ids = new Set(now.map(({ report }) => report.id));
-        // Others have recorded them in the meantime.
+        // Other requests have recorded these in the meantime.
         const others = unknown.flatMap(({ id }) => (ids.has(id) ? [] : id));
         const read = others.length > 0 ? await reporting.directory.lookUp(workspace, { reportIds: others }) : undefined;
         return [...known, ...now, ...[...(read?.reports.values() ?? [])].map((report) => ({ report, isNew: false }))];

@@ -1,4 +1,4 @@
-/** Single attempts to deliver, and what follows from how they end. */
+/** Single delivery attempts, and their consequences. */
 import { randomUUID } from 'node:crypto';
 import { notFound } from '../../shared/errors.ts';
 import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
@@ -9,9 +9,9 @@ import type { Commands } from '../handler.ts';
 import { bodyOf, cloudEventOf, headersOf } from './signatures.ts';
 import { existingWebhook, type WebhookState } from './webhooks.ts';
 
-/** When failed deliveries are tried again. */
+/** When failed deliveries are retried. */
 export interface RetrySchedule {
-  /** Attempts in total; as many failures in a row open the circuit. */
+  /** Attempts in total; the same number of failures in a row opens the circuit. */
   readonly attempts: number;
   /** Pauses after the first, second … failed attempt, milliseconds; the last one is repeated. */
   readonly delaysMs: readonly number[];
@@ -20,19 +20,19 @@ export interface RetrySchedule {
 /** Pauses vary at random by this fraction. */
 const JITTER = 0.2;
 
-/** @param attempt the one that failed, from 0 @param random 0 to 1 */
+/** @param attempt number of the failed attempt, from 0 @param random 0 to 1 */
 export function delayAfter(attempt: number, { delaysMs }: RetrySchedule, random: () => number): number {
   const base = delaysMs[Math.min(attempt, delaysMs.length - 1)] ?? 0;
   return Math.round(base * (1 + JITTER * (2 * random() - 1)));
 }
 
-/** What an attempt means for the webhook. */
+/** The consequences of an attempt for the webhook. */
 export interface AttemptVerdict {
   /** Failed attempts in a row, this one included. */
   readonly failures: number;
-  /** Unix ms; null: it succeeded, or was the last. */
+  /** Unix ms; null: the attempt succeeded, or was the last one. */
   readonly nextRetryAt: number | null;
-  /** The webhook is to be disabled. */
+  /** Whether the webhook is to be disabled. */
   readonly trips: boolean;
 }
 
@@ -51,7 +51,7 @@ export function judge(
   };
 }
 
-/** So many failures in a row that new events wait, until a retry shows that the receiver is back. */
+/** Whether so many attempts in a row have failed that new events wait until a retry succeeds. */
 export const isOpen = (failures: number, { attempts }: Pick<RetrySchedule, 'attempts'>): boolean =>
   failures >= attempts;
 
@@ -106,7 +106,7 @@ export async function attempt(
 const delivered = <T>({ type, traceparent }: WebhookMessage, post: () => Promise<T>): Promise<T> =>
   traceparent === undefined ? post() : traced(`webhook ${type}`, { kind: 'consumer', parent: traceparent }, post);
 
-/** The message of a delivery, to be sent again. */
+/** The message of a delivery, for another attempt. */
 export function messageOf({ messageId, eventType, payload, createdAt }: Delivery): WebhookMessage {
   const parsed = JSON.parse(payload) as { readonly time?: string; readonly data?: WebhookMessage['data'] };
   // Only CloudEvents have the time of the event; for other bodies, it is about that of the attempt.
@@ -114,7 +114,7 @@ export function messageOf({ messageId, eventType, payload, createdAt }: Delivery
   return { id: messageId, type: eventType, at, data: parsed.data ?? {} };
 }
 
-/** What sending by hand needs. */
+/** Dependencies of tests and retries on request. */
 export interface ByHand {
   readonly commands: Commands;
   readonly outgoing: Outgoing;
@@ -137,7 +137,7 @@ async function recorded(
   });
   const delivery = { ...done, nextRetryAt: null };
   const id = await records.record(delivery);
-  // Somebody has deleted it in the meantime.
+  // The webhook was deleted in the meantime.
   if (id === undefined) throw notFound('Webhook');
   return { ...delivery, id };
 }

@@ -1,10 +1,10 @@
-/** The request that a webhook gets: its body, and the headers by which the receiver knows that it is genuine. Pure. */
+/** The request to a webhook: its body, and the headers by which the receiver can verify it. Pure. */
 import { createHmac } from 'node:crypto';
 import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
 import type { WebhookFormat } from '../../shared/events/webhooks/webhooks.ts';
 import { seconds } from '../../shared/time.ts';
 
-/** Bytes of a body. Data that makes it longer is left out. */
+/** Maximum number of bytes in a body. Data beyond that is left out. */
 const MAX_BODY = 1_000_000;
 
 function bounded(data: WebhookMessage['data'], bodyWith: (content: object) => string): string {
@@ -19,7 +19,7 @@ export const bodyOf = ({ type, data }: Pick<WebhookMessage, 'type' | 'data'>, at
   bounded(data, (content) => JSON.stringify({ event: type, timestamp: seconds(at), data: content }));
 
 /**
- * A message as an event of CloudEvents 1.0 in structured mode, JSON format. It is the same for each attempt.
+ * A message as a CloudEvents 1.0 event in structured mode, JSON format. It is the same for each attempt.
  *
  * Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
  */
@@ -46,8 +46,8 @@ export const signatureOf = (secret: string, body: string): string =>
   `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 
 /**
- * The signature of Standard Webhooks. Its libraries take the secret as base64, which every secret of ours also is, so the
- * same text works with them.
+ * The signature of Standard Webhooks. Its libraries expect the secret as base64. Every secret of ours is also valid
+ * base64, so the same text works.
  */
 export const standardSignatureOf = (
   secret: string,
@@ -84,5 +84,5 @@ export function headersOf(
   };
 }
 
-/** Types come from our own events, but an adapter names some of them. */
+/** Most types are our own, but an adapter may choose some of them. */
 const headerText = (text: string): string => text.replace(/[^\x20-\x7e]/g, '?');

@@ -1,4 +1,4 @@
-/** Webhooks: created, changed, deleted, and disabled when deliveries fail too often. */
+/** Webhooks: create, change, delete, and disable when deliveries fail too often. */
 import { randomBytes } from 'node:crypto';
 import { notFound } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -17,9 +17,9 @@ import type { CommandContext, Commands } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
 import { createRecord } from '../reserve.ts';
 
-/** Everything that deliveries need. Saved nowhere but in the log, where address and secret are sealed. */
+/** Everything that deliveries need. Stored only in the log, where address and secret are sealed. */
 export interface WebhookState extends Readonly<WebhookFields> {
-  /** 0 until created, and again once deleted. */
+  /** 0 before the webhook is created and after it is deleted. */
   readonly id: number;
   readonly url: string;
   readonly enabled: boolean;
@@ -52,7 +52,7 @@ export const webhookDecider = defineDecider<WebhookState>({
 /** 64 lower-case hex digits. */
 export const newSecret = (): string => randomBytes(32).toString('hex');
 
-/** Without any change, the time of the last one is new. @throws AppError 404 */
+/** Without changes, the event still updates the time of the last change. @throws AppError 404 */
 export function decideChange(state: WebhookState, changes: WebhookChanges): EventDraft[] {
   if (state.id === 0) throw notFound('Webhook');
   return [webhookUpdated.draft({ webhook_id: state.id, ...sent(changes) })];
@@ -72,17 +72,17 @@ export const decideDisable = (state: WebhookState): EventDraft[] =>
 export const decideTrip = (state: WebhookState, failures: number): EventDraft[] =>
   state.enabled ? [webhookTripped.draft({ webhook_id: state.id, failures })] : [];
 
-/** Each event is looked at for each of them. */
+/** The limit exists because each event is checked against every webhook. */
 const LIMIT: Limit = { kind: 'webhooks', most: 100, added: webhookCreated };
 
 export interface CreatedWebhook {
   readonly id: number;
-  /** Where in the log it begins. */
+  /** The log position from which the webhook receives events. */
   readonly position: Position;
   readonly secret: string | null;
 }
 
-/** @throws AppError 409 when the workspace has too many */
+/** @throws AppError 409 when the workspace has reached its limit */
 export const createWebhook = (
   commands: Commands,
   context: CommandContext,

@@ -1,12 +1,12 @@
 /**
- * Deleting a workspace: its users, agents and projects go to the main workspace of its tenant; tasks and messages stay
- * in the log, where no call finds them. What it does by itself ends.
+ * Deletes a workspace: its users, agents and projects move to the main workspace of its tenant; tasks and messages stay
+ * in the log, where no call finds them. Its automatic activities end.
  *
- * A deletion spans many streams. From the first event on nobody finds the workspace any more; then its webhooks, alert
- * rules, recurring tasks and syncs with GitHub are switched off, and each user, agent and project moves, all on their own
- * streams; then the last event frees the slug. Every step may be repeated, so whoever finds a
- * deletion half done goes on with it: the same request, sent again, or the schedule. The schedule also finds those who
- * came into the workspace at the last moment.
+ * A deletion spans many streams. From the first event on the workspace is no longer visible. Then its webhooks, alert
+ * rules, recurring tasks and syncs with GitHub are switched off, and each user, agent and project moves, all on their
+ * own streams. The last event frees the slug. Every step may be repeated, so an interrupted deletion can be resumed: by
+ * the same request, sent again, or by the schedule. The schedule also finds records that came into the workspace at the
+ * last moment.
  */
 import { AppError, invalid, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -47,7 +47,7 @@ export function decideBeginRemoval(state: TenantState, id: number, agents: numbe
   return [workspaceRemovalBegun.draft({ ...existing(state), workspace_id: id, name, slug, moves_to: movesTo, agents })];
 }
 
-/** No event when it has been done already. */
+/** No event when the deletion has already ended. */
 export function decideEndRemoval(state: TenantState, id: number): EventDraft[] {
   const known = state.workspaces.get(id);
   if (!known?.removal) return [];
@@ -65,7 +65,7 @@ export async function deleteWorkspace(parts: RemovalParts, context: CommandConte
   const { commands, contents } = parts;
   const { tenant } = context.origin;
   const deadline = Date.now() + REQUEST_MS;
-  // Refused before the read models are asked, where an id of no workspace means nothing.
+  // Refused before the read models are queried, which cannot tell that the id is unknown.
   decideBeginRemoval((await commands.load(tenantDecider, tenantStream(tenant))).state, id, 0);
   const agents = await contents.agentCount(id);
   let removed: Removed | undefined;
@@ -95,7 +95,7 @@ async function doAll<T>(
   }
 }
 
-/** Ends what a workspace does by itself. @returns whether nothing is left that does */
+/** Ends the automatic activities of a workspace. @returns whether none is left */
 async function switchOff(
   { commands, contents }: RemovalParts,
   from: CommandContext,
@@ -135,8 +135,7 @@ const unlessGone = (error: unknown): void => {
 };
 
 /**
- * Goes on with a deletion that has begun: ends what is active, moves what is left, and is done when there is nothing any
- * more.
+ * Resumes a deletion: ends what is active, moves the remaining records, and ends the deletion when none is left.
  *
  * @param deadline Unix ms
  */
@@ -152,10 +151,10 @@ export async function goOnRemoving(
   const from = { origin: { ...origin, workspace } };
   const moveUser = async (userId: number) => {
     const context = { origin: { ...origin, workspace: movesTo } };
-    // An agent there that has the name keeps it, and so does the user, who has to be somewhere.
+    // If an agent there has the same name, both keep it, because the user must have a workspace.
     await claimPlace(commands, context, userId, movesTo).catch(unlessTaken);
     await changeUser(commands, context, admins, userId, (state) =>
-      // Somebody may have put the user elsewhere meanwhile.
+      // An admin may have moved the user elsewhere in the meantime.
       state.exists && state.workspace !== workspace ? [] : decideMove(state, userId, there),
     ).catch(unlessGone);
   };

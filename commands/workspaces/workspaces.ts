@@ -1,4 +1,4 @@
-/** Workspaces: created, changed, and found in the log for those who are put into one. */
+/** Workspaces: create, change, and look up in the log for records that are placed in one. */
 import type { NewWorkspaceBody, WorkspaceChangesBody } from '../../shared/contract/workspaces/workspaces.ts';
 import { conflict, invalid, notFound } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -19,7 +19,7 @@ import {
   WORKSPACE_SLUG,
 } from '../super/tenants.ts';
 
-/** Workspaces of one tenant: their list has no pages. */
+/** Maximum number of workspaces per tenant, because their list has no pages. */
 export const MAX_WORKSPACES = 200;
 
 const hasSlug = ({ workspaces }: TenantState, slug: string): boolean =>
@@ -38,7 +38,7 @@ export const workspaceSlugKind: NameKind<TenantState> = {
   },
   taken: takenSlug,
   refuse(slug) {
-    // The default workspace has it without a claim.
+    // The default workspace has this slug without a claim.
     if (slug === DEFAULT_SLUG) throw conflict(takenSlug(slug), { code: 'NAME_TAKEN' });
   },
 };
@@ -67,7 +67,7 @@ export function decideCreate(
   return [workspaceCreated.draft({ ...tenant, workspace_id: workspaceId, name, slug, brand, isolation, main: false })];
 }
 
-/** The workspace of a tenant. @throws AppError 404, also when it is being deleted */
+/** The workspace of a tenant. @throws AppError 404, also while it is being deleted */
 export function workspaceOf(state: TenantState, id: number): KnownWorkspace {
   const known = state.workspaces.get(id);
   if (!known || known.removal) throw notFound('Workspace');
@@ -131,13 +131,13 @@ export async function updateWorkspace(
   );
 }
 
-/** A workspace with its tenant, as users and keys name them. */
+/** A workspace with its tenant, as referenced by users and keys. */
 export interface Place {
   readonly tenant: number;
   readonly workspace: number;
 }
 
-/** @throws AppError 400 when the log has no such workspace (any more) */
+/** @throws AppError 400 when the log does not have the workspace, or it was deleted */
 export async function mustBeThere(commands: Commands, { tenant, workspace }: Place): Promise<void> {
   const { state } = await commands.load(tenantDecider, tenantStream(tenant));
   const known = state.workspaces.get(workspace);

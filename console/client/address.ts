@@ -1,4 +1,4 @@
-/** The address: view, filters and moment. All of them are in the URL, so a link shows a colleague the same. */
+/** The address: view, filters and moment. All of them are in the URL, so a shared link shows the same page. */
 import { store, useStore } from './store.ts';
 
 export interface Address {
@@ -51,7 +51,7 @@ export function go(url: string, { replace = false } = {}): void {
   if (current.get().path.join('/') !== before) scrollTo(0, 0);
 }
 
-/** The present URL with other parameters. */
+/** The current URL with other parameters. */
 export const urlWith = (values: Values): string =>
   withValues(location.pathname, new URLSearchParams(location.search), values);
 

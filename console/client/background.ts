@@ -1,4 +1,4 @@
-/** Lets something run whose failure is shown where it was asked for. */
+/** Runs a promise whose failure is shown where it was started. */
 export function background(running: Promise<unknown>): void {
   running.catch(() => undefined);
 }

@@ -20,7 +20,7 @@ export interface CallOptions {
   readonly isLong?: boolean;
 }
 
-/** Short pauses: a person waits. */
+/** Short pauses, because a person is waiting. */
 export const client = createClient({ retries: 2, longestPauseMs: 2_000 });
 
 /** Handlers of a 401 outside of signing in. */

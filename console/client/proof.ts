@@ -1,6 +1,6 @@
 /**
- * Checks proofs of the log in the browser, without trust in the service: RFC 9162 trees, C2SP checkpoints, Ed25519.
- * `docs/proofs.md` has the forms.
+ * Verifies proofs of the log in the browser, without trust in the service: RFC 9162 trees, C2SP checkpoints, Ed25519.
+ * `docs/proofs.md` describes the formats.
  */
 export interface Checkpoint {
   readonly origin: string;
@@ -27,7 +27,7 @@ async function sha256(...parts: readonly Uint8Array[]): Promise<Bytes> {
 
 const node = (left: Uint8Array, right: Uint8Array) => sha256(Uint8Array.of(1), left, right);
 
-/** Canonical JSON (RFC 8785) of what came as JSON. */
+/** Canonical JSON (RFC 8785) of a parsed JSON value. */
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -49,7 +49,7 @@ interface LogEvent {
 export const leafOf = ({ id, type, stream, revision, data, meta }: LogEvent): Promise<Bytes> =>
   sha256(Uint8Array.of(0), utf8(canonical({ id, type, stream, revision, data, meta })));
 
-/** @throws Error in words unless the note is signed by the key */
+/** @throws Error with a readable message unless the note is signed by the key */
 export async function openCheckpoint(note: string, verifierKey: string): Promise<Checkpoint> {
   const [name = '', hash = '', ...rest] = verifierKey.trim().split('+');
   const key = fromBase64(rest.join('+'));
@@ -72,7 +72,7 @@ export async function openCheckpoint(note: string, verifierKey: string): Promise
 
 const half = (n: number) => Math.floor(n / 2);
 
-/** Whether a leaf is under a root (RFC 9162, 2.1.3.2). */
+/** Whether a tree with this root contains a leaf (RFC 9162, 2.1.3.2). */
 export async function isIncluded(
   leaf: Uint8Array,
   index: number,

@@ -1,6 +1,6 @@
 /**
- * Reads of the API that components share: one request per address, kept as long as it is shown, and read again when a
- * frame of the stream says that it changed.
+ * Reads of the API that components share: one request per address. It is kept as long as it is displayed, and repeated
+ * when a frame of the stream says that the data changed.
  */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { WITH_PAST } from './api-types.ts';
@@ -22,7 +22,7 @@ interface Entry {
   kinds: readonly string[];
   /** Milliseconds between two reads after frames. */
   readonly pause: number;
-  /** Ends the request that runs. */
+  /** Aborts the running request. */
   stop: AbortController | undefined;
   readonly listeners: Set<() => void>;
 }
@@ -31,7 +31,7 @@ export interface Read<T> {
   readonly data: T | undefined;
   readonly error: CallError | undefined;
   readonly loading: boolean;
-  /** `data` is that of the moment before: the one that is chosen now is being read. */
+  /** `data` belongs to the previous moment; the one chosen now is being read. */
   readonly isOld: boolean;
   readonly position: number | undefined;
   /** Path and query, for "copy as curl". */
@@ -66,7 +66,7 @@ async function load(key: string, entry: Entry): Promise<void> {
     entry.error = undefined;
   } catch (error) {
     if (!stop.signal.aborted) entry.error = error as CallError;
-    // It was wanted again meanwhile.
+    // A component has requested it again in the meantime.
     else if (entry.listeners.size > 0) entry.dirty = true;
   }
   entry.loading = false;
@@ -95,7 +95,7 @@ onFrame(({ type }) => {
   }
 });
 
-/** Reads everything on the screen again, and forgets the rest. */
+/** Repeats every read on the screen, and discards the others. */
 export function refreshAll(): void {
   for (const [key, entry] of entries) {
     if (entry.listeners.size === 0) entries.delete(key);
@@ -104,7 +104,7 @@ export function refreshAll(): void {
 }
 onGap(refreshAll);
 
-/** Forgets everything, for another caller. */
+/** Discards all reads, for another caller. */
 export function forgetAll(): void {
   for (const [key, entry] of entries) if (entry.listeners.size === 0) entries.delete(key);
 }
@@ -118,7 +118,7 @@ function entryOf(
 ): Entry {
   const known = entries.get(key);
   if (known) {
-    // The latest last, so that the first is the one to forget.
+    // Move the latest to the end, so that the oldest is discarded first.
     entries.delete(key);
     entries.set(key, known);
     return known;
@@ -136,15 +136,15 @@ function entryOf(
 }
 
 export interface ReadOptions {
-  /** Beginnings of the types of frames after which it is read again. */
+  /** Prefixes of the types of frames after which the read is repeated. */
   readonly kinds?: readonly string[];
-  /** After frames, it is read at most once in so many milliseconds; default: 1,000. */
+  /** After frames, the read is repeated at most once in this time, milliseconds; default: 1,000. */
   readonly pause?: number;
-  /** Read at another moment than the one that is shown; null: now. */
+  /** Moment of the read, if not the displayed one; null: now. */
   readonly at?: string | null;
 }
 
-/** Undefined as `asked`: nothing is read. */
+/** If `asked` is undefined, nothing is read. */
 export function useRead<C extends Call>(
   name: C,
   asked: Asked | undefined,
@@ -170,12 +170,12 @@ export function useRead<C extends Call>(
     else listener();
     return () => {
       entry.listeners.delete(listener);
-      // A drag over the register leaves moments behind before they were read.
+      // Dragging over the register passes moments faster than they can be read.
       if (entry.listeners.size === 0 && entry.isPast) entry.stop?.abort();
     };
   }, [key]);
   const entry = full ? entries.get(key) : undefined;
-  // While another moment of the same is being read, the last one stays, marked as old.
+  // While the same read for another moment is in progress, the last result stays, marked as old.
   const same = full ? addressOf(name, { ...full, query: { ...full.query, as_of: undefined } }) : '';
   const kept = useRef<{ readonly same: string; readonly data: unknown } | undefined>(undefined);
   if (entry?.data !== undefined) kept.current = { same, data: entry.data };

@@ -1,4 +1,4 @@
-/** Who is signed in, and what that role may do. */
+/** The signed-in user, and the permissions of that role. */
 import type { Caller } from './api-types.ts';
 import { type CallError, call, whenSignedOut } from './client.ts';
 import { forgetAll } from './reads.ts';
@@ -15,7 +15,7 @@ export type Session =
 export const session = store<Session>({ state: 'asking' });
 
 const needsSetup = async (): Promise<boolean> => {
-  // Refused under names that the operator has not listed; then nobody is set up from here.
+  // Refused under host names that the operator has not listed; setup is then not possible from here.
   const { data } = await call('GET /api/setup').catch(() => ({ data: { needsSetup: false } }));
   return data.needsSetup;
 };
@@ -25,7 +25,7 @@ function enter(me: Caller): void {
   openStream().catch(() => undefined);
 }
 
-/** Asks who is signed in: by cookie, or by a proxy. */
+/** Finds out who is signed in: by cookie, or by a proxy. */
 export async function findSession(): Promise<void> {
   try {
     const { data } = await call('GET /api/auth/me');
@@ -61,13 +61,13 @@ export interface Rights {
   readonly me: Caller;
   readonly isOperator: boolean;
   readonly isAdmin: boolean;
-  /** May make calls that concern the whole deployment, and read the log. */
+  /** Whether the user may make calls that concern the whole deployment, and read the log. */
   readonly ofDeployment: boolean;
 }
 
 const DEFAULT_TENANT = 1;
 
-/** Only below a signed-in frame. */
+/** Only for components in a signed-in frame. */
 export function useRights(): Rights {
   const now = useStore(session);
   if (now.state !== 'in') throw new Error('Nobody is signed in.');

@@ -1,4 +1,4 @@
-/** A value that components watch. */
+/** A value that components subscribe to. */
 import { useLayoutEffect, useState } from 'preact/hooks';
 
 export interface Store<T> {
@@ -29,7 +29,7 @@ export function useStore<T>(watched: Store<T>): T {
   const shown = watched.get();
   useLayoutEffect(() => {
     const changed = () => render((n) => n + 1);
-    // It may have changed between the first render and now.
+    // The value may have changed since the first render.
     if (!Object.is(watched.get(), shown)) changed();
     return watched.watch(changed);
   }, [watched]);

@@ -4,13 +4,13 @@ import { background } from './background.ts';
 import { client } from './client.ts';
 import { store } from './store.ts';
 
-/** `live`; `connecting` for the first time; `stale` while the connection is lost; `off` when nobody is signed in. */
+/** `live`; `connecting` for the first time; `stale` while the connection is lost; `off` when no user is signed in. */
 export type Link = 'connecting' | 'live' | 'stale' | 'off';
 export const link = store<Link>('off');
 /** When the connection was last known to be good, Unix milliseconds. */
 export const lastHeard = store(0);
 
-/** Pause after a refusal that is none of the caller's credential, milliseconds. */
+/** Pause after a refusal that is not due to the caller's credential, milliseconds. */
 const REFUSED_MS = 15_000;
 
 const listeners = new Set<(frame: Frame) => void>();
@@ -19,7 +19,7 @@ export function onFrame(listener: (frame: Frame) => void): () => void {
   return () => listeners.delete(listener);
 }
 const reloads = new Set<() => void>();
-/** Called when frames may have been missed: lists have to be loaded again. */
+/** Called when frames may have been missed: lists must be loaded again. */
 export function onGap(listener: () => void): () => void {
   reloads.add(listener);
   return () => reloads.delete(listener);
@@ -67,8 +67,8 @@ async function run(): Promise<void> {
 }
 
 /**
- * A window that nobody sees holds no connection: over HTTP/1.1, a browser opens only six to a host. It resumes where it
- * was when it is seen again.
+ * A hidden window holds no connection: over HTTP/1.1, a browser opens only six per host. When shown again, it resumes
+ * where it was.
  */
 let isOpen = false;
 function followVisibility(again = false): void {

@@ -1,4 +1,4 @@
-/** Verifies the log in the browser: the signature, that it continues the log seen before, and that an event is in it. */
+/** Verifies the log in the browser: the signature, that it continues the log seen before and contains an event. */
 import { count, time, typeInWords } from '../parts/format.ts';
 import { CallError, call } from './client.ts';
 import { type Checkpoint, continues, fromBase64, isIncluded, leafOf, openCheckpoint, toBase64 } from './proof.ts';
@@ -26,7 +26,7 @@ export interface Step {
   readonly text: string;
 }
 
-/** @throws CallError in words */
+/** @throws CallError with a readable message */
 export async function verifyLog(mayProve: boolean, eventId: string | undefined): Promise<Step[]> {
   const steps: Step[] = [];
   if (!crypto.subtle)

@@ -1,4 +1,4 @@
-/** What changes something: buttons that say what came of it, and forms in a dialog. */
+/** Controls for changes: buttons that report the result, and forms in a dialog. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { background } from '../client/background.ts';
@@ -7,7 +7,7 @@ import { useAsOf } from '../client/moment.ts';
 import { refreshAll } from '../client/reads.ts';
 import { Failure } from './basic.tsx';
 
-/** Says what has been done, at the bottom of the window and to screen readers. */
+/** Announces the result of an action at the bottom of the window and to screen readers. */
 let announce: (text: string) => void = () => undefined;
 
 export function Announcer() {
@@ -30,7 +30,7 @@ export function Announcer() {
 
 export const say = (text: string): void => announce(text);
 
-/** Makes a write, then reads again what is on the screen. */
+/** Makes a write, then repeats the reads on the screen. */
 export async function write<C extends Call>(name: C, asked: Asked, done?: string): Promise<ResponseOf<C>> {
   const { data } = await call(name, asked);
   refreshAll();
@@ -47,7 +47,7 @@ interface ActProps {
   readonly label?: string;
 }
 
-/** A button for a write. It is not offered in the past, which nobody can change. */
+/** A button for a write. It is not offered in the past, which cannot be changed. */
 export function Act({ children, act, confirm, danger = false, label }: ActProps) {
   const isPast = useAsOf() !== undefined;
   const [busy, setBusy] = useState(false);
@@ -115,7 +115,7 @@ export function Dialog({
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     dialog.current?.showModal();
-    // The first field, rather than the button that closes.
+    // The first field, not the button that closes the dialog.
     dialog.current?.querySelector<HTMLElement>('input, select, textarea')?.focus();
     return () => before?.focus?.();
   }, []);
@@ -141,7 +141,7 @@ export interface Field {
   readonly required?: boolean;
   readonly hint?: string;
   readonly min?: number;
-  /** What the browser may fill in. */
+  /** Autocomplete value for the browser. */
   readonly complete?: 'username' | 'current-password';
 }
 

@@ -1,4 +1,4 @@
-/** The small parts that every view is composed of. */
+/** The small parts of which every view is composed. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { urlOf } from '../client/address.ts';
@@ -19,12 +19,12 @@ export function Time({ at, none = '–' }: { readonly at: number | null | undefi
   );
 }
 
-/** Of Unix seconds, as most records have them. */
+/** `Time` for Unix seconds, as most records have them. */
 export const Seconds = ({ at, none }: { readonly at: number | null | undefined; readonly none?: string }) => (
   <Time at={typeof at === 'number' ? at * 1000 : at} none={none} />
 );
 
-/** A shape for each tone, so that colour never stands alone. */
+/** A shape for each tone, so that colour is never the only sign. */
 const SHAPES = { good: '●', busy: '◐', wait: '○', warn: '▲', bad: '■', none: '–' } as const;
 export type Tone = keyof typeof SHAPES;
 
@@ -72,7 +72,7 @@ export function Failure({ error, retry }: { readonly error: CallError; readonly 
   );
 }
 
-/** What a read gives: its result, a sign that it is being read, or why it failed. */
+/** Shows the state of a read: its result, a loading sign, or its error. */
 export function Shown<T>({
   read,
   children,
@@ -119,7 +119,7 @@ export function Copy({ text, label }: { readonly text: string; readonly label: s
   );
 }
 
-/** The request behind what is shown. */
+/** The request behind the displayed data. */
 export const curlOf = (url: string): string => `curl -sS -H "x-api-key: $KEY" '${location.origin}${url}'`;
 export const Curl = ({ read }: { readonly read: { readonly url: string } }) => (
   <Copy text={curlOf(read.url)} label="Copy as curl" />
@@ -179,7 +179,7 @@ interface TableProps<T> {
   readonly columns: readonly (Column<T> | false)[];
   readonly id: (row: T) => string | number;
   readonly empty?: ComponentChildren;
-  /** Address of a row; the first column becomes the link. */
+  /** URL of a row; the first column becomes the link. */
   readonly href?: (row: T) => string;
 }
 
@@ -187,7 +187,7 @@ export function Table<T>({ label, rows, columns, id, empty, href }: TableProps<T
   if (rows.length === 0) return <Empty>{empty ?? 'Nothing here.'}</Empty>;
   const shown = columns.filter((one): one is Column<T> => one !== false);
   return (
-    // Wide tables scroll by themselves, by keyboard too.
+    // Wide tables scroll on their own, by keyboard too.
     <div class="table" role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>

@@ -1,12 +1,12 @@
-/** Bars over time, drawn as SVG: each bar can be reached by keyboard, says its value, and may lead somewhere. */
+/** Bars over time, drawn as SVG: each bar can be reached by keyboard, shows its value, and may be a link. */
 import { useState } from 'preact/hooks';
 
 export interface Bar {
   readonly key: string;
-  /** Shown on the axis where there is room. */
+  /** Shown on the axis if there is room. */
   readonly label: string;
   readonly value: number;
-  /** Marked: what the reader looks at now. */
+  /** Marks the bar that the reader is looking at. */
   readonly isChosen?: boolean;
 }
 

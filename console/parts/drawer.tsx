@@ -1,4 +1,4 @@
-/** The drawer of an event: the event, who caused it and what followed. */
+/** The drawer of an event: the event, its cause and its effects. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { setParams, urlOf, urlWith } from '../client/address.ts';

@@ -5,7 +5,7 @@ const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFract
 export const count = (n: number): string => COUNT.format(n);
 export const short = (n: number): string => (Math.abs(n) < 10_000 ? COUNT.format(n) : SHORT.format(n));
 
-/** US dollars; more places where the amount is small. */
+/** US dollars; small amounts with more decimal places. */
 export function money(dollars: number): string {
   const size = Math.abs(dollars);
   const places = size === 0 || size >= 0.1 ? 2 : size >= 0.001 ? 4 : 6;

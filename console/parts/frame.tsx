@@ -1,4 +1,4 @@
-/** The frame around every view: rooms, search, state of the connection, who is signed in, and the register. */
+/** The frame around every view: rooms, search, connection state, signed-in user, and the register. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { go, setParams, urlOf, useAddress } from '../client/address.ts';
@@ -102,7 +102,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
 
 function useKeys(rooms: readonly Room[], setOpen: (what: 'search' | 'help') => void): void {
   const waits = useRef(0);
-  // Before the frame is painted: keys work as soon as it can be seen.
+  // Before the frame is painted, so that keys work as soon as it is visible.
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;

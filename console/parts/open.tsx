@@ -1,4 +1,4 @@
-/** The drawer of the entry that `open=` in the address names, for all views. */
+/** The drawer for the entry named by `open=` in the URL, for all views. */
 import { useAddress } from '../client/address.ts';
 import { useRights } from '../client/session.ts';
 import { EventDrawer, PositionDrawer } from './drawer.tsx';

@@ -1,4 +1,4 @@
-/** The drawer of a record that has no view of its own: its fields, its events in the log, the request behind it. */
+/** The drawer of a record without a view of its own: its fields, its events, and the request that read it. */
 import { urlOf, urlWith } from '../client/address.ts';
 import type { Asked, Call } from '../client/client.ts';
 import { useRead } from '../client/reads.ts';
@@ -12,7 +12,7 @@ type Row = Readonly<Record<string, unknown>>;
 interface Kind {
   readonly call: Call;
   readonly asked: (id: string) => Asked;
-  /** Field of the response that has the record, or a list with it. */
+  /** Field of the response that contains the record, or a list with it. */
   readonly field: string;
   /** Stream of its events. */
   readonly stream?: (workspace: number, id: string) => string;
@@ -73,7 +73,7 @@ export const hasRecord = (kind: string): boolean => kind in KINDS;
 export const recordUrl = (kind: string, id: number | string, at?: number): string =>
   urlWith({ open: `${kind}:${id}${at === undefined ? '' : `:${at}`}` });
 
-/** Unix seconds, by the name of a field. */
+/** Whether a field contains Unix seconds, judging by its name. */
 export const isTime = (name: string, value: unknown): value is number =>
   /(_at|_seen|_date|_retry|_check)$/.test(name) && typeof value === 'number' && value > 1_000_000_000;
 const isShort = (value: unknown): boolean =>
@@ -94,7 +94,7 @@ function Value({ name, value }: { readonly name: string; readonly value: unknown
 export function RecordDrawer({ kind, id, at }: { readonly kind: string; readonly id: string; readonly at: number }) {
   const { me, ofDeployment } = useRights();
   const { call, asked, field, stream, link } = KINDS[kind] as Kind;
-  // The newest as of its second: the record is among them, however long ago it was.
+  // Reads the newest records as of the second of this record, so that it is among them however old it is.
   const read = useRead(call, asked(id), at > 0 ? { at: new Date(at * 1000 + 999).toISOString() } : {});
   return (
     <Drawer title={`${words(kind)[0]?.toUpperCase()}${words(kind).slice(1)} ${id}`}>
@@ -165,7 +165,7 @@ function EventsOf({ stream }: { readonly stream: string }) {
   );
 }
 
-/** The record came from one of these. @param at Unix seconds */
+/** Events of that second; one of them created the record. @param at Unix seconds */
 function EventsAt({ at }: { readonly at: number }) {
   const time = utc(at * 1000);
   const read = useRead('GET /api/history/events', { query: { since: String(at), until: String(at), limit: 20 } });

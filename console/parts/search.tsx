@@ -1,4 +1,4 @@
-/** Search: places by what is typed at once, then whatever the service finds. */
+/** Search: places that match the text at once, then results of the service. */
 import { useEffect, useState } from 'preact/hooks';
 import { go, urlOf, urlWith } from '../client/address.ts';
 import type { SearchResult } from '../client/api-types.ts';
@@ -8,7 +8,7 @@ import { Dialog } from './act.tsx';
 import { Failure } from './basic.tsx';
 import { recordUrl } from './record.tsx';
 
-/** The service permits ten searches a minute: it is asked when typing has paused for so long, milliseconds. */
+/** The service allows ten searches a minute: it is called when typing has paused for this long, milliseconds. */
 const PAUSE_MS = 500;
 
 interface Place {
@@ -27,7 +27,7 @@ function urlOfResult({ type, id, created_at }: SearchResult): string {
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Places that need no search: views, ids, positions, moments. */
+/** Places that can be found without a search: views, ids, positions, moments. */
 export function placesOf(
   text: string,
   rooms: readonly { readonly path: string; readonly name: string }[],

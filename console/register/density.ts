@@ -1,4 +1,4 @@
-/** How many events there are along the register, and what is marked on it. */
+/** The number of events along the register, and the marks on it. */
 import { useMemo } from 'preact/hooks';
 import { useRead } from '../client/reads.ts';
 import { useRights } from '../client/session.ts';
@@ -11,9 +11,9 @@ export type Range = keyof typeof RANGES;
 export const rangeOf = (text: string | null): Range => (text !== null && text in RANGES ? (text as Range) : '7d');
 
 const BINS = 160;
-/** The strip is read again at most so often, milliseconds. */
+/** The strip is read again at most this often, milliseconds. */
 const PAUSE_MS = 15_000;
-/** Callers who do not see the whole log see their activities, a year of them at most. */
+/** Callers who may not read the whole log see their activities, of one year at most. */
 const MOST_HOURS = 8_760;
 const MOST_ALERTS = 1_000;
 
@@ -21,13 +21,13 @@ export interface Strip {
   /** Unix milliseconds. */
   readonly start: number;
   readonly end: number;
-  /** Events per part, from `start` to `end`. */
+  /** Events per bin, from `start` to `end`. */
   readonly bins: readonly number[];
-  /** Of the whole log, or of what the caller sees. */
+  /** Whether the counts cover the whole log, or only the events that the caller sees. */
   readonly isWhole: boolean;
 }
 
-/** Density per bin, from hours of the timeline. @param timeline with Unix seconds */
+/** Events per bin, from the hours of the timeline. @param timeline with Unix seconds */
 export function densityOf(
   timeline: readonly { readonly timestamp: number; readonly count: number }[],
   start: number,
@@ -37,7 +37,7 @@ export function densityOf(
   const sums = new Array<number>(bins).fill(0);
   const width = (end - start) / bins;
   for (const { timestamp, count: events } of timeline) {
-    // An hour may cover several bins, or lie in one.
+    // An hour may cover several bins, or be a part of one.
     const from = Math.max(timestamp * 1000, start);
     const to = Math.min(timestamp * 1000 + HOUR, end);
     if (to <= from) continue;
@@ -48,7 +48,7 @@ export function densityOf(
   return sums;
 }
 
-/** Beginning of a range, to the minute: it is part of an address that is read again. */
+/** Beginning of a range, rounded to the minute: it is part of a URL that is read repeatedly. */
 function beginningOf(range: Range): string | undefined {
   const hours = RANGES[range];
   return hours === undefined ? undefined : utc(Math.floor((Date.now() - hours * HOUR) / 60_000) * 60_000);
@@ -69,7 +69,7 @@ export function useStrip(range: Range): Strip {
     if (log.data) {
       const { since: start, until, bins } = log.data;
       const counts = bins.map(({ count }) => count);
-      // Less than a second has no length.
+      // A range shorter than a second would have no length.
       return { start: start * 1000, end: Math.max(until, start + 1) * 1000, bins: counts, isWhole: true };
     }
     const timeline = stats.data && 'timeline' in stats.data ? stats.data.timeline : [];
@@ -84,14 +84,14 @@ export interface AlertMark {
   readonly name: string;
   /** Unix milliseconds. */
   readonly at: number;
-  /** What it opens in the drawer. */
+  /** The value of `open` for its drawer. */
   readonly open: string;
 }
 
 /** Data of AlertRuleTriggered in the log. */
 const nameOf = ({ name }: Readonly<Record<string, unknown>>): string => (typeof name === 'string' ? name : 'a rule');
 
-/** When alert rules triggered: every time for those who see the log, the last time of each rule for others. */
+/** When alert rules triggered: every time for callers who may read the log, the last time per rule for others. */
 export function useAlertMarks(range: Range): readonly AlertMark[] {
   const { ofDeployment } = useRights();
   const since = useMemo(() => beginningOf(range), [range]);

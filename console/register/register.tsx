@@ -1,6 +1,6 @@
 /**
- * The register: a strip over the log along the bottom. A drag, or the arrow keys, choose the moment that every view shows.
- * Two marks give what differs between them; a button verifies the log.
+ * The register: a strip for the log at the bottom of the window. Dragging, or the arrow keys, select the moment that
+ * every view shows. Two marks select the moments of a comparison; a button verifies the log.
  */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { setParams, urlOf, useAddress } from '../client/address.ts';
@@ -13,10 +13,10 @@ import { Verdict } from '../parts/verdict.tsx';
 import { RANGES, rangeOf, useAlertMarks, useStrip } from './density.ts';
 import { StripView } from './strip.tsx';
 
-/** While the hand is dragged, views follow when it has rested for so long, milliseconds. */
+/** While the hand is dragged, views follow when it has not moved for this long, milliseconds. */
 const REST_MS = 150;
 
-/** `7d` is what an address without a range shows. */
+/** `7d` is the default of a URL without a range. */
 const paramOf = (range: string) => (range === '7d' ? undefined : range);
 
 export function Register() {
@@ -27,7 +27,7 @@ export function Register() {
   const strip = useStrip(range);
   const alerts = useAlertMarks(range);
   const [verifying, setVerifying] = useState(false);
-  // Where the chosen position or time lies in the log.
+  // Finds the place of the chosen position or time in the log.
   const there = useRead('GET /api/workspaces', moment === undefined ? undefined : {});
   const chosen = timeOfMoment(moment);
   const [dragged, setDragged] = useState<number>();
@@ -40,7 +40,7 @@ export function Register() {
   const show = (at: number, isDragging: boolean) => {
     clearTimeout(rest.current);
     setDragged(isDragging ? at : undefined);
-    // Each moment on the way would be read by every panel, and delay the one that is wanted.
+    // Otherwise every panel would read each moment on the way, and delay the chosen one.
     if (isDragging) rest.current = setTimeout(() => choose(at), REST_MS);
     else choose(at);
   };

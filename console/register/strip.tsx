@@ -1,4 +1,4 @@
-/** The strip: density, alerts, marks, and a hand that a drag or the arrow keys move. */
+/** The strip: density, alerts, marks, and a hand that can be dragged or moved with the arrow keys. */
 import { useEffect, useRef } from 'preact/hooks';
 import { openUrl } from '../parts/drawer.tsx';
 import { time } from '../parts/format.ts';
@@ -29,7 +29,7 @@ function Density({ bins }: { readonly bins: readonly number[] }) {
       const width = one.width / bins.length;
       context.fillStyle = getComputedStyle(one).color;
       bins.forEach((n, at) => {
-        // A root shows quiet hours beside loud ones.
+        // Square root, so that quiet hours are visible next to busy ones.
         const size = n === 0 ? 0 : Math.max(2 * ratio, Math.sqrt(n / most) * (one.height - 2));
         context.fillRect(at * width, one.height - size, Math.max(1, width - 1), size);
       });

@@ -1,4 +1,4 @@
-/** Activity and the audit trail: who did what, newest first, with filters. */
+/** Activity and the audit trail: actions and their actors, newest first, with filters. */
 import { setParams, urlOf, useAddress } from '../client/address.ts';
 import { useRead } from '../client/reads.ts';
 import { Choice, Filter, Moment, Page, Pager, Panel, Seconds, Shown, Table } from '../parts/basic.tsx';

@@ -10,7 +10,7 @@ import { Empty, Page, Panel, Seconds, Shown } from '../parts/basic.tsx';
 export function Chat({ id }: { readonly id: string | undefined }) {
   const { isOperator } = useRights();
   const read = useRead('GET /api/chat/conversations', { query: { limit: 100 } }, { kinds: ['chat.'] });
-  // Without one in the address, the newest.
+  // The newest conversation, if the URL names none.
   const newest = read.data?.conversations[0];
   const shown = id ?? (newest && String(newest.id));
   return (

@@ -1,4 +1,4 @@
-/** What an operator looks at first: agents, tasks, spend, alerts, and whether the service is well. */
+/** The overview for operators: agents, tasks, spend, alerts, and the health of the service. */
 import { urlOf } from '../client/address.ts';
 import type { Activity } from '../client/api-types.ts';
 import { useAsOf } from '../client/moment.ts';

@@ -1,17 +1,17 @@
-/** How far the read models are behind the log, as `/metrics` has it; for callers who may read it. */
+/** How far the read models lag behind the log, according to `/metrics`; for callers who may read it. */
 import { useEffect, useState } from 'preact/hooks';
 import { useRights } from '../client/session.ts';
 
 export interface Readiness {
   /** Of the log. */
   readonly position: number;
-  /** Events that the read model that is furthest behind lacks. */
+  /** Number of events by which the slowest read model lags behind. */
   readonly behind: number;
 }
 
 const EVERY_MS = 15_000;
 
-/** @param text in the format of Prometheus */
+/** @param text in Prometheus format */
 export function readMetrics(text: string): Readiness | undefined {
   const valuesOf = (name: string) =>
     [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'gm'))].map(([, value]) => Number(value));

@@ -1,4 +1,6 @@
-/** Signing in: by password, Google or the identity provider of the deployment; and the first admin of a deployment. A proxy signs people in before they get here. */
+/**
+ * Signing in: by password, Google or the identity provider; creating the first admin. A proxy signs users in before.
+ */
 import { useEffect, useState } from 'preact/hooks';
 import { background } from '../client/background.ts';
 import { CallError, call } from '../client/client.ts';
@@ -9,7 +11,7 @@ import { Failure } from '../parts/basic.tsx';
 
 const NONCE = 'signalbox-google-nonce';
 
-/** Google sends people back here with an ID token behind the `#`, which no server sees. */
+/** Google redirects back here with an ID token after the `#`, which no server sees. */
 function startGoogle(clientId: string): void {
   const nonce = Array.from(crypto.getRandomValues(new Uint8Array(16)), (n) => n.toString(36)).join('');
   sessionStorage.setItem(NONCE, nonce);
@@ -32,7 +34,7 @@ function payloadOf(token: string): { readonly nonce?: string } {
   }
 }
 
-/** Ends a sign-in by Google that this window began. */
+/** Completes a sign-in with Google that this window started. */
 async function finishGoogle(): Promise<void> {
   const answer = new URLSearchParams(location.hash.slice(1));
   const credential = answer.get('id_token');
@@ -54,7 +56,7 @@ async function startOidc(): Promise<void> {
   location.assign(data.url);
 }
 
-/** Ends a sign-in by the identity provider, which sends people back here with a code. The cookie says who began it. */
+/** Completes a sign-in at the identity provider, which redirects here with a code. The cookie shows who started it. */
 async function finishOidc(): Promise<void> {
   const query = new URLSearchParams(location.search);
   const [code, state, iss, refused] = ['code', 'state', 'iss', 'error'].map((name) => query.get(name));

@@ -1,4 +1,4 @@
-/** Webhooks: where events are delivered to, each delivery, tests and retries. */
+/** Webhooks: their URLs, each delivery, tests and retries. */
 import { useState } from 'preact/hooks';
 import { setParams, urlWith, useAddress } from '../client/address.ts';
 import type { Webhook } from '../client/api-types.ts';
@@ -15,7 +15,7 @@ const listOf = (text: unknown): string[] =>
     .split(/[\s,]+/)
     .filter(Boolean);
 
-/** Sends a delivery and says what came of it. */
+/** Sends a delivery and reports the result. */
 async function deliver(name: 'POST /api/webhooks/test' | 'POST /api/webhooks/retry', body: Values): Promise<void> {
   const { data } = await call(name, { body });
   refreshAll();

@@ -23,7 +23,7 @@ interface Options {
   readonly logOnly?: boolean;
 }
 
-/** Long, because a store that does not answer may have stored what was sent to it. */
+/** Long, because a store that does not respond may have stored the append. */
 const APPEND_TIMEOUT_MS = 600_000;
 const STATEMENT_TIMEOUT_MS = 300_000;
 
@@ -42,7 +42,7 @@ function placeOf(text: string, prefix = ''): Place {
     const address = resolve(text.replace(/^embedded:/, ''));
     return { kind: 'directory', address, name: address, prefix: '' };
   }
-  // Passwords stay out of messages.
+  // Passwords must not appear in messages.
   const name = text.replace(/\/\/[^/@]*@/, '//');
   if (scheme === 'postgres' || scheme === 'postgresql') return { kind: 'postgres', address: text, name, prefix: '' };
   if (/^(esdb|kurrentdb|kdb)(\+discover)?$/.test(scheme)) {
@@ -57,7 +57,7 @@ function placeOf(text: string, prefix = ''): Place {
   );
 }
 
-/** The database that belongs to a place. */
+/** The database used together with a place. */
 function databaseOf(place: Place, given: string | undefined, option: string): Place | undefined {
   if (place.kind !== 'eventstore') return place;
   const url = given ?? readConfig(process.env).databaseUrl;
@@ -76,7 +76,7 @@ async function openSide(
 ): Promise<CopySide> {
   let opened: Database | undefined;
   if (database) {
-    // Opening it would make one.
+    // Opening the database would create it.
     if (role === 'source' && database.kind === 'directory' && !holdsDatabase(database.address)) {
       throw new CopyError(`There is no database in the directory ${database.name}.`);
     }
@@ -85,7 +85,7 @@ async function openSide(
       dataDir: database.address,
       poolSize: 6,
       statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-      // A source may be read while its service runs; a target belongs to the copy alone.
+      // A source may be read while its service runs; a target must be used by the copy alone.
       attach: role === 'source',
       log,
     });
@@ -97,7 +97,7 @@ async function openSide(
   }
   if (place.kind === 'eventstore') {
     const { address: url, prefix } = place;
-    // Its client is large, and every command loads this file.
+    // Imported here because the client is large, and every command loads this file.
     const { openEventStoreLog } = await import('../eventstore/event-log.ts');
     const events = await openEventStoreLog({ url, prefix, log, appendTimeoutMs: APPEND_TIMEOUT_MS });
     undo.push(() => events.close());

@@ -1,4 +1,4 @@
-/** `signalbox create-user`: creates a user, for whoever has access to the machine. */
+/** `signalbox create-user`: creates a user; for operators with access to the machine. */
 import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';

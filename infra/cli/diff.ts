@@ -15,7 +15,7 @@ interface Options {
   readonly workspace: string;
 }
 
-/** Most characters of a value. */
+/** Maximum number of characters of a value. */
 const SHOWN = 60;
 
 export function addDiff(program: Command): void {
@@ -57,7 +57,7 @@ export function addDiff(program: Command): void {
     });
 }
 
-/** A line for each field; the first names the record. */
+/** One line per field; the first line names the record. */
 function rowsOf({ resource, id, change, fields }: DiffAnswer['changes'][number]): string[][] {
   return Object.entries(fields).map(([name, { before, after }], n) => [
     ...(n === 0 ? [`${resource} ${id}`, change] : ['', '']),
@@ -67,7 +67,7 @@ function rowsOf({ resource, id, change, fields }: DiffAnswer['changes'][number])
   ]);
 }
 
-/** From 2001 on, as Unix seconds and not as milliseconds. */
+/** Whether a number is a time since 2001 in Unix seconds, not in milliseconds. */
 const isSeconds = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) > 1e9 && (value as number) < 1e11;
 

@@ -89,7 +89,7 @@ async function redactIn(core: Core, eventId: string, named: string | undefined, 
     {
       commands: core.commands,
       records: core.personRecords,
-      // What an interrupted rebuild has built may have the field.
+      // From the beginning, because the tables of an interrupted rebuild may contain the field.
       rebuild: async () => {
         await rebuildProjections(core, readers, { fresh: true, history: true, historyFrom, ...watched });
       },

@@ -1,4 +1,4 @@
-/** `signalbox export-events`: writes the log as JSON lines, with a hash that proves what was exported. */
+/** `signalbox export-events`: writes the log as JSON lines, with a hash that proves the exported content. */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rename } from 'node:fs/promises';
@@ -48,7 +48,7 @@ async function* lines(core: Core, options: Options, count: (events: number) => v
   }
 }
 
-/** @throws Error for options that a signed export does not have */
+/** @throws Error for options that are not allowed with a signed export */
 async function exportSigned({ output, after, until, stream, type, reveal }: Options): Promise<void> {
   if (output === undefined) throw new Error('--signed writes a folder: pass it as --output FOLDER.');
   if (after > 0 || until !== undefined || stream !== undefined || type !== undefined || reveal) {

@@ -68,7 +68,7 @@ async function show({ state, limit, offset, json }: ListOptions): Promise<void> 
 function cellsOf({ id, kind, attempts, addedAt, dueAt, failedAt, reason, payload, state }: JobRecord): string[] {
   const cells = [id, kind, String(attempts), iso(addedAt)];
   if (state === 'delayed') cells.push(iso(dueAt));
-  // The table shortens the reason; the JSON has all of it.
+  // The table truncates the reason; the JSON has the whole text.
   if (state === 'dead') cells.push(iso(failedAt), (reason ?? '').replaceAll(/\s+/g, ' ').slice(0, REASON_SHOWN));
   return [...cells, JSON.stringify(payload)];
 }

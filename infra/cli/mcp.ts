@@ -1,18 +1,18 @@
 /**
- * `signalbox mcp`: the Model Context Protocol on stdin and stdout, for hosts that start a command. Each message becomes a
- * request to `/mcp` of a service, whose response is written as it comes. The service keeps no session, so this process
- * has none either, and continues after the service was restarted.
+ * `signalbox mcp`: the Model Context Protocol on stdin and stdout, for hosts that start a command. Each message becomes
+ * a request to `/mcp` of a service, and its response is written on arrival. The service keeps no session, so this
+ * process has none either, and it continues after a restart of the service.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { RUN_IN_PROGRESS } from '../../shared/errors.ts';
 
-/** Bytes of a message on stdin; the service takes no larger requests. */
+/** Maximum number of bytes in a message on stdin; the service accepts no larger requests. */
 const MAX_MESSAGE = 2_097_152;
-/** Requests under way; further messages wait on stdin. */
+/** Requests in flight; further messages wait on stdin. */
 const MAX_RUNNING = 16;
-/** How long a request is repeated while the service cannot be reached, milliseconds. */
+/** How long a request is retried while the service is unreachable, milliseconds. */
 const AWAY_MS = 60_000;
 /** Time-out of one request, milliseconds. */
 const REQUEST_MS = 60_000;
@@ -25,7 +25,7 @@ interface Options {
   readonly agent?: string;
 }
 
-/** A JSON-RPC message, as far as it is looked into. */
+/** The fields of a JSON-RPC message that are read here. */
 interface Message {
   readonly id?: string | number;
   readonly method?: string;
@@ -48,7 +48,7 @@ export function addMcp(program: Command): void {
       if (!key) throw new Error('an API key is missing: set SIGNALBOX_KEY, or use --key');
       if (!URL.canParse(options.url) || !/^https?:$/.test(new URL(options.url).protocol))
         throw new Error(`--url must be an http or https URL, such as http://127.0.0.1:3000, not ${options.url}`);
-      // A host that has gone away reads no responses.
+      // After a host has exited, no responses are read.
       process.stdout.on('error', () => process.exit(0));
       await bridge({
         url: new URL('/mcp', options.url),
@@ -96,7 +96,7 @@ async function* linesOf(input: AsyncIterable<Buffer | string>): AsyncGenerator<s
   if (rest.length > 0) yield rest.toString('utf8');
 }
 
-/** The error of a message in the form of JSON-RPC; undefined for a notification, which has no response. */
+/** A JSON-RPC error for a message; undefined for a notification, which has no response. */
 const errorFor = (id: Message['id'] | null, message: string, code = -32_603): string | undefined =>
   id === undefined ? undefined : JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
 
@@ -116,11 +116,11 @@ function headersOf({ method, params }: Message): Record<string, string> {
   };
 }
 
-/** A header holds visible ASCII only; other names are sent as Base64, as the protocol says. */
+/** A header contains only visible ASCII; other names are sent as Base64, as the protocol requires. */
 const encodedName = (name: string): string =>
   /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(name) ? name : `=?base64?${Buffer.from(name).toString('base64')}?=`;
 
-/** The line that answers a message; undefined: none does. */
+/** The line in response to a message; undefined if there is none. */
 async function answerOf(url: URL, own: Readonly<Record<string, string>>, line: string): Promise<string | undefined> {
   let message: Message;
   try {
@@ -132,7 +132,7 @@ async function answerOf(url: URL, own: Readonly<Record<string, string>>, line: s
   if (typeof message !== 'object' || message === null || Array.isArray(message))
     return errorFor(null, 'The message must be one JSON-RPC message, an object.', -32_600);
   const { id } = message;
-  // The same for each attempt: a call that has been carried out is not carried out again.
+  // The headers are the same for each attempt, so that a call is executed only once.
   const headers = { ...own, ...headersOf(message) };
   const until = Date.now() + AWAY_MS;
   for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
@@ -145,7 +145,7 @@ async function answerOf(url: URL, own: Readonly<Record<string, string>>, line: s
         signal: AbortSignal.timeout(REQUEST_MS),
       });
       const text = await response.text();
-      // The service will be there in a moment, or an attempt before this one is under way.
+      // The service is just starting, or an earlier attempt is still running.
       const early = response.status === 503 || isUnderWay(text);
       if (!early || Date.now() > until) return answerFrom(id, response, text);
     } catch (error) {
@@ -156,7 +156,7 @@ async function answerOf(url: URL, own: Readonly<Record<string, string>>, line: s
   }
 }
 
-/** The response as one line. Errors of the service outside the protocol, such as a wrong key, become errors of it. */
+/** The response as one line. Service errors outside the protocol, such as a wrong key, become protocol errors. */
 function answerFrom(id: Message['id'], { status }: Response, text: string): string | undefined {
   if (id === undefined) return undefined;
   try {
@@ -169,7 +169,7 @@ function answerFrom(id: Message['id'], { status }: Response, text: string): stri
   return errorFor(id, `The server responded with HTTP ${status} and no message of the protocol; check --url.`);
 }
 
-/** Whether a tool call was refused because a former attempt is under way, or was when its process was killed. */
+/** Whether a tool call was refused because an earlier attempt is still running, or was when its process was killed. */
 function isUnderWay(text: string): boolean {
   if (!text.includes(RUN_IN_PROGRESS)) return false;
   try {

@@ -1,7 +1,7 @@
-/** Progress of what reads the whole log, and its interruption. */
+/** Progress and interruption of commands that read the whole log. */
 import { SingleBar } from 'cli-progress';
 
-/** Without a terminal, progress is reported this often, milliseconds. */
+/** Without a terminal, progress is reported at this interval, milliseconds. */
 const REPORT_EVERY_MS = 10_000;
 
 /** How far it is. */

@@ -1,6 +1,6 @@
 /**
- * `signalbox rebuild`: builds read models anew beside the live ones, compares, switches. `signalbox prepare`: builds those
- * of a new version of the program beforehand.
+ * `signalbox rebuild`: rebuilds read models next to the live ones, compares, switches. `signalbox prepare`: builds
+ * those of a new program version in advance.
  */
 import type { Command } from 'commander';
 import { projections } from '../../projections/index.ts';
@@ -15,7 +15,7 @@ import { beginningOfPast } from '../read-models/retention.ts';
 import { withProgress } from './progress.ts';
 import { columns, counted, withCore } from './with-core.ts';
 
-/** Name of the tree over the log among the read models. */
+/** Name of the Merkle tree of the log, listed among the read models. */
 const LOG_TREE = 'log-tree';
 
 interface Options {
@@ -89,7 +89,7 @@ export function addPrepare(program: Command): void {
     });
 }
 
-/** Read models that no process has followed the log for, if the log has anything for them. */
+/** Read models for which no process has ever followed the log, if the log has events. */
 async function neverFollowed({ database, eventLog }: Core): Promise<readonly Projection[]> {
   if ((await eventLog.head()) === BEGINNING) return [];
   const { rows } = await database.pool.query(

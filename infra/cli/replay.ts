@@ -1,4 +1,4 @@
-/** `signalbox replay`: what would differ if the code of this program had been there from the beginning. Writes nothing. */
+/** `signalbox replay`: the differences if this program's code had been used from the beginning. Writes nothing. */
 import type { Command } from 'commander';
 import { replayables } from '../../commands/replays.ts';
 import { projections } from '../../projections/index.ts';
@@ -110,7 +110,7 @@ const firstsOf = (replays: readonly ProjectionReplay[]): Position[] => [
   ...new Set(replays.flatMap(({ tables }) => tables.flatMap(({ differences }) => differences?.first ?? []))),
 ];
 
-/** Types and ids of the events at these positions, as far as they are easily found. */
+/** Types and ids of the events at these positions, as far as they can be found quickly. */
 async function eventsAt(
   { database, eventLog }: Core,
   positions: readonly Position[],
@@ -119,7 +119,7 @@ async function eventsAt(
     positions,
   ]);
   const found = new Map<Position, string>(rows.map(({ position, id, type }) => [position, `${type} ${id}`]));
-  // The index is kept by the service, and may be behind.
+  // The service maintains the index, which may lag behind.
   for (const position of eventLog.stride === 1 ? positions.filter((one) => !found.has(one)) : []) {
     for await (const [event] of eventLog.readAll({ from: position - 1, limit: 1 }))
       if (event?.position === position) found.set(position, `${event.type} ${event.id}`);
@@ -175,7 +175,7 @@ function remarksOf(
   ];
 }
 
-/** A line for each field; the first names the record. */
+/** One line per field; the first line names the record. */
 function examplesOf({ differences }: TableReplay): string[][] {
   return (differences?.examples ?? []).flatMap(({ key, first, live, replayed }) => {
     const record = Object.entries(masked(key) as typeof key)

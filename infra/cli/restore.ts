@@ -22,7 +22,7 @@ export function addRestore(program: Command): void {
     .action(async (file: string, options: { checkpoint?: string }) => {
       const newest = options.checkpoint === undefined ? undefined : await checkpointIn(options.checkpoint);
       const config = readConfig(process.env);
-      // A file that is not whole is refused before stores are opened, and made where there are none.
+      // An incomplete file is refused before stores are opened or created.
       const contents = await readBackup(file);
       const core = await openCore(config, createLogger('warn', 'stderr'));
       try {

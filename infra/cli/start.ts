@@ -1,4 +1,4 @@
-/** `signalbox start`: runs one process of the service until it is told to stop. */
+/** `signalbox start`: runs one process of the service until it is stopped. */
 import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
 import { Option } from 'commander';
@@ -7,17 +7,17 @@ import { type Database, openConfigured } from '../database/database.ts';
 import { createLogger, holdLines, type Logger, traceIds } from '../logging.ts';
 import { tracingSettingsOf } from '../tracing/settings.ts';
 
-/** How much longer than SHUTDOWN_TIMEOUT_MS a shutdown may take, milliseconds: a store that does not answer must not block it. */
+/** How much longer than SHUTDOWN_TIMEOUT_MS a shutdown may take, ms: an unresponsive store must not block it. */
 const SILENCE_MS = 5_000;
 /**
- * By how much of what is in use the heap may grow before V8 collects garbage again, percent. By default it quadruples, where
- * the machine has much memory (docs/benchmarks.md).
+ * Growth of the heap, in percent of its live size, after which V8 collects garbage again. On machines with much memory,
+ * the default lets it quadruple (docs/benchmarks.md).
  */
 const HEAP_GROWTH = 100;
-/** How long the last spans may take to be sent, milliseconds. */
+/** Time limit for sending the last spans, milliseconds. */
 const LAST_SPANS_MS = 3_000;
 
-/** Frames lines, so that credentials shown once stand out. */
+/** Draws a box around lines, so that credentials shown once stand out. */
 export function box(lines: readonly string[]): string {
   const width = Math.max(...lines.map((line) => line.length));
   const bar = '─'.repeat(width + 2);
@@ -25,8 +25,7 @@ export function box(lines: readonly string[]): string {
 }
 
 /**
- * Opens the database in its own thread while this one loads the rest of the code. If that fails, `startService` reports
- * it.
+ * Opens the database in its own thread while this thread loads the rest of the code. `startService` reports a failure.
  */
 async function openingDatabase(config: Config, log: Logger): Promise<{ readonly opened: Promise<Database> }> {
   let launched = (): void => undefined;
@@ -48,7 +47,7 @@ export function addStart(program: Command): void {
       const config = readConfig(process.env);
       setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH}`);
       const traces = tracingSettingsOf(process.env);
-      // Whoever reads what is printed may go; the service stays.
+      // The reader of the output may exit; the service continues.
       for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
       const taken = holdLines();
       const log = createLogger(config.logLevel, 'stdout', taken, traces && traceIds);
@@ -71,7 +70,7 @@ export function addStart(program: Command): void {
         showCredentials: (lines) =>
           console.log(box([...lines, '', 'Shown only once. Keep them; only hashes are stored.'])),
       });
-      // Keeps a process without HTTP alive while stores are away: the timers that wait for them do not.
+      // Keeps a process without HTTP alive while stores are unavailable: the timers that wait for them do not.
       setInterval(() => undefined, 2 ** 30);
       if (service.url)
         console.log(`Signalbox is ready at ${service.url} (interactive documentation at ${service.url}/docs)`);

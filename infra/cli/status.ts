@@ -29,7 +29,7 @@ interface CheckpointRow {
   readonly updated_at: number;
 }
 
-/** How long positions are watched to measure a rate, milliseconds. */
+/** How long positions are observed to measure a rate, milliseconds. */
 const WATCHED_MS = 1_000;
 
 async function readStatus(core: Core) {
@@ -66,12 +66,12 @@ async function readStatus(core: Core) {
         in_use: live.has(row.schema_name) || row.schema_name.startsWith('policy_') || row.schema_name === TREE,
         position: row.position,
         lag,
-        /** Positions a second, over the last second. */
+        /** Positions per second, over the last second. */
         rate: Math.round((moved * 1_000) / WATCHED_MS),
-        /** Seconds until it reaches the head of now at this rate; null: it does not move. */
+        /** Seconds until it reaches the current head at this rate; null: it does not move. */
         remaining: lag === 0 ? 0 : moved > 0 ? Math.ceil((lag * WATCHED_MS) / (moved * 1_000)) : null,
         leader: row.leader !== null && running.has(row.leader) ? row.leader : null,
-        /** Position at which its past begins, for reads with as_of; null: it has none. */
+        /** Position at which its history begins, for reads with as_of; null: it has none. */
         history_from: row.history_from,
         stuck: row.stuck_at === null ? null : { position: row.stuck_at, reason: row.stuck_reason },
         updated_at: row.updated_at,

@@ -1,4 +1,4 @@
-/** `signalbox verify`: finds what was altered in the log, or in a signed export of it. */
+/** `signalbox verify`: finds alterations of the log, or of a signed export of it. */
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { verifyBundle } from '../proof/bundle.ts';
@@ -12,7 +12,7 @@ interface Options {
   readonly key?: string;
 }
 
-/** The log, or a bundle, is not what was signed. */
+/** Exit code: the log, or a bundle, differs from what was signed. */
 const ALTERED = 3;
 
 export function addVerify(program: Command): void {

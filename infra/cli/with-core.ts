@@ -1,4 +1,4 @@
-/** Opens the stores for a command, projects events if nobody else does, and closes the stores. */
+/** Opens the stores for a command, projects events if no service does, and closes the stores. */
 import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { CommandContext } from '../../commands/handler.ts';
@@ -15,10 +15,11 @@ import { startProjector } from '../read-models/projector.ts';
  * Runs `work` on the configured stores. The embedded stores of a running service are reached through its socket.
  * Warnings go to stderr as JSON lines.
  *
- * @param options.create makes an embedded database if there is none; otherwise that is an error, because a command that
- *   looks at an empty one would report that all is well
- * @param options.asIs leaves the tables as the service's version has made them
- * @param options.project keeps read models up to date with what `work` appends, in the running service or in this process
+ * @param options.create creates an embedded database if there is none; otherwise that is an error, because a command
+ *   that reads an empty one would report that all is well
+ * @param options.asIs leaves the tables as the service's version created them
+ * @param options.project updates read models with the events that `work` appends, in the running service or in this
+ *   process
  */
 export async function withCore<T>(
   work: (core: Core) => Promise<T>,
@@ -50,7 +51,7 @@ export async function withCore<T>(
     try {
       const before = await core.eventLog.head();
       const result = await work(core);
-      // The service that has the database hears of it a moment later; whoever uses the result may ask it at once.
+      // The service with the database learns of the events a moment later; its users may query the result at once.
       if (database.attached) await shown(core, before);
       return result;
     } finally {

@@ -24,7 +24,7 @@ const RAISE = 'UPDATE credentials.version SET version = version + 1';
 export interface CredentialStore extends Credentials {
   /** How often this process has added or removed a credential. */
   changes(): number;
-  /** Records that what credentials stand for was changed by an event at this position. */
+  /** Records that an event at this position changed what a credential stands for. */
   changedAt(position: number): Promise<void>;
   /** Writes the uses collected so far. */
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
     try {
       await pool.query(`WITH changed AS (${statement}) ${RAISE}`, [...values]);
     } finally {
-      // Also after a failure: the statement may have taken effect, and invalidating caches costs little.
+      // Also after a failure: the statement may have taken effect, and an unnecessary cache invalidation costs little.
       changes++;
     }
   }
@@ -190,7 +190,7 @@ export function createCredentials(database: Pick<Database, 'pool'>, log: Logger)
   };
 }
 
-/** Sessions that have ended are no longer accepted anyway, so no cache has to be invalidated. @param now Unix ms */
+/** Ended sessions are no longer accepted anyway, so no cache needs invalidation. @param now Unix ms */
 export const sessionsSchedule = (pool: pg.Pool, now: () => number): Schedule => ({
   id: 'purge_sessions',
   kind: 'purge-sessions',

@@ -1,7 +1,7 @@
 /**
- * Creates what a deployment needs before anybody can work with it: the default tenant with its workspace and general
- * project, the first admin, the API key.
- * Runs at every start of every API process; unique names in the log ensure that only one process creates each.
+ * Creates the records that every deployment needs: the default tenant with its workspace and general project, the first
+ * admin, the API key. Runs at every start of every API process; unique names in the log ensure that only one process
+ * creates each.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { configureGlobalKey, generateGlobalKey } from '../../commands/auth/global-key.ts';
@@ -25,12 +25,12 @@ export interface FirstStartParts {
   readonly config: Pick<Config, 'authUser' | 'authPass' | 'authPassBase64' | 'apiKey'>;
   readonly commands: Commands;
   readonly credentials: Credentials;
-  /** Queries that do not wait: what they do not show yet is looked up in the log. */
+  /** Queries that do not wait: recent events that they do not show yet are looked up in the log. */
   readonly reads: Reads;
   readonly log: Logger;
   /** How long to wait for another process that is creating the same things, milliseconds; a second by default. */
   readonly waitMs?: number;
-  /** Is given the lines with what was generated, also when a later step fails: nobody can look them up afterwards. */
+  /** Receives the lines with generated credentials, even if a later step fails: they cannot be looked up afterwards. */
   readonly show?: ((lines: readonly string[]) => void) | undefined;
 }
 

@@ -3,7 +3,7 @@
  * (https://cheatsheetseries.owasp.org/cheatsheets/Password_Storage_Cheat_Sheet.html): 19 MiB, 2 passes, 1 lane.
  *
  * The library hashes on libuv's threads, off the event loop. Concurrency is bounded because each hash takes 19 MiB, and
- * the queue is bounded because nobody waits minutes to sign in.
+ * the queue is bounded because no user waits minutes to sign in.
  */
 import { randomBytes } from 'node:crypto';
 import argon2 from 'argon2';
@@ -31,7 +31,7 @@ export function createPasswords(): Passwords {
       if (waiting.length >= MAX_WAITING) {
         throw unavailable('Too many sign-ins at once; try again in a moment.', { headers: { 'Retry-After': '2' } });
       }
-      // Whoever finishes hands over its slot, so `running` does not change.
+      // The finishing task passes on its slot, so `running` does not change.
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else running++;
     try {

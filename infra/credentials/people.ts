@@ -1,4 +1,4 @@
-/** Erases people from what is kept beside the log and the read models (`shared/ports/auth/people.ts`). */
+/** Erases people from stores other than the log and the read models (`shared/ports/auth/people.ts`). */
 
 import { fieldKeyName } from '../../shared/event-store/sealed-values.ts';
 import type { EventStore } from '../../shared/event-store.ts';
@@ -10,7 +10,7 @@ import type { ErasablePersonKeys } from './person-keys.ts';
 /** As it stands in JSON. */
 const inJson = (text: string): string => JSON.stringify(text).slice(1, -1);
 
-/** The ways in which a name stands in a text (`withName`): the whole of it, its beginning, its end. */
+/** The places of a name in a text (`withName`): the whole text, its beginning, its end. */
 const standing = (name: string) => [`"${inJson(name)}"`, `"${inJson(name)} `, ` ${inJson(name)}"`];
 
 export function createPersonRecords(parts: {
@@ -21,7 +21,7 @@ export function createPersonRecords(parts: {
   const { pool } = parts.database;
   const { store, keys } = parts;
 
-  /** Every personal text of the events of a stream. */
+  /** Every personal text in the events of a stream. */
   async function personalTexts(stream: string): Promise<Set<string>> {
     const texts = new Set<string>();
     for (const { type, data } of await store.readStream(stream))
@@ -32,7 +32,7 @@ export function createPersonRecords(parts: {
     return texts;
   }
 
-  /** Replaces a text in what webhooks were sent. */
+  /** Replaces a text in stored webhook payloads. */
   async function forgetText(text: string, username: string | null): Promise<void> {
     for (const [index, found] of standing(text).entries())
       await pool.query(
@@ -52,7 +52,7 @@ export function createPersonRecords(parts: {
     async erase(person, stream, username) {
       const texts = await personalTexts(stream);
       texts.delete(username ?? '');
-      // Before the key goes: then nobody knows the texts any more.
+      // Before the key is deleted: afterwards the texts are unreadable.
       for (const text of texts) await forgetText(text, username);
       await forgetKey(person);
     },

@@ -1,8 +1,9 @@
 /**
- * Data keys per person, and per personal field of an event (`shared/ports/person-keys.ts`), on `credentials.person_keys`.
+ * Data keys per person, and per personal field of an event (`shared/ports/person-keys.ts`), on
+ * `credentials.person_keys`.
  *
- * Erasing a person leaves an empty key, which means "erased" rather than "never seen". Their later data is sealed with a
- * key that is thrown away, and earlier data is never opened with a wrong key.
+ * Erasing a person leaves an empty key, which means "erased" rather than "never seen". Later data of that person is
+ * sealed with a key that is discarded, and earlier data is never opened with a wrong key.
  */
 import { randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -11,15 +12,15 @@ import type { PersonKeys } from '../../shared/ports/person-keys.ts';
 import type { Database } from '../database/database.ts';
 
 const KEPT = 10_000;
-/** How long a process that does not hear of an erasure may still use the key. */
+/** How long a process that is not notified of an erasure may still use the key. */
 const TTL_MS = 60_000;
 
 const ERASED = Buffer.alloc(0);
 
 export interface ErasablePersonKeys extends PersonKeys {
-  /** Deletes a key, of a person or of a field: everything sealed with it reads as null from now on. Other processes have to `forget` it. */
+  /** Deletes a key, of a person or a field: its data reads as null from now on. Other processes must `forget` it. */
   erase(person: string): Promise<void>;
-  /** The key was deleted by another process. */
+  /** Called when another process has deleted the key. */
   forget(person: string): void;
 }
 

@@ -2,7 +2,7 @@
 import pg from 'pg';
 
 /**
- * A broken connection rejects whatever uses it and also emits `error`, which would end the process if there were no
+ * A broken connection rejects its pending work and also emits `error`, which would end the process if there were no
  * listener. This class adds one before that can happen; callers that want to log the error add their own.
  */
 export class Client extends pg.Client {

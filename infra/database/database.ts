@@ -35,9 +35,12 @@ export interface Database {
    * Runs statements in one round trip, as one transaction (`together.ts`). @returns their rows, in order
    */
   together(statements: readonly Pick<CompiledQuery, 'sql' | 'parameters'>[]): Promise<readonly unknown[][]>;
-  /** To be called when the migrations have run: losses are noticed from then on. */
+  /** Call this after the migrations: from then on, losses are detected. */
   watchLosses(): Promise<void>;
-  /** How often it may have lost rows that did not wait for the disk (`mark.ts`): what was known of them before is void. */
+  /**
+   * How often it may have lost rows that did not wait for the disk (`mark.ts`): earlier knowledge of rows is then
+   * invalid.
+   */
   readonly losses: number;
   /** @param listener is called whenever `losses` grows @returns a function that ends this */
   onLoss(listener: () => void): () => void;
@@ -46,9 +49,10 @@ export interface Database {
   /** Notifications of the server; the embedded database has none. */
   readonly listener: Listener | undefined;
   /**
-   * Calls back whenever a rebuild, of this process or of a command-line tool, has swapped the tables of a schema. Only on
-   * `embedded`, in the process that has it: elsewhere, checkpoints are read for each request. @returns a function that ends
-   * this
+   * Calls back whenever a rebuild, in this process or a command-line tool, has swapped the tables of a schema. Only on
+   * `embedded`, in the process that owns it: other processes read checkpoints for each request.
+   *
+   * @returns a function that ends this
    */
   readonly onSwap: ((heard: (schema: string) => void) => () => void) | undefined;
   /** Resolves when the database has failed for good and the process should exit. */
@@ -61,11 +65,11 @@ export interface DatabaseOptions {
   readonly url?: string | undefined;
   readonly dataDir: string;
   readonly poolSize: number;
-  /** Limit for one statement, milliseconds. */
+  /** Time limit for one statement, milliseconds. */
   readonly statementTimeoutMs: number;
   /** If a service is running on `dataDir`, use its embedded database (for command-line tools). */
   readonly attach?: boolean;
-  /** Called as soon as nothing is left to do but wait for another thread or a server. */
+  /** Called as soon as the only remaining work is waiting for another thread or a server. */
   readonly launched?: (() => void) | undefined;
   readonly log: Logger;
 }
@@ -74,7 +78,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return options.url ? openServer(options.url, options) : openInDirectory(options);
 }
 
-/** Opens the database that the configuration names. */
+/** Opens the configured database. */
 export function openConfigured(
   config: Config,
   log: Logger,
@@ -108,7 +112,7 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
   return pool;
 }
 
-/** What Kysely needs of a pool. */
+/** The part of a pool that Kysely needs. */
 type Connections = Pick<pg.Pool, 'connect' | 'end'>;
 
 const kyselyOver = (pool: Connections): AnyDatabase =>
@@ -116,11 +120,11 @@ const kyselyOver = (pool: Connections): AnyDatabase =>
 
 type NameOn = (client: pg.PoolClient, text: string) => Promise<string | undefined>;
 
-/** Connections that prepare statements, and under which names they do. */
+/** Connections that prepare statements, and the names of these statements. */
 function preparing(pool: pg.Pool): { readonly connections: Connections; readonly nameOn: NameOn } {
   const statements = createStatements();
   const equipped = new WeakSet<pg.PoolClient>();
-  // Kysely does not name statements, so the connections that it gets do.
+  // Kysely does not name statements, so its connections do.
   async function connect(): Promise<pg.PoolClient> {
     const client = await pool.connect();
     if (!equipped.has(client)) {
@@ -149,9 +153,9 @@ const DETECT_DEAD_CLIENTS = `SELECT set_config('tcp_keepalives_idle', '10', fals
   set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)`;
 
 /**
- * Statements of requests take milliseconds: starting helpers for one, or compiling it, took longer than all of its work,
- * and there are as many connections as the server has cores to spare. What reads very much, as comparing a rebuild does,
- * still gets helpers. The URL can say otherwise: `?options=-c%20jit%3Don`.
+ * Statements of requests take milliseconds: starting parallel workers or JIT compilation took longer than the whole
+ * statement, and there are as many connections as the server has spare cores. Large reads, such as the comparison after
+ * a rebuild, still get parallel workers. The URL can override this: `?options=-c%20jit%3Don`.
  */
 const PLANNING = '-c jit=off -c parallel_setup_cost=100000';
 
@@ -225,7 +229,7 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
     pool,
     db: kyselyOver(connections),
     together: togetherOn(connections, nameOn),
-    // It ends with its process, and so does what that process knows.
+    // The embedded database ends together with its process, so the process cannot have seen lost rows.
     watchLosses: async () => undefined,
     losses: 0,
     onLoss: () => () => undefined,

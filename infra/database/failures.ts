@@ -1,4 +1,4 @@
-/** Tells an unreachable database from one that rejects the statement: only the former is worth a retry. */
+/** Distinguishes an unreachable database from one that rejects the statement: only the former is worth a retry. */
 
 /** Transient errors, from https://www.postgresql.org/docs/current/errcodes-appendix.html. */
 const TRANSIENT_CODES = new Set([

@@ -1,8 +1,8 @@
 /**
  * Notifications of a PostgreSQL server: one connection per process for all channels.
  *
- * Notifications only shorten waits: every listener also polls. So nobody waits for anything in here, and a server that
- * does not answer holds nobody up.
+ * Notifications only shorten waits: every listener also polls. So no caller waits for this connection, and a server
+ * that does not respond delays nothing.
  */
 import type pg from 'pg';
 import { createBackOff, createOutage, pause, takingTurns } from '../../shared/waiting.ts';

@@ -10,16 +10,16 @@ import { createSessionLocks, type HeldLock } from './session-locks.ts';
 const LOCK_CLASS = 0x5342_4f4c;
 /** How long to wait for a lock, milliseconds. */
 const WAIT_MS = 10_000;
-/** Pauses between attempts to take a lock that another process has. */
+/** Pauses between attempts to take a lock that another process holds. */
 const BACK_OFF = { firstMs: 4, lastMs: 32, spread: true };
 /**
- * After so many turns, a process leaves a lock for which its own callers wait to the others. For so long, milliseconds: each
- * of them asks for it meanwhile.
+ * After this many turns, a process with further waiting callers leaves the lock to other processes. The pause, in
+ * milliseconds, is long enough for each of them to ask for it.
  */
 const TURNS = 8;
 const YIELD_MS = 40;
 
-/** The only process has every lock for as long as it runs. */
+/** A single process holds every lock for as long as it runs. */
 const ALONE: HeldLock = { lost: new AbortController().signal, giveBack: async () => undefined };
 
 export interface OpenLocks extends Locks {
@@ -32,10 +32,10 @@ const isUnavailable = (error: unknown): boolean =>
 /** @param waitMs default 10 s */
 export function createLocks(database: Pick<Database, 'kind' | 'connect'>, waitMs = WAIT_MS): OpenLocks {
   const session = createSessionLocks(database, { lockClass: LOCK_CLASS, name: 'locks' });
-  // A name is taken once in a process: a session gets its own locks again. While the database is unavailable, all who
-  // wait for a name fail with the first.
+  // Each name is taken only once per process, because PostgreSQL gives a session its own locks again. While the
+  // database is unavailable, all callers that wait for a name fail with the first.
   const inTurn = takingTurnsByKey(isUnavailable);
-  /** By name: how many callers have not got their result yet, and how many turns have been taken since there were none. */
+  /** By name: the number of unfinished callers, and the number of turns since there were none. */
   const lines = new Map<string, { callers: number; turns: number }>();
 
   async function taken(name: string, giveUpAt: number): Promise<HeldLock> {
@@ -48,7 +48,7 @@ export function createLocks(database: Pick<Database, 'kind' | 'connect'>, waitMs
     throw conflict('The same change is in progress; try again.', { code: 'BUSY' });
   }
 
-  /** Resolves when the next caller may have its turn. `settle` gets the work, which may be done earlier. */
+  /** Resolves when the next caller may take its turn. `settle` receives the work, which may end earlier. */
   async function turn<T>(
     name: string,
     giveUpAt: number,

@@ -1,6 +1,6 @@
 /**
- * Making and migrating tables: one process at a time, while the others wait. Both may take longer than the time-out for
- * statements allows, so they have a connection of their own without it.
+ * Creating and migrating tables: one process at a time, while the others wait. Both may exceed the time-out for
+ * statements, so they use a connection of their own without a time-out.
  */
 import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
@@ -10,20 +10,20 @@ import type { AnyDatabase, Database } from './database.ts';
 import { endInTime, inTime } from './session.ts';
 import { waitForStore } from './wait.ts';
 
-/** The key of Kysely's migrator, which takes the lock again: programs that know of this one only wait for each other, too. */
+/** The lock key of Kysely's migrator, which takes it again: programs that use only that migrator wait as well. */
 export const TABLES_LOCK = '3853314791062309107';
 const BACK_OFF = { firstMs: 20, lastMs: 500, spread: true };
 
-/** The connection that has the lock. A bigint is two numbers in `pg_locks`. */
+/** The connection that holds the lock. `pg_locks` shows a bigint as two numbers. */
 const HOLDER = `SELECT pid, application_name AS name, host(client_addr) AS address
   FROM pg_locks JOIN pg_stat_activity USING (pid)
   WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND (classid::bigint << 32) + objid::bigint = ${TABLES_LOCK} AND objsubid = 1`;
 
 /**
- * Runs `make` when no other process makes tables. It finds out itself what there is left to do.
+ * Runs `make` while no other process creates tables. It determines itself what is left to do.
  *
- * @param options.deadline until when another process is waited for, Unix ms
+ * @param options.deadline how long to wait for another process, Unix ms
  * @throws Error that names the connection of the other process when the deadline passes
  */
 export async function makingTables(
@@ -44,7 +44,7 @@ export async function makingTables(
     await takeLock(own, deadline, log);
     await make(kyselyOn(own));
   } finally {
-    // With the connection, the lock ends.
+    // The lock ends with the connection.
     await endInTime(own);
   }
 }

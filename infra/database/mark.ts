@@ -1,6 +1,6 @@
 /**
- * Detects that a server has lost rows: after a crash, transactions that did not wait for the disk (`writeBatches`) may be
- * gone, although processes have seen what they wrote. Each new connection reads a mark that does not survive a crash.
+ * Detects that a server has lost rows: after a crash, transactions that did not wait for the disk (`writeBatches`) may
+ * be gone, although processes have read their rows. Each new connection reads a mark that does not survive a crash.
  */
 import type pg from 'pg';
 
@@ -8,7 +8,7 @@ const READ = 'SELECT mark FROM service.mark';
 const MAKE = 'INSERT INTO service.mark (mark) VALUES (gen_random_uuid()) ON CONFLICT DO NOTHING';
 
 export interface MarkWatch {
-  /** To be called with each new connection, before it is used. @throws what the connection throws */
+  /** Call this for each new connection, before its first use. @throws errors of the connection */
   check(client: pg.ClientBase): Promise<void>;
   /** How often rows may have been lost. */
   readonly losses: number;

@@ -2,7 +2,7 @@
  * The tables that are not read models: the log, positions, counters, credentials, idempotency. Read models are created
  * from their projections (`infra/read-models/`), each in a schema of its own.
  *
- * Kysely's migrator runs them in order, once per database, in one process at a time (`making.ts`).
+ * Kysely's migrator runs the migrations in order, once per database, in one process at a time (`making.ts`).
  */
 import { type Migration, Migrator, sql } from 'kysely';
 import type { AnyDatabase } from './database.ts';
@@ -45,8 +45,8 @@ const migrations: Record<string, Migration> = {
     'CREATE SCHEMA service',
     'CREATE TABLE service.counters (name text PRIMARY KEY, value bigint NOT NULL CHECK (value >= 0))',
     // `changed` is the position of the last batch that changed a row: anything read since then is still current.
-    // `generation` changes when a rebuild swaps the tables; a follower that still holds rows of the old ones is then
-    // fenced.
+    // `generation` changes when a rebuild swaps the tables; a follower that still has cached rows of the old ones is
+    // then fenced.
     `CREATE TABLE service.checkpoints (
       schema_name text PRIMARY KEY,
       projection text NOT NULL,
@@ -112,13 +112,13 @@ const migrations: Record<string, Migration> = {
       last_used_at bigint
     )`,
     'CREATE INDEX keys_id ON credentials.keys (kind, key_id)',
-    // While this number does not change, other processes may use the credentials that they have cached.
+    // While this number does not change, other processes may use their cached credentials.
     'CREATE TABLE credentials.version (one boolean PRIMARY KEY DEFAULT true CHECK (one), version bigint NOT NULL)',
     'INSERT INTO credentials.version (version) VALUES (1)',
     'CREATE TABLE credentials.secrets (name text PRIMARY KEY, value bytea NOT NULL, created_at bigint NOT NULL)',
   ),
   '0004_webhooks': statements(
-    // The log has been delivered up to `position`. There is something to do while `seen` is behind `wanted`, and from
+    // The log has been delivered up to `position`. There is work while `seen` is behind `wanted`, and again from
     // `resume_at` (Unix ms) on.
     `CREATE TABLE service.webhooks (
       webhook_id bigint PRIMARY KEY,
@@ -157,7 +157,7 @@ const migrations: Record<string, Migration> = {
     'CREATE INDEX webhook_deliveries_retry ON service.webhook_deliveries (webhook_id, next_retry_at) WHERE next_retry_at IS NOT NULL',
   ),
   '0005_log_entries': statements(
-    // json: the lines of the service keep the order of their fields.
+    // json, because it keeps the order of the fields in the service's lines.
     `CREATE TABLE service.log_entries (
       seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       workspace integer NOT NULL,
@@ -174,7 +174,7 @@ const migrations: Record<string, Migration> = {
     'CREATE INDEX log_entries_age ON service.log_entries (at)',
   ),
   '0006_schedule_runs': statements(
-    // One row for each schedule: its last run by the clock, and the last that somebody asked for.
+    // One row per schedule: its last scheduled run, and its last run on request.
     `CREATE TABLE service.schedule_runs (
       schedule text PRIMARY KEY,
       running_since bigint,
@@ -188,8 +188,9 @@ const migrations: Record<string, Migration> = {
     )`,
   ),
   '0007_marks': statements(
-    // PostgreSQL empties an unlogged table when it recovers from a crash, as it forgets transactions that did not wait
-    // for the disk: rows of read models. So while the mark is the same, nothing was lost (`infra/database/mark.ts`).
+    // PostgreSQL empties an unlogged table when it recovers from a crash. It then also loses transactions that did not
+    // wait for the disk: rows of read models. So while the mark is the same, nothing was lost
+    // (`infra/database/mark.ts`).
     'CREATE UNLOGGED TABLE service.mark (one boolean PRIMARY KEY DEFAULT true CHECK (one), mark uuid NOT NULL)',
     // Position of the last acknowledged event that changes what a credential stands for.
     'ALTER TABLE credentials.version ADD COLUMN position bigint NOT NULL DEFAULT 0',
@@ -197,10 +198,10 @@ const migrations: Record<string, Migration> = {
   '0008_proof': statements(
     // The same event cannot be in two streams.
     'ALTER TABLE log.events DROP CONSTRAINT events_id_stream_key, ADD UNIQUE (id)',
-    // One row for each event, on every kind of event log: its leaf in the tree (infra/proof), and what events are looked
-    // up by. `number` counts from 0. `latest`: the latest `at` of any event up to here. Like positions it never decreases,
-    // so both are searched for by halves, without an index. Texts are indexed by their hash, which takes a third.
-    // Ids are not unique here: an event store server accepts one twice, in two streams.
+    // One row for each event, on every kind of event log: its leaf in the tree (infra/proof), and the columns for
+    // looking events up. `number` counts from 0. `latest`: the latest `at` of any event up to here. Like positions it
+    // never decreases, so both can be found by binary search, without an index. Texts are indexed by their hash, which
+    // takes a third of the space. Ids are not unique here: an event store server accepts one twice, in two streams.
     `CREATE TABLE log.entries (
       number bigint PRIMARY KEY,
       position bigint NOT NULL,
@@ -222,12 +223,12 @@ const migrations: Record<string, Migration> = {
     'CREATE INDEX entries_actor ON log.entries (hashtext(actor), number)',
     'CREATE INDEX entries_actor_name ON log.entries (hashtext(actor_name), number)',
     'CREATE INDEX entries_correlation ON log.entries (correlation, number)',
-    // What a request causes has it as correlation, too.
+    // Events that a request causes also have its id as their correlation.
     'CREATE INDEX entries_causation ON log.entries (causation, number) WHERE causation <> correlation',
     // Roots of complete trees with 16, 256, 4,096 … leaves (level 1, 2, 3 …).
     'CREATE TABLE log.nodes (level integer, index bigint, hash bytea NOT NULL, PRIMARY KEY (level, index))',
-    // Every public key that has signed checkpoints. After a restore that lost events, a log goes on under another origin:
-    // `kept` is how many events of the earlier one are still there.
+    // Every public key that has signed checkpoints. After a restore that lost events, a log continues under another
+    // origin: `kept` is the number of events of the earlier one that still exist.
     `CREATE TABLE credentials.log_keys (
       origin text NOT NULL,
       public_key bytea NOT NULL,
@@ -250,26 +251,26 @@ const migrations: Record<string, Migration> = {
     'CREATE TABLE service.older_names (one boolean PRIMARY KEY DEFAULT true CHECK (one), position bigint NOT NULL)',
   ),
   '0010_history': statements(
-    // The versions of a read model's rows (`infra/read-models/history.ts`) show every position from the first of these to
-    // the second, unless the tables have moved on without them.
+    // The versions of a read model's rows (`infra/read-models/history.ts`) cover every position from the first column
+    // to the second, unless the tables have advanced without writing versions.
     'ALTER TABLE service.checkpoints ADD COLUMN history_from bigint, ADD COLUMN history_to bigint',
   ),
   '0011_newest_checkpoint': statements(
-    // The newest checkpoint need not be the largest: a restored log goes on under another origin, with fewer events.
+    // The newest checkpoint need not be the largest: a restored log continues under another origin, with fewer events.
     'CREATE INDEX log_checkpoints_signed ON credentials.log_checkpoints (signed_at, size)',
   ),
 };
 
 const MIGRATION_SCHEMA = 'migrations';
-/** Where Kysely's migrator notes what it has done. */
+/** The table of Kysely's migrator for executed migrations. */
 export const MIGRATION_TABLE = `${MIGRATION_SCHEMA}.kysely_migration`;
 
-/** Runs every migration, without noting it. */
+/** Runs every migration, without recording it. */
 export async function runMigrations(db: AnyDatabase): Promise<void> {
   for (const migration of Object.values(migrations)) await migration.up(db);
 }
 
-/** Brings the database up to date. @throws the error of the migration that failed */
+/** Migrates the database to the latest version. @throws the error of the migration that failed */
 export async function migrate(db: AnyDatabase): Promise<void> {
   if (await isUpToDate(db)) return;
   const migrator = new Migrator({
@@ -281,7 +282,7 @@ export async function migrate(db: AnyDatabase): Promise<void> {
   if (error) throw error;
 }
 
-/** @throws Error unless the database is as this program needs it */
+/** @throws Error unless the database has the tables that this program needs */
 export async function requireMigrated(db: AnyDatabase): Promise<void> {
   if (await isUpToDate(db)) return;
   throw new Error(
@@ -297,7 +298,7 @@ export async function isUpToDate(db: AnyDatabase): Promise<boolean> {
   try {
     const { rows } = await sql<{ name: string }>`SELECT name FROM ${sql.table(MIGRATION_TABLE)}`.execute(db);
     const done = new Set(rows.map(({ name }) => name));
-    // Unknown migrations come from a newer version; the migrator then refuses to go on.
+    // Unknown migrations come from a newer version; the migrator then refuses to continue.
     return done.size === Object.keys(migrations).length && Object.keys(migrations).every((name) => done.has(name));
   } catch (error) {
     // No such table: nothing has been migrated yet.

@@ -1,9 +1,9 @@
 /**
  * Advisory locks of PostgreSQL, any number of them on one connection of a process. They end with the connection, so a
- * process that dies gives them back.
+ * process that dies releases them.
  *
- * The connection never waits for a lock, because everything else on it would wait as well: it takes what is free, and
- * callers ask again.
+ * The connection never waits for a lock, because everything else on it would wait as well: it takes only free locks,
+ * and callers ask again.
  */
 import type pg from 'pg';
 import { askingTogether } from '../../shared/waiting.ts';
@@ -11,7 +11,7 @@ import type { Database } from './database.ts';
 import { endInTime, inTime } from './session.ts';
 
 export interface HeldLock {
-  /** Aborted when the connection is lost: the next process that asks gets the lock. */
+  /** Aborted when the connection is lost: another process can then take the lock. */
   readonly lost: AbortSignal;
   /** Never throws. */
   giveBack(): Promise<void>;
@@ -19,10 +19,10 @@ export interface HeldLock {
 
 export interface SessionLocks {
   /**
-   * Takes a lock; undefined when another process has it. Locks that are asked for at the same time share a statement.
+   * Takes a lock; undefined when another process has it. Concurrent requests share a statement.
    *
    * @param name not one that this process holds: PostgreSQL gives a session the same lock twice
-   * @throws what `pg` throws; all locks are lost then
+   * @throws errors of `pg`; all locks are lost then
    */
   take(name: string): Promise<HeldLock | undefined>;
   close(): Promise<void>;
@@ -81,7 +81,7 @@ function openSession(client: pg.Client, lockClass: number, ended: () => void): S
     lost.abort();
   };
   client.once('end', over);
-  /** The connection may never answer again, so the next caller uses a new one. */
+  /** The connection may never respond again, so the next caller uses a new one. */
   const end = async () => {
     over();
     await endInTime(client);

@@ -1,17 +1,17 @@
-/** Time limits for dedicated connections, so that a server that does not answer cannot hold their users up for ever. */
+/** Time limits for dedicated connections, so that a server that does not respond cannot block their users for ever. */
 import type pg from 'pg';
 import { settledWithin } from '../../shared/waiting.ts';
 
-/** How long closing a connection may take, milliseconds. */
+/** Time limit for closing a connection, milliseconds. */
 const END_MS = 1_000;
 
-/** How long a query may take that should be quick, milliseconds. */
+/** Time limit for a query that should be quick, milliseconds. */
 const QUERY_MS = 5_000;
 
-/** A query that fails when there is no answer in time. @param ms by default, it should be quick */
+/** A query that fails without a response in time. @param ms default: `QUERY_MS` */
 export const inTime = (text: string, values: unknown[] = [], ms = QUERY_MS) => ({ text, values, query_timeout: ms });
 
-/** Closes a connection, broken or not. Errors no longer matter. */
+/** Closes a connection, broken or not. Errors are ignored. */
 export async function endInTime(client: pg.Client): Promise<void> {
   await settledWithin(END_MS, client.end()).catch(() => false);
 }

@@ -1,17 +1,17 @@
 /**
- * Which statements the connections of a pool prepare: those that come again, as many as fit into a bound that all
- * connections share. The least recently used ones are closed.
+ * Which statements the connections of a pool prepare: repeated ones, up to a limit that all connections share. The
+ * least recently used ones are closed.
  *
- * The texts depend on which read models happen to write together, so most come only once: of 652 statements prepared in
- * 1,600 mixed requests, 538 were never used again, and the embedded database held 130 MB for them.
+ * The texts depend on which read models happen to write together, so most occur only once: of 652 statements prepared
+ * in 1,600 mixed requests, 538 were never used again, and the embedded database held 130 MB for them.
  */
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 
-/** Texts prepared on all connections together, characters; the embedded database needs some 30 times as much memory. */
+/** Limit of prepared texts on all connections, characters; the embedded database needs 30 times as much memory. */
 const PREPARED_CHARACTERS = 1_000_000;
-/** Texts remembered to notice when one comes again, characters. */
+/** Maximum number of characters of remembered texts, by which repeated ones are recognised. */
 const SEEN_CHARACTERS = 4_000_000;
 
 interface Prepared {
@@ -19,7 +19,7 @@ interface Prepared {
   readonly name: string;
 }
 
-/** A connection, and its statements that are to be closed. */
+/** A connection, and its statements that should be closed. */
 interface Connection {
   readonly number: number;
   readonly unused: Set<string>;
@@ -29,12 +29,12 @@ type RunQuery = (...args: unknown[]) => Promise<pg.QueryResult>;
 
 export interface Statements {
   /**
-   * Makes a connection prepare what is worth it. To be called once for each.
+   * Makes a connection prepare repeated statements. Call this once per connection.
    *
    * @param mayPrepare whether a text may be prepared at all
    */
   equip(client: pg.PoolClient, mayPrepare: (text: string) => boolean): void;
-  /** The name under which an equipped connection is to run a text; undefined: it need not keep it. */
+  /** The statement name under which an equipped connection should run a text; undefined: it is not prepared. */
   nameOn(client: pg.PoolClient, text: string): Promise<string | undefined>;
 }
 
@@ -50,7 +50,7 @@ export function createStatements(): Statements {
   const equipped = new WeakMap<pg.PoolClient, (text: string) => Promise<string | undefined>>();
   let connections = 0;
 
-  /** Undefined for a text that comes for the first time, and for one that is too long to be kept. */
+  /** Undefined for a text that occurs for the first time, and for one that is too long to be prepared. */
   function nameOf(text: string, on: Connection): string | undefined {
     const name = seen.get(text);
     if (name === undefined) {
@@ -96,16 +96,16 @@ export function createStatements(): Statements {
   };
 }
 
-/** `pg` has no method for this, but takes objects that send messages of their own, as cursors do. */
+/** `pg` has no method for this, but accepts objects that send their own messages, as cursors do. */
 function closeStatements(client: pg.PoolClient, names: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const closing = {
-      /** `pg` puts its own in place, which knows of time-outs. */
+      /** `pg` replaces this callback with its own, which handles time-outs. */
       callback: (error?: Error | null) => (error ? reject(error) : resolve()),
       submit(connection: pg.Connection & { readonly parsedStatements?: Record<string, string> }) {
         for (const name of names) {
           connection.close({ type: 'S', name }, true);
-          // `pg` prepares it again only if it does not know it.
+          // `pg` prepares a statement again only if it has no record of it.
           delete connection.parsedStatements?.[name];
         }
         connection.sync();

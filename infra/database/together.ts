@@ -1,24 +1,24 @@
 /**
- * Statements that are sent together: one round trip, and one transaction, because the protocol ends it only at the Sync
- * behind the last of them. Each sees what those before it have done.
+ * Statements that are sent together: one round trip, and one transaction, because the protocol ends the transaction
+ * only at the Sync after the last statement. Each statement sees the effects of those before it.
  */
 import pg from 'pg';
 
 export interface Statement {
   readonly text: string;
   readonly values: readonly unknown[];
-  /** Under which the connection keeps its plan; at most one statement has a name. */
+  /** Name under which the connection keeps the plan; at most one statement has a name. */
   readonly name?: string | undefined;
 }
 
-/** `pg.Connection` with what its types leave out. */
+/** `pg.Connection` with members that its types omit. */
 type Connection = pg.Connection & {
-  /** Texts by name: those that the server has, and those on their way. */
+  /** Texts by name: those that the server has, and those in flight. */
   readonly parsedStatements: Record<string, string>;
   readonly submittedNamedStatements: Record<string, string>;
 };
 
-/** `pg` takes objects that send messages of their own, as cursors do, and lists the results of one with several statements. */
+/** `pg` accepts objects that send their own messages, as cursors do, and lists the results of several statements. */
 class Together extends pg.Query {
   constructor(statements: readonly Statement[], callback: (error: Error | undefined, results: unknown) => void) {
     const { text = '', name } = statements.find((one) => one.name !== undefined) ?? {};
@@ -26,7 +26,7 @@ class Together extends pg.Query {
     this.submit = (given) => {
       const connection = given as Connection;
       if (name !== undefined && connection.parsedStatements[name] === undefined) {
-        // First, because `pg` takes the first statement that was parsed for the one with the name.
+        // First, because `pg` assigns the name to the first parsed statement.
         connection.parse({ name, text, types: [] }, true);
         connection.submittedNamedStatements[name] = text;
       }
@@ -41,9 +41,9 @@ class Together extends pg.Query {
 }
 
 /**
- * @param nameOn gives the name under which a connection keeps the plan of a text
+ * @param nameOn returns the name under which a connection keeps the plan of a text
  * @returns the rows of each, in order
- * @throws the error of the first statement that fails; none has then changed anything
+ * @throws the error of the first failed statement; then no statement has changed anything
  */
 export async function runTogether(
   pool: Pick<pg.Pool, 'connect'>,
@@ -60,7 +60,7 @@ export async function runTogether(
     client.release();
     return (results as readonly pg.QueryResult[]).map(({ rows }) => rows);
   } catch (error) {
-    // Without a response of the server, the statements may still run.
+    // Without a response from the server, the statements may still run.
     client.release(!(error instanceof pg.DatabaseError));
     throw error;
   }

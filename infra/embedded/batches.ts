@@ -1,6 +1,7 @@
 /**
- * What a client of the embedded database sends, cut into batches: all messages up to and including the one that ends
- * them (Query, Sync or Flush). Statement names are translated, because the session behind all connections has them once.
+ * The data from a client of the embedded database, cut into batches: all messages up to and including the one that ends
+ * them (Query, Sync or Flush). Statement names are translated, because the session behind all connections has only one
+ * name space for them.
  */
 import type { Socket } from 'node:net';
 import {
@@ -28,7 +29,7 @@ import {
   text,
 } from './protocol.ts';
 
-/** What has to be known about a batch before it runs. */
+/** Facts about a batch that are needed before it runs. */
 interface Findings {
   /** Uses a named statement, so names must be translated. */
   named: boolean;
@@ -54,7 +55,7 @@ export interface Connection {
   used: number;
   scanned: number;
   greeted: boolean;
-  /** The client has ended it, or it was dismissed. */
+  /** The client has ended the connection, or was dismissed. */
   ended: boolean;
   readonly batches: Batch[];
   /** What is known about the batch in `[0..scanned)`. */
@@ -95,9 +96,9 @@ export const openConnection = (id: number, socket: Socket): Connection => ({
 });
 
 /**
- * Takes what a client has sent: answers its startup message with the greeting, then adds to its batches.
+ * Receives data from a client: responds to its startup message with the greeting, then adds to its batches.
  *
- * @returns why the client has to be disconnected
+ * @returns the reason if the client must be disconnected
  */
 export function receive(connection: Connection, chunk: Buffer, greeting: Buffer): Refusal | undefined {
   append(connection, chunk);
@@ -121,7 +122,7 @@ function readStartup(connection: Connection, greeting: Buffer): Step {
     return 'more';
   }
   if (code === CANCEL_REQUEST) {
-    // A running statement keeps this thread busy: by the time the request is read, it has ended.
+    // A running statement keeps this thread busy: when the cancel request is read, the statement has already ended.
     connection.ended = true;
     connection.socket.end();
     return 'enough';
@@ -161,7 +162,7 @@ function readMessage(connection: Connection): Step {
     case COPY_DATA:
     case COPY_DONE:
     case COPY_FAIL:
-      // The rest of a COPY that was refused.
+      // The rest of a refused COPY.
       if (scanned === 0) {
         consume(connection, end);
         return 'more';
@@ -211,7 +212,7 @@ export function translate(connection: Connection, batch: Batch, parsedUnnamed: b
     const whole = batch.bytes.subarray(start, end);
     const kind = whole[0];
     const letter = String.fromCharCode(kind ?? 0);
-    // Where the statement's name begins; -1 for messages without one.
+    // Offset of the statement's name; -1 for messages without one.
     let at = -1;
     if (kind === PARSE) at = 5;
     else if (kind === BIND) at = 5 + cutString(whole.subarray(5), 0).end;

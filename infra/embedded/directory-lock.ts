@@ -53,14 +53,14 @@ export interface LockOwner {
 export interface DirectoryLock {
   readonly owner: LockOwner;
   /**
-   * Earlier holders that died or released the lock, newest first: what they left outside the directory may be removed.
+   * Earlier holders that died or released the lock, newest first: their remains outside the directory may be removed.
    */
   readonly predecessors: readonly LockOwner[];
   /** Idempotent. */
   release(): Promise<void>;
 }
 
-/** The directory is in use by a living process. */
+/** A living process uses the directory. */
 export class DirectoryLockedError extends Error {
   readonly code = 'DIRECTORY_LOCKED';
   readonly directory: string;
@@ -79,7 +79,7 @@ export class DirectoryLockedError extends Error {
 
 /** Longest path of a Unix socket in bytes: 107 on Linux, 103 on macOS and the BSDs. */
 const SOCKET_PATH_BYTES = 103;
-/** Prefix of every directory made below the system's temporary directory. */
+/** Prefix of every directory that is created in the system's temporary directory. */
 export const TEMPORARY_PREFIX = 'signalbox-';
 const ABANDONED_MS = 60_000;
 /** A round is lost only to a starter that won, so there are no more rounds than simultaneous starters. */
@@ -128,7 +128,7 @@ export async function lockDirectory(dataDir: string, socketDir: string): Promise
   );
 }
 
-/** The living holder of the lock of `dataDir`, or undefined when nobody holds it. */
+/** The living holder of the lock of `dataDir`; undefined if there is none. */
 export async function lockHolder(dataDir: string): Promise<LockOwner | undefined> {
   const run = runDirectory(dataDir);
   const highest = (await generations(run))[0];
@@ -175,7 +175,11 @@ async function holds(run: string, generation: number): Promise<boolean> {
   }
 }
 
-/** Removes lower generations and what abandoned starters left. @returns the owners of the former, newest first */
+/**
+ * Removes lower generations and remains of abandoned starters.
+ *
+ * @returns the owners of those generations, newest first
+ */
 async function sweep(run: string, generation: number): Promise<LockOwner[]> {
   const owners: LockOwner[] = [];
   for (const lower of await generations(run)) {
@@ -191,7 +195,7 @@ async function sweep(run: string, generation: number): Promise<LockOwner[]> {
   return owners;
 }
 
-/** A starter needs only milliseconds to prepare its directory, so one this old belongs to nobody. */
+/** A starter needs only milliseconds to prepare its directory, so one this old is abandoned. */
 async function isAbandoned(starter: string): Promise<boolean> {
   try {
     return Date.now() - (await stat(starter)).mtimeMs > ABANDONED_MS;
@@ -265,10 +269,10 @@ export function canConnect(path: string): Promise<boolean> {
 }
 
 async function listen(path: string): Promise<Server> {
-  // Being able to connect is the whole answer, and the kernel gives it.
+  // A successful connection is the whole response, and the kernel gives it.
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
-    // Kept after it listens: failing to accept a connection must not end the process.
+    // The handler stays after the server listens: failing to accept a connection must not end the process.
     server.on('error', (error) =>
       reject(
         new Error(

@@ -8,11 +8,11 @@
  * <dataDir>/run/.s.PGSQL.5432   the socket; below the system's temporary directory when that path is too long for one
  * ```
  *
- * All connections share one session: `session.ts` describes how this differs from PostgreSQL and what is done about it.
- * `worker.ts` describes what makes it durable. In short, for authors of queries: a transaction makes all others wait,
+ * All connections share one session: `session.ts` describes the differences from PostgreSQL and how they are handled.
+ * `worker.ts` describes how it is made durable. In short, for authors of queries: a transaction makes all others wait,
  * so it must not wait for another connection of the same process; a statement cannot be interrupted, so
  * `statement_timeout` has no effect; do not use LISTEN, COPY FROM STDIN or session-level advisory locks; `SET` affects
- * everybody.
+ * all connections.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, open, readFile, rm } from 'node:fs/promises';
@@ -41,8 +41,10 @@ export interface Embedded {
    */
   close(): Promise<void>;
   /**
-   * Calls back whenever a rebuild, of whatever process, has swapped the tables of a schema: before that process hears that
-   * it has. @returns a function that ends this
+   * Calls back whenever a rebuild, of any process, has swapped the tables of a schema, before that process receives its
+   * response.
+   *
+   * @returns a function that ends this
    */
   onSwap(heard: (schema: string) => void): () => void;
   /** Resolves when the database has stopped unexpectedly. Everything acknowledged is on disk. */
@@ -64,7 +66,7 @@ export interface EmbeddedOptions {
   readonly idleInTransactionMs?: number;
   /** How often tables are checked for dead rows and stale statistics, milliseconds; default 60,000. */
   readonly vacuumLookMs?: number;
-  /** Called as soon as nothing is left to do but wait for the thread that opens it. */
+  /** Called as soon as the only remaining work is waiting for the thread that opens the database. */
   readonly launched?: (() => void) | undefined;
 }
 
@@ -73,7 +75,7 @@ const PORT = 5432;
 const MAX_CONNECTIONS = 200;
 const DRAIN_MS = 10_000;
 /**
- * Time for the checkpoint and shutdown after that, on a slow disk, milliseconds; then the thread is terminated and the
+ * Time limit for the final checkpoint and shutdown, on a slow disk, milliseconds; then the thread is terminated and the
  * next start recovers from the write-ahead log.
  */
 const STOP_MS = 20_000;
@@ -88,7 +90,8 @@ const STARTING_MS = 15_000;
 const socketPath = (socketDir: string): string => join(socketDir, `.s.PGSQL.${PORT}`);
 
 /**
- * Starts the database of `dataDir`, creating it if there is none (about 1 s, or 3.5 s without the one of the build; later starts take 0.5 s).
+ * Starts the database of `dataDir`, creating it if there is none (about 1 s, or 3.5 s without the database from the
+ * build; later starts take 0.5 s).
  * @throws DirectoryLockedError when a running process has it open
  */
 export async function openEmbedded(options: EmbeddedOptions): Promise<Embedded> {
@@ -222,9 +225,9 @@ declare global {
 }
 
 /**
- * How much a function of the engine runs before V8 optimises it, in bytes of code executed. Node 20's default is a
- * tenth of this: a start then optimises much that it hardly uses, and statements become fast no sooner
- * (docs/benchmarks.md).
+ * How much a function of the engine runs before V8 optimises it, in bytes of executed code. Node 20's default is a
+ * tenth of this: a start then optimises many functions that it hardly uses, and statements do not become fast any
+ * sooner (docs/benchmarks.md).
  */
 const OPTIMISE_AFTER = 20_000_000;
 
@@ -237,7 +240,7 @@ let compiled: Promise<WebAssembly.Module> | undefined;
 function engineCode(): Promise<WebAssembly.Module> {
   if (compiled === undefined) {
     setFlagsFromString(`--wasm-tiering-budget=${OPTIMISE_AFTER}`);
-    // Each function is validated when it is first called, as it is compiled then anyway: most never are.
+    // Each function is validated at its first call, when it is compiled anyway; most are never called.
     setFlagsFromString('--wasm-lazy-validation');
   }
   compiled ??= readFile(new URL('pglite.wasm', import.meta.resolve('@electric-sql/pglite'))).then((bytes) =>
@@ -279,7 +282,7 @@ export const holdsDatabase = (dataDir: string): boolean => existsSync(databaseDi
 
 const databaseDirectory = (dataDir: string): string => join(dataDir, 'pg');
 
-/** What a failing access to the data directory means to whoever has named it. */
+/** Explanations of errors of the data directory, for the user who configured it. */
 const UNUSABLE: Readonly<Record<string, string>> = {
   EACCES: 'this user may not write to it',
   EPERM: 'it belongs to another user',
@@ -289,7 +292,7 @@ const UNUSABLE: Readonly<Record<string, string>> = {
   ENOSPC: 'its file system is full',
 };
 
-/** @throws Error that says why `dataDir` cannot be used, and which setting to change, if that is why `work` fails */
+/** @throws Error that says why `dataDir` cannot be used and which setting to change, if that made `work` fail */
 async function usable<T>(dataDir: string, work: Promise<T>): Promise<T> {
   try {
     return await work;

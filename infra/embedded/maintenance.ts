@@ -138,7 +138,7 @@ async function attempt(pglite: PGlite, statement: string, note: Note): Promise<v
   try {
     await pglite.exec(statement);
   } catch (error) {
-    // The table may be gone by now.
+    // The table may have been dropped.
     note('warn', `${statement}: ${String(error)}`);
   }
   const ms = Math.round(performance.now() - begin);

@@ -1,7 +1,7 @@
 /**
  * A database directory with the tables of the service, in one compressed file that the build writes
- * (`infra/prepare.ts`). A first start unpacks it, because initdb and these tables take seconds, and initdb takes
- * memory that a process does not get rid of.
+ * (`infra/prepare.ts`). A first start unpacks it, because initdb and creating the tables take seconds, and initdb takes
+ * memory that the process cannot release.
  *
  * The file, gzipped: a line of JSON (`Header`), then the bytes of the files in its order.
  */
@@ -13,7 +13,7 @@ import { CODE } from '../version.ts';
 interface Header {
   /** Version of PGlite: another one may not be able to read these files. */
   readonly engine: string;
-  /** What has made it; the build makes it anew when this changes. */
+  /** Version of the program part that built it; the build builds it again when this changes. */
   readonly maker: string;
   readonly directories: readonly string[];
   /** Path and number of bytes. */
@@ -43,7 +43,7 @@ function readPrepared(file: URL): { readonly header: Header; readonly bytes: Buf
   return header.engine === engineVersion() ? { header, bytes: content.subarray(end + 1) } : undefined;
 }
 
-/** Whether the file exists, for this version of PGlite and from this maker. */
+/** Whether the file exists for this version of PGlite and this maker. */
 export const isPrepared = (maker: string, file = PREPARED): boolean => readPrepared(file)?.header.maker === maker;
 
 /** Writes the file from a database directory that no process has open. */
@@ -52,7 +52,7 @@ export function pack(directory: string, maker: string, file = PREPARED): void {
     path: relative(directory, join(entry.parentPath, entry.name)),
     isDirectory: entry.isDirectory(),
   }));
-  // A directory stands before what is in it.
+  // A directory must come before its contents.
   const directories = paths.flatMap(({ path, isDirectory }) => (isDirectory ? [path] : [])).sort();
   const names = paths.flatMap(({ path, isDirectory }) => (isDirectory ? [] : [path])).sort();
   const files = names.map((path) => [path, statSync(join(directory, path)).size] as const);
@@ -64,7 +64,7 @@ export function pack(directory: string, maker: string, file = PREPARED): void {
   renameSync(unfinished, file);
 }
 
-/** Writes what is in the file to `directory`, which must not exist; false if there is no file for this PGlite. */
+/** Unpacks the file to `directory`, which must not exist; false if there is no file for this PGlite version. */
 export function unpack(directory: string, file = PREPARED): boolean {
   const prepared = readPrepared(file);
   if (prepared === undefined) return false;

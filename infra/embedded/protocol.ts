@@ -4,7 +4,7 @@ export const PROTOCOL_3 = 3;
 export const SSL_REQUEST = 80_877_103;
 export const GSS_REQUEST = 80_877_104;
 export const CANCEL_REQUEST = 80_877_102;
-/** PostgreSQL's own limits: the engine takes a longer message for a broken connection and shuts down. */
+/** PostgreSQL's own limits: the engine treats a longer message as a broken connection and shuts down. */
 export const SMALL_MESSAGE_BYTES = 10_000;
 /** Far more than any statement of ours needs; PostgreSQL's own limit of 1 GB would exceed PGlite's memory. */
 const LARGE_MESSAGE_BYTES = 128 * 1024 * 1024;
@@ -84,7 +84,7 @@ export function cutString(bytes: Buffer, start: number): { value: string | undef
   return { value: zero === start ? '' : bytes.toString('latin1', start, zero), end: zero + 1 };
 }
 
-/** Whether an answer ends with ReadyForQuery. */
+/** Whether a response ends with ReadyForQuery. */
 export function isReady(answer: Buffer): boolean {
   return answer.length >= 6 && answer[answer.length - 6] === READY && answer.readInt32BE(answer.length - 5) === 5;
 }
@@ -93,7 +93,7 @@ export function isReady(answer: Buffer): boolean {
 export const SWAPPED = 'signalbox_swapped';
 export const LISTEN_MESSAGE = message('Q', text(`LISTEN ${SWAPPED}`));
 
-/** Payloads of the notifications among the messages of an answer, which may be cut anywhere. */
+/** Payloads of the notifications among the messages of a response, which may be split anywhere. */
 export function notificationsIn(answers: readonly Buffer[]): string[] {
   const bytes = answers.length === 1 ? (answers[0] as Buffer) : Buffer.concat(answers);
   const found: string[] = [];

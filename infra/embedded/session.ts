@@ -1,24 +1,26 @@
 /**
  * Many connections on the one session of an embedded database.
  *
- * PGlite is a single PostgreSQL backend and treats everything it receives as coming from one client, so this file decides
- * whose messages run next. The unit is a batch (see `batches.ts`): it runs without messages of other connections in
- * between. A connection that leaves a transaction open, or an extended query without its Sync, keeps the session until it
- * ends it. Everybody else waits, first come, first served. Why `@electric-sql/pglite-socket` is not used, and what would
- * change that, is in docs/adr/0019-a-session-of-our-own-on-pglite.md.
+ * PGlite is a single PostgreSQL backend and treats everything it receives as coming from one client, so this file
+ * decides whose messages run next. The unit is a batch (see `batches.ts`): it runs without messages of other
+ * connections in between. A connection that leaves a transaction open, or an extended query without its Sync, keeps the
+ * session until it ends it. All other connections wait, in order of arrival.
+ * docs/adr/0019-a-session-of-our-own-on-pglite.md explains why `@electric-sql/pglite-socket` is not used, and what
+ * would change that.
  *
  * What connections still share, because it belongs to the session:
  *
- * - Settings (`SET`, `search_path`, time zone), temporary tables, statements made by SQL `PREPARE`; `DISCARD` and
- *   `DEALLOCATE ALL` remove everybody's. `SET LOCAL` is safe.
+ * - Settings (`SET`, `search_path`, time zone), temporary tables, statements prepared by SQL `PREPARE`; `DISCARD` and
+ *   `DEALLOCATE ALL` remove those of all connections. `SET LOCAL` is safe.
  * - Session-level advisory locks: a connection can take one that another holds. Locks of a transaction are safe, since
- *   transactions exclude each other. LISTEN does not work: the session listens on one channel, for the thread that has it.
- * - The protocol's named statements are translated, so each connection has its own. The unnamed statement is valid in the
- *   batch that parsed it, which is how `pg` uses it; a later use may fail because it no longer exists, but never runs
- *   another connection's.
- * - Settings in the startup message (`statement_timeout`, `application_name`, `options`) are accepted and have no effect:
- *   nothing can interrupt a statement of PGlite, and a setting would be everybody's. `pg`'s `query_timeout` releases the
- *   caller, not the session.
+ *   transactions exclude each other. LISTEN does not work: the session listens on one channel, for the thread that owns
+ *   it.
+ * - The protocol's named statements are translated, so each connection has its own. The unnamed statement is valid in
+ *   the batch that parsed it, which is how `pg` uses it; a later use may fail because it no longer exists, but never
+ *   runs another connection's.
+ * - Settings in the startup message (`statement_timeout`, `application_name`, `options`) are accepted and have no
+ *   effect: nothing can interrupt a statement of PGlite, and a setting would apply to all connections. `pg`'s
+ *   `query_timeout` releases the caller, not the session.
  */
 import type { Socket } from 'node:net';
 import { settledWithin } from '../../shared/waiting.ts';
@@ -50,7 +52,7 @@ export interface SessionOptions {
   /** A transaction idle for this long, milliseconds, is rolled back and its connection closed, if others wait for it. */
   readonly idleInTransactionMs: number;
   readonly warn: (message: string) => void;
-  /** Called with the payload of each notification of a transaction, before its client hears that it was committed. */
+  /** Called with the payload of each notification of a transaction, before its client learns of the commit. */
   readonly notified: (payload: string) => void;
 }
 
@@ -70,7 +72,7 @@ export interface Session {
 }
 
 const STOPPING: Refusal = { code: '57P01', reason: 'the embedded database is shutting down' };
-/** Longest time that batches run before sockets and timers get their turn, milliseconds. */
+/** Longest time that batches run before sockets and timers are served, milliseconds. */
 const TURN_MS = 5;
 
 export function createSession(engine: Engine, options: SessionOptions): Session {
@@ -288,5 +290,5 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
 }
 
 const discard = (): void => {
-  // There is nobody to read the answer.
+  // No client is left to read the response.
 };

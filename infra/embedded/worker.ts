@@ -56,7 +56,7 @@ export interface WorkerOptions {
 
 export type FromWorker =
   | { readonly kind: 'log'; readonly level: LogLevel; readonly message: string }
-  /** There was no database; initdb has made one, and this thread ends. */
+  /** There was no database; initdb has created one, and this thread ends. */
   | { readonly kind: 'created' }
   | { readonly kind: 'ready' }
   /** A rebuild has swapped the tables of this schema. */
@@ -163,8 +163,8 @@ async function openEngine(directory: string): Promise<PGlite> {
     log_line_prefix: '',
     // WAL segments kept for reuse; the default would only take up disk space.
     min_wal_size: '32MB',
-    // A quarter of the default. All of it is resident from the start on; what is not in it comes from the system's own
-    // cache of files (docs/benchmarks.md).
+    // A quarter of the default. All of it is resident from the start; other pages come from the system's file cache
+    // (docs/benchmarks.md).
     shared_buffers: '32MB',
     wal_buffers: '4MB',
   };
@@ -223,8 +223,8 @@ function engineOf(pglite: PGlite): Engine {
 /* ---- the files ---- */
 
 /**
- * Makes a database in `<directory>.new`, which is renamed once it is complete and on disk: unpacks the one of the build,
- * or else runs initdb.
+ * Creates a database in `<directory>.new`, which is renamed once it is complete and on disk: unpacks the database from
+ * the build, or else runs initdb.
  * @returns whether initdb has run
  */
 async function createCluster(directory: string): Promise<boolean> {
@@ -241,8 +241,8 @@ async function createCluster(directory: string): Promise<boolean> {
 async function initialize(directory: string): Promise<void> {
   mkdirSync(directory, { mode: 0o700 });
   const pglite = await openEngine(directory);
-  // Nobody can connect to the template databases here, so their rows would never be frozen, and the oldest database
-  // determines when transaction ids run out.
+  // No connection to the template databases is possible here, so their rows would never be frozen, and the oldest
+  // database determines when transaction ids run out.
   await pglite.exec(`UPDATE pg_database SET datistemplate = false WHERE datname LIKE 'template_'`);
   await pglite.exec('DROP DATABASE template0');
   await pglite.exec('DROP DATABASE template1');

@@ -1,7 +1,7 @@
 /**
- * What an append may contain, checked here for every adapter before its store is called. Stores are lenient in the
- * wrong places, each in different ones: `undefined` is dropped, a Date becomes a string, an empty list "succeeds", and
- * a call of many megabytes to EventStoreDB breaks the connection that all other appends use.
+ * What an append may contain, checked here for every adapter before its store is called. Each store is lenient in other
+ * places: `undefined` is dropped, a Date becomes a string, an empty list "succeeds", and a call of many megabytes to
+ * EventStoreDB breaks the connection that all other appends use.
  */
 import { EventTooLargeError } from '../../shared/errors.ts';
 import { type Expectation, MAX_APPEND_BYTES, MAX_APPEND_EVENTS, type NewEvent } from '../../shared/ports/event-log.ts';
@@ -25,7 +25,7 @@ export interface PreparedAppend {
   readonly expected: Expectation;
   /** Size of the JSON in UTF-8, bytes. */
   readonly bytes: number;
-  /** Once this is aborted, nothing is sent any more. */
+  /** Once aborted, nothing more is sent. */
   readonly unless: AbortSignal | undefined;
 }
 

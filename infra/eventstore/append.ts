@@ -21,25 +21,25 @@ export interface AppenderOptions {
   readonly connection: Connection;
   readonly known: KnownIds;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Time from the call until its answer or LogUnavailableError. */
+  /** Time limit from the call until its response or LogUnavailableError. */
   readonly timeoutMs: number;
-  /** Most appends that are sent and not yet answered. */
+  /** Maximum number of appends that are sent and not yet answered. */
   readonly maxInFlight: number;
-  /** Most appends that wait to be sent. */
+  /** Maximum number of appends that wait to be sent. */
   readonly maxWaiting: number;
-  /** Most bytes in flight, and again as many waiting. A single append may be larger. */
+  /** Maximum number of bytes in flight, and again of bytes waiting. A single append may be larger. */
   readonly maxBytes: number;
 }
 
 export interface Appender {
   append(append: PreparedAppend): Promise<Appended>;
-  /** Resolves when every append in progress has been answered or given up. */
+  /** Resolves when every append in progress has received its response or been given up. */
   drained(): Promise<void>;
 }
 
 /** An attempt gets a third of the time-out, so that one lost answer does not use up all of it. */
 const ATTEMPTS_PER_TIMEOUT = 3;
-/** How many times a retry that finds a revision below the expected one waits for the append before it. */
+/** How many times a retry waits for the previous append if it finds a revision below the expected one. */
 const PREDECESSOR_TRIES = 5;
 
 interface Waiting {
@@ -121,7 +121,7 @@ export function createAppender(options: AppenderOptions): Appender {
       const timer = setTimeout(() => {
         waiting.delete(correlationId);
         reject(new StoreFailure('unavailable', `no answer within ${waitMs} ms`));
-        // Nothing at all was heard on this call: cancel it, so that appends do not pile up in it.
+        // Nothing at all was received on this call: cancel it, so that appends do not pile up in it.
         if (current === target && target.lastAnswer < started) call.cancel();
       }, waitMs);
       const settled =
@@ -139,7 +139,7 @@ export function createAppender(options: AppenderOptions): Appender {
   const repeats = createRepeats({ connection, known, send, waitMs });
 
   const attempt = async (append: PreparedAppend, tries: number, since: number, deadline: number): Promise<Appended> => {
-    // When the connection failed, its gate does the waiting, and appends that failed together keep their order.
+    // When the connection failed, its gate imposes the wait, and appends that failed together keep their order.
     const closed = connection.closed();
     if (closed && !(await settledWithin(deadline - Date.now(), closed)))
       throw new StoreFailure('unavailable', 'no connection');
@@ -213,7 +213,7 @@ export function createAppender(options: AppenderOptions): Appender {
         queue.splice(queue.indexOf(mine), 1);
         waitingBytes -= bytes;
         reject(new LogUnavailableError(`the append waited ${timeoutMs} ms to be sent; nothing was written`));
-        // The next ones may fit where this one did not.
+        // Smaller appends may fit even if this one did not.
         admit();
       }, deadline - Date.now());
       queue.push(mine);

@@ -61,7 +61,7 @@ export interface BatchCall {
 
 export interface BatchListener {
   answered(correlationId: string, answer: AppendAnswer | StoreFailure): void;
-  /** Called once, when the call ends for whatever reason. */
+  /** Called once, when the call ends for any reason. */
   ended(failure: StoreFailure): void;
 }
 
@@ -69,7 +69,7 @@ export interface SubscriptionListener {
   /** The server has accepted the subscription. */
   confirmed(): void;
   event(event: LoggedEvent): void;
-  /** Everything up to here has been sent; ordered with the events. */
+  /** Everything up to this position has been sent; ordered with the events. */
   checkpoint(position: Position): void;
   /** The end of the log has been reached; ordered with the events. */
   caughtUp(): void;
@@ -85,7 +85,9 @@ export interface Connection {
   readStream(stream: string, options: PageOptions): Promise<Page>;
   readAll(options: PageOptions): Promise<Page>;
   /**
-   * Subscribes to $all after this position; the server filters out what is not ours. @returns a function that ends it
+   * Subscribes to $all after this position; the server filters out events of others.
+   *
+   * @returns a function that ends it
    */
   subscribe(after: Position, listener: SubscriptionListener): () => void;
   close(): Promise<void>;
@@ -97,10 +99,9 @@ const requiresLeader = true;
 const CHECKPOINT_INTERVAL = 4;
 
 /**
- * @param url `esdb://[user:password@]host:port[,…][?tls=false&…]`, or `kurrentdb://…`; `esdb+discover://` for
- *   clusters
+ * @param url `esdb://[user:password@]host:port[,…][?tls=false&…]`, or `kurrentdb://…`; `esdb+discover://` for clusters
  * @param prefix of our streams on the server; only this file knows about it
- * @param late receives errors that come after nobody waits for the call any more
+ * @param late receives errors that arrive after the end of a call, when no caller waits any more
  * @throws Error when the string is malformed (the message does not repeat it, because it may contain a password)
  */
 export function connect(url: string, prefix: string, late: (error: unknown, what: string) => void): Connection {
@@ -323,7 +324,7 @@ function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
 }
 
-/** Converts an event; undefined for what is not ours: system events, links, other prefixes and formats. */
+/** Converts an event; undefined for events that are not ours: system events, links, other prefixes and formats. */
 function loggedEvent({ event, link }: Resolved, prefix: string): LoggedEvent | undefined {
   if (!event?.position || link || event.type.startsWith('$') || event.streamId.startsWith('$')) return undefined;
   if (!event.streamId.startsWith(prefix)) return undefined;

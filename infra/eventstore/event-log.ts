@@ -46,7 +46,7 @@ export interface EventStoreLogOptions {
 
 /** Separate limit each for appends in flight, for waiting appends, and for events buffered for a follower. */
 const MAX_BYTES = 16_000_000;
-/** What an event takes of the server's log, about. */
+/** Approximate size of an event in the server's log, bytes. */
 const EVENT_BYTES = 1_000;
 /** How many event ids are remembered to recognise repeated appends. */
 const KNOWN_IDS = 20_000;
@@ -72,7 +72,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
   const known = createKnownIds(KNOWN_IDS);
   const own = createOwnEvents();
   const closing = new AbortController();
-  // Every read and every follower adds a listener.
+  // Every read and every follower adds a listener to the signal.
   setMaxListeners(0, closing.signal);
   const appender = createAppender({
     connection,
@@ -132,7 +132,7 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     readAll(readOptions = {}) {
       checkOpen();
       const { direction, limit, maxBytes } = readOptions;
-      // The server filters only subscriptions; a read would also return what all other applications have written.
+      // The server filters only subscriptions; a read would also return the events of all other applications.
       return options.prefix && direction !== 'backwards' && limit === undefined
         ? readByFollowing((one) => followHere(one, maxBytes), readOptions.from ?? BEGINNING, readTimeoutMs, maxBytes)
         : reader.readAll(readOptions);

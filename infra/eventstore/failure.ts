@@ -130,7 +130,7 @@ export async function repeatRead<T>(
   const pauses = createPauses();
   let unknown = 0;
   for (;;) {
-    // When the connection failed, its gate does the waiting.
+    // When the connection failed, its gate imposes the wait.
     const gate = closed();
     if (gate && !(await settledWithin(deadline - Date.now(), gate)))
       throw new LogUnavailableError(`${what}: no connection`);

@@ -59,7 +59,7 @@ async function unlessAborted(work: Promise<void>, signal: AbortSignal): Promise<
   }
 }
 
-/** There is no subscription: the consumer has to empty the buffer first, or the pause after a failure is not over. */
+/** There is no subscription: the consumer must empty the buffer first, or the pause after a failure has not ended. */
 interface Apart {
   readonly name: 'apart';
   /** When the next subscription may start, Unix milliseconds. */
@@ -136,7 +136,7 @@ class Feed {
     return events;
   }
 
-  /** Subscribes if it is time to. @throws UnknownPositionError when the log does not have the position */
+  /** Subscribes if it is due. @throws UnknownPositionError when the log does not have the position */
   async resume(): Promise<void> {
     if (this.#state.name !== 'apart' || !this.isEmpty || Date.now() < this.#state.resumeAt) return;
     try {

@@ -1,10 +1,10 @@
 /**
- * The event ids that this process has seen recently, by stream. They are needed because EventStoreDB alone does not
- * recognise all repeated ids, as the port promises.
+ * The event ids that this process has seen recently, by stream. They are needed because the port guarantees that
+ * repeated ids are recognised, and EventStoreDB alone does not recognise all of them.
  *
  * With an exact expectation that is met, the server does not check ids at all, and with `any` it knows an id only from
  * a cache (8 MB, empty after a restart). So the ids of events that this process appended, read from a stream or
- * followed are remembered here and checked first.
+ * followed are kept here and checked first.
  */
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';
@@ -22,7 +22,7 @@ export interface KnownIds {
   wrote(append: PreparedAppend, revision: number, position: Position): void;
   /** What is known about each event of an append, in order. */
   of(append: PreparedAppend): (KnownEvent | undefined)[];
-  /** Remembers that an append's outcome has been unknown since `since` (Unix milliseconds). */
+  /** Records that an append's outcome has been unknown since `since` (Unix milliseconds). */
   doubt(append: PreparedAppend, since: number): void;
   /** Since when the append's outcome has been unknown, Unix milliseconds; undefined when it is known. */
   doubtedSince(append: PreparedAppend): number | undefined;

@@ -1,8 +1,8 @@
 /**
  * Keeps the events that this process appended until they arrive again through its subscription, so that the
- * subscription can hand out the original objects. Decoding these need not repeat the validation and decryption.
+ * subscription can return the original objects. They need no second validation and decryption.
  *
- * Only their positions have to come from the server: positions are byte offsets, and only the server knows what other
+ * Only their positions must come from the server: positions are byte offsets, and only the server knows what other
  * processes have written in between.
  */
 import { LRUCache } from 'lru-cache';
@@ -15,11 +15,11 @@ const MAX_BYTES = 16_000_000;
 const MIN_EVENT_BYTES = 1_600;
 
 export interface OwnEvents {
-  /** Called when an append is about to be sent. */
+  /** Call this when an append is about to be sent. */
   sends(append: PreparedAppend): void;
-  /** Gives the event, with its original data and metadata if this process appended it. Works once per event. */
+  /** Returns the event, with its original data and metadata if this process appended it. Works once per event. */
   instead(event: LoggedEvent): LoggedEvent;
-  /** Called when somebody starts to follow. Events are remembered until the returned function is called. */
+  /** Call this when a follower starts. Events are remembered until the returned function is called. */
   expect(): () => void;
 }
 

@@ -15,7 +15,7 @@ export interface Page {
   readonly events: readonly LoggedEvent[];
   /** Number of events that the server sent, including those left out. */
   readonly received: number;
-  /** Where the first and the last event that the server sent are. */
+  /** Places of the first and the last event that the server sent. */
   readonly first: Place | undefined;
   readonly last: Place | undefined;
   /** True when the page was cut short by `maxBytes`. */
@@ -107,7 +107,7 @@ export function gatherPage<T>(
         settle(() => reject(error));
       }
     });
-    // Never removed, because an error that comes after the end would otherwise be uncaught.
+    // Never removed, because an error after the end would otherwise be uncaught.
     source.on('error', (error) => {
       const failure = classify(error);
       if (settled) late(error, 'a read that was over');

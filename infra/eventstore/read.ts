@@ -1,6 +1,6 @@
 /**
  * Reading from EventStoreDB in pages: each page is one finite call, which is retried when it fails and starts where the
- * page before it ended.
+ * previous page ended.
  */
 import { LogUnavailableError, UnknownPositionError } from '../../shared/errors.ts';
 import type { LoggedEvent, Position, ReadAllOptions, ReadStreamOptions } from '../../shared/ports/event-log.ts';

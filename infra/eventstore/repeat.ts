@@ -1,9 +1,9 @@
 /**
- * Retrying an append whose outcome is unknown, and answering one whose events are known.
+ * Retrying an append with an unknown outcome, and responding to one whose events are known.
  *
  * For `none` and exact expectations, the server compares the ids with the events at those revisions, so such an append
  * can safely be sent again. For `any`, it only has a cache that is lost on a restart. So the stream is first searched
- * for the ids, and the append then expects the revision seen: if the earlier attempt is written after all, this one
+ * for the ids, and the append then expects the revision found: if the earlier attempt is written after all, this one
  * fails.
  */
 import { setMaxListeners } from 'node:events';
@@ -24,17 +24,17 @@ export interface RepeatOptions {
   readonly known: KnownIds;
   /** Makes one attempt at an append; rejects with a StoreFailure. */
   send(append: PreparedAppend, waitMs: number): Promise<AppendAnswer>;
-  /** How long one call may take, given the deadline, milliseconds. */
+  /** Time limit of one call, given the deadline, milliseconds. */
   waitMs(deadline: number): number;
 }
 
 export interface Repeats {
   /**
-   * The answer according to the known ids: the earlier answer when all are known, undefined when none is; rejects with
-   * a conflict when only some are.
+   * The response according to the known ids: the earlier response when all are known, undefined when none is; rejects
+   * with a conflict when only some are.
    */
   fromKnown(append: PreparedAppend, deadline: number): Promise<Appended | undefined>;
-  /** Converts the server's answer and remembers it. */
+  /** Converts the server's response and records it. */
   done(append: PreparedAppend, answer: AppendAnswer, deadline: number): Promise<Appended>;
   /** Repeats an append with `any` that may have been written since `since` (Unix milliseconds). */
   sendPinned(append: PreparedAppend, since: number, deadline: number): Promise<Appended>;
@@ -47,7 +47,7 @@ export interface Repeats {
 interface Chain {
   turn: Promise<void>;
   users: number;
-  /** The stream's end as last seen; everything since `since` has been searched. */
+  /** The last known end of the stream; everything since `since` has been searched. */
   tail: { revision: number; readonly since: number } | undefined;
 }
 

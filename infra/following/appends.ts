@@ -1,19 +1,19 @@
 /**
- * Events that were appended together, which become visible together. A store may hand them out in several pieces, so
- * each event says how many of its append follow it (`Metadata.rest`).
+ * Events that were appended together become visible together. A store may return them in several pieces, so each event
+ * contains the number of later events of its append (`Metadata.rest`).
  */
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 
 const restOf = ({ meta }: LoggedEvent): number => (typeof meta.rest === 'number' ? meta.rest : 0);
 
-/** Whether the second of two events of a log, perhaps with others left out between them, is of the same append. */
+/** Whether two events of a log belong to the same append, even if events between them were left out. */
 const isSameAppend = (one: LoggedEvent, other: LoggedEvent): boolean =>
   one.stream === other.stream && other.revision > one.revision && other.revision <= one.revision + restOf(one);
 
 const splitsAppend = (events: readonly LoggedEvent[], at: number): boolean =>
   at < events.length && isSameAppend(events[at - 1] as LoggedEvent, events[at] as LoggedEvent);
 
-/** Where the whole appends among consecutive events end: what comes from there on is the beginning of one. */
+/** Where the complete appends among consecutive events end: the events from there on begin an incomplete one. */
 export function endOfWhole(events: readonly LoggedEvent[]): number {
   const last = events.at(-1);
   if (!last || restOf(last) === 0) return events.length;
@@ -41,7 +41,7 @@ export function* eachAppend(events: readonly LoggedEvent[]): Generator<readonly 
   }
 }
 
-/** Pages of a log, cut so that none ends within an append. */
+/** Pages of a log, split so that none ends within an append. */
 export async function* inWholeAppends(
   pages: AsyncIterable<readonly LoggedEvent[]>,
 ): AsyncGenerator<readonly LoggedEvent[]> {
@@ -52,5 +52,5 @@ export async function* inWholeAppends(
     held = events.slice(end);
     if (end > 0) yield held.length > 0 ? events.slice(0, end) : events;
   }
-  // The rest of an append that the log did not show yet: whoever reads on begins before it.
+  // The rest of an append that the log did not show completely: the next read begins before it.
 }

@@ -1,8 +1,8 @@
 /**
- * How far each follower of the log has come, in `service.checkpoints`: one row per read model and policy.
+ * The progress of each follower of the log, in `service.checkpoints`: one row per read model and policy.
  *
- * A checkpoint moves only from the position and generation at which its follower last saw it. A follower that finds it
- * elsewhere is fenced: another process leads, or a rebuild has swapped the tables.
+ * A checkpoint moves only from the position and generation that its follower last read. A follower that finds another
+ * value is fenced: another process leads, or a rebuild has swapped the tables.
  */
 import type { Position } from '../../shared/ports/event-log.ts';
 import { nextTurn } from '../../shared/waiting.ts';
@@ -31,7 +31,7 @@ export interface Move {
 }
 
 /**
- * Another process moved the checkpoint, or a rebuild swapped the tables: the follower has to restart from the stored
+ * Another process moved the checkpoint, or a rebuild swapped the tables: the follower must restart from the stored
  * checkpoint.
  */
 export class FencedError extends Error {
@@ -51,9 +51,10 @@ export function isFenced(error: unknown): boolean {
 const RETURNED = 'position, generation, stuck_at AS "stuckAt"';
 
 /**
- * The past of a read model that has moved on without writing versions, as an older program does, begins where it is.
+ * Restarts the history of a read model at its current position if it has advanced without writing versions, as an older
+ * program does.
  *
- * @param position where it is, in SQL
+ * @param position current position, in SQL
  */
 export const keepHistory = (position: string): string =>
   `history_from = CASE WHEN history_to = ${position} THEN history_from ELSE ${position} END, history_to = ${position}`;
@@ -63,9 +64,9 @@ export type TakeUp = (name: string) => Promise<Checkpoint>;
 
 /**
  * @param process shown as the leader of the checkpoints
- * @returns a function that takes over checkpoints: those that are wanted in the same turn of the event loop together on
- *   the embedded database, where each statement waits for the disk; each on its own on a server, where a statement that
- *   locks several could end in a deadlock with the batches of a leader that does not know yet that it was replaced
+ * @returns a function that takes over checkpoints. On the embedded database, where each statement waits for the disk,
+ *   requests of the same turn of the event loop share a statement. On a server each has its own, because a statement
+ *   that locks several could deadlock with the batches of a leader that does not know yet that it was replaced
  */
 export function createTakeUp(database: Pick<Database, 'kind' | 'pool'>, process: string): TakeUp {
   async function takeUp(names: readonly string[]): Promise<ReadonlyMap<string, Checkpoint>> {

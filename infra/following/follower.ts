@@ -1,17 +1,17 @@
 /**
- * Follows the log for one subject: a read model, a policy, anything that keeps its place in the log.
+ * Follows the log for one subject: a read model, a policy, or anything else with a checkpoint.
  *
  * A follower is in one of four states.
  *
  * - behind: it reads the log itself, starting at its checkpoint. Events that the process's reader hands out in the
  *   meantime wait in its inbox; when the inbox is full, they are dropped and the follower keeps reading.
- * - busy: it applies what was in its inbox.
+ * - busy: it applies the events of its inbox.
  * - resting: it has applied every event of its types, so its position is that of the reader. Its checkpoint is stored
- *   from time to time.
- * - stopped: something failed. It restarts from the stored checkpoint after a growing pause; an event that it fails
- *   on is stored with the checkpoint, for everybody to see.
+ *   at intervals.
+ * - stopped: something failed. It restarts from the stored checkpoint after a growing pause; an event that it fails on
+ *   is stored with the checkpoint, so that every process can show it.
  *
- * No follower ever holds up another.
+ * No follower ever blocks another.
  */
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
@@ -24,9 +24,9 @@ import type { IdleCheckpoints, Resting } from './idle.ts';
 import { Inbox } from './inbox.ts';
 import type { LogReader, Member } from './reader.ts';
 
-/** As many events as a batch has at most where each counts as one. */
+/** Maximum number of events in a batch if each has the weight 1. */
 const MAX_WEIGHT = 1_000;
-/** As many events as are gathered at most. */
+/** Maximum number of gathered events. */
 const MAX_GATHERED = 200;
 const BACK_OFF = { firstMs: 200, lastMs: 30_000 };
 
@@ -35,9 +35,9 @@ export interface Subject {
   readonly name: string;
   /** Undefined: all types. */
   readonly types: ReadonlySet<string> | undefined;
-  /** Leaves out events of its types. */
+  /** Whether the subject needs an event of its types. */
   wants?(event: LoggedEvent): boolean;
-  /** Gives the checkpoint to start from and discards everything cached before. */
+  /** Returns the checkpoint to start from and discards everything cached before. */
   begin(): Promise<Checkpoint>;
   /**
    * Applies events and moves the checkpoint, atomically.
@@ -45,31 +45,31 @@ export interface Subject {
    * @throws FencedError when the checkpoint is not at the start of the move
    */
   apply(events: readonly LoggedEvent[], move: Move): Promise<void>;
-  /** How many events this one counts as; default: 1. A batch of more than `MAX_WEIGHT` is applied in parts. */
+  /** Weight of this event; default: 1. A batch with a weight above `MAX_WEIGHT` is applied in parts. */
   weigh?(event: LoggedEvent): number;
   /** Called after a batch failed: discards what was cached for it. */
   forget(): void;
   /**
-   * True for a transient failure, which has nothing to do with the events: the same batch will succeed once a store is
-   * back.
+   * True for a transient failure that is not due to the events: the same batch will succeed once a store is available
+   * again.
    */
   isTransient(error: unknown): boolean;
-  /** Records the event that it fails on. */
+  /** Records the event on which the subject fails. */
   stuck(stuck: Stuck, generation: number): Promise<void>;
-  /** Called when it has reached this position, rows included. */
+  /** Called when the subject has reached this position, rows included. */
   reached?(position: Position): void;
-  /** Called when there is nothing more to apply. */
+  /** Called when there is nothing left to apply. */
   rests?(): void;
-  /** Decides when events that arrive one after the other are applied together; undefined: at once. */
+  /** Decides when events that arrive one after the other are applied together; undefined: they are applied at once. */
   readonly gathering?: Gathering | undefined;
 }
 
 /** The state of a follower, as seen by others. */
 export interface FollowerStatus {
   readonly position: Position;
-  /** True once it has reached the end of the log since it started. */
+  /** True once it has reached the end of the log after its start. */
   readonly caughtUp: boolean;
-  /** The event that it currently fails on. */
+  /** The event on which it currently fails. */
   readonly stuck: Stuck | undefined;
   /** Events applied since `since` (Unix milliseconds). */
   readonly applied: number;
@@ -83,7 +83,7 @@ export interface FollowerTools {
   readonly log: Logger;
 }
 
-/** An event that cannot be applied: retrying helps only after something else has changed. */
+/** An event that cannot be applied: a retry helps only after something else has changed. */
 class StuckError extends Error {
   readonly position: Position;
   constructor(event: LoggedEvent, cause: unknown) {
@@ -109,7 +109,7 @@ export class Follower implements FollowerStatus, Member, Resting {
   #stored: Position = 0;
   #generation = 0;
   #leave: (() => void) | undefined;
-  /** Set when something other than applying events failed. */
+  /** Set when something failed other than applying events. */
   #failure: { readonly reason: unknown } | undefined;
   #wake = () => {};
 
@@ -178,7 +178,7 @@ export class Follower implements FollowerStatus, Member, Resting {
         await this.#catchUp(signal);
         await this.#keepUp(signal);
       }
-      // So that the next start has little to read.
+      // So that the next start has few events to read.
       if (this.#isResting()) await idle?.store();
     } finally {
       signal.removeEventListener('abort', wake);
@@ -214,13 +214,13 @@ export class Follower implements FollowerStatus, Member, Resting {
     }
   }
 
-  /** Applies what the reader hands out, until it can no longer keep up. */
+  /** Applies the events from the reader, until it can no longer keep up. */
   async #keepUp(signal: AbortSignal): Promise<void> {
     const { reader } = this.#tools;
     this.#state = 'busy';
     while (!signal.aborted && !this.#inbox.overflowed) {
       await this.#gathered();
-      // Events may have been dropped meanwhile.
+      // Events may have been dropped in the meantime.
       if (this.#inbox.overflowed) return;
       this.#checkFailure();
       const events = this.#inbox.take(this.#position);
@@ -237,17 +237,17 @@ export class Follower implements FollowerStatus, Member, Resting {
     }
   }
 
-  /** Resolves when what is in the inbox is to be applied. */
+  /** Resolves when the events in the inbox should be applied. */
   async #gathered(): Promise<void> {
     if (!this.#inbox.isEmpty && !this.#isPressed()) await this.#subject.gathering?.wait();
   }
 
-  /** Whether waiting for more events is out of the question. */
+  /** Whether it must not wait for more events. */
   #isPressed(): boolean {
     return this.#inbox.size >= MAX_GATHERED || this.#inbox.overflowed || this.#failure !== undefined;
   }
 
-  /** Makes it look at what has happened. */
+  /** Makes it check for changes. */
   #stir(): void {
     this.#wake();
     this.#subject.gathering?.end();
@@ -280,7 +280,7 @@ export class Follower implements FollowerStatus, Member, Resting {
     this.#stopResting();
     this.#inbox.add(events);
     this.#wake();
-    // The others have received much the same.
+    // Then all followers begin, because the others have received nearly as many events.
     if (this.#isPressed()) this.#subject.gathering?.end();
   }
 

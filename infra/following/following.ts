@@ -13,7 +13,7 @@ import { LogReader } from './reader.ts';
 /** A running follower, until it is closed. */
 export interface Followed {
   readonly status: FollowerStatus;
-  /** Has it begin again at its stored checkpoint. */
+  /** Restarts the follower at its stored checkpoint. */
   restart(reason: Error): void;
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ export class Following {
     };
   }
 
-  /** To be called when all followers have been closed. */
+  /** Call this when all followers have been closed. */
   async close(): Promise<void> {
     await this.#idle.close();
     await this.#leadership.close();

@@ -1,16 +1,16 @@
 /**
- * When the rows of events are written where the leader has its tables to itself: as soon as a read waits for them, once
- * many have gathered, and otherwise after a moment. Together they cost less: rows that change several times are written
- * once, and a statement is answered for all of them (docs/adr/0025-reads-wait.md).
+ * When the rows of events are written if no other process writes to the leader's tables: as soon as a read waits for
+ * them, once many have gathered, and otherwise after a short time. Writing them together costs less: rows that change
+ * several times are written once, and all share one statement (docs/adr/0025-reads-wait.md).
  */
 
-/** Longest time that events wait to be applied while nobody waits for their rows, milliseconds. */
+/** Longest time that events wait to be applied while no read waits for their rows, milliseconds. */
 const GATHER_MS = 50;
 
 export interface Gathering {
-  /** Resolves when a follower is to apply what it has received. All that wait begin at the same time. */
+  /** Resolves when a follower should apply its events. All waiting followers begin at the same time. */
   wait(): Promise<void>;
-  /** Lets all begin: one statement for all costs less than one for those that a read waits for, and another later. */
+  /** Lets all followers begin: one statement for all costs less than one for the awaited ones and another later. */
   end(): void;
 }
 

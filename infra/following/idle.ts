@@ -1,6 +1,6 @@
 /**
- * Checkpoints of followers that only skip events of other types: stored from time to time, all those of a process in
- * one statement. A restart then has little to read, and `signalbox status` shows how far they are.
+ * Checkpoints of followers that only skip events of other types: all checkpoints of a process are stored at intervals,
+ * in one statement. A restart then has few events to read, and `signalbox status` shows their progress.
  */
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
@@ -10,11 +10,11 @@ import type { LogReader } from './reader.ts';
 /** Shortest interval at which an idle checkpoint is stored, milliseconds. */
 const STORE_MS = { server: 1_000, embedded: 10_000 };
 
-/** A follower that has nothing to do. */
+/** A follower without events to apply. */
 export interface Resting {
   /** When its checkpoint was last stored, Unix milliseconds; 0: not yet. */
   readonly storedAt: number;
-  /** The move that would bring its checkpoint to its position; undefined if it is there already. */
+  /** The move from its checkpoint to its position; undefined if they are equal. */
   idleMove(): Move | undefined;
   /** Its checkpoint has been stored at this position. */
   stored(position: Position): void;
@@ -35,13 +35,13 @@ export class IdleCheckpoints {
 
   rest(one: Resting): void {
     this.#resting.add(one);
-    // This one may be due before the others.
+    // This one may be due earlier than the others.
     if (one.storedAt === 0) clearTimeout(this.#timer);
     if (one.storedAt === 0) this.#timer = undefined;
     this.#schedule();
   }
 
-  /** A statement that has been sent continues: see `settled`. */
+  /** Does not stop a statement in flight; see `settled`. */
   wake(one: Resting): void {
     this.#resting.delete(one);
   }
@@ -70,7 +70,7 @@ export class IdleCheckpoints {
     this.#timer.unref();
   }
 
-  /** Stores the positions of the resting followers. Never throws: each follower is told of its own failure. */
+  /** Stores the positions of the resting followers. Never throws: each follower is notified of its own failure. */
   async store(): Promise<void> {
     while (this.#storing) await this.#storing;
     this.#storing = this.#store();
@@ -93,7 +93,7 @@ export class IdleCheckpoints {
         else one.failed(new FencedError(name));
       }
     } catch (error) {
-      // There may be no further batch that would run into the same failure.
+      // Notified here, because there may be no later batch that would meet the same failure.
       for (const one of moves.keys()) one.failed(error);
     }
   }

@@ -1,4 +1,4 @@
-/** Events that the reader has handed out and that have not been taken yet. */
+/** Events that the reader has handed out and the follower has not yet taken. */
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { sizeOf } from '../event-log/size.ts';
 import { wholeUpTo } from './appends.ts';

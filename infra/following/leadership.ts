@@ -2,7 +2,7 @@
  * Leadership where several processes share a PostgreSQL server: session locks on one connection per process.
  *
  * When a process or its connection dies, the database gives its locks to the next process that asks. Until the old
- * leader notices, the fencing of checkpoints keeps it from writing. The embedded database has only one process, which
+ * leader notices, it cannot write because its checkpoints are fenced. The embedded database has only one process, which
  * always leads.
  */
 import { createOutage, type Outage, pause } from '../../shared/waiting.ts';
@@ -10,7 +10,7 @@ import type { Database } from '../database/database.ts';
 import { createSessionLocks, type HeldLock, type SessionLocks } from '../database/session-locks.ts';
 import type { Logger } from '../logging.ts';
 
-/** First key of our advisory locks ("SBOX"); the second names what is locked. */
+/** First key of our advisory locks ("SBOX"); the second identifies the locked name. */
 export const LOCK_CLASS = 0x5342_4f58;
 /** How often a process asks for the locks that it does not hold, milliseconds. */
 const ASK_MS = 1_000;

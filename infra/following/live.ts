@@ -7,7 +7,7 @@ import type { LogReader, Member } from './reader.ts';
  * Like `EventLog.follow`, but without another subscription to the store: events before the reader's position are read
  * from the log, later ones come from memory. The consumer may be slow.
  *
- * @throws UnknownPositionError as `EventLog.follow` does; whatever reading the log throws when it is unavailable
+ * @throws UnknownPositionError as `EventLog.follow` does; errors of reading the log when it is unavailable
  */
 export async function* followLive(reader: LogReader, { after, signal }: FollowOptions): AsyncGenerator<Followed> {
   const inbox = new Inbox();

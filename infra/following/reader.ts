@@ -1,8 +1,8 @@
 /**
- * The one reader of the log in a process. It follows the log from its end and hands each batch to those followers that
- * listen to its event types. The others need not be called: their position is that of the reader.
+ * The one reader of the log in a process. It follows the log from its end and hands each batch to the followers that
+ * listen to its event types. The others need no call: their position is that of the reader.
  *
- * It waits for nobody. Each follower has its own inbox (`follower.ts`); one that cannot keep up leaves, reads the log
+ * It never waits. Each follower has its own inbox (`follower.ts`); one that cannot keep up leaves, reads the log
  * itself, and joins again.
  */
 import { UnknownPositionError } from '../../shared/errors.ts';
@@ -20,18 +20,18 @@ import { endOfWhole } from './appends.ts';
 export interface Member {
   /** Undefined: all types. */
   readonly types: ReadonlySet<string> | undefined;
-  /** Leaves out events of its types. */
+  /** Whether the member needs an event of its types. */
   readonly wants?: ((event: LoggedEvent) => boolean) | undefined;
   /**
-   * Receives events of its types, in order, each once, and what was appended together in one call. Called for all members in the same turn of the event loop; must
-   * not throw.
+   * Receives events of its types, in order, each once, and all events of an append in one call. Called for all members
+   * in the same turn of the event loop; must not throw.
    */
   take(events: readonly LoggedEvent[]): void;
-  /** The log has been replaced by another one, so the member has to find its place anew. */
+  /** The log has been replaced by another one, so the member must find its position again. */
   lost(reason: unknown): void;
 }
 
-/** Called with what was handed out, and up to where that is. */
+/** Called with the events that were handed out, and their last position. */
 type Watcher = (position: Position, events: readonly LoggedEvent[]) => void;
 
 const BACK_OFF = { firstMs: 50, lastMs: 5_000 };
@@ -156,7 +156,7 @@ export class LogReader {
       }
     }
     for (const [member, part] of parts) member.take(part);
-    // Only now, because members that received nothing take this as their position.
+    // Set last, because members that received nothing take this as their position.
     this.#position = position;
     for (const watcher of this.#watchers) watcher(position, events);
   }

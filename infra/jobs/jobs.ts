@@ -1,13 +1,13 @@
 /**
  * Jobs (`shared/ports/jobs.ts`) on BullMQ: one queue, and one worker per process.
  *
- * Jobs must not hold up anything else: an unavailable store is waited for in the background, and BullMQ, which takes a
- * third of a second to load, is loaded only where it is needed.
+ * Jobs must not delay anything else: the process waits for an unavailable store in the background, and loads BullMQ,
+ * which takes a third of a second, only where it is needed.
  *
- * Retention. Completed jobs are kept for a day, because it is their id that makes adding them again harmless. Dead jobs
- * are kept until they are retried; a job that dies is also logged as an error. Redis holds its data in memory, so it
- * keeps only the newest 50,000 completed and the newest 100,000 dead jobs. PostgreSQL has no such limit, because it
- * would have to count the jobs after each one.
+ * Retention. Completed jobs are kept for a day, because their ids make adding them again harmless. Dead jobs are kept
+ * until they are retried; a job that dies is also logged as an error. Redis holds its data in memory, so it keeps only
+ * the newest 50,000 completed and the newest 100,000 dead jobs. PostgreSQL has no such limit, because it would have to
+ * count the jobs after each one.
  */
 import type * as BullMQ from 'bullmq';
 import type { Job, Queue, Worker } from 'bullmq';
@@ -36,7 +36,7 @@ export interface RetryTimes {
 const RETRY: RetryTimes = { attempts: 8, firstMs: 1_000, lastMs: 600_000 };
 /** Pauses vary at random by this fraction, so that jobs that failed together are not retried together. */
 const JITTER = 0.2;
-/** Jobs that one process runs at the same time. */
+/** Jobs that one process runs concurrently. */
 const CONCURRENCY = 10;
 const KEEP = { doneSeconds: DAY, inRedis: { done: 50_000, dead: 100_000 } };
 /** After one to three times this long, milliseconds, another process takes over the jobs of one that died. */
@@ -46,14 +46,14 @@ const CALL_MS = 5_000;
 const BACK_OFF = { firstMs: 500, lastMs: 30_000 };
 /** How long BullMQ may take to close, aborted jobs included, milliseconds. */
 const END_MS = 2_000;
-/** Shortest interval between two logs of the same store error, milliseconds. */
+/** Minimum interval between two log lines about the same store error, milliseconds. */
 const REPEAT_LOG_MS = 30_000;
 /** How many jobs `retry` takes at a time when it retries all. */
 const RETRY_PAGE = 200;
 const ALL = 'all';
 /**
- * With an offset, however small, scheduled jobs are due at fixed times of the clock; without one, times are counted
- * from the first call.
+ * With an offset, however small, scheduled jobs are due at fixed clock times; without one, intervals start at the first
+ * call.
  */
 const SLOT_OFFSET_MS = 1;
 const JOB_ID = /^[A-Za-z][A-Za-z0-9_.-]{0,199}$/;
@@ -116,7 +116,7 @@ class BullJobs implements Jobs {
   readonly #retry: RetryTimes;
   readonly #name: string;
   readonly #closing = new AbortController();
-  /** Aborts the running jobs when the time for the shutdown is over. */
+  /** Aborts the running jobs at the end of the shutdown time-out. */
   readonly #aborting = new AbortController();
   readonly #schedules = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
@@ -125,7 +125,7 @@ class BullJobs implements Jobs {
   #worker: Worker | undefined;
   #scheduling: Promise<void> = Promise.resolve();
   #scheduleAsked = false;
-  /** Settles once storing the schedules has been tried, successfully or not. */
+  /** Settles after the first attempt to store the schedules, whether it succeeded or not. */
   #schedulesTried: Promise<void> = Promise.resolve();
   #closed: Promise<void> | undefined;
 
@@ -136,7 +136,7 @@ class BullJobs implements Jobs {
     this.#options = options;
     this.#retry = options.retry ?? RETRY;
     this.#name = options.queue ?? QUEUE;
-    // Redis may have lost its schedules while it was away.
+    // Redis may have lost its schedules while it was unavailable.
     store.onReturn(() => this.#schedule());
   }
 
@@ -187,7 +187,7 @@ class BullJobs implements Jobs {
 
   async #storeSchedules(): Promise<void> {
     for (const [name, every] of this.#schedules) {
-      // A schedule that has not changed is not touched: storing it again replaces its next job and notifies all workers.
+      // An unchanged schedule is not stored again: that would replace its next job and notify all workers.
       const known = await this.#call((queue) => queue.getJobScheduler(name));
       if (known?.every === every && (known.next ?? 0) > Date.now() - every) continue;
       const template = { name, data: {}, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } };
@@ -198,7 +198,7 @@ class BullJobs implements Jobs {
   work(handlers: readonly JobHandler[]): void {
     const byKind = new Map(handlers.map((handler) => [handler.kind.name, handler]));
     if (byKind.size !== handlers.length) throw new Error('two handlers for the same kind of job');
-    // Each schedule that is stored wakes the worker, which then asks five times what there is to do.
+    // Each stored schedule wakes the worker, which then queries the store five times.
     this.#working ??= this.#schedulesTried.then(() => this.#until('the worker', () => this.#startWorker(byKind)));
   }
 
@@ -315,7 +315,7 @@ class BullJobs implements Jobs {
       const retried = await Promise.all(page.map((job) => this.#retryOne(job.id)));
       const done = retried.filter(Boolean).length;
       count += done;
-      // No job was retried: others were faster, or none is left.
+      // No job was retried: other processes were faster, or none is left.
       if (done === 0) return count;
     }
   }
@@ -353,7 +353,7 @@ class BullJobs implements Jobs {
       {
         connection: this.#store.producer(),
         prefix: PREFIX,
-        // Nobody reads these events.
+        // No process reads these events.
         streams: { events: { maxLen: 1_000 } },
       },
       this.#store.factory,
@@ -362,7 +362,7 @@ class BullJobs implements Jobs {
     try {
       await queue.waitUntilReady();
     } catch (error) {
-      // The connection is shared and stays open, so the listeners that this queue added to it have to be removed.
+      // The connection is shared and stays open, so the listeners that this queue added must be removed.
       await ended(END_MS, queue.close());
       throw error;
     }
@@ -433,10 +433,10 @@ function recordOf(job: Job, state: JobState): JobRecord {
   };
 }
 
-/** Waits until the work has ended, in success or failure, but no longer than this. */
+/** Waits until the work has succeeded or failed, but no longer than this. */
 const ended = (ms: number, work: Promise<unknown>): Promise<boolean> => settledWithin(ms, work).catch(() => true);
 
-/** Logs errors of the store, but the same error only once in a while. */
+/** Logs errors of the store, the same error only once per interval. */
 function complaints(log: Logger): (error: Error) => void {
   const loggedAt = new Map<string, number>();
   return (error) => {

@@ -1,10 +1,10 @@
 /**
- * Runs the policies (`commands/policies/`): follows the log for each of them and turns what it decides into jobs.
+ * Runs the policies (`commands/policies/`): follows the log for each of them and turns its decisions into jobs.
  *
  * A policy has its own checkpoint in `service.checkpoints`, `policy_<name>`. It moves only once the jobs of all events
  * before it are stored, so none is lost; storing some of them twice is harmless, because their ids are derived from the
- * events. While jobs cannot be stored, the checkpoint stays where it is and the policy retries from there. A new policy
- * begins at the current end of the log, unless it says otherwise. Rebuilding read models does not run policies.
+ * events. While jobs cannot be stored, the checkpoint does not move, and the policy retries from there. A new policy
+ * begins at the current end of the log, unless it declares otherwise. Rebuilding read models does not run policies.
  */
 import { jobIdOf, type Policy, type WantedJob } from '../../commands/policies/policy.ts';
 import type { EventStore } from '../../shared/event-store.ts';
@@ -18,7 +18,7 @@ import type { Subject } from '../following/follower.ts';
 import type { Following } from '../following/following.ts';
 import type { Logger } from '../logging.ts';
 
-/** Most jobs that are being stored at the same time; few, because the embedded database has a single session. */
+/** Maximum number of jobs that are stored concurrently; few, because the embedded database has a single session. */
 const IN_FLIGHT = 4;
 
 export interface PoliciesOptions {
@@ -35,7 +35,7 @@ export interface PolicyStatus {
   readonly policy: string;
   /** Position up to which all jobs are stored, as far as this process knows; 0 until it leads. */
   readonly position: Position;
-  /** The event that this policy fails on. */
+  /** The event on which this policy fails. */
   readonly stuck: Stuck | undefined;
 }
 
@@ -81,7 +81,7 @@ function reacting(policy: Policy, options: PoliciesOptions): Subject {
       if (!moved.has(name)) throw new FencedError(name);
     },
     forget: () => undefined,
-    // Reading the event may need a person's key, which is in the database.
+    // Decoding the event may need a person's key, which is in the database.
     isTransient: (error) => error instanceof JobsUnavailableError || isConnectionFailure(error as Error),
     stuck: (stuck, generation) => storeStuck(database, name, generation, stuck),
   };

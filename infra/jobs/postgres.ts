@@ -1,16 +1,17 @@
 /**
  * Jobs in PostgreSQL, in the schema `bullmq`: BullMQ's own Postgres backend on a server, and on the embedded database.
  *
- * BullMQ is given an object that looks like a `pg.Pool`, for four reasons:
+ * BullMQ gets an object that looks like a `pg.Pool`, for four reasons:
  *
  * - Its statements name no schema, so they need `search_path`. On a server, a separate pool sets it for each
- *   connection. The embedded database has one session for everybody; there the schema is appended to the search path,
- *   which affects nobody else, because all other statements name their schema.
+ *   connection. The embedded database has one session for all users; there the schema is appended to the search path,
+ *   which affects no other statement, because all others name their schema.
  * - The embedded database delivers no notifications. Only this process works on it, so an event within the process
- *   takes their place, emitted after the statements that would have notified: an idle service need not poll. A job
- *   added by a command-line tool is found by the next poll, at most 10 s later.
- * - BullMQ's functions read a schedule and then write it and its next job, without a lock. Two at the same time ran a turn
- *   twice. On a server, they run under an advisory lock; the embedded database runs one statement at a time anyway.
+ *   replaces them, emitted after the statements that would have notified: an idle service need not poll. A job added by
+ *   a command-line tool is found by the next poll, at most 10 s later.
+ * - BullMQ's functions read a schedule and then write it and its next job, without a lock. Two concurrent calls ran a
+ *   turn twice. On a server, they run under an advisory lock; the embedded database runs one statement at a time
+ *   anyway.
  * - BullMQ repeats a failed fetch at once unless the connection was refused, which would be a busy loop while a
  *   database restarts. So a statement that fails because of its connection is rejected only after a pause.
  */
@@ -75,7 +76,7 @@ export function openPostgresStore(bullmq: typeof BullMQ, options: PostgresJobsOp
       return prepared;
     },
     onReturn() {
-      // A database that was unavailable comes back with all its jobs.
+      // An unavailable database comes back with all its jobs.
     },
     async close() {
       await own?.end();
@@ -131,7 +132,7 @@ async function paused(statement: Promise<BullMQ.PgQueryResult>): Promise<BullMQ.
   }
 }
 
-/** What both pools have in common. `end` does nothing, because BullMQ does not own the pool. */
+/** The common part of both pools. `end` does nothing, because BullMQ does not own the pool. */
 const borrowed = {
   end: () => Promise.resolve(),
   // Errors of idle connections are already handled.

@@ -1,8 +1,8 @@
 /**
  * Jobs in Redis, shared by all processes of a deployment.
  *
- * Redis must be configured for durability: `appendonly yes` and `maxmemory-policy noeviction`. Jobs that Redis loses
- * are gone, because nobody else has them. So its configuration is checked on each connection, and a warning is logged.
+ * Redis must be configured for durability: `appendonly yes` and `maxmemory-policy noeviction`. There is no other copy
+ * of a job that Redis loses. So its configuration is checked on each connection, and a warning is logged.
  */
 import type * as BullMQ from 'bullmq';
 import { Redis } from 'ioredis';
@@ -35,7 +35,7 @@ export function openRedisStore(
     new Redis(url, {
       ...shared,
       commandTimeout: COMMAND_MS,
-      // A caller that adds a job must learn at once that it was not added.
+      // A caller that adds a job must be notified at once if it was not added.
       enableOfflineQueue: false,
       maxRetriesPerRequest: 1,
     }),
@@ -49,7 +49,7 @@ export function openRedisStore(
     consumer() {
       // BullMQ requires that a worker's commands are retried without limit.
       const client = keep(new Redis(url, { ...shared, maxRetriesPerRequest: null }));
-      // The worker duplicates this connection for its blocking command. We keep track of the duplicate, because BullMQ
+      // The worker duplicates this connection for its blocking command. The duplicate is tracked here, because BullMQ
       // waits for a connection before closing it and would never finish while Redis is down.
       const duplicate = client.duplicate.bind(client);
       client.duplicate = (override) => keep(duplicate(override));

@@ -7,13 +7,13 @@ import { pause } from '../../shared/waiting.ts';
 import type { ScheduleRuns } from '../stores/admin/scheduler.ts';
 import type { ScheduleJob } from './schedules.ts';
 
-/** How long a call waits for the run that it asked for, and how often it looks; milliseconds. */
+/** How long a call waits for the requested run, and how often it checks; milliseconds. */
 const WAIT_MS = 10_000;
 const LOOK_MS = 100;
-/** A run that has not ended this much later than it had to has died with its process, milliseconds. */
+/** A run that is this much overdue counts as dead, with its process, milliseconds. */
 const GONE_MS = 60_000;
 
-/** @param parts.jobs opened when they are first needed */
+/** @param parts.jobs opened at their first use */
 export function createScheduler(parts: {
   readonly schedules: readonly ScheduleJob[];
   readonly runs: ScheduleRuns;

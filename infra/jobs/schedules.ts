@@ -1,6 +1,6 @@
 /**
- * Runs schedules (`commands/schedules/schedule.ts`): each is a job that comes regularly. One of the processes runs it, and
- * how it went is recorded for all.
+ * Runs schedules (`commands/schedules/schedule.ts`): each is a repeated job. One of the processes runs it, and the
+ * result is recorded for all.
  */
 import { z } from 'zod';
 import type { Schedule } from '../../commands/schedules/schedule.ts';
@@ -9,27 +9,27 @@ import { DAY, HOUR, MINUTE } from '../../shared/time.ts';
 import type { ScheduleRuns } from '../stores/admin/scheduler.ts';
 
 const payload = z.object({
-  /** The run was asked for under this name; without it, it is due. */
+  /** Name under which the run was requested; without it, the run is a scheduled one. */
   asked: z.string().optional(),
 });
 type Payload = z.infer<typeof payload>;
 
 /** A schedule, and the job that runs it. */
 export interface ScheduleJob extends Pick<Schedule, 'id' | 'name' | 'everyMs'> {
-  /** `kind.name` is its name in the job store. */
+  /** `kind.name` is the name of the schedule in the job store. */
   readonly kind: JobKind<Payload>;
   readonly handler: JobHandler;
   readonly enabled: () => Promise<boolean>;
-  /** When it is due next; Unix ms in and out. */
+  /** Its next due time; Unix ms in and out. */
   readonly next: (now: number) => number;
 }
 
-/** A job is aborted before the next one is due, so that they never overlap; milliseconds. */
+/** A job is aborted before the next one is due, so jobs never overlap; milliseconds. */
 const TIMEOUT_MS = 4 * MINUTE * 1_000;
 const HOUR_MS = HOUR * 1_000;
 const DAY_MS = DAY * 1_000;
 
-/** The last moment at which a daily schedule was due, Unix ms. */
+/** The last time at which a daily schedule was due, Unix ms. */
 const lastSlot = (dailyAt: number, now: number): number =>
   Math.floor((now - dailyAt * HOUR_MS) / DAY_MS) * DAY_MS + dailyAt * HOUR_MS;
 

@@ -1,14 +1,14 @@
-/** Where jobs are kept, and what BullMQ needs to use each of these stores. */
+/** The stores of jobs, and what BullMQ needs for each of them. */
 import type { BackendFactory, IQueueBackend } from 'bullmq';
 
 export interface JobStore {
   readonly kind: 'redis' | 'postgres';
   readonly factory: BackendFactory<IQueueBackend, unknown>;
-  /** `connection` of a `Queue`: calls fail soon when the store cannot be reached. */
+  /** `connection` of a `Queue`: calls fail soon when the store is unreachable. */
   producer(): unknown;
-  /** `connection` of a `Worker`: waits for the store as long as it takes. */
+  /** `connection` of a `Worker`: waits for the store without limit. */
   consumer(): unknown;
-  /** Migrates the store; idempotent. Rejects when the store cannot be reached. */
+  /** Migrates the store; idempotent. Rejects when the store is unreachable. */
   prepare(): Promise<void>;
   /** Calls `listener` whenever the store has become available again. */
   onReturn(listener: () => void): void;

@@ -1,4 +1,4 @@
-/** Requests to URLs that users give (`shared/ports/outgoing.ts`): only to addresses that the deployment allows. */
+/** Requests to URLs that users provide (`shared/ports/outgoing.ts`): only to addresses that the deployment allows. */
 import type { lookup } from 'node:dns';
 import { type AddressRule, createAddressRule } from '../../shared/addresses.ts';
 import type { Outgoing, OutgoingRequest, OutgoingResult } from '../../shared/ports/outgoing.ts';
@@ -7,13 +7,13 @@ import { OutgoingError, request } from './request.ts';
 
 export interface OutgoingOptions {
   readonly rule: AddressRule;
-  /** For the whole request, milliseconds. */
+  /** Time-out of the whole request, milliseconds. */
   readonly timeoutMs: number;
   /** For tests; default: the system's resolver. */
   readonly lookup?: typeof lookup;
 }
 
-/** Characters of a response that are kept. */
+/** Maximum number of characters of a response that are kept. */
 export const KEPT_ANSWER = 1_000;
 /** Bytes of a response that are read; more than enough for the characters that are kept. */
 const MAX_ANSWER = 8_192;
@@ -28,7 +28,7 @@ export function createOutgoing(options: OutgoingOptions): Outgoing {
   };
 }
 
-/** As the deployment has it. */
+/** With the settings of the deployment. */
 export const outgoingOf = (config: {
   readonly webhookAllowedNetworks: readonly string[];
   readonly webhookTimeoutMs: number;

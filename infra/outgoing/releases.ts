@@ -1,4 +1,4 @@
-/** The feed of releases, in the form of GitHub's API. Redirects are not followed; what it answers is read up to a limit. */
+/** The feed of releases, in GitHub's format. Redirects are not followed; responses are read up to a limit. */
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import type { Release, Releases } from '../../shared/ports/releases.ts';
@@ -43,7 +43,7 @@ export function createReleases(
       if (releasesUrl === undefined) {
         return { error: 'Releases are not looked for: set RELEASES_URL to the feed of the latest release.' };
       }
-      // One request for all that ask at the same time.
+      // Concurrent callers share one request.
       if (!kept || kept.until <= now()) kept = { until: now() + KEPT_MS, latest: ask(releasesUrl) };
       return kept.latest;
     },
@@ -66,7 +66,7 @@ async function read(url: string, timeoutMs: number): Promise<Release> {
   return { version: tag_name.replace(/^v(?=\d)/i, ''), url: html_url, notes: frontOf(body ?? '', MAX_NOTES) };
 }
 
-/** As a sentence. @throws what is no failure of the feed */
+/** The reason as a sentence. @throws an error that is not a failure of the feed */
 function reasonOf(error: unknown): string {
   if (error instanceof FeedError || error instanceof OutgoingError) return error.message;
   throw error;

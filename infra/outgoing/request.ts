@@ -1,14 +1,14 @@
 /**
- * One request over HTTP to another service: bounded in time and bytes, on a connection of its own, without redirects. Each
- * call outwards is made here, so that each has a time-out and a bound, and says in the same words what went wrong.
+ * One request over HTTP to another service: bounded in time and bytes, on a connection of its own, without redirects.
+ * Every outgoing call is made here, so each has a time-out and a limit, and reports errors in the same words.
  *
- * For URLs that users give, a rule says which addresses may be connected to. It is asked when the connection is made, about
- * the address itself: a name that resolved to a public address when it was configured may resolve to another one now, and a
- * result of the name server is used only by the connection that it was checked for. A name with several addresses is
- * refused when one of them is.
+ * For URLs that users provide, a rule decides which addresses are allowed. It checks the address itself when the
+ * connection is made: a name that resolved to a public address when it was configured may resolve to another one now,
+ * and a result of the name server is used only by the connection for which it was checked. A name with several
+ * addresses is refused if one of them is not allowed.
  *
- * Node's own client and not `fetch`, which refuses some eighty ports, because browsers do
- * (https://fetch.spec.whatwg.org/#port-blocking), and shows no address before it sends.
+ * This uses Node's own client instead of `fetch`, which refuses some eighty ports, because browsers do
+ * (https://fetch.spec.whatwg.org/#port-blocking), and does not expose the address before it sends.
  */
 import { type LookupAddress, type LookupOptions, lookup as resolve } from 'node:dns';
 import { type ClientRequest, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
@@ -17,10 +17,10 @@ import { isIP, type LookupFunction } from 'node:net';
 import { type AddressRule, hostOf } from '../../shared/addresses.ts';
 import { tracedRequest } from '../tracing/requests.ts';
 
-/** `late`: no response in time. `large`: more bytes than the limit. `address`: not to be connected to. */
+/** `late`: no response in time. `large`: more bytes than the limit. `address`: the address is not allowed. */
 export type OutgoingFault = 'late' | 'offline' | 'large' | 'address';
 
-/** Its message can be shown: it is a sentence that names no address of the network. */
+/** The message may be shown: it is a sentence that names no address of the network. */
 export class OutgoingError extends Error {
   readonly fault: OutgoingFault;
   constructor(fault: OutgoingFault, message: string, options?: ErrorOptions) {
@@ -31,20 +31,20 @@ export class OutgoingError extends Error {
 }
 
 export interface Asking {
-  /** Who is asked, as errors begin with: `The gateway`. */
+  /** The called service, as the start of error messages: `The gateway`. */
   readonly who: string;
   readonly method?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | undefined;
   /** Stops the request. */
   readonly signal?: AbortSignal | undefined;
-  /** For the whole request, milliseconds. */
+  /** Time-out of the whole request, milliseconds. */
   readonly timeoutMs: number;
-  /** Bytes of the response's body. */
+  /** Maximum number of bytes in the response's body. */
   readonly maxBytes: number;
-  /** Of a longer body only the beginning is read, and that it breaks off is no error. */
+  /** Reads only the beginning of a longer body, and does not treat that as an error. */
   readonly beginning?: boolean;
-  /** Default: every address may be connected to. */
+  /** Default: every address is allowed. */
   readonly rule?: AddressRule;
   /** For tests; default: the system's resolver. */
   readonly lookup?: typeof resolve | undefined;
@@ -69,7 +69,7 @@ export async function request(url: string, asking: Asking): Promise<Received> {
       return { status: response.statusCode ?? 0, headers: response.headers, text };
     });
   } catch (error) {
-    // Its reason is what stops the work.
+    // The signal's reason is what stops the work.
     if (signal?.aborted) throw signal.reason;
     if (error instanceof OutgoingError) throw error;
     const cause = { cause: error };
@@ -78,7 +78,7 @@ export async function request(url: string, asking: Asking): Promise<Received> {
   }
 }
 
-/** What libraries pass on to `fetch`. */
+/** The parameters that libraries pass to `fetch`. */
 interface Fetching {
   readonly method?: string;
   readonly headers?: unknown;
@@ -86,7 +86,7 @@ interface Fetching {
   readonly signal?: AbortSignal | null | undefined;
 }
 
-/** For libraries that make their requests with `fetch`: the same client behind its interface. */
+/** For libraries that make their requests with `fetch`: the same client with that interface. */
 export const boundedFetch =
   (bounds: Pick<Asking, 'who' | 'timeoutMs' | 'maxBytes'>) =>
   async (url: string | URL, { method, headers, body, signal }: Fetching = {}): Promise<Response> => {
@@ -120,7 +120,7 @@ function send(
       signal,
       ...(rule && { lookup: guarded(rule, lookup) }),
     });
-    // Once there is a response, reading it reports what breaks off.
+    // Once there is a response, reading it reports a broken connection.
     made.on('error', reject);
     made.on('response', settle);
     if (!rule) {
@@ -128,7 +128,7 @@ function send(
       return;
     }
     made.on('socket', (socket) => {
-      // Addresses that are given as such are not looked up, and whatever else may lead past the look-up ends here.
+      // Literal addresses are not looked up, so the connected address is checked too, whichever way it was found.
       socket.on('connect', () => {
         const { remoteAddress } = socket;
         if (remoteAddress === undefined || !rule.allows(remoteAddress)) made.destroy(refused(hostOf(target)));
@@ -138,7 +138,7 @@ function send(
   });
 }
 
-/** Looks a name up and refuses it when any of its addresses is not allowed. */
+/** Looks up a name, and refuses it if any of its addresses is not allowed. */
 const guarded =
   (rule: AddressRule, lookup: typeof resolve): LookupFunction =>
   (host, { family, hints, all }: LookupOptions, callback) => {
@@ -177,13 +177,13 @@ async function textOf(body: IncomingMessage, maxBytes: number, beginning: boolea
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** What went wrong below HTTP. The message of the error may hold an address, which is not for callers. */
+/** The cause of an error below HTTP. The error's message may contain an address, which callers must not see. */
 function codeOf(error: unknown): string {
   const { code, cause } = error as { readonly code?: unknown; readonly cause?: { readonly code?: unknown } };
   return String(cause?.code ?? code ?? 'no connection');
 }
 
-/** Undefined: it is no JSON. */
+/** Undefined if the text is not JSON. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,6 +1,6 @@
 /**
- * The agent runner over HTTP, as docs/agent-runner.md describes it. One URL is called and no other: redirects are not
- * followed. What it answers is read up to a limit.
+ * The agent runner over HTTP, as described in docs/agent-runner.md. Only one URL is called: redirects are not followed.
+ * Responses are read up to a limit.
  */
 import { z } from 'zod';
 import { MAX_STEP_TEXT } from '../../shared/contract/pipelines/runs.ts';
@@ -15,15 +15,15 @@ export interface RunnerOptions {
   readonly runnerTimeoutMs: number;
 }
 
-/** Bytes of an answer to a step. */
+/** Maximum number of bytes in the response to a step. */
 const MAX_ANSWER = 65_536;
-/** Bytes of an answer with a result. */
+/** Maximum number of bytes in a response with a result. */
 const MAX_RESULT_ANSWER = 1_048_576;
-/** Characters of a session's id. */
+/** Maximum number of characters in a session's id. */
 const MAX_SESSION = 200;
-/** Characters of an answer that a failure quotes. */
+/** Characters of a response that an error quotes. */
 const QUOTED = 200;
-/** Statuses by which the runner says that it will never take a request as it is. */
+/** Statuses with which the runner says that it will never accept this request. */
 const REFUSALS = [400, 413, 415, 422];
 
 const ANSWER = z.object({
@@ -34,7 +34,7 @@ const ANSWER = z.object({
 });
 type Answered = z.infer<typeof ANSWER>;
 
-/** Undefined when none is configured. */
+/** Undefined if no runner is configured. */
 export function createRunner(options: RunnerOptions): Runner | undefined {
   const { runnerUrl: url } = options;
   if (url === undefined) return undefined;
@@ -65,7 +65,7 @@ interface Sent {
   readonly maxBytes: number;
 }
 
-/** Sends a request, and reads the answer. @throws RunnerError; what the signal aborts with */
+/** Sends a request, and reads the response. @throws RunnerError; the reason of the signal */
 async function ask(options: RunnerOptions, sent: Sent, signal: AbortSignal): Promise<Answered> {
   try {
     const { status, text } = await request(sent.url, {

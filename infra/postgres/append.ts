@@ -1,12 +1,12 @@
 /**
  * Appending to the event log on PostgreSQL.
  *
- * Appends of concurrent callers are grouped: a group has what was asked for in the same turn of the event loop, and while
- * its statement is in flight, the next one gathers; nobody waits for a group to fill. The row `log.head` queues the
- * writers of all processes: it stays locked until the commit, so positions are assigned in commit order and no reader can
- * miss a slow writer. Usually a group is one statement: a short one if this process was the last writer and knows the
- * streams, otherwise one that looks them up. Appends that this does not accept (a conflict, a known id) are retried
- * alone, in a transaction that sees everything, unless it is certain that they conflict.
+ * Appends of concurrent callers are grouped: a group has the appends requested in the same turn of the event loop, and
+ * while its statement is in flight, the next group gathers; no append waits for a group to fill. The row `log.head`
+ * queues the writers of all processes: it stays locked until the commit, so positions are assigned in commit order and
+ * no reader can miss a slow writer. Usually a group is one statement: a short one if this process was the last writer
+ * and knows the streams, otherwise one that looks them up. Appends that this statement does not accept (a conflict, a
+ * known id) are retried alone, in a transaction that sees everything, unless it is certain that they conflict.
  */
 import type pg from 'pg';
 import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
@@ -28,15 +28,15 @@ import {
 } from './statements.ts';
 import type { Tail } from './tail.ts';
 
-/** Most appends, events and bytes in one statement. */
+/** Maximum number of appends, events and bytes in one statement. */
 const GROUP = { appends: 256, events: 2_000, bytes: 4_000_000 };
-/** Most appends that may wait; any more are refused. */
+/** Maximum number of waiting appends; further ones are refused. */
 const MAX_WAITING = { appends: 10_000, bytes: 64_000_000 };
 
 interface Pending extends Prepared {
   readonly bytes: number;
   readonly deadline: number;
-  /** Once this is aborted, nothing is sent any more. */
+  /** Once aborted, nothing more is sent. */
   readonly unless: AbortSignal | undefined;
   resolve(result: Appended): void;
   reject(error: Error): void;
@@ -46,19 +46,19 @@ export const closedError = () => new LogUnavailableError('the event log is close
 
 export interface AppenderOptions {
   readonly pool: pg.Pool;
-  /** Notified of what was written, or that it has to look when that is unknown. */
+  /** Notified of written events, or to read the log when the outcome is unknown. */
   readonly tail: Pick<Tail, 'wrote' | 'look'>;
   /** SQL expression that notifies other processes of an append and its writer. Undefined on the embedded database. */
   readonly notify: string | undefined;
   /** How long an append is retried while the database is unavailable, milliseconds. */
   readonly timeoutMs: number;
   /**
-   * Given where appends and rows of read models are written one after the other: the write of rows that is on its way.
-   * A group that is sent behind it would only wait there, and a group that is sent before it delays the answers to the
-   * appends whose rows they are. Until they are written, the next group grows instead.
+   * For a database that writes appends and rows of read models one after the other: the write of rows in flight. A
+   * group sent after it would only wait there, and a group sent before it would delay the responses to the appends
+   * whose rows are being written. Until then, the next group grows instead.
    */
   readonly rowsInFlight?: (() => Promise<void> | undefined) | undefined;
-  /** Longest time that it waits for them, milliseconds. */
+  /** Longest time that an append waits for these rows, milliseconds. */
   readonly rowsFirstMs?: number | undefined;
 }
 
@@ -66,7 +66,7 @@ export class Appender {
   readonly #options: AppenderOptions;
   readonly #headCache = new HeadCache();
   readonly #waiting: Pending[] = [];
-  /** Size of all appends that are not settled. */
+  /** Size of all unsettled appends. */
   #waitingBytes = 0;
   #pumping: Promise<void> | undefined;
   #closed = false;
@@ -75,7 +75,7 @@ export class Appender {
     this.#options = options;
   }
 
-  /** Takes no more appends, stops retrying, and resolves when those in progress are settled. */
+  /** Accepts no more appends, stops retrying, and resolves when those in progress are settled. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#pumping;
@@ -106,12 +106,12 @@ export class Appender {
   async #pump(): Promise<void> {
     const { rowsInFlight, rowsFirstMs = 20 } = this.#options;
     while (this.#waiting.length > 0) {
-      // What comes in the same turn shares a statement; followers of the last group get to their rows.
+      // Appends of the same turn share a statement; followers of the last group can write their rows first.
       await nextTurn();
       const rows = rowsInFlight?.();
       if (rows) await settledWithin(rowsFirstMs, rows);
       const { members, rest } = planGroup(this.#takeGroup());
-      // What cannot share a statement with an earlier append goes first in the next one, which keeps the order per stream.
+      // Appends that cannot share the statement come first in the next group, which keeps the order per stream.
       this.#waiting.unshift(...rest);
       await this.#writeGroup(members);
     }
@@ -245,8 +245,8 @@ export class Appender {
   }
 
   /**
-   * The conflict of an append whose stream has gone beyond the revision that it expects, without its events. That stays
-   * so, because revisions only grow: refusing it takes one statement, where a transaction takes five and holds up all
+   * The conflict of an append whose stream has passed the expected revision without its events. That cannot change,
+   * because revisions only grow: refusing it takes one statement, while a transaction takes five and blocks all
    * writers.
    */
   async #certainConflict({ stream, events, expected }: Pending): Promise<ConflictError | undefined> {
@@ -340,8 +340,8 @@ interface Known {
 }
 
 /**
- * Answers an append whose ids are already in the log: as the first time, or with a conflict if only some match, or if they
- * are in another stream.
+ * The response to an append whose ids are already in the log: the first response again, or a conflict if only some
+ * match, or if they are in another stream.
  */
 function answerAgain(stream: string, ids: readonly string[], expected: Expectation, known: readonly Known[]): Appended {
   const last = known.at(-1);

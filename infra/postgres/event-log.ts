@@ -29,8 +29,8 @@ import { Tail } from './tail.ts';
 const READ_BATCH = 1_000;
 
 /**
- * Up to $2 events after the position $1, with at most $3 bytes in total, but at least one. Works row by row, because
- * measuring events that are then left out would be most expensive for large ones.
+ * Up to $2 events after the position $1, with at most $3 bytes in total, but at least one event. Works row by row:
+ * measuring events that are then left out would be expensive for large ones.
  */
 const boundedPage = (forwards: boolean) => {
   const next = (position: string) =>
@@ -55,7 +55,7 @@ export interface PostgresLogOptions extends Pick<AppenderOptions, 'rowsInFlight'
   readonly log: Logger;
   /** How long an append is retried while the database is unavailable, milliseconds. */
   readonly appendTimeoutMs?: number;
-  /** How often a follower polls for events of other processes when nothing wakes it, milliseconds. */
+  /** How often a follower polls for events of other processes without a notification, milliseconds. */
   readonly pollMs?: number;
 }
 
@@ -135,7 +135,7 @@ class PostgresLog implements EventLog {
                 [from, size],
               );
       if (batch.length > 0) yield batch;
-      // When batches are limited in bytes, only an empty one means that nothing follows.
+      // If batches are limited in bytes, only an empty batch means the end.
       if (maxBytes === undefined ? batch.length < size : batch.length === 0) return;
       left -= batch.length;
       from = (batch.at(-1) as LoggedEvent).position;
@@ -174,7 +174,7 @@ class PostgresLog implements EventLog {
     ]);
   }
 
-  /** @param name of a statement that comes again and again, for connections that prepare it */
+  /** @param name of a repeated statement, for connections that prepare it */
   async #query(text: string, values: unknown[], name?: string): Promise<LoggedEvent[]> {
     if (this.#closed) throw closedError();
     try {

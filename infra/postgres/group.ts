@@ -8,9 +8,9 @@ export interface GroupMember {
 }
 
 /**
- * Splits appends, in order, into those that can go together and the rest. Two appends to one stream go together when
- * the second builds on the first: it expects any revision, or exactly the one that the first will produce. Once an
- * append to a stream has to wait, all later ones to that stream wait, too.
+ * Splits appends, in order, into those that can be written together and the rest. Two appends to one stream can be
+ * written together when the second builds on the first: it expects any revision, or exactly the one that the first will
+ * produce. Once an append to a stream has to wait, all later ones to that stream wait, too.
  */
 export function planGroup<Member extends GroupMember>(
   waiting: readonly Member[],

@@ -1,6 +1,7 @@
 /**
- * Caches the end of the log: the position of the last event, and the last revisions of the streams that this process
- * wrote to recently. The cache is valid as long as nobody else writes, which the append statement itself checks.
+ * Caches the end of the log: the position of the last event, and the last revisions of the streams to which this
+ * process wrote recently. The cache is valid as long as no other process writes, which the append statement itself
+ * checks.
  */
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';
@@ -22,7 +23,7 @@ export class HeadCache {
   #skip = 0;
   readonly #revisions = new LRUCache<string, number>(atMost(MAX_STREAMS));
 
-  /** Where these appends start; undefined unless all of it is known and matches what they expect. */
+  /** Where these appends start; undefined unless the head and all streams are known and match the expectations. */
   startOf(members: readonly GroupMember[]): Start | undefined {
     if (this.#head === undefined) return undefined;
     if (this.#skip > 0) {
@@ -43,7 +44,7 @@ export class HeadCache {
     return { head: this.#head, revisions };
   }
 
-  /** To be called when these events have been written, the first of them at `base + 1`. */
+  /** Call this when these events have been written, the first at `base + 1`. */
   wrote(base: Position, events: readonly LoggedEvent[]): void {
     // Another process wrote in between, perhaps to cached streams.
     if (base !== this.#head) this.#revisions.clear();
@@ -53,7 +54,7 @@ export class HeadCache {
     }
   }
 
-  /** To be called when the head turned out to have moved. */
+  /** Call this when the head turned out to have moved. */
   missed(): void {
     this.#head = undefined;
     this.#revisions.clear();

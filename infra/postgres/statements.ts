@@ -7,9 +7,9 @@ import type { Start } from './head-cache.ts';
 export const EVENT_COLUMNS = 'position, id, stream, revision, type, data, meta';
 
 /*
- * How lists are passed. The driver quotes and escapes each element of an array, and the database takes that apart again,
- * character by character. For these that is not needed: JSON holds no line feed (a text has `\n` instead), and numbers,
- * booleans and UUIDs nothing that would have to be quoted.
+ * Encoding of lists. The driver quotes and escapes each element of an array, and the database parses that again,
+ * character by character. These values do not need it: JSON contains no line feed (a text has `\n` instead), and
+ * numbers, booleans and UUIDs contain nothing to quote.
  */
 const jsonLines = (parameter: string): string => `string_to_array(${parameter}, E'\\n')::json[]`;
 const asLines = (documents: readonly string[]): string => documents.join('\n');
@@ -20,7 +20,7 @@ export interface Prepared extends GroupMember {
   readonly texts: readonly PreparedEvent[];
 }
 
-/** For streams whose revisions are looked up: writes the group, or returns the streams whose expectation is not met. */
+/** For streams with unknown revisions: writes the group, or returns the streams whose expectation is not met. */
 export const GROUP_APPEND = `
   WITH expectation AS (SELECT * FROM unnest($1::text[], $2::int[]) AS e(stream, revision)),
   bad AS (

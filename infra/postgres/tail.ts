@@ -2,8 +2,8 @@
  * The end of a PostgreSQL log, kept in memory: one reader per process, any number of followers.
  *
  * Appends of this process arrive through `wrote` and are passed on without being read back. Events of other processes
- * are read when a notification or a poll shows that there are any. The window is bounded; a follower that falls behind
- * it reads the table until it has caught up.
+ * are read after a notification or a poll. The window is bounded; a follower that falls behind it reads the table until
+ * it has caught up.
  */
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { Followed, FollowOptions, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
@@ -60,7 +60,7 @@ export class Tail {
     return this.#start === undefined ? undefined : Math.max(this.#end, this.#appended);
   }
 
-  /** To be called with the events that this process has just appended, in order. */
+  /** Call this with the events that this process has just appended, in order. */
   wrote(events: readonly LoggedEvent[]): void {
     this.#appended = Math.max(this.#appended, events.at(-1)?.position ?? 0);
     if (this.#start === undefined) return;
@@ -99,7 +99,7 @@ export class Tail {
     for (const wake of wakers) wake();
   }
 
-  /** To be called when an append may have been written although it was not acknowledged. */
+  /** Call this when an append may have been written although it was not acknowledged. */
   look(): void {
     if (this.#start !== undefined) this.#fill();
   }

@@ -1,6 +1,6 @@
 /**
- * Signed exports: a folder with the events under a checkpoint, the tree's leaves, the checkpoints and the key. It is
- * verified without the service and without any of its stores.
+ * Signed exports: a folder with the events up to a checkpoint, the tree's leaves, the checkpoints and the key. It can
+ * be verified without the service and its stores.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -33,9 +33,9 @@ export const FILES = {
   key: 'key.pub',
 } as const;
 
-/** Bytes of events that are read at a time. */
+/** Bytes of events per read. */
 const PAGE_BYTES = 1_000_000;
-/** No event is as large, bytes. */
+/** Maximum number of bytes in a line; no event is as large. */
 const MAX_LINE = 16_000_000;
 const PAGE = 1_000;
 
@@ -43,7 +43,7 @@ const PAGE = 1_000;
 
 interface Written {
   readonly events: number;
-  /** Number of the first event that is not what its leaf says. */
+  /** Number of the first event that does not match its leaf. */
   readonly different: number | undefined;
 }
 
@@ -51,7 +51,7 @@ interface Written {
  * Writes a folder, which appears when it is complete.
  *
  * @param note the checkpoint up to which events are written
- * @throws Error when the folder is there and not empty
+ * @throws Error when the folder exists and is not empty
  */
 export async function writeBundle(
   { pool }: Pick<Database, 'pool'>,
@@ -90,7 +90,7 @@ export async function writeBundle(
   }
 }
 
-/** Without those that were signed since. */
+/** Without checkpoints that were signed later. */
 async function* textsOf(notes: AsyncIterable<Note>, { origin, size }: Note): AsyncGenerator<string> {
   for await (const note of notes) if (note.origin !== origin || note.size <= size) yield note.text;
 }
@@ -119,13 +119,13 @@ async function* linesOf(
   await leaves.return(undefined);
 }
 
-/** A file's bytes. An error is met when they are read; until then, nothing else must end the process because of it. */
+/** A file's bytes. An error is reported when they are read; until then, it must not end the process. */
 const chunksOf = (folder: string, name: string, highWaterMark = 1 << 17): AsyncIterable<Buffer> =>
   createReadStream(join(folder, name), { highWaterMark }).on('error', () => undefined);
 
 // --- Reading ----------------------------------------------------------------------------------------------------------
 
-/** The hashes of a file of them; a last one that is cut off is not among them. */
+/** The hashes in a file; a truncated last one is left out. */
 async function* hashesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
@@ -136,7 +136,7 @@ async function* hashesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
   }
 }
 
-/** Lines as they are, without their line feeds; a last one without a line feed is undefined. */
+/** Lines as they are, without their line feeds; a last line without a line feed is undefined. */
 async function* rawLinesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer | undefined> {
   let parts: Buffer[] = [];
   let length = 0;
@@ -157,7 +157,7 @@ async function* rawLinesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer
   if (parts.length > 0) yield undefined;
 }
 
-/** The lines of events beside the leaves, as far as either goes; leaves behind the checkpoint's size are only counted. */
+/** The lines of events paired with the leaves, until both end; leaves beyond the checkpoint's size are only counted. */
 async function* pairsIn(
   folder: string,
   size: number,
@@ -175,7 +175,7 @@ async function* pairsIn(
     if (!leaf.done) counted.leaves++;
     if (line.done && counted.leaves > size) continue;
     page.push({
-      // A line that breaks off is another one.
+      // A truncated line counts as different.
       hash: line.done ? undefined : line.value ? leafHash(line.value) : Buffer.alloc(HASH_BYTES),
       leaf: leaf.done ? undefined : leaf.value,
     });
@@ -185,7 +185,7 @@ async function* pairsIn(
   }
 }
 
-/** The checkpoints of a bundle, and among them the one that it is about, where it belongs by its size. */
+/** The checkpoints of a bundle, with its own one inserted in the order of sizes. */
 async function* notesIn(folder: string, own: Note, broken: string[]): AsyncGenerator<Note> {
   let isShown = false;
   try {
@@ -212,8 +212,8 @@ export interface VerifiedBundle extends Verified {
 /**
  * Verifies a bundle.
  *
- * @param trusted the content of a file with a verifier key; undefined: the key of the bundle is taken for right
- * @throws Error when a file is missing or cannot be read, or when `trusted` is no key
+ * @param trusted the content of a file with a verifier key; undefined: the key of the bundle is trusted
+ * @throws Error when a file is missing or cannot be read, or when `trusted` is not a key
  */
 export async function verifyBundle(
   folder: string,
@@ -265,7 +265,7 @@ async function verifyFiles(
   const verified = await verifyTree({
     pairs: pairsIn(folder, note.size, counted),
     notes: notesIn(folder, note, broken),
-    // Earlier checkpoints may be of earlier keys. What the given key has signed stands above them.
+    // Earlier checkpoints may have been signed with earlier keys. The checkpoint signed with the given key covers them.
     keys: [...(given ?? []), ...own],
     origin: note.origin,
     ...(onProgress && { onProgress }),

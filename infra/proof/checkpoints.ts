@@ -1,6 +1,6 @@
 /**
- * Signed checkpoints, in `credentials.log_checkpoints`. Of a log with one origin, no size is ever signed twice, and none
- * is signed that a larger one does not continue.
+ * Signed checkpoints, in `credentials.log_checkpoints`. For a log with one origin, no size is ever signed twice, and
+ * every larger checkpoint continues the smaller ones.
  */
 import type { Database } from '../database/database.ts';
 import { type KeySettings, openSigner, retireOrigin, type Signer } from './keys.ts';
@@ -20,7 +20,7 @@ export async function latestNote(pool: Pool, origin: string): Promise<Note | und
   return noteOf(rows);
 }
 
-/** The note that was signed last, under whatever origin. */
+/** The note that was signed last, under any origin. */
 export async function newestNote(pool: Pool): Promise<Note | undefined> {
   const { rows } = await pool.query(
     'SELECT note FROM credentials.log_checkpoints ORDER BY signed_at DESC, size DESC LIMIT 1',
@@ -28,7 +28,7 @@ export async function newestNote(pool: Pool): Promise<Note | undefined> {
   return noteOf(rows);
 }
 
-/** The note of a size: of several origins, that of the newest. */
+/** The note of a size; if several origins have one, that of the newest. */
 export async function noteOfSize(pool: Pool, size: number): Promise<Note | undefined> {
   const { rows } = await pool.query(
     'SELECT note FROM credentials.log_checkpoints WHERE size = $1 ORDER BY signed_at DESC LIMIT 1',
@@ -37,7 +37,7 @@ export async function noteOfSize(pool: Pool, size: number): Promise<Note | undef
   return noteOf(rows);
 }
 
-/** The sizes before and after one that was not signed. */
+/** The nearest smaller and larger sizes of one that was not signed. */
 export async function sizesAround(pool: Pool, size: number): Promise<readonly number[]> {
   const { rows } = await pool.query(
     `SELECT max(size) FILTER (WHERE size < $1) AS before, min(size) FILTER (WHERE size > $1) AS after
@@ -48,7 +48,7 @@ export async function sizesAround(pool: Pool, size: number): Promise<readonly nu
   return [before, after].filter((one) => one !== null);
 }
 
-/** The most events for which a checkpoint was signed, 0 for none. */
+/** The largest number of events for which a checkpoint was signed, 0 if there is none. */
 export async function largestSize(pool: Pool): Promise<number> {
   const { rows } = await pool.query('SELECT coalesce(max(size), 0) AS size FROM credentials.log_checkpoints');
   return (rows[0] as { size: number }).size;
@@ -75,15 +75,15 @@ const noteOf = (rows: unknown[]): Note | undefined => {
   return row && parseNote(row.note);
 };
 
-/** The log is not the one that a checkpoint was signed for. */
+/** The log differs from the one for which a checkpoint was signed. */
 export class AlteredLogError extends Error {}
 
 /**
- * Signs the stored tree, unless that is done. If checkpoints of more events have been signed, these were lost, and the log
- * gets another origin first. So the tree must have reached the end of the log before.
+ * Signs the stored tree, unless that is done. If checkpoints of more events were signed, these events were lost, and
+ * the log first gets another origin. So the tree must have reached the end of the log before.
  *
- * @returns the size of the tree that is signed now
- * @throws AlteredLogError when the tree does not continue what was signed last
+ * @returns the size of the signed tree
+ * @throws AlteredLogError when the tree does not continue the last signed one
  */
 export async function signTree(pool: Pool, settings: KeySettings, signer: Signer): Promise<number> {
   const { origin, privateKey } = signer;

@@ -1,4 +1,4 @@
-/** The tree as a command of the command line needs it: with every event that the log has, and signed. */
+/** The tree for a command of the command line: complete and signed. */
 import type { LogIndex } from '../../shared/ports/history/events.ts';
 import type { Core } from '../core.ts';
 import { newestNote, signTree } from './checkpoints.ts';
@@ -7,14 +7,14 @@ import { keeperOptionsOf, startKeeper } from './keeper.ts';
 import { knownKeys, openSigner } from './keys.ts';
 import { type Note, signerOf } from './notes.ts';
 
-/** A tree that has to be made from a large log takes its time, milliseconds. */
+/** Time-out, because building a tree for a large log takes long, milliseconds. */
 const TIMEOUT_MS = 24 * 3_600_000;
 
-/** The index of the log with every event that the log has: brought up to date here unless a service does it. */
+/** The index of the log with every event: updated here unless a service does it. */
 export async function currentIndex(core: Core): Promise<LogIndex> {
   const { database, eventLog } = core;
   const index = createLogIndex({ database, eventLog, timeoutMs: TIMEOUT_MS });
-  // An embedded database that is attached belongs to a service.
+  // An attached embedded database belongs to a service.
   const keeper = database.attached ? undefined : startKeeper(keeperOptionsOf(core, false));
   try {
     await index.settled();
@@ -25,11 +25,11 @@ export async function currentIndex(core: Core): Promise<LogIndex> {
 }
 
 /**
- * Brings the tree up to date, and signs it if the key is at hand.
+ * Updates the tree, and signs it if the key is available.
  *
- * The settings of the service may be missing here: what was signed with another key is left to it.
+ * The settings of the service may be missing here: a log that was signed with another key is left to the service.
  *
- * @returns the latest checkpoint, which need not have every event; undefined if there is none
+ * @returns the latest checkpoint, which may lack the newest events; undefined if there is none
  */
 export async function currentNote(core: Core): Promise<Note | undefined> {
   const { database, config } = core;
@@ -42,7 +42,7 @@ export async function currentNote(core: Core): Promise<Note | undefined> {
   return newestNote(pool);
 }
 
-/** Whether the settings here are those with which the last checkpoint was signed. */
+/** Whether these settings signed the last checkpoint. */
 async function isOurs(pool: Core['database']['pool'], config: Core['config'], last: Note): Promise<boolean> {
   const keys = await knownKeys(pool);
   const signed = signerOf(last, keys);

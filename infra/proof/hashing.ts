@@ -10,7 +10,7 @@ export const EMPTY_ROOT = hash('sha256', '', 'buffer');
 
 const LEAF = Buffer.of(0);
 
-/** What is hashed of an event: canonical JSON of all that the log holds of it, but its place in the log. */
+/** The hashed content of an event: canonical JSON of everything that the log stores of it, except its position. */
 export const leafText = ({ id, type, stream, revision, data, meta }: Omit<LoggedEvent, 'position'>): string =>
   canonicalJson({ id, type, stream, revision, data, meta });
 
@@ -41,7 +41,7 @@ export function splitOf(size: number): number {
   return power;
 }
 
-/** The root of a tree that grows: it keeps one hash for each bit of its size. */
+/** The root of a growing tree: it keeps one hash for each bit of its size. */
 export class GrowingRoot {
   /** Hashes of complete trees; the one at `n` has 2^n leaves. */
   readonly #complete: (Buffer | undefined)[] = [];

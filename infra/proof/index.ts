@@ -7,13 +7,13 @@ import type { Database } from '../database/database.ts';
 import { sizeOf } from '../event-log/size.ts';
 import { indexedId, TREE } from './tree.ts';
 
-/** How often it is looked whether the index has caught up, milliseconds. */
+/** Interval between checks whether the index has caught up, milliseconds. */
 const LOOK_MS = 10;
-/** Most bytes of events that are read at once. */
+/** Maximum number of bytes of events per read. */
 const MAX_BYTES = 4_000_000;
-/** Most reads of streams at the same time. */
+/** Maximum number of concurrent reads of streams. */
 const READS = 8;
-/** Clocks of processes may differ by less than this, milliseconds: `until` is exact within it. */
+/** Clocks of processes may differ by less than this, milliseconds: `until` is exact within this limit. */
 const SKEW_MS = 3_600_000;
 
 export interface LogIndexOptions {
@@ -21,7 +21,7 @@ export interface LogIndexOptions {
   readonly eventLog: EventLog;
   /** How long to wait for the index, milliseconds. */
   readonly timeoutMs: number;
-  /** Called while somebody waits. */
+  /** Called while a caller waits. */
   readonly hurry?: (() => void) | undefined;
 }
 
@@ -40,7 +40,7 @@ function entryOf({ actor, actor_name: name, ...row }: Row): LogEntry {
 const ACTOR_KEY = /^[a-z]+:-?\d+$/;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** How far the index is, and why it does not go on. */
+/** The progress of the index, and why it is stuck. */
 async function progressOf(
   pool: Database['pool'],
 ): Promise<{ readonly position: Position; readonly stuck: string | null }> {
@@ -65,7 +65,7 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
     return withinBytes(events);
   }
 
-  /** Events that follow one another in the log. */
+  /** Consecutive events of the log. */
   async function readInOrder({ number }: LogEntry, count: number): Promise<LoggedEvent[]> {
     const [before] = number === 0 ? [] : await query('WHERE number = $1', [number - 1]);
     const events: LoggedEvent[] = [];
@@ -102,7 +102,7 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
     return (rows[0] as { number: number }).number;
   }
 
-  /** What a filter says of numbers. Times are bounds only as far as the clocks of processes agree. */
+  /** The event numbers to which a filter is limited. Times limit them only as far as the clocks of processes agree. */
   async function boundsOf({ after, since, until }: EntryFilter): Promise<Bounds> {
     const from = [
       ...(after === undefined ? [] : [await firstNumber('position', after)]),
@@ -202,7 +202,7 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
 
 const behind = (message: string) => unavailable(message, { code: 'LOG_INDEX_BEHIND' });
 
-/** The largest beginning of the list that is within the bounds; at least one event. */
+/** The longest beginning of the list that is within the limit; at least one event. */
 function withinBytes(events: readonly LoggedEvent[]): readonly LoggedEvent[] {
   let bytes = 0;
   const end = events.findIndex((event, n) => {
@@ -246,8 +246,8 @@ function listing(filter: EntryFilter, { from, to }: Bounds, limit: number): [tex
 }
 
 /**
- * The number of the first event whose value is larger, the number of events if none is. By halves: the value of a column
- * never decreases from one event to the next.
+ * The number of the first event with a larger value; the number of events if there is none. Binary search: the value of
+ * a column never decreases from one event to the next.
  */
 const firstBeyond = (column: 'position' | 'latest', value = '$1::bigint'): string => `
   WITH RECURSIVE search AS (

@@ -1,6 +1,6 @@
 /**
- * Keeps the tree over the log: a follower of its own adds each event, in the one process that leads, and signs a checkpoint
- * soon after. A write never waits for it.
+ * Maintains the tree over the log: its own follower adds each event, in the one process that leads, and signs a
+ * checkpoint soon after. A write never waits for it.
  */
 import { UnknownPositionError } from '../../shared/errors.ts';
 import { BEGINNING, type EventLog, type LoggedEvent } from '../../shared/ports/event-log.ts';
@@ -17,13 +17,13 @@ import { AlteredLogError, signTree } from './checkpoints.ts';
 import { type KeySettings, openSigner } from './keys.ts';
 import { addLeaves, type Edge, lastEntry, readEdge, TREE } from './tree.ts';
 
-/** Events are added together that arrive within this time, milliseconds. */
+/** Events that arrive within this time are added together, milliseconds. */
 const GATHER_MS = 200;
-/** An event is signed for after a second, so that those of one request are together; milliseconds. */
+/** A checkpoint follows an event after a second, so that the events of one request are together; milliseconds. */
 const SIGN_AFTER_MS = 1_000;
-/** Shortest time between two checkpoints, milliseconds. */
+/** Minimum interval between two checkpoints, milliseconds. */
 const SIGN_EVERY_MS = 30_000;
-/** How long closing waits for the last checkpoint, milliseconds. */
+/** Time limit for the last checkpoint when closing, milliseconds. */
 const CLOSING_MS = 2_000;
 
 export interface KeeperOptions {
@@ -36,7 +36,7 @@ export interface KeeperOptions {
   readonly process: string;
   /** Whether the log itself refuses an event with the id of another. */
   readonly uniqueIds: boolean;
-  /** Whether checkpoints are signed; else the tree only grows. */
+  /** Whether checkpoints are signed; otherwise the tree only grows. */
   readonly signs: boolean;
 }
 
@@ -51,7 +51,7 @@ export const keeperOptionsOf = (
 
 export interface Keeper {
   readonly status: FollowerStatus;
-  /** Adds at once what has gathered: somebody waits for it. */
+  /** Adds the gathered events at once, because a caller waits for them. */
   hurry(): void;
   close(): Promise<void>;
 }
@@ -75,7 +75,7 @@ export function startKeeper(options: KeeperOptions): Keeper {
 
 function growing({ database, eventLog, log, process, uniqueIds }: KeeperOptions, signing: Signing): Subject {
   const { pool } = database;
-  /** Undefined: to be read before the next event is added. */
+  /** Undefined: must be read before the next event is added. */
   let edge: Edge | undefined;
   return {
     name: TREE,
@@ -99,7 +99,7 @@ function growing({ database, eventLog, log, process, uniqueIds }: KeeperOptions,
       edge = await addLeaves(pool, edge ?? (await readEdge(pool)), events, move);
       signing.reached(edge.size);
     },
-    // It is unknown what a failed statement has added.
+    // After a failed statement, it is unknown which events were added.
     forget() {
       edge = undefined;
     },
@@ -109,7 +109,7 @@ function growing({ database, eventLog, log, process, uniqueIds }: KeeperOptions,
   };
 }
 
-/** @throws UnknownPositionError when the log is another one than that of the tree, or was restored to an earlier state */
+/** @throws UnknownPositionError when the log is not the one of the tree, or was restored to an earlier state */
 async function checkSameLog(pool: Database['pool'], eventLog: EventLog): Promise<void> {
   const last = await lastEntry(pool);
   if (!last) return;
@@ -120,8 +120,8 @@ async function checkSameLog(pool: Database['pool'], eventLog: EventLog): Promise
 }
 
 /**
- * An event store server keeps ids unique within a stream only. Ids are random, or follow from an Idempotency-Key: an id that
- * comes in two streams is the fault of a program, and nothing else notices it.
+ * An event store server keeps ids unique within a stream only. Ids are random, or derived from an Idempotency-Key: an
+ * id in two streams is the fault of a program, and no other check finds it.
  */
 async function warnOfTwins(pool: Database['pool'], log: Logger, events: readonly LoggedEvent[]): Promise<void> {
   const ids = events.map(({ id }) => id);
@@ -137,7 +137,7 @@ async function warnOfTwins(pool: Database['pool'], log: Logger, events: readonly
 }
 
 interface Signing {
-  /** The tree is not known to have every event of the log. */
+  /** The tree may lack events of the log. */
   behind(): void;
   /** The tree has every event that the log had a moment ago. */
   caughtUp(): void;
@@ -153,7 +153,7 @@ const NO_SIGNING: Signing = {
   close: () => Promise.resolve(),
 };
 
-/** Signs the tree at the start and when it has grown, not more often than every `SIGN_EVERY_MS`. */
+/** Signs the tree at the start and when it has grown, at most once per `SIGN_EVERY_MS`. */
 function startSigning({ database, settings, log }: Pick<KeeperOptions, 'database' | 'settings' | 'log'>): Signing {
   const { pool } = database;
   /** Undefined until the tree has caught up: only then is it known whether events were lost. */
@@ -178,7 +178,7 @@ function startSigning({ database, settings, log }: Pick<KeeperOptions, 'database
       outage.worked();
     } catch (error) {
       outage.failed(error);
-      // A log that was altered stays so.
+      // An altered log stays altered, so this size is not tried again.
       if (error instanceof AlteredLogError) signedSize = size ?? 0;
     }
   }

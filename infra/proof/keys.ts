@@ -1,10 +1,10 @@
 /**
- * The key that signs checkpoints of the log, and the name under which it does. A private key is LOG_SIGNING_KEY, or it is
- * made at the first start and kept with the credentials. Every public key that ever signed is kept, so that each checkpoint
- * can be checked with the key of its time.
+ * The key that signs checkpoints of the log, and its name. A private key is LOG_SIGNING_KEY, or it is generated at the
+ * first start and stored with the credentials. Every public key that ever signed is kept, so that each checkpoint can
+ * be verified with the key of its time.
  *
- * One name stands for one log. When events under a signed checkpoint have been lost, the log goes on under another name:
- * `name/2`, `name/3` …
+ * One name stands for one log. When events covered by a signed checkpoint have been lost, the log continues under
+ * another name: `name/2`, `name/3` …
  */
 import { createPrivateKey, generateKeyPairSync, hash, type KeyObject } from 'node:crypto';
 import type { Config } from '../config.ts';
@@ -25,11 +25,11 @@ export interface Signer {
 
 /** A public key that has signed, or may have. */
 export interface KnownKey extends VerifierKey {
-  /** How many events of the log that it signed for are still there; null: all. */
+  /** How many of the events signed under this name still exist; null: all. */
   readonly kept: number | null;
 }
 
-/** @param make creates and stores what is missing, as the first start does */
+/** @param make creates and stores a missing key, as the first start does */
 export async function openSigner(pool: Pool, settings: KeySettings, make: boolean): Promise<Signer | undefined> {
   const privateKey = settings.logSigningKey
     ? createPrivateKey(settings.logSigningKey)
@@ -51,7 +51,7 @@ export async function openSigner(pool: Pool, settings: KeySettings, make: boolea
   return { origin, privateKey, verifierKey };
 }
 
-/** The first of `base`, `base/2`, `base/3` … that no lost log has used. The first key in use gave the base. */
+/** The first of `base`, `base/2`, `base/3` … that no lost log has used. The base is the name of the first key. */
 function originAfter(base: string, known: readonly KnownKey[]): string {
   const retired = new Set(known.filter(({ kept }) => kept !== null).map(({ name }) => name));
   let origin = base;
@@ -68,7 +68,7 @@ export async function knownKeys(pool: Pool): Promise<readonly KnownKey[]> {
   return rows as KnownKey[];
 }
 
-/** The log goes on under another origin. @param kept how many events are still as they were under this one */
+/** Continues the log under another origin. @param kept how many events of this one are unchanged */
 export async function retireOrigin(pool: Pool, origin: string, kept: number): Promise<void> {
   await pool.query('UPDATE credentials.log_keys SET retired_at = $2, kept = $3 WHERE origin = $1 AND kept IS NULL', [
     origin,
@@ -83,7 +83,7 @@ async function storedKey(pool: Pool): Promise<KeyObject | undefined> {
   return found && createPrivateKey({ key: found.value, format: 'der', type: 'pkcs8' });
 }
 
-/** Of several processes that make a key, one stores it, and all use that one. */
+/** If several processes generate a key, one stores it, and all use that one. */
 async function makeKey(pool: Pool): Promise<KeyObject | undefined> {
   const value = generateKeyPairSync('ed25519').privateKey.export({ format: 'der', type: 'pkcs8' });
   await pool.query(

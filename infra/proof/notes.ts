@@ -5,7 +5,7 @@
 import { createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto';
 import { isOrigin } from '../../shared/ports/history/proofs.ts';
 
-/** What a checkpoint says: the log with this name had this many events, and this root. */
+/** The content of a checkpoint: the log with this name had this many events, and this root. */
 export interface Checkpoint {
   readonly origin: string;
   readonly size: number;
@@ -30,7 +30,7 @@ export interface VerifierKey {
 
 /** The type of an Ed25519 key in a signed note. */
 const ED25519 = 1;
-/** Signatures of others, such as witnesses, may follow. */
+/** The limit allows signatures of others, such as witnesses. */
 const MAX_NOTE_CHARACTERS = 100_000;
 
 /** The first four bytes of the SHA-256 of name and key, hex. */
@@ -54,7 +54,7 @@ export function parseVerifierKey(text: string): VerifierKey {
   return key;
 }
 
-/** A text that is no note, or no key. */
+/** A text that is not a note, or not a key. */
 export class NoteError extends Error {}
 
 /** @param privateKey Ed25519 */
@@ -95,7 +95,12 @@ export function parseNote(text: string): Note {
   return { text, signed, origin, size: Number(size), root: bytes, signatures };
 }
 
-/** The notes of a file that holds several, behind one another. @param lines without their line feeds; undefined: cut off @throws NoteError */
+/**
+ * The notes in a file with several of them.
+ *
+ * @param lines without their line feeds; undefined: truncated
+ * @throws NoteError
+ */
 export async function* notesOf(lines: AsyncIterable<Buffer | undefined>): AsyncGenerator<Note> {
   let text = '';
   let signed = false;

@@ -1,7 +1,7 @@
-/** Which parts of the tree make a proof (RFC 9162, sections 2.1.3.1 and 2.1.4.1). Pure. */
+/** The parts of the tree in a proof (RFC 9162, sections 2.1.3.1 and 2.1.4.1). Pure. */
 import { splitOf } from './hashing.ts';
 
-/** The leaves from `from` up to, but without, `to`. The proof has the hash of the tree over them. */
+/** The leaves from `from` to before `to`. The proof contains the hash of the tree over them. */
 export interface Span {
   readonly from: number;
   readonly to: number;
@@ -24,7 +24,7 @@ export function inclusionSpans(index: number, size: number): Span[] {
   return spans.reverse();
 }
 
-/** What shows that the tree with `first` leaves is the beginning of the one with `second`. */
+/** The proof that the tree with `first` leaves is the beginning of the tree with `second`. */
 export function consistencySpans(first: number, second: number): Span[] {
   const spans: Span[] = [];
   let [from, to] = [0, second];
@@ -38,12 +38,12 @@ export function consistencySpans(first: number, second: number): Span[] {
       from = middle;
     }
   }
-  // The first tree itself is known to whoever checks the proof.
+  // The verifier already has the first tree itself.
   if (from > 0) spans.push({ from, to });
   return spans.reverse();
 }
 
-/** The complete trees that a span consists of, from the left, the largest first. */
+/** The complete trees of a span, from the left, the largest first. */
 export function completeTrees({ from, to }: Span): { readonly first: number; readonly leaves: number }[] {
   const trees: { first: number; leaves: number }[] = [];
   for (let first = from; first < to; ) {

@@ -1,6 +1,6 @@
 /**
- * Takes out of the tree what the log does not have any more, after an event store was restored to an earlier state: its
- * follower then goes on from there. What was signed for is remembered, and the log gets another origin.
+ * Removes from the tree the events that the log no longer has, after an event store was restored to an earlier state:
+ * its follower then continues from there. The signed checkpoints are kept, and the log gets another origin.
  */
 import { sql } from 'kysely';
 import { BEGINNING, type EventLog, type LoggedEvent } from '../../shared/ports/event-log.ts';
@@ -9,12 +9,12 @@ import { largestSize } from './checkpoints.ts';
 import { knownKeys, retireOrigin } from './keys.ts';
 import { TREE, treeSize, WIDTH } from './tree.ts';
 
-/** More levels than any tree has. */
+/** An upper bound: no tree has as many levels. */
 const LEVELS = 13;
 
 type Entry = Pick<LoggedEvent, 'id' | 'stream' | 'revision' | 'position'>;
 
-/** @returns how many events the tree has now, and how many were taken out */
+/** @returns how many events the tree has now, and how many were removed */
 export async function repairTree(
   { db, pool }: Pick<Database, 'db' | 'pool'>,
   eventLog: EventLog,
@@ -33,7 +33,7 @@ export async function repairTree(
     return false;
   };
   const before = await treeSize(pool);
-  // Events are lost from the end, so those that are there come before those that are not.
+  // Binary search, because events are lost only from the end.
   let [kept, end] = [0, before];
   if (before > 0 && (await isThere(before - 1))) kept = before;
   while (kept < end && kept < before) {
@@ -44,7 +44,7 @@ export async function repairTree(
   if (kept === before) return { size: before, removed: 0 };
   const position = kept === 0 ? BEGINNING : ((await entryAt(kept - 1))?.position ?? BEGINNING);
   await db.transaction().execute(async (trx) => {
-    // A follower that is about to add events waits here, and is then fenced.
+    // A follower that is about to add events waits for this lock, and is then fenced.
     await sql`UPDATE service.checkpoints SET position = ${position}, generation = generation + 1, stuck_at = NULL,
       stuck_reason = NULL WHERE schema_name = ${TREE}`.execute(trx);
     await sql`DELETE FROM log.entries WHERE number >= ${kept}`.execute(trx);

@@ -1,6 +1,7 @@
 /**
- * The origin of a log that was restored. A backup does not know what was signed after it, and one origin must never stand
- * for two logs. So the log goes on under another origin, unless the newest checkpoint shows that nothing was lost.
+ * The origin of a restored log. A backup does not contain checkpoints that were signed after it, and one origin must
+ * never stand for two logs. So the log continues under another origin, unless the newest checkpoint shows that nothing
+ * was lost.
  */
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
@@ -12,8 +13,8 @@ import { type Note, signerOf } from './notes.ts';
 const PAGE_BYTES = 1_000_000;
 
 /**
- * @param events how many the log has
- * @param newest the checkpoint that was signed last, if it is at hand
+ * @param events number of events in the log
+ * @param newest the last signed checkpoint, if it is available
  * @returns whether the log keeps its origin; undefined if it has none yet
  */
 export async function settleOrigin(

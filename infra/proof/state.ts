@@ -1,4 +1,4 @@
-/** How far the tree over the log is, for `/health/ready` and `/metrics`. */
+/** The progress of the tree over the log, for `/health/ready` and `/metrics`. */
 import { Gauge, type Registry } from 'prom-client';
 import type { Position } from '../../shared/ports/event-log.ts';
 import { within } from '../../shared/waiting.ts';
@@ -6,7 +6,7 @@ import type { Database } from '../database/database.ts';
 
 type Pool = Pick<Database['pool'], 'query'>;
 
-/** How long a scrape waits for the database, milliseconds. */
+/** Time limit for the database during a scrape, milliseconds. */
 const SCRAPE_MS = 1_000;
 
 export interface TreeState {
@@ -17,7 +17,7 @@ export interface TreeState {
   readonly checkpoint: { readonly size: number; readonly signedAt: number } | undefined;
 }
 
-/** By the primary keys of both tables: probes ask often. */
+/** Uses the primary keys of both tables, because probes are frequent. */
 const STATE = `
   WITH tree AS (SELECT number + 1 AS size, position FROM log.entries ORDER BY number DESC LIMIT 1)
   SELECT tree.size, tree.position, signed.size AS signed_size, signed.signed_at
@@ -41,7 +41,7 @@ export async function readTreeState(pool: Pool): Promise<TreeState> {
   return { size, position, checkpoint };
 }
 
-/** A scrape asks the database once. A database that does not answer makes the numbers NaN and blocks nothing. */
+/** A scrape queries the database once. If the database does not respond, the numbers are NaN and nothing is blocked. */
 export function addTreeMetrics(registry: Registry, pool: Pool): void {
   let asking: Promise<TreeState | undefined> | undefined;
   const state = () => {

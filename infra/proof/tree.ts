@@ -1,7 +1,7 @@
 /**
- * The Merkle tree over the log, as it is stored: one row in `log.entries` for each event, with its leaf and what events
- * are looked up by, and one in `log.nodes` for each complete tree of 16, 256, 4,096 … leaves. Rows are only added, so what
- * was read of a tree stays true.
+ * The stored Merkle tree over the log: one row in `log.entries` for each event, with its leaf and the columns for
+ * looking events up, and one in `log.nodes` for each complete tree of 16, 256, 4,096 … leaves. Rows are only added, so
+ * data read from a tree stays valid.
  */
 import { hash } from 'node:crypto';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
@@ -10,7 +10,7 @@ import { FencedError, type Move } from '../following/checkpoints.ts';
 import { HASH_BYTES, leafHash, leafText, treeHash } from './hashing.ts';
 import { completeTrees, type Span } from './paths.ts';
 
-/** Trees of this many trees of the level below are stored; a power of two. */
+/** Each stored tree consists of this many stored trees of the level below; a power of two. */
 export const WIDTH = 16;
 
 /** Name of the tree's checkpoint in `service.checkpoints`. */
@@ -26,7 +26,7 @@ interface Place {
 
 const nameOf = ({ level, index }: Place): string => `${level}/${index}`;
 
-/** The places whose hashes make that of a complete tree. */
+/** The places whose hashes give the hash of a complete tree. */
 function placesOf({ first, leaves }: { readonly first: number; readonly leaves: number }): Place[] {
   let level = 0;
   let width = 1;
@@ -69,7 +69,7 @@ export async function spanHashes(pool: Pool, spans: readonly Span[]): Promise<Bu
     if (!hash) throw new Error(`the tree over the log lacks the hash ${nameOf(place)}`);
     return hash;
   };
-  // From the right: a smaller tree stands to the right of each larger one.
+  // From the right: a smaller tree is always to the right of a larger one.
   return trees.map((parts) =>
     parts.map((places) => treeHash(places.map(hashOf))).reduceRight((right, left) => treeHash([left, right])),
   );
@@ -79,12 +79,12 @@ export async function spanHashes(pool: Pool, spans: readonly Span[]): Promise<Bu
 export const rootAt = async (pool: Pool, size: number): Promise<Buffer> =>
   (await spanHashes(pool, [{ from: 0, to: size }]))[0] as Buffer;
 
-/** The tree as the process that adds to it holds it in memory: what is not in a stored complete tree yet. */
+/** The part of the tree that is not in a stored complete tree yet, in the memory of the process that adds to it. */
 export interface Edge {
   readonly size: number;
   /** The latest time of any event, Unix milliseconds. */
   readonly latest: number;
-  /** Hashes of complete trees that do not make a larger one yet, by level, from the left. */
+  /** Hashes of complete trees that are not part of a larger one yet, by level, from the left. */
   readonly open: readonly (readonly Buffer[])[];
 }
 
@@ -105,7 +105,7 @@ export async function readEdge(pool: Pool): Promise<Edge> {
   };
 }
 
-/** The last event in the tree; undefined without one. */
+/** The last event in the tree; undefined if the tree is empty. */
 export async function lastEntry(pool: Pool): Promise<Omit<LoggedEvent, 'type' | 'data' | 'meta'> | undefined> {
   const { rows } = await pool.query(
     'SELECT position, id, stream, revision FROM log.entries ORDER BY number DESC LIMIT 1',
@@ -113,15 +113,15 @@ export async function lastEntry(pool: Pool): Promise<Omit<LoggedEvent, 'type' | 
   return rows[0] as Omit<LoggedEvent, 'type' | 'data' | 'meta'> | undefined;
 }
 
-/** Whom events are looked up by: `user:7`, `agent:12`, `api:0`. */
+/** The actor key for looking events up: `user:7`, `agent:12`, `api:0`. */
 export const actorKey = ({ type, id }: { readonly type: unknown; readonly id: unknown }): string => `${type}:${id}`;
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** The form in which ids of causes are indexed: nearly all are UUIDs; for any other text, one is derived from it. */
+/** The indexed form of ids of causes: nearly all are UUIDs; for any other text, a UUID is derived from it. */
 export const indexedId = (id: string): string => (UUID.test(id) ? id.toLowerCase() : hash('sha256', id).slice(0, 32));
 
-/** What entries hold of an event's metadata. Logs of other programs may lack some of it. */
+/** The columns of an entry from an event's metadata. Logs of other programs may lack some of them. */
 function indexed(meta: LoggedEvent['meta']) {
   const actor = (typeof meta.actor === 'object' && meta.actor !== null ? meta.actor : {}) as Record<string, unknown>;
   const { at, correlationId, causationId } = meta;
@@ -187,7 +187,7 @@ export async function addLeaves(pool: Pool, edge: Edge, events: readonly LoggedE
   return { size: edge.size + events.length, latest: latest.at(-1) ?? edge.latest, open };
 }
 
-/** Hashes are passed behind one another: the driver would write each as text. */
+/** Hashes are passed as one concatenated value: the driver would write each as text. */
 const nthHash = (parameter: string): string =>
   `substring(${parameter}::bytea FROM (${HASH_BYTES} * (i.n - 1) + 1)::int FOR ${HASH_BYTES})`;
 
@@ -214,7 +214,7 @@ const ADD = `
   )
   SELECT FROM moved`;
 
-/** The first `size` leaves, behind one another, in pages. */
+/** The first `size` leaves, concatenated, in pages. */
 export async function* leavesOf(pool: Pool, size: number, page = 2_000): AsyncGenerator<Buffer> {
   for (let from = 0; from < size; from += page) {
     const { rows } = await pool.query(

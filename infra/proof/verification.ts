@@ -1,11 +1,11 @@
 /**
- * Compares events with the leaves of the tree, and the tree with the checkpoints that were signed: what is wrong is named
- * by the numbers of the events.
+ * Compares events with the leaves of the tree, and the tree with the signed checkpoints; findings name the numbers of
+ * the events.
  */
 import { EMPTY_ROOT, GrowingRoot } from './hashing.ts';
 import { type Note, signerOf, type VerifierKey } from './notes.ts';
 
-/** One event, by number: the hash of what is there, and the leaf that was stored; undefined where there is none. */
+/** One event, by number: the hash of the present event, and its stored leaf; undefined if missing. */
 export interface Pair {
   readonly hash: Buffer | undefined;
   readonly leaf: Buffer | undefined;
@@ -17,27 +17,27 @@ export interface VerificationOptions {
   /** By size. */
   readonly notes: AsyncIterable<Note>;
   readonly keys: readonly VerifierKey[];
-  /** The log has this name now; of others, the newest events may have been lost. */
+  /** The current name of the log; for other names, the newest events may have been lost. */
   readonly origin: string | undefined;
-  /** How many events of an earlier origin are still there; undefined: unknown. */
+  /** How many events of an earlier origin still exist; undefined: unknown. */
   readonly keptOf?: (origin: string) => number | undefined;
   readonly onProgress?: (events: number) => void;
 }
 
 export interface Verified {
-  /** Events, or leaves where there are more. */
+  /** Number of events, or of leaves if they are more. */
   readonly size: number;
   /** Of the events. */
   readonly root: Buffer;
   /** Checkpoints that hold. */
   readonly checkpoints: number;
-  /** What is wrong, one sentence each; none: the log is whole. */
+  /** The findings, one sentence each; empty if the log is intact. */
   readonly findings: readonly string[];
-  /** What a reader should know, though nothing is wrong. */
+  /** What a reader should know although it is not a fault. */
   readonly remarks: readonly string[];
 }
 
-/** Most bad signatures that are named. */
+/** Maximum number of bad signatures that are named. */
 const MAX_NAMED = 10;
 
 class Verification {
@@ -49,15 +49,15 @@ class Verification {
   checkpoints = 0;
   #size = 0;
   #badSignatures = 0;
-  /** The first event that is not what its leaf says. */
+  /** Number of the first event that does not match its leaf. */
   #different: number | undefined;
   #missing: number | undefined;
-  /** The events match a checkpoint that the leaves do not match. */
+  /** Whether the events match a checkpoint that the leaves do not match. */
   #leavesAltered = false;
-  /** Size of the last checkpoint that holds, and of the first that does not. */
+  /** Size of the last checkpoint that is valid, and of the first that is not. */
   #holds = 0;
   #fails: number | undefined;
-  /** Size of the largest checkpoint of more events than there are. */
+  /** Size of the largest checkpoint with more events than exist. */
   #beyond = 0;
 
   constructor(options: VerificationOptions) {
@@ -68,7 +68,7 @@ class Verification {
     return this.#size;
   }
 
-  /** Of the events, as far as they go without a gap. */
+  /** Root of the events up to the first gap. */
   get root(): Buffer {
     return this.#actual.size === 0 ? EMPTY_ROOT : this.#actual.root;
   }
@@ -81,7 +81,7 @@ class Verification {
     else if (leaf && !hash.equals(leaf)) this.#different ??= number;
   }
 
-  /** Looks at a checkpoint of as many events as were added, or of more than there are. */
+  /** Checks a checkpoint whose size is the number of added events, or larger than the number that exists. */
   check(note: Note): void {
     const { keys, origin, keptOf } = this.#options;
     if (!signerOf(note, keys)) {
@@ -113,11 +113,11 @@ class Verification {
     else this.#beyond = Math.max(this.#beyond, note.size);
   }
 
-  /** Undefined: there are not as many events. */
+  /** Undefined if there are not enough events. */
   #match({ size, root }: Note): boolean | undefined {
     const trees = [this.#stored, this.#actual].filter((tree) => tree.size === size);
     if (trees.length === 0) return undefined;
-    // One of them is enough: where the other differs, an event is not what its leaf says.
+    // One match is enough: if the other tree differs, an event does not match its leaf, which is a finding of its own.
     const holds = trees.map((tree) => tree.root.equals(root));
     this.#leavesAltered ||= holds.length === 2 && !holds[0] && holds[1] === true;
     return holds.includes(true);

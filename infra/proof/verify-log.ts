@@ -8,7 +8,7 @@ import type { Note } from './notes.ts';
 import { leavesOf, treeSize } from './tree.ts';
 import { type Pair, type Verified, verifyTree } from './verification.ts';
 
-/** Bytes of events that are read at a time. */
+/** Bytes of events per read. */
 const PAGE_BYTES = 2_000_000;
 /** Most ids that are named. */
 const MAX_TWINS = 10;
@@ -17,7 +17,7 @@ export interface VerifiedLog extends Verified {
   readonly origin: string | undefined;
 }
 
-/** Writes nothing, so it may run beside the service. */
+/** Writes nothing, so it may run while the service runs. */
 export async function verifyLog(
   { pool }: Pick<Database, 'pool'>,
   eventLog: EventLog,
@@ -26,7 +26,7 @@ export async function verifyLog(
 ): Promise<VerifiedLog> {
   const keys = await knownKeys(pool);
   const origin = (await openSigner(pool, settings, false))?.origin;
-  // In this order: what is added meanwhile is left to the next time.
+  // In this order: events added in the meantime are left to the next run.
   const signed = await largestSize(pool);
   const leaves = await treeSize(pool);
   const head = await eventLog.head();
@@ -56,7 +56,7 @@ async function* eventsUpTo(eventLog: EventLog, head: Position): AsyncGenerator<r
   }
 }
 
-/** Each event with its leaf; as far as either goes. */
+/** Each event with its leaf, until both end. */
 async function* pairsOf(
   leaves: AsyncIterable<Buffer>,
   pages: AsyncGenerator<readonly LoggedEvent[]>,

@@ -1,7 +1,7 @@
 /**
  * Writes the batches of all projections of a process. Batches that are ready at the same time share a statement: an
  * event usually concerns several read models, whose followers receive it in the same turn of the event loop. While a
- * statement is in flight, the next batches gather; none waits for more to come.
+ * statement is in flight, the next batches gather; none waits for more batches.
  */
 import { nextTurn } from '../../shared/waiting.ts';
 import type { AnyDatabase } from '../database/database.ts';
@@ -16,9 +16,9 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** What of the small batches is on its way; shared with those who had better wait for it. */
+/** The small batches in flight; shared with appends, which should wait for them. */
 export interface RowWrites {
-  /** Settles when the next statement has been answered; never rejects. Undefined: there is none. */
+  /** Settles when the next statement has its response; never rejects. Undefined: there is none. */
   inFlight: Promise<void> | undefined;
 }
 

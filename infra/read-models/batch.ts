@@ -17,19 +17,19 @@ interface Slot {
   readonly key: Readonly<Record<string, unknown>>;
   /** The row in the table; undefined: there is none. */
   before: AnyStoredRow | undefined;
-  /** The row to be written, without `position`; undefined: it is to be deleted. */
+  /** The row to be written, without `position`; undefined: it will be deleted. */
   row: Readonly<Record<string, unknown>> | undefined;
-  /** Position of the event that last changed it; -1: none did. */
+  /** Position of the last event that changed the row; -1 if none did. */
   position: number;
-  /** Inserted in this batch by a change that does not need the row in the table. */
+  /** Inserted in this batch by a change that does not read the table. */
   readonly fresh: boolean;
-  /** Takes what the row was before each change. */
+  /** Receives the row as it was before each change. */
   readonly versions: Version[];
-  /** The versions of the row that there are go. */
+  /** Deletes the existing versions of the row. */
   forgets?: boolean;
 }
 
-/** A change that is applied once the rows that the batch lacks are loaded. */
+/** A change that waits until the missing rows of the batch are loaded. */
 interface Waiting {
   readonly slot: Slot;
   readonly change: Change;
@@ -46,7 +46,7 @@ export interface BatchOptions {
   ) => Promise<ReadonlyMap<string, AnyStoredRow>>;
 }
 
-/** What is about to be written to a projection's tables. */
+/** Pending changes to a projection's tables. */
 export class Batch {
   readonly #options: BatchOptions;
   readonly #places: ReadonlyMap<string, Map<string, Slot>>;
@@ -103,7 +103,7 @@ export class Batch {
         toLoad.set(table, wanted.set(text, slot));
       }
     }
-    // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
+    // If a row is missing, every later change waits: changes are applied in order (`Change`).
     if (toLoad.size > 0) waiting.push({ slot, change, position });
     else applyTo(slot, change, position);
   }
@@ -131,7 +131,7 @@ export class Batch {
     return writes;
   }
 
-  /** Updates the cache. To be called after the commit, and before the cache is read again. */
+  /** Updates the cache. Call this after the commit, and before the cache is read again. */
   written(): void {
     const { cache } = this.#options;
     for (const [name, slots] of this.#places) {
@@ -146,7 +146,7 @@ export class Batch {
 /** Like `applyEvent`, but does not build the key text again, and sets the row's position only at the end. */
 function applyTo(slot: Slot, { apply, inPlace }: Change, position: number): void {
   if (slot.row && slot.position >= position) return;
-  // What is changed in place was never otherwise.
+  // A change in place applies to the earlier versions as well, so they are deleted.
   if (inPlace) slot.forgets = true;
   const next = apply(slot.row);
   if (next === slot.row) return;

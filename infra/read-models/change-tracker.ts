@@ -1,6 +1,6 @@
 /** Tracks when this process last changed each read model for each workspace. Bounded. */
 
-/** Most workspaces remembered per read model. A forgotten one counts as changed when it was forgotten. */
+/** Maximum number of remembered workspaces per read model. A forgotten one counts as changed at that moment. */
 const REMEMBERED = 10_000;
 
 interface Changes {
@@ -12,7 +12,7 @@ interface Changes {
 
 export interface ChangeTracker {
   record(schema: string, workspace: number, position: number): void;
-  /** To be called when the tables were swapped or reloaded: everything counts as changed. */
+  /** Call this when the tables were swapped or reloaded: everything counts as changed. */
   reset(schema: string): void;
   last(schema: string, workspace: number | 'all'): string;
 }

@@ -1,13 +1,14 @@
 /**
- * The past of read models. A batch that replaces or deletes a row writes the row as it was, its version, into
- * `<schema>_history`, in the same statement. A row that never changes has no version. The views of `<schema>_past` show the
- * tables as they were at the position in the setting `signalbox.as_of`: the live rows that were there already, and the
- * versions that stood then.
+ * The history of read models. A batch that replaces or deletes a row writes the old row, its version, into
+ * `<schema>_history`, in the same statement. A row that never changes has no version. The views of `<schema>_past` show
+ * the tables as they were at the position in the setting `signalbox.as_of`: the live rows that existed by then, and the
+ * versions that were valid then.
  *
- * A version stood from `position` up to `until`. It is filed under the smallest block that holds all of that time; the blocks
- * are the halves of the log, their halves, and so on. A position lies in one block of each size, so the versions that stood
- * at a position are found with one look at each of these blocks, however long the history is. A block has at most one version
- * of each row, most of which stood at another position: the index has both ends, so these are not read from the table.
+ * A version is valid from `position` up to `until`. It is stored under the smallest block that contains this whole
+ * period; the blocks are the halves of the log, their halves, and so on. A position is in one block of each size, so
+ * the versions valid at a position are found with one lookup in each of these blocks, however long the history is. A
+ * block has at most one version of each row, most of them valid at other positions: the index has both ends, so these
+ * are not read from the table.
  */
 import { type CompiledQuery, sql } from 'kysely';
 import type { AnyStoredRow } from '../../projections/apply.ts';
@@ -20,31 +21,31 @@ export type Version = AnyStoredRow & { readonly until: Position; readonly block:
 
 /** Blocks of more positions than this are not needed: no log has as many. */
 const SIZES = 50;
-/** By how much a log does not grow between two statements, positions. It may double as well. */
+/** Maximum growth of a log between two statements, positions. It may also double. */
 const GROWTH = 2 ** 20;
 
-/** Until when a live row stands: longer than any position. */
+/** End of the validity of a live row: larger than any position. */
 const STANDS = Number.MAX_SAFE_INTEGER;
-/** The block under which live rows are filed; those of versions are greater. Every moment looks there. */
+/** The block of live rows; those of versions have larger numbers. Every look-up includes it. */
 const LIVE = 0;
 
 /** The schema of the views of the past. */
 export const pastOf = (schema: string): string => `${schema}_past`;
 
-/** The number of the block of `size` positions (a power of two) that has `position`: blocks of all sizes have different ones. */
+/** The number of the block of `size` positions (a power of two) with `position`: unique for blocks of all sizes. */
 const blockAt = (position: Position, size: number): number => (2 * Math.floor(position / size) + 1) * size;
 
-/** The smallest block that has every position from `from` to before `until`. */
+/** The smallest block that contains every position from `from` to before `until`. */
 export function blockOf(from: Position, until: Position): number {
   let size = 1;
   while (Math.floor(from / size) !== Math.floor((until - 1) / size)) size *= 2;
   return blockAt(from, size);
 }
 
-/** The blocks of versions that ended up to a position are below this; so are some others. */
+/** An upper bound for the blocks of versions that ended up to a position; some other blocks are below it too. */
 export const blocksBefore = (position: Position): number => 2 * position;
 
-/** The blocks that have a position, and that of live rows. */
+/** The blocks that contain a position, and the block of live rows. */
 const blocksAt = (position: Position): number[] => [
   LIVE,
   ...Array.from({ length: SIZES }, (_, n) => blockAt(position, 2 ** n)),
@@ -64,7 +65,7 @@ export function versionTableOf(table: Table): Table {
 }
 const versionTables = new WeakMap<Table, Table>();
 
-/** Creates empty tables of versions, replacing earlier ones. The tables themselves must be there. */
+/** Creates empty tables of versions, replacing earlier ones. The tables themselves must exist. */
 export async function createHistory(db: AnyDatabase, projection: Projection, schema: string): Promise<void> {
   const history = historyOf(schema);
   await sql`DROP SCHEMA IF EXISTS ${sql.id(history)} CASCADE`.execute(db);
@@ -87,7 +88,7 @@ export async function indexHistory(db: AnyDatabase, projection: Projection, sche
   }
 }
 
-/** Creates the views of the past, replacing those of tables that another schema had before. */
+/** Creates the views of the past, replacing views of tables that were in another schema. */
 export async function createPast(db: AnyDatabase, projection: Projection, schema: string): Promise<void> {
   const past = pastOf(schema);
   await sql`DROP SCHEMA IF EXISTS ${sql.id(past)} CASCADE`.execute(db);
@@ -135,7 +136,7 @@ export const lookAt = (
     set_config('signalbox.as_of_blocks', ($2::bigint[])[:coalesce(
       (SELECT ceil(log(2, max(position) + ${GROWTH}))::int + 3 FROM service.checkpoints WHERE schema_name = ANY ($3::text[])),
       ${SIZES + 1})]::text, true)`,
-  // That of live rows, then from the smallest to the largest.
+  // The block of live rows, then the others from the smallest to the largest.
   parameters: [
     String(position),
     `{${blocksAt(position).join(',')}}`,
@@ -144,14 +145,14 @@ export const lookAt = (
   ],
 });
 
-/** A read model whose past does not have a position. */
+/** A read model whose history does not contain a position. */
 export interface Missing {
   readonly schema: string;
-  /** Where its past begins; null: it has none. */
+  /** Where its history begins; null: it has none. */
   readonly from: Position | null;
 }
 
-/** Finds those of some read models whose past does not have a position. */
+/** Finds those of some read models whose history does not contain a position. */
 export const findMissing = (
   position: Position,
   schemas: readonly string[],

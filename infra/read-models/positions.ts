@@ -1,8 +1,8 @@
 /**
- * Who waits for what (docs/adr/0025-reads-wait.md): a write for its append alone, a read until the read models that it
- * uses have reached the head of the log.
+ * Waiting for read models (docs/adr/0025-reads-wait.md): a write waits only for its append, a read until the read
+ * models that it uses have reached the head of the log.
  *
- * A process knows how far each read model has come: its own followers report that at once, those of other processes by
+ * A process knows the position of each read model: its own followers report it at once, those of other processes by
  * notification and polling. It also knows the last event that concerns each. A read model that has reached that event
  * shows everything that the reader of this process has handed out, however old its checkpoint is.
  */
@@ -20,29 +20,29 @@ export interface PositionsOptions {
   readonly log: Logger;
   /** How long a read waits for its read models, milliseconds. */
   readonly visibleTimeoutMs: number;
-  /** The head of the log as of `since` (`performance.now()`) or later; by default, the database is asked. */
+  /** The head of the log as of `since` (`performance.now()`) or later; default: the database is queried. */
   readonly head?: ((since: number) => Position | Promise<Position>) | undefined;
-  /** Changes of rows and credentials, in a process that makes them all; by default, the database is asked. */
+  /** Changes of rows and credentials, in a process that makes all of them; default: the database is queried. */
   readonly own?: (Pick<Said, 'changed'> & { credentials(): number }) | undefined;
 }
 
-/** What the database says of read models and credentials. */
+/** The database's state of read models and credentials. */
 interface Said {
-  /** The position that the rows of a read model showed then, at least. */
+  /** The minimum position that the rows of a read model showed at that time. */
   shown(schema: string): Position;
   /** Changes whenever rows of a read model do. */
   changed(schema: string, workspace: number | 'all'): string;
   /** Changes whenever a credential does. */
   readonly credentials: string;
-  /** Position of the last acknowledged event that changes what one stands for. */
+  /** Position of the last acknowledged event that changes what a credential stands for. */
   readonly credentialsAt: Position;
-  /** Of the log, if it is in this database. */
+  /** Head of the log, if the log is in this database. */
   readonly head: Position;
 }
 
 /**
- * Prepared, because planning it takes the server as long as running it. The plan cannot become a bad one: the tables are
- * small, and read as a whole. One object, because a row for each read model costs more to take apart.
+ * Prepared, because planning it takes the server as long as running it. The plan cannot become a bad one: the tables
+ * are small, and are read completely. The result is one object, because parsing a row for each read model costs more.
  */
 const ASK = {
   name: 'checkpoints',
@@ -53,12 +53,12 @@ const ASK = {
 };
 const UNKNOWN = Number.POSITIVE_INFINITY;
 
-/** What this process knows of a read model. */
+/** The state of a read model as this process knows it. */
 interface Model {
   readonly schema: string;
   readonly projection: Projection;
   reached: Position;
-  /** The last event that concerns it, or where the reader began. */
+  /** The last event that concerns it, or the position where the reader began. */
   concerned: Position;
 }
 
@@ -67,11 +67,11 @@ export class Positions implements ReadModels, Freshness {
   /** By schema. */
   readonly #models: ReadonlyMap<string, Model>;
   readonly #listening = new Map<string, readonly Model[]>();
-  /** How far the reader of this process is; undefined: it has none. */
+  /** Position of the reader of this process; undefined if it has none. */
   #level: Position | undefined;
-  /** What each wait is for, and what ends it. */
+  /** The condition of each wait, and the function that ends it. */
   readonly #waits = new Map<() => boolean, () => void>();
-  /** Writes the rows that gather. */
+  /** Writes the gathered rows. */
   #hurry = () => {};
   readonly #head: (since: number) => Position | Promise<Position>;
   #ask: (since?: number) => Promise<Said> | Said;
@@ -96,13 +96,13 @@ export class Positions implements ReadModels, Freshness {
     });
   }
 
-  /** Position that a read model shows, as far as this process knows. @param reached what it is known to have reached */
+  /** Position that a read model shows, as far as this process knows. @param reached its last known position */
   shown(schema: string, reached = this.#models.get(schema)?.reached ?? 0): Position {
     const { concerned = UNKNOWN } = this.#models.get(schema) ?? {};
     return reached >= concerned ? Math.max(reached, this.#level ?? 0) : reached;
   }
 
-  /** Records what a read model has reached. Lower positions are old news. */
+  /** Records the position that a read model has reached. Lower positions are ignored. */
   advance(schema: string, position: Position): void {
     const model = this.#models.get(schema);
     if (!model || position <= model.reached) return;
@@ -110,7 +110,7 @@ export class Positions implements ReadModels, Freshness {
     this.#release();
   }
 
-  /** Records what the reader of this process has handed out, and up to where that is. */
+  /** Records the events that the reader of this process has handed out, and their last position. */
   saw(position: Position, events: readonly LoggedEvent[]): void {
     const isOther = this.#level !== undefined && position < this.#level;
     // Another log, such as one restored from a backup.
@@ -131,7 +131,7 @@ export class Positions implements ReadModels, Freshness {
     for (const model of this.#models.values()) model.reached = 0;
   }
 
-  /** Ends the waits that are over. */
+  /** Ends the waits whose condition is met. */
   #release(): void {
     for (const [isOver, end] of this.#waits) {
       if (!isOver()) continue;
@@ -145,7 +145,7 @@ export class Positions implements ReadModels, Freshness {
     return this.#waits.size > 0;
   }
 
-  /** @param hurry is called when a read begins to wait */
+  /** @param hurry called when a read begins to wait */
   onWait(hurry: () => void): void {
     this.#hurry = hurry;
   }
@@ -187,12 +187,12 @@ export class Positions implements ReadModels, Freshness {
 
   async stamp(names: readonly string[], workspace: number | 'all', at: ReadAt): Promise<Stamp> {
     const { own, database } = this.#options;
-    // What is kept of a database that has lost rows since is never current again.
+    // The cached state of a database that has lost rows since is never current again.
     const { losses } = database;
     const schemas = names.map((name) => this.#schemaOf(name));
     const said = own ?? this.#ask(at.since ?? Number.NEGATIVE_INFINITY);
     const [position, early] = await Promise.all([this.reachSchemas(schemas, at), said]);
-    // The database may have said this before its rows showed the position.
+    // The database may have responded before its rows showed the position.
     const isOld = 'shown' in early && schemas.some((schema) => early.shown(schema) < position);
     const { changed } = isOld ? await this.#ask() : early;
     return { value: [losses, ...schemas.map((schema) => changed(schema, workspace))].join(','), position };
@@ -216,7 +216,9 @@ export class Positions implements ReadModels, Freshness {
     const { rows } = await database.pool.query(ASK);
     if (losses !== database.losses) return this.#askDatabase();
     const { checkpoints, ...row } = rows[0] as Pick<Said, 'credentials' | 'credentialsAt' | 'head'> & {
-      /** By schema: the position that it has reached, and what changes with its rows. Null when there are none. */
+      /**
+       * By schema: the position that it has reached, and a value that changes with its rows. Null if there are none.
+       */
       readonly checkpoints: Readonly<Record<string, string>> | null;
     };
     const said = new Map(Object.entries(checkpoints ?? {}).map(([schema, text]) => [schema, text.split(' ')]));

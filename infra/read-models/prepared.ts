@@ -1,10 +1,10 @@
 /**
- * The tables in the database that the build makes (`infra/prepare.ts`), so that a first start need not make
- * them: those of the migrations, of the read models and of the jobs.
+ * The tables in the database that the build creates (`infra/prepare.ts`), so that a first start need not create them:
+ * those of the migrations, of the read models and of the jobs.
  *
- * The database carries a mark, a hash of the SQL that makes such tables. A first start removes the mark before it does
- * anything else. If this program would make other tables, it first drops all of them, and the ordinary way makes its
- * own.
+ * The database contains a mark, a hash of the SQL that creates such tables. A first start removes the mark before
+ * anything else. If this program would create other tables, it first drops all of them, and then creates its own in the
+ * usual way.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -21,7 +21,7 @@ import type { AnyDatabase } from '../database/database.ts';
 import { MIGRATION_TABLE, runMigrations } from '../database/migrations.ts';
 import { createTables } from './tables.ts';
 
-/** Takes statements without running any. */
+/** Records statements without running them. */
 class Recorder extends DummyDriver {
   readonly hash = createHash('sha256');
 
@@ -29,7 +29,7 @@ class Recorder extends DummyDriver {
     return Promise.resolve({
       executeQuery: ({ sql: text, parameters }) => {
         this.hash.update(JSON.stringify([text, parameters]));
-        // Answers the only question that making tables asks: in which schema the extension pg_trgm is.
+        // Responds to the only query of table creation: the schema of the extension pg_trgm.
         return Promise.resolve({ rows: [{ schema: 'service' }] as never[] });
       },
       streamQuery: () => {
@@ -39,7 +39,7 @@ class Recorder extends DummyDriver {
   }
 }
 
-/** Hash of the SQL that makes the tables of the migrations and of these read models. */
+/** Hash of the SQL that creates the tables of the migrations and of these read models. */
 export async function hashOfTables(projections: readonly Projection[]): Promise<string> {
   const recorder = new Recorder();
   const db: AnyDatabase = new Kysely({
@@ -64,7 +64,7 @@ async function comment(db: AnyDatabase, text: string | null): Promise<void> {
 /** Marks a database of the build. */
 export const markPrepared = (db: AnyDatabase, hash: string): Promise<void> => comment(db, `${KIND}${hash}`);
 
-/** The hash with which the database is marked; undefined for any but one that the build has just made. */
+/** The hash with which the database is marked; undefined for any but one that comes straight from the build. */
 export async function readMark(db: AnyDatabase): Promise<string | undefined> {
   const { rows } = await sql<{ mark: string | null }>`
     SELECT obj_description(to_regclass(${MIGRATION_TABLE}), 'pg_class') AS mark`.execute(db);
@@ -73,8 +73,8 @@ export async function readMark(db: AnyDatabase): Promise<string | undefined> {
 }
 
 /**
- * Makes a marked database one like any other, with the tables of this program or with none. Nothing has been written to
- * it yet, because every start does this first.
+ * Turns a marked database into an ordinary one, with the tables of this program or without tables. It has no other data
+ * yet, because every start does this first.
  */
 export async function settlePrepared(
   db: AnyDatabase,

@@ -22,7 +22,7 @@ import type { Positions } from './positions.ts';
 import type { RowCaches } from './row-cache.ts';
 import { createTables } from './tables.ts';
 
-/** What projections lack: their tables, or only the past, because an older program has made them. */
+/** The missing parts of projections: their tables, or only the history if an older program created them. */
 export async function lackingTables(
   db: AnyDatabase,
   projections: readonly Projection[],
@@ -66,7 +66,7 @@ export interface ProjectorOptions {
   readonly rows: RowCaches;
   /** Lets rows gather until a read waits for them. */
   readonly gathering?: Gathering | undefined;
-  /** Told of the rows that are on their way. */
+  /** Records the row writes in flight. */
   readonly rowWrites?: RowWrites;
   readonly log: Logger;
   /** Name of this process in `service.checkpoints.leader`. */
@@ -84,7 +84,7 @@ export interface Projector {
   close(): Promise<void>;
 }
 
-/** Runs the projections wherever this process becomes their leader. Returns at once. */
+/** Runs the projections for which this process becomes the leader. Returns at once. */
 export function startProjector(projections: readonly Projection[], options: ProjectorOptions): Projector {
   const { database, following, changes, rows } = options;
   const writer = new BatchWriter(database.db, options.rowWrites);
@@ -99,7 +99,7 @@ export function startProjector(projections: readonly Projection[], options: Proj
   const unwatch = database.onLoss(() => {
     for (const one of followed) one.restart(new Error('the database has lost rows that it had written'));
   });
-  // Nothing that was kept of the old tables is used any more.
+  // Discards everything cached from the old tables.
   const ignoreSwaps = database.onSwap?.((schema) => {
     rows.of(schema).clear();
     changes.reset(schema);
@@ -124,10 +124,10 @@ export function startProjector(projections: readonly Projection[], options: Proj
   };
 }
 
-/** Traces that the span of a batch names, at most. */
+/** Maximum number of traces to which the span of a batch links. */
 const MAX_LINKS = 32;
 
-/** The span of a batch continues the trace of its first event that has one, and names those of the others. */
+/** The span of a batch continues the trace of its first event that has one, and links to the others. */
 function spanOf(events: readonly DomainEvent[]): SpanOptions {
   const [parent, ...links] = new Set(events.flatMap(({ meta }) => meta.traceparent ?? []));
   const attributes = { 'signalbox.events': events.length, 'signalbox.position': events.at(-1)?.position ?? 0 };
@@ -144,7 +144,7 @@ function projecting(
   const schema = schemaOf(projection);
   const cache = rows.of(schema);
   const notify = database.kind === 'server';
-  /** `Database.losses` when it began: what it has reached since is void after the next one. */
+  /** `Database.losses` at its start: positions reached since then become invalid after the next loss. */
   let losses = 0;
   return {
     name: schema,

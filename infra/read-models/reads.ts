@@ -37,7 +37,7 @@ export function createReads({ database, projections, positions }: ReadsParts): R
           position = Math.min(position ?? shown, shown);
         }
         const result = await database.db.executeQuery(query);
-        // Rows that were there when it waited may have been lost since.
+        // Otherwise rows that it waited for may have been lost since.
         if (losses === database.losses) return result;
       }
     };
@@ -56,8 +56,8 @@ export function createReads({ database, projections, positions }: ReadsParts): R
   }
 
   /**
-   * Reads as of a position: the same statements on the views of the past. Each runs in a transaction that says where the
-   * views look. Whether the read models still have the position is asked before the statement and after it: in between,
+   * Reads as of a position: the same statements on the views of the past. Each runs in a transaction that sets their
+   * position. Whether the read models still have the position is checked before and after the statement: in between,
    * versions may have been removed, or the tables replaced.
    */
   function readsAsOf(position: Position, at?: number): Reads {
@@ -92,7 +92,7 @@ function requireNone(missing: readonly Missing[], used: readonly Projection[], p
   );
 }
 
-/** Builds statements for PostgreSQL and gives them to `run`. */
+/** Builds statements for PostgreSQL and passes them to `run`. */
 function kyselyThat(run: Run, named: Named): AnyDatabase {
   const refuse = () => {
     throw new Error('reads of read models have no transactions');
@@ -103,7 +103,7 @@ function kyselyThat(run: Run, named: Named): AnyDatabase {
   return new Kysely({ dialect: Object.assign(new PostgresDialect({ pool: refuse }), { createDriver: () => driver }) });
 }
 
-/** Whose tables a statement reads: from the nodes that it was built with, never from its text. */
+/** The projections whose tables a statement reads, found in its syntax tree, never in its text. */
 function projectionsIn(node: unknown, named: Named, found = new Set<Projection>()): ReadonlySet<Projection> {
   if (typeof node !== 'object' || node === null) return found;
   const { kind, schema } = node as { readonly kind?: string; readonly schema?: { readonly name?: string } };

@@ -1,9 +1,9 @@
 /**
- * The bound of the past (`MC_RETAIN_HISTORY_DAYS`): versions of rows that ended before a moment are removed.
+ * The limit of the history (`MC_RETAIN_HISTORY_DAYS`): versions of rows that ended before a given time are removed.
  *
- * Each read model first says that its past begins at that moment, and then loses versions, in batches. A read that saw the
- * earlier beginning looks again when it has read (`reads.ts`), so none responds from half a past; and a process that is
- * killed in between leaves versions before that beginning; the next run removes them.
+ * Each read model first moves the start of its history to that time, and then deletes versions, in batches. A read that
+ * saw the earlier start checks again after reading (`reads.ts`), so no response is based on an incomplete history. If a
+ * process is killed in between, versions before the new start are left; the next run removes them.
  */
 import { sql } from 'kysely';
 import { counted, EVERY_TEN_MINUTES_MS, type Schedule } from '../../commands/schedules/schedule.ts';
@@ -17,11 +17,11 @@ import type { AnyDatabase } from '../database/database.ts';
 import { blocksBefore } from './history.ts';
 import { qualified } from './tables.ts';
 
-/** Versions per statement: others use the embedded database in between. */
+/** Versions per statement; small, so that others can use the embedded database in between. */
 const BATCH = 1_000;
 
 /**
- * The position at which the past begins when it is kept for so many days; 0: at the first event.
+ * The position at which the history begins if it is kept for this many days; 0: at the first event.
  *
  * @param days 0: for ever
  * @param now Unix ms
@@ -36,10 +36,10 @@ export async function beginningOfPast(
 }
 
 /**
- * Lets the past of read models begin at a position, unless it begins later.
+ * Moves the start of the history of read models to a position, unless it is later already.
  *
  * @param options.signal after an abort, the rest is left to the next call
- * @param options.batch most versions per statement
+ * @param options.batch maximum number of versions per statement
  * @returns how many versions were removed
  */
 export async function beginPastAt(
@@ -87,7 +87,7 @@ async function removeVersions(
   return removed;
 }
 
-/** @param parts.days 0: the past is kept for ever */
+/** @param parts.days 0: the history is kept for ever */
 export function historySchedule(parts: {
   readonly index: Pick<LogIndex, 'momentAt'>;
   readonly db: AnyDatabase;

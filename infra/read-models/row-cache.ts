@@ -1,12 +1,10 @@
-/**
- * Rows that a projection's only writer keeps in memory, so that hot ones are not read back to be changed.
- */
+/** Rows that the only writer of a projection keeps in memory, so that frequently changed rows need not be read back. */
 import { LRUCache } from 'lru-cache';
 import type { AnyStoredRow } from '../../projections/apply.ts';
 
-/** Characters that a cache of its own may have. */
+/** Maximum number of characters in a cache of its own. */
 const CACHE_CHARACTERS = 16_000_000;
-/** Characters that all projections of a process may have together. */
+/** Maximum number of characters in the caches of all projections of a process. */
 const SHARED_CHARACTERS = 64_000_000;
 /** Overhead of a cache entry, characters. */
 const ENTRY_CHARACTERS = 200;
@@ -24,7 +22,7 @@ const roomOf = (characters: number) =>
 
 /** Caches rows of a projection's tables, for their only writer. */
 export class RowCache {
-  /** Tables of which rows are changed after they were inserted. */
+  /** Tables whose rows are changed after they were inserted. */
   readonly #changed = new Set<string>();
   readonly #rows: LRUCache<string, Cached>;
   readonly #prefix: string;
@@ -46,13 +44,13 @@ export class RowCache {
     this.#rows.set(this.#nameOf(table, key), row ?? ABSENT);
   }
 
-  /** To be called with a row that was inserted. Rows that nobody changes again (activities) would only evict the hot ones. */
+  /** Call this with an inserted row. Rows that never change (activities) would only evict frequently changed ones. */
   inserted(table: string, key: string, row: AnyStoredRow | undefined): void {
     if (this.#changed.has(table)) this.remember(table, key, row);
     else this.forget(table, key);
   }
 
-  /** To be called when a row of this table is changed by its key. */
+  /** Call this when a row of this table is changed by its key. */
   changes(table: string): void {
     this.#changed.add(table);
   }
@@ -81,7 +79,7 @@ export function charactersOf(row: Readonly<Record<string, unknown>>): number {
   return characters;
 }
 
-/** The caches of all projections of a process, under one bound. */
+/** The caches of all projections of a process, with a shared limit. */
 export class RowCaches {
   readonly #room = roomOf(SHARED_CHARACTERS);
   readonly #caches = new Map<string, RowCache>();

@@ -24,7 +24,7 @@ function columnSql([name, type]: [string, string]): string {
 export const qualified = (schema: string, table: Pick<Table, 'name'>): RawBuilder<unknown> =>
   sql.table(`${schema}.${table.name}`);
 
-/** Creates a projection's tables in `schema`, which must not exist yet, and those of its past. */
+/** Creates a projection's tables in `schema`, which must not exist yet, and those of its history. */
 export async function createTables(db: AnyDatabase, projection: Projection, schema: string): Promise<void> {
   await createBareTables(db, projection, schema);
   for (const table of projection.tables) {
@@ -54,7 +54,7 @@ export async function addKey(db: AnyDatabase, schema: string, table: Table): Pro
   );
 }
 
-/** Adds those of a table's other indexes that are missing. */
+/** Adds the missing secondary indexes of a table. */
 export async function addIndexes(db: AnyDatabase, schema: string, table: Table): Promise<void> {
   for (const [number, index] of table.indexes.entries()) {
     const name = sql.id(`${table.name}_${number + 1}`);
@@ -71,16 +71,16 @@ export async function addIndexes(db: AnyDatabase, schema: string, table: Table):
 }
 
 /**
- * New entries wait in a list until there are this many kilobytes of them: whoever fills it up sorts them in. The default,
- * 4 MB, made one write in thousands wait for half a second on PGlite.
+ * Size in kilobytes of the list of pending index entries: the write that fills it has to sort them in. The default, 4
+ * MB, made one write in thousands wait for half a second on PGlite.
  */
 const PENDING_KB = 256;
 
 const trigramIndex = (table: Pick<Table, 'name'>, column: string): string => `${table.name}_${column}_trigrams`;
 
-/** The schema of the extension pg_trgm, which is made where that may be done; undefined: not to be had. */
+/** The schema of the extension pg_trgm, which is created if that is allowed; undefined: not available. */
 async function trigramsOf(db: AnyDatabase): Promise<string | undefined> {
-  // A failed CREATE EXTENSION would end the transaction that the tables are made in.
+  // A failed CREATE EXTENSION would abort the transaction that creates the tables.
   await sql`DO $$ BEGIN
       IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm') THEN
         CREATE EXTENSION pg_trgm WITH SCHEMA service;
@@ -94,7 +94,7 @@ async function trigramsOf(db: AnyDatabase): Promise<string | undefined> {
   return rows[0]?.schema;
 }
 
-/** Searched columns of these read models that have no index of their trigrams, as `schema.table.column`. */
+/** Searched columns of these read models without a trigram index, as `schema.table.column`. */
 export async function unindexedTexts(db: AnyDatabase, projections: readonly Projection[]): Promise<string[]> {
   const wanted = projections.flatMap((projection) =>
     projection.tables.flatMap((table) =>
@@ -116,12 +116,12 @@ export async function dropSchema(db: AnyDatabase, schema: string): Promise<void>
 }
 
 /**
- * Loads the rows with these keys, looking up one at a time: PostgreSQL takes a list of JSON for a hundred rows, and would
- * rather read a table of some thousand rows than look up a hundred.
+ * Loads the rows with these keys, looking up one at a time: PostgreSQL estimates a JSON list at a hundred rows, and
+ * would rather scan a table of some thousand rows than look up a hundred.
  *
- * A row is looked up as the first one at its key or after it, because only the index of the key has that order. Without
- * statistics of the table, PostgreSQL thinks that an index on a part of the key finds a row as well, and then reads all
- * the rows that share that part (docs/benchmarks.md).
+ * A row is looked up as the first one at or after its key, because only the primary key index has that order. Without
+ * statistics of the table, PostgreSQL assumes that an index on a part of the key finds a row as well, and then reads
+ * all the rows that share that part (docs/benchmarks.md).
  */
 export async function loadRows(
   db: AnyDatabase,
@@ -140,7 +140,7 @@ export async function loadRows(
   return new Map(rows.map((row) => [keyText(table, row), row]));
 }
 
-/** Drops a read model's tables with their past. */
+/** Drops a read model's tables with their history. */
 export async function dropTables(db: AnyDatabase, schema: string): Promise<void> {
   for (const one of [pastOf(schema), historyOf(schema), schema]) await dropSchema(db, one);
 }
@@ -153,7 +153,7 @@ export interface TableWrite {
   readonly deletes: readonly Readonly<Record<string, unknown>>[];
   /** Rows as they were before they were changed or deleted. */
   readonly versions: readonly Version[];
-  /** Keys of rows whose earlier versions go. */
+  /** Keys of rows whose earlier versions are deleted. */
   readonly forgets: readonly Readonly<Record<string, unknown>>[];
 }
 
@@ -225,7 +225,7 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 const quotedTable = (schema: string, table: Table): string => `${quoted(schema)}.${quoted(table.name)}`;
 
-/** Parts of upserts that depend on the table alone; every write needs those of several tables. */
+/** Parts of upserts that depend on the table alone; cached, because every write needs those of several tables. */
 const upsertParts = new WeakMap<Table, { readonly columns: string; readonly conflict: string }>();
 
 function upsertPartsOf(table: Table): { readonly columns: string; readonly conflict: string } {
@@ -244,7 +244,7 @@ function upsertPartsOf(table: Table): { readonly columns: string; readonly confl
   return parts;
 }
 
-/** @param rows expression that gives a JSON array of whole rows */
+/** @param rows expression for a JSON array of whole rows */
 function upsertSql(schema: string, table: Table, rows: string): string {
   const target = quotedTable(schema, table);
   const { columns, conflict } = upsertPartsOf(table);
@@ -254,7 +254,7 @@ function upsertSql(schema: string, table: Table, rows: string): string {
       ${conflict}`;
 }
 
-/** @param versions expression that gives a JSON array of versions */
+/** @param versions expression for a JSON array of versions */
 function versionSql(schema: string, table: Table, versions: string): string {
   const target = quotedTable(historyOf(schema), table);
   const { columns } = upsertPartsOf(versionTableOf(table));
@@ -263,7 +263,7 @@ function versionSql(schema: string, table: Table, versions: string): string {
       SELECT ${columns} FROM json_populate_recordset(null::${target}, ${versions})`;
 }
 
-/** @param keys expression that gives a JSON array of keys */
+/** @param keys expression for a JSON array of keys */
 function deleteSql(schema: string, table: Table, keys: string): string {
   const columns = table.key
     .map((column) => `${quoted(column)} ${SQL_TYPES[table.columns[column] as string]}`)
@@ -285,8 +285,7 @@ export interface Fingerprint {
  * deliberate collisions.
  *
  * @param options.upTo include only rows last changed up to this position
- * @param options.blocks number of 8 kB blocks per statement, for a database that serves nobody else during a
- *   statement
+ * @param options.blocks number of 8 kB blocks per statement, for a database that runs no other statement meanwhile
  */
 export async function hashTable(
   db: AnyDatabase,

@@ -10,7 +10,7 @@ import { atMost } from '../../shared/bounded.ts';
 import { createOutage, type Outage } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
 
-/** Most callers remembered per class; beyond that, the least recently seen are forgotten first. */
+/** Maximum number of callers remembered per class; beyond that, the least recently seen are forgotten first. */
 const MAX_KEYS = 10_000;
 
 export interface LimitStores {
@@ -18,12 +18,12 @@ export interface LimitStores {
   close(): Promise<void>;
 }
 
-/** How long Redis is not called after a failure, milliseconds, so that requests do not keep waiting for it. */
+/** How long Redis is not called after a failure, milliseconds, so that requests do not wait for it. */
 const SKIP_MS = 1_000;
 
 export async function createLimitStores(redisUrl: string | undefined, log: Logger): Promise<LimitStores> {
   if (!redisUrl) return { storeFor: (_name, windowMs) => memoryStore(windowMs), close: () => Promise.resolve() };
-  // Only here, because loading them takes a while.
+  // Imported only here, because loading them takes a while.
   const [{ Redis }, { RedisStore }] = await Promise.all([import('ioredis'), import('rate-limit-redis')]);
   const redis = new Redis(redisUrl, {
     commandTimeout: 1_000,

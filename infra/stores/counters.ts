@@ -1,22 +1,22 @@
 /**
- * Counters in PostgreSQL. Whatever is asked for while a statement is in flight shares the next one, whichever counter it
- * is of. Numbers are taken ahead in blocks where a gap is harmless: of events always, because every append needs one, of
- * records while many are created.
+ * Counters in PostgreSQL. All requests that arrive while a statement is in flight share the next one, whatever their
+ * counters. Numbers are reserved in blocks where a gap is harmless: always for events, because every append needs one;
+ * for records while many are created.
  */
 import { LRUCache } from 'lru-cache';
 import type pg from 'pg';
 import { atMost } from '../../shared/bounded.ts';
 import type { Counters } from '../../shared/ports/counters.ts';
 
-/** Event numbers taken ahead per statement. */
+/** Event numbers reserved per statement. */
 const EVENTS_AHEAD = 512;
-/** Most ids taken ahead per statement. */
+/** Maximum number of ids reserved per statement. */
 const IDS_AHEAD = 64;
-/** A counter that is asked again so soon after a statement is busy, milliseconds: more is then taken ahead. */
+/** A counter that is used again this soon after a statement is busy, milliseconds: more numbers are then reserved. */
 const BUSY_MS = 50;
-/** People read these numbers, so they have no gaps but those of requests that fail. */
+/** People read these numbers, so only failed requests leave gaps. */
 const GAPLESS = 'ticket-';
-/** Counters of which it is remembered how busy they are. */
+/** Maximum number of counters whose use is remembered. */
 const MAX_PACES = 1_000;
 
 interface Ask {
@@ -30,17 +30,17 @@ export interface CounterOptions {
   /** Each connection prepares the statement: see `PREPARED`. */
   readonly prepared?: boolean;
   /**
-   * The database, with the event log in it, ends with this process and no other uses it. A crash then cannot lose a number
-   * that an event has, because what was written before the event is on disk with it, so no statement of a counter has to
-   * wait for the disk. Processes that survive a crash of the database, however, still hold numbers that they were given:
-   * on a server, these would be given again.
+   * The database, with the event log in it, ends with this process and no other uses it. A crash then cannot lose a
+   * number that an event has, because everything written before the event is on disk with it, so no statement of a
+   * counter has to wait for the disk. Processes that survive a crash of the database, however, still hold reserved
+   * numbers: on a server, these would be issued again.
    */
   readonly endsWithUs?: boolean;
   /** Unix ms. */
   readonly now?: () => number;
 }
 
-// In the order of the names, so that the statements of several processes do not wait for each other in a circle.
+// Sorted by name, so that the statements of several processes cannot deadlock.
 const TAKE = `INSERT INTO service.counters (name, value)
   SELECT name, amount FROM unnest($1::text[], $2::bigint[]) AS wanted (name, amount) ORDER BY name
   ON CONFLICT (name) DO UPDATE SET value = service.counters.value + excluded.value RETURNING name, value`;
@@ -51,7 +51,7 @@ export function createCounters(
   { prepared = false, endsWithUs = false, now = Date.now }: CounterOptions = {},
 ): Counters {
   const blocks = new Map<string, { next: number; end: number }>();
-  /** When a counter was last asked, Unix ms, and how many numbers are taken ahead. */
+  /** When a counter was last used, Unix ms, and how many numbers are reserved at a time. */
   const paces = new LRUCache<string, { at: number; ahead: number }>(atMost(MAX_PACES));
   let asks: Ask[] = [];
   let serving = false;
@@ -93,7 +93,7 @@ export function createCounters(
     }
   }
 
-  /** The first of these numbers, if they have been taken ahead. */
+  /** The first of `count` reserved numbers, if there are enough. */
   function fromBlock(name: string, count: number): number | undefined {
     const block = blocks.get(name);
     if (!block || block.end - block.next + 1 < count) return undefined;

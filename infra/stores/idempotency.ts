@@ -2,11 +2,12 @@
  * Idempotency records in PostgreSQL.
  *
  * The process that runs a request holds a lease on its record and renews it meanwhile. When the process dies, the lease
- * expires and the next request with the key takes over. A process that was only slow learns of this when it tries to
+ * expires and the next request with the key takes over. A process that was only slow notices this when it tries to
  * store its intents or its response. Leases use the database's clock, because the clocks of hosts differ.
  *
- * A database that breaks under a request cannot be told that the request is over. It is told as soon as it answers again:
- * otherwise whoever repeats the request would wait for the lease to expire, although the database has long been back.
+ * If the database fails during a request, the end of the request cannot be stored. It is stored as soon as the database
+ * responds again: otherwise a repeated request would wait for the lease to expire, although the database has long been
+ * available.
  */
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
@@ -17,9 +18,9 @@ import { createBackOff, pause } from '../../shared/waiting.ts';
 
 /** A lease expires when it has not been renewed for this long, milliseconds. */
 const LEASE_MS = 10_000;
-/** Runs that are over and that the database is yet to be told of; more than these wait for their leases to expire. */
+/** Maximum number of ended runs whose end must still be stored; further ones wait for their leases to expire. */
 const MAX_OVER = 1_000;
-/** Pauses between attempts to free keys whose requests are over. */
+/** Pauses between attempts to free keys of ended requests. */
 const FREE_BACK_OFF = { firstMs: 100, lastMs: 1_000 };
 /** How long records are kept, milliseconds. */
 export const KEPT_MS = 24 * 3_600_000;
@@ -31,7 +32,7 @@ const SECRET = 'idempotency';
 interface Row {
   request_hash: Buffer;
   state: 'running' | 'done';
-  /** The column is named `box`. */
+  /** Stored in the column `box`. */
   sealed: Buffer | null;
 }
 
@@ -42,7 +43,7 @@ interface Run {
   readonly run: string;
 }
 
-/** The records of these runs, as long as they still own them. Takes the parameters of `recordsOf`, from $2. */
+/** The records of these runs, as long as the runs own them. Takes the parameters of `recordsOf`, from $2. */
 const OWNED = `state = 'running' AND (scope, key_hash, owner) IN (SELECT * FROM unnest($2::text[], $3::bytea[], $4::text[]))`;
 const recordsOf = (runs: readonly Run[]) => [
   runs.map(({ scope }) => scope),
@@ -57,7 +58,7 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
    * given up, and must not touch what a later run of the same process has stored.
    */
   const held = new Map<string, Run>();
-  /** Runs that are over although the database could not be told; each with the time when its lease has expired anyway. */
+  /** Ended runs whose end could not be stored; each with the time when its lease has expired anyway. */
   const over = new Map<Run, number>();
   let freeing: Promise<void> | undefined;
   let runs = 0;
@@ -83,11 +84,11 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
         leaseMs,
         ...recordsOf([...held.values()]),
       ])
-      // If the lease expires too early, `save` or `finish` refuses; nothing worse happens.
+      // If the lease expires too early, `save` or `finish` refuses; there is no other harm.
       .catch(() => undefined);
   }
 
-  /** Frees the key of a run once the database answers. */
+  /** Frees the key of a run once the database responds. */
   function freeLater(run: Run): void {
     if (over.size >= MAX_OVER) return;
     over.set(run, performance.now() + leaseMs);
@@ -109,7 +110,7 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
     // In the same turn as the check above, so a run that is added later starts a new loop.
     freeing = undefined;
   }
-  /** Ends a run that has no answer. */
+  /** Ends a run without a response. */
   async function end(scope: string, keyHash: Buffer, tell: () => Promise<unknown>): Promise<void> {
     const run = held.get(nameOf(scope, keyHash));
     try {
@@ -136,7 +137,7 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
       );
       return rows[0] as Row | undefined;
     } catch (error) {
-      // It may have taken the key all the same.
+      // The statement may have taken the key nevertheless.
       freeLater(one);
       throw error;
     }
@@ -222,7 +223,7 @@ async function findOrMakeSecret(pool: pg.Pool): Promise<Buffer> {
   return made.value;
 }
 
-/** Deletes records older than 24 h. Returns their number. */
+/** Deletes records older than 24 h. @returns their number */
 export async function purgeIdempotency(pool: pg.Pool): Promise<number> {
   const { rowCount } = await pool.query(`DELETE FROM service.idempotency WHERE created_at < ${NOW} - $1`, [KEPT_MS]);
   return rowCount ?? 0;

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { Snapshot, Snapshots } from '../../shared/ports/snapshots.ts';
 import type { Logger } from '../logging.ts';
 
-/** Most snapshots waiting to be written; any more are dropped. */
+/** Maximum number of snapshots waiting to be written; further ones are dropped. */
 const MAX_WAITING = 1_000;
 
 export interface SnapshotStore extends Snapshots {

@@ -1,8 +1,8 @@
 /**
- * Backup files: compressed JSON lines. First the events in log order, then what belongs to the log but is not in it,
- * read after the events, so that there is a key and a counter for each of them, with the passwords and keys that were
- * replaced meanwhile; last a line with the number of events and the SHA-256 of their lines. A file without that line is
- * not whole.
+ * Backup files: compressed JSON lines. First the events in log order, then the data that belongs to the log but is not
+ * in it, read after the events, so that there is a key and a counter for each of them, with the passwords and keys that
+ * were replaced meanwhile; last a line with the number of events and the SHA-256 of their lines. A file without that
+ * line is incomplete.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -26,7 +26,7 @@ import { CopyError, type CopyOptions, copyLog, policyCheckpoints, storePolicies 
 import { RELATED, type RelatedRows, readRelated, readReplaced, withReplaced, writeRelated } from './related.ts';
 
 const FORMAT = 1;
-/** Bytes of events that are read at a time. */
+/** Bytes of events per read. */
 const PAGE_BYTES = 1_000_000;
 
 const json = z.record(z.string(), z.unknown());
@@ -36,7 +36,7 @@ const LINE = z.union([
   z.object({ rows: z.object({ table: z.enum(RELATED), count: z.int(), json: z.string() }) }),
   z.object({ counters: z.array(z.object({ name: z.string(), value: z.int() })) }),
   z.object({
-    /** `after`: how many events the policy has taken in. */
+    /** `after`: how many events the policy has processed. */
     policies: z.array(z.object({ schema_name: z.string(), projection: z.string(), version: z.int(), after: z.int() })),
   }),
   z.object({ end: z.object({ events: z.int(), sha256: z.string() }) }),
@@ -49,15 +49,15 @@ interface Written {
   sha256: string;
 }
 
-/** Changes while a backup is written. */
+/** Updated while a backup is written. */
 type Progress = { -readonly [field in keyof BackupProgress]: BackupProgress[field] };
 
 async function* linesOf(core: Pick<Core, 'database' | 'eventLog'>, at: number, written: Written, progress: Progress) {
   const line = (value: z.input<typeof LINE>) => `${JSON.stringify(value)}\n`;
   yield line({ signalbox_backup: FORMAT, version: VERSION, created_at: seconds(at) });
-  // Read first: a policy that has gone on since does some of its work again, and leaves nothing out.
+  // Read first: a policy that has advanced since repeats some of its work, and misses nothing.
   const policies = (await policyCheckpoints(core.database.db)).map((one) => ({ ...one, after: 0 }));
-  // The events up to the head name these, although later ones may replace them before they are read again.
+  // The events up to the head refer to these rows, although later events may replace them before they are read again.
   const replaced = await readReplaced(core.database.db);
   const head = await core.eventLog.head();
   progress.head = head;
@@ -134,7 +134,7 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
   async function write(keep: number): Promise<WrittenBackup> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     let at = Date.now();
-    // Names have a second's resolution.
+    // Names have a resolution of one second.
     while (await there(join(folder, nameAt(at)))) {
       await pause(200, undefined, { ref: true });
       at = Date.now();
@@ -202,7 +202,7 @@ async function* parsedLines(
   if (rest !== '') throw broken(path, 'its last line breaks off');
 }
 
-/** What a file holds, without its events. */
+/** The contents of a file, without its events. */
 export interface Contents extends RelatedRows {
   readonly path: string;
   readonly events: number;
@@ -215,7 +215,7 @@ export interface Contents extends RelatedRows {
   }[];
 }
 
-/** Reads a whole file, checks it, and gives everything but its events. @throws CopyError */
+/** Reads and checks a whole file, and returns everything but its events. @throws CopyError */
 export async function readBackup(path: string): Promise<Contents> {
   const hash = createHash('sha256');
   const pages = new Map<string, string[]>(RELATED.map((table) => [table, []]));
@@ -280,10 +280,10 @@ function fileLog(path: string, events: number): EventLog {
 
 export interface RestoreReport {
   readonly events: number;
-  /** Of the lines of the events in the file. */
+  /** Hash of the lines of the events in the file. */
   readonly sha256: string;
   readonly rows: Readonly<Record<string, number>>;
-  /** Whether checkpoints go on under the same origin; undefined: none were signed. */
+  /** Whether checkpoints continue under the same origin; undefined: none were signed. */
   readonly keepsOrigin: boolean | undefined;
 }
 
@@ -293,9 +293,9 @@ const EMPTY = ['credentials.person_keys', 'credentials.passwords', 'credentials.
 /**
  * Writes a backup into empty stores. Read models are built at the first start.
  *
- * @param contents what `readBackup` gave, so that a file is checked before stores are opened or made
- * @param options.newest the checkpoint that was signed last: see `settleOrigin`
- * @throws CopyError when the stores hold something
+ * @param contents result of `readBackup`, so that a file is checked before stores are opened or created
+ * @param options.newest the last signed checkpoint: see `settleOrigin`
+ * @throws CopyError when the stores are not empty
  */
 export async function restoreBackup(
   contents: Contents,
@@ -308,7 +308,7 @@ export async function restoreBackup(
     const { rows } = await database.pool.query(`SELECT 1 FROM ${table} LIMIT 1`);
     if (rows.length > 0) throw new CopyError(`The database has rows in ${table} already. Restore into empty stores.`);
   }
-  // Before the events, so that none of them is ever there without its key.
+  // Before the events, so that no event ever exists without its key.
   const rows = await writeRelated(database.db, contents);
   const source = { name: contents.path, log: fileLog(contents.path, contents.events), database: undefined };
   await copyLog(source, { name: 'the log', log: eventLog, database: undefined }, options);
@@ -323,7 +323,7 @@ export async function restoreBackup(
   return { events: contents.events, sha256: contents.sha256, rows, keepsOrigin };
 }
 
-/** The place in the log behind so many events, for each policy. */
+/** The position in the log after `after` events, for each policy. */
 async function positionsOf(log: EventLog, policies: Contents['policies']): Promise<Map<string, Position>> {
   const positions = new Map<string, Position>(policies.map(({ schema_name }) => [schema_name, BEGINNING]));
   let count = 0;

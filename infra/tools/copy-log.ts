@@ -1,11 +1,11 @@
 /**
- * Copies an event log from one store to another, event by event in log order, with ids, streams and revisions; then
- * what belongs to the log but is not in it: counters, persons' keys, credentials, checkpoints of policies.
+ * Copies an event log from one store to another, event by event in log order, with ids, streams and revisions; then the
+ * data that belongs to the log but is not in it: counters, persons' keys, credentials, checkpoints of policies.
  *
- * Display names that events of older versions have in clear are sealed on the way (`former-names.ts`).
+ * Plain-text display names in events of older versions are sealed during the copy (`former-names.ts`).
  *
- * It can be interrupted at any point and run again: after checking that the target holds the beginning of the source,
- * it continues after the target's last event. At the end, both sides are read and compared from the first event to the
+ * It can be interrupted at any point and run again: after checking that the target has the beginning of the source, it
+ * continues after the target's last event. At the end, both sides are read and compared from the first event to the
  * last. Read models are not copied, because the service builds them.
  */
 import { createHash } from 'node:crypto';
@@ -37,14 +37,14 @@ export interface CopySide {
 }
 
 export interface CopyOptions {
-  /** Called from time to time; `phase` changes once. `events` counts those of this run. */
+  /** Called at intervals; `phase` changes once. `events` counts those of this run. */
   readonly onProgress?: (progress: {
     readonly phase: 'copying' | 'comparing';
     readonly events: number;
     readonly position: Position;
     readonly target: Position;
   }) => void;
-  /** After an abort, the copy can be continued. */
+  /** After an abort, the copy can be resumed. */
   readonly signal?: AbortSignal;
 }
 
@@ -61,10 +61,10 @@ export interface CopyReport {
   readonly rows: Readonly<Record<string, number>> | undefined;
 }
 
-/** The copy cannot be made, or differs from the source; the message says why and what to do. */
+/** The copy is not possible, or differs from the source; the message says why and what to do. */
 export class CopyError extends Error {}
 
-/** Most appends in flight, and their bytes: fewer than the adapters accept, but enough to fill their groups. */
+/** Maximum number of appends in flight, and of their bytes: below the adapters' limits, but enough for full groups. */
 const IN_FLIGHT = { appends: 1_000, bytes: 8_000_000 };
 /** How many events at the end of the target are compared with the source before the copy is continued. */
 const OVERLAP = 2_000;
@@ -76,7 +76,7 @@ export async function copyLog(source: CopySide, target: CopySide, options: CopyO
   const after = await findStart(source, target, asCopied);
   if (databases) {
     if (after === BEGINNING) await refuseForeignCredentials(target, databases.from.db, databases.to.db);
-    // Before the events as well, so that an incomplete target has the keys for the events that it holds.
+    // Before the events as well, so that an incomplete target has the keys of its events.
     await writeRelated(databases.to.db, await readRelated(databases.from.db));
     await forgetOlderNames(databases.to);
   }
@@ -92,7 +92,7 @@ export async function copyLog(source: CopySide, target: CopySide, options: CopyO
 
 type AsCopied = ReturnType<typeof createNameSealer>;
 
-/** Position in the source after which to continue. @throws CopyError when the target holds anything else */
+/** Position in the source after which to continue. @throws CopyError when the target has other events */
 async function findStart(source: CopySide, target: CopySide, asCopied: AsCopied): Promise<Position> {
   const last = (await gather(target.log.readAll({ direction: 'backwards', limit: OVERLAP }))).reverse();
   const end = last.at(-1);
@@ -175,7 +175,7 @@ async function copyEvents(
   return copied;
 }
 
-/** Groups consecutive events of one stream, as far as they fit into one append. */
+/** Groups consecutive events of one stream, up to the limits of an append. */
 function* runsOf(page: readonly LoggedEvent[]): Generator<readonly LoggedEvent[]> {
   let run: LoggedEvent[] = [];
   let bytes = 0;
@@ -284,7 +284,7 @@ async function gather(pages: AsyncIterable<readonly LoggedEvent[]>): Promise<Log
 }
 
 /**
- * The columns that identify a row in both databases. Sessions are left out: they come and go, and belong to users that
+ * The columns that identify a row in both databases. Sessions are left out: they change often, and belong to users that
  * are checked anyway.
  */
 const IDENTITY: Readonly<Record<string, readonly string[]>> = {
@@ -297,7 +297,7 @@ const IDENTITY: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * Refuses a target whose log is empty but whose database is in use, because its credentials would be lost. Rows that
- * the source has, too, were copied by a run that was interrupted before its first event.
+ * are also in the source were copied by a run that was interrupted before its first event.
  */
 async function refuseForeignCredentials(target: CopySide, from: AnyDatabase, to: AnyDatabase): Promise<void> {
   for (const [table, columns] of Object.entries(IDENTITY)) {
@@ -316,7 +316,7 @@ async function refuseForeignCredentials(target: CopySide, from: AnyDatabase, to:
   }
 }
 
-/** How far the policies of a deployment are. */
+/** The checkpoints of the policies of a deployment. */
 export async function policyCheckpoints(from: AnyDatabase): Promise<PolicyCheckpoint[]> {
   const { rows } = await sql<PolicyCheckpoint>`
     SELECT schema_name, projection, version, position FROM service.checkpoints
@@ -324,7 +324,7 @@ export async function policyCheckpoints(from: AnyDatabase): Promise<PolicyCheckp
   return rows;
 }
 
-/** Policies continue in the target where they are in the source, so nothing is done twice or left out. */
+/** Policies continue in the target from the same event as in the source, so nothing is repeated or missed. */
 export async function storePolicies(
   to: AnyDatabase,
   policies: readonly PolicyCheckpoint[],

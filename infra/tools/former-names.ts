@@ -1,6 +1,6 @@
 /**
- * Display names in events of older versions, which have them in clear: `copy-log` seals them on the way. The same event
- * gives the same copy each time, so that a copy can be continued and compared.
+ * Plain-text display names in events of older versions: `copy-log` seals them. The same event gives the same copy each
+ * time, so that a copy can be resumed and compared.
  */
 import { LRUCache } from 'lru-cache';
 import { ERASED_NAME, formerNamesOf } from '../../shared/event-store/open.ts';
@@ -17,7 +17,7 @@ const OTHERS = 'former_names';
 /** Streams whose first events are remembered. */
 const KEPT = 10_000;
 
-/** Gives events as they are copied. Without keys, or without names, that is as they are. */
+/** Returns events as they are copied: unchanged without keys, or without names. */
 export function createNameSealer(log: Pick<EventLog, 'readStream'>, keys: PersonKeys | undefined) {
   const creators = new LRUCache<string, { readonly actor: Actor | undefined }>({ max: KEPT });
 
@@ -30,7 +30,7 @@ export function createNameSealer(log: Pick<EventLog, 'readStream'>, keys: Person
     return actor;
   }
 
-  /** Whose key seals the names; undefined: they are no user's. */
+  /** The person whose key seals the names; undefined if they do not belong to a user. */
   async function personOf(event: LoggedEvent, { formerNames }: EventDefinition): Promise<string | undefined> {
     const { of = 'actor' } = formerNames ?? {};
     if (of === 'others') return OTHERS;

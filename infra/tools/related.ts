@@ -1,13 +1,13 @@
 /**
- * What belongs to a log but is not in it: counters, persons' keys, credentials. Read as texts that another database can
- * take.
+ * Data that belongs to a log but is not in it: counters, persons' keys, credentials. Read as texts that another
+ * database can load.
  */
 import { sql } from 'kysely';
 import type { AnyDatabase } from '../database/database.ts';
 
 /**
- * Tables that are replaced as a whole. The log refers to credentials and persons by id; these tables hold what the ids
- * stand for.
+ * Tables that are replaced as a whole. The log refers to credentials and persons by id; these tables have the data for
+ * these ids.
  */
 export const RELATED = ['person_keys', 'passwords', 'sessions', 'keys', 'secrets', 'log_keys', 'log_checkpoints'].map(
   (table) => `credentials.${table}`,
@@ -19,26 +19,26 @@ export interface Counter {
   readonly value: number;
 }
 
-/** Rows of a table: pages of JSON text. */
+/** Rows per table: pages of JSON text. */
 export interface RelatedRows {
   readonly counts: Readonly<Record<string, number>>;
   readonly pages: ReadonlyMap<string, readonly string[]>;
   readonly counters: readonly Counter[];
 }
 
-/** Tables whose rows are removed once an event names another row, with the columns by which events name them. */
+/** Tables whose rows are removed once an event names another row, with the columns that events refer to. */
 const REPLACED = new Map([
   ['credentials.passwords', 'id'],
   ['credentials.keys', 'key_hash'],
 ]);
 
-/** All of it as it is at one moment: between pages, a row that is removed would let another one slip through. */
+/** All of it at one moment: if rows were removed between pages, the next page could skip a row. */
 export const readRelated = (from: AnyDatabase): Promise<RelatedRows> => readTables(from, RELATED);
 
-/** The part of it that may be removed while a log is read, although the events that were read name it. */
+/** The rows that may be removed while a log is read, although the events already read refer to them. */
 export const readReplaced = (from: AnyDatabase): Promise<RelatedRows> => readTables(from, [...REPLACED.keys()]);
 
-/** What was read, with the rows that have been replaced since an earlier time. */
+/** The rows of a read, with those that have been replaced since an earlier read. */
 export function withReplaced(now: RelatedRows, earlier: RelatedRows): RelatedRows {
   const counts: Record<string, number> = { ...now.counts };
   const pages = new Map(now.pages);
@@ -83,7 +83,7 @@ async function readIn(from: AnyDatabase, names: readonly string[]): Promise<Rela
   return { counts, pages, counters };
 }
 
-/** Writes them in one transaction. @returns the number of rows by table */
+/** Writes the rows in one transaction. @returns the number of rows by table */
 export async function writeRelated(
   to: AnyDatabase,
   { counts, pages, counters }: RelatedRows,

@@ -1,6 +1,6 @@
 /**
- * Replays decisions: folds every stream of a decider from the log with the code of this program, decides each append
- * again that says what its command was, and compares saved states with folded ones. Writes nothing.
+ * Replays decisions: folds every stream of a decider from the log with the code of this program, repeats the decision
+ * of each append whose command is known, and compares saved states with folded ones. Writes nothing.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { type Append, decideAgain, type Replayable } from '../../commands/replayable.ts';
@@ -16,11 +16,11 @@ export interface DecisionStores {
 }
 
 export interface DecisionOptions {
-  /** Appends before this position are folded, and not decided again. */
+  /** Appends before this position are folded, but their decisions are not repeated. */
   readonly from?: Position | undefined;
   /** Where the replay ends; default: the end of the log. */
   readonly until?: Position | undefined;
-  /** Most findings that are listed; default 5. */
+  /** Maximum number of listed findings; default 5. */
   readonly examples?: number;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: {
@@ -34,10 +34,10 @@ export interface DecisionOptions {
 export interface Finding {
   readonly position: Position;
   readonly stream: string;
-  /** Type and id of the event: the first of its append. */
+  /** Type and id of the first event of the append. */
   readonly event: string;
   readonly kind: 'refused' | 'otherwise' | 'not folded' | 'saved state';
-  /** Of a refusal, its reason; otherwise what is decided now, or which fields of the state differ. */
+  /** The reason of a refusal; otherwise the decision now, or the fields of the state that differ. */
   readonly what: string;
 }
 
@@ -50,18 +50,18 @@ export interface DecisionReplay {
   readonly refused: number;
   readonly otherwise: number;
   readonly notDecidedAgain: number;
-  /** Streams whose events the fold does not take. */
+  /** Number of streams whose events the fold does not accept. */
   readonly notFolded: number;
   /** Saved states that were compared, and those that differ. */
   readonly savedStates: number;
   readonly savedStatesDiffering: number;
-  /** Those with the lowest positions. */
+  /** Findings with the lowest positions. */
   readonly findings: readonly Finding[];
 }
 
 type Counts = { -readonly [K in Exclude<keyof DecisionReplay, 'decider' | 'findings'>]: number };
 
-/** @throws what the log throws; the signal's reason; what a decision throws besides refusals */
+/** @throws errors of the log; the signal's reason; errors of a decision other than refusals */
 export async function replayDecider(
   { store, snapshots }: DecisionStores,
   replayed: Replayable,
@@ -162,14 +162,14 @@ const asStored = (value: unknown): unknown => JSON.parse(JSON.stringify(value ??
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Names only: values may be personal or secret. */
+/** Only names, because values may be personal or secret. */
 function fieldsThatDiffer(one: unknown, other: unknown): string[] {
   const [a, b] = [asStored(one), asStored(other)];
   if (!isObject(a) || !isObject(b)) return isDeepStrictEqual(a, b) ? [] : ['the whole'];
   return [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((name) => !isDeepStrictEqual(a[name], b[name]));
 }
 
-/** What would be decided instead, without values. */
+/** How the decision differs now, without values. */
 function differenceOf(append: Append, would: readonly Pick<DomainEvent, 'type' | 'data'>[]): string {
   const types = (events: readonly { readonly type: string }[]) => events.map(({ type }) => type).join(', ');
   if (types(append) !== types(would)) return `${types(would) || 'nothing'} instead of ${types(append)}`;

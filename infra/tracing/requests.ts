@@ -1,16 +1,14 @@
-/** Each request to another service as a span, whose context it carries. */
+/** Makes each request to another service a span, and sends its context along. */
 import { activeTracer, traced, traceHeaders } from '../../shared/ports/tracing.ts';
 
-/**
- * @param send is given the header that continues the trace
- */
+/** @param send receives the header that continues the trace */
 export async function tracedRequest<T extends { readonly status: number }>(
   method: string,
   url: string,
   send: (headers: { readonly traceparent?: string }) => Promise<T>,
 ): Promise<T> {
   if (!activeTracer()) return send(traceHeaders(undefined));
-  // Paths and queries of users' URLs may hold secrets.
+  // Paths and queries of users' URLs may contain secrets.
   const { hostname, port, protocol } = new URL(url);
   const attributes = {
     'http.request.method': method,

@@ -1,8 +1,8 @@
 /**
- * Traces over OTLP, by the packages of OpenTelemetry, which are loaded only when an endpoint is set.
+ * Traces over OTLP, with the packages of OpenTelemetry, which are loaded only when an endpoint is set.
  *
  * Spans wait in a bounded queue (OTEL_BSP_MAX_QUEUE_SIZE) and are sent in the background. While no collector responds,
- * further ones are dropped: nothing waits for it.
+ * further spans are dropped: nothing waits for it.
  */
 import { hostname } from 'node:os';
 import * as api from '@opentelemetry/api';
@@ -18,11 +18,11 @@ import type { TracingSettings } from './settings.ts';
 
 /** Shortest interval between two log lines about failed exports, milliseconds. */
 const REPEAT_LOG_MS = 30_000;
-/** Characters of an error's message in a span. */
+/** Maximum number of characters of an error's message in a span. */
 const MAX_MESSAGE = 300;
 
 export interface Tracing {
-  /** Sends what waits, for at most so long; then traces are off. Never throws. */
+  /** Sends the waiting spans within a time limit; then traces are off. Never throws. */
   close(timeoutMs: number): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export function startTracing({ protocol }: TracingSettings, log: Logger): Tracin
     'service.name': 'signalbox',
     'service.version': VERSION,
     'service.instance.id': `${hostname()}:${process.pid}`,
-    // What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say takes precedence.
+    // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
   }).merge(detectResources({ detectors: [envDetector] }));
   const exporter = protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
   const provider = new BasicTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(exporter)] });
@@ -64,7 +64,7 @@ const KINDS = {
   consumer: api.SpanKind.CONSUMER,
 };
 
-/** The port on the tracer of OpenTelemetry. */
+/** The port, implemented with the tracer of OpenTelemetry. */
 function tracerOf(tracer: api.Tracer): Tracer {
   const contextOf = (traceparent: string) => ({
     traceId: traceparent.slice(3, 35),

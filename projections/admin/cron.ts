@@ -8,7 +8,7 @@ import {
 } from '../../shared/events/admin/cron.ts';
 import { change, defineProjection, defineTable, on, remove, update } from '../projection.ts';
 
-/** Runs that are kept of each job. */
+/** Number of runs that are kept per job. */
 export const KEPT_RUNS = 200;
 
 export const cronJobsTable = defineTable(
@@ -18,7 +18,7 @@ export const cronJobsTable = defineTable(
     schedule: 'text',
     command: 'text',
     enabled: 'boolean',
-    /** Null: that of the service. */
+    /** Null: the time zone of the service. */
     time_zone: 'text?',
     stagger_seconds: 'int?',
     /** That gets the tasks. */
@@ -35,7 +35,7 @@ export const cronRunsTable = defineTable(
   'cron_runs',
   {
     name: 'text',
-    /** The number of the run, modulo the number of those that are kept: a new one takes the place of the oldest. */
+    /** The number of the run modulo `KEPT_RUNS`: a new run replaces the oldest. */
     slot: 'int',
     run: 'bigint',
     status: 'text',

@@ -1,4 +1,4 @@
-/** Gateways as they are now, and the latest probes of each. Both belong to the deployment. */
+/** Gateways, and the latest probes of each. Both belong to the deployment. */
 import { gatewaySchema } from '../../shared/contract/admin/gateways.ts';
 import { gatewayAdded, gatewayChanged, gatewayRemoved, gatewaysProbed } from '../../shared/events/admin/gateways.ts';
 import { gatewaySessionControlled } from '../../shared/events/sessions.ts';
@@ -6,7 +6,7 @@ import { seconds } from '../../shared/time.ts';
 import { columnsFor } from '../columns.ts';
 import { change, defineProjection, defineTable, insert, on, remove, update } from '../projection.ts';
 
-/** Probes that are kept of each gateway. */
+/** Number of probes that are kept per gateway. */
 export const KEPT_PROBES = 100;
 
 export const gatewaysTable = defineTable(
@@ -22,7 +22,7 @@ export const gatewayProbesTable = defineTable(
   'gateway_probes',
   {
     gateway_id: 'bigint',
-    /** The number of the probe, modulo the number of those that are kept: a new one takes the place of the oldest. */
+    /** The number of the probe modulo `KEPT_PROBES`: a new probe replaces the oldest. */
     slot: 'int',
     name: 'text',
     status: 'text',
@@ -62,7 +62,7 @@ export const gatewaysProjection = defineProjection({
         updated_at: seconds(meta.at),
       })),
     ]),
-    // Moves the position of the row, by which readers know that the gateway's sessions are to be asked for again.
+    // Moves the position of the row, so that readers request the gateway's sessions again.
     on(gatewaySessionControlled, ({ data }) => [update(gatewaysTable, { id: data.gateway_id }, (row) => ({ ...row }))]),
     on(gatewayRemoved, ({ data }) => [
       remove(gatewaysTable, { id: data.gateway_id }),
@@ -76,7 +76,7 @@ export const gatewaysProjection = defineProjection({
         const probed_at = seconds(meta.at);
         return [
           change(gatewayProbesTable, key, () => ({ ...key, name, status, latency, error, probed_at })),
-          // One that could not be reached has not been seen.
+          // A failed probe does not count as a health check.
           update(gatewaysTable, { id: gateway_id }, (row) => ({
             ...row,
             status,

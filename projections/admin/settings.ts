@@ -1,4 +1,4 @@
-/** Settings of the deployment that are not what they are by default. */
+/** Settings of the deployment that differ from their defaults. */
 import { settingReset, settingsUpdated } from '../../shared/events/admin/settings.ts';
 import { seconds } from '../../shared/time.ts';
 import { change, defineProjection, defineTable, on, remove } from '../projection.ts';

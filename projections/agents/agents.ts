@@ -43,7 +43,7 @@ export const agentsTable = defineTable(
     last_activity: 'text?',
     created_at: 'bigint',
     updated_at: 'bigint',
-    /** Last sign of life, Unix seconds: seen, set to a status by somebody, or registered. */
+    /** Last sign of life, Unix seconds: a heartbeat, a status set by a caller, or the registration. */
     alive_at: 'bigint',
     source: 'text',
     hidden: 'int',
@@ -80,7 +80,7 @@ export const agentTextsTable = defineTable(
   { key: ['workspace_id', 'id'] },
 );
 
-/** By what names are compared (`nameKeys`): one row for each key of a name. */
+/** The keys by which names are compared (`nameKeys`): one row per key of a name. */
 export const agentNamesTable = defineTable(
   'agent_names',
   { workspace_id: 'int', key: 'text', id: 'bigint' },
@@ -109,7 +109,7 @@ function texts(
 
 const seenAt = (at: number) => ({ last_seen: seconds(at), alive_at: seconds(at) });
 
-/** The rows of a name that an agent gets, or no longer has. */
+/** The rows of a name that an agent gets or gives up. */
 const keysOf = (
   { meta, data }: DomainEvent<string, { readonly agent_id: number }>,
   name: string,
@@ -185,7 +185,7 @@ export const agentsProjection = defineProjection({
         const soul_updated_at = soul_content === undefined ? undefined : seconds(event.meta.at);
         rows.push(texts(event, () => sent({ config, soul_content, soul_updated_at })));
       } else {
-        // As they were: rows that are looked at here stay in memory, and the answer to the call shows both.
+        // Unchanged: a row that is read here stays in memory, and the response to the call shows both rows.
         rows.push(update(agentTextsTable, keyOf(event), (row) => row));
       }
       if (row.name !== undefined) rows.push(...keysOf(event, event.data.name, false), ...keysOf(event, row.name, true));

@@ -18,7 +18,7 @@ export type ActionKind = 'activity' | 'audit';
 
 export const COMMENT = 'comment_added';
 
-/** The longest window that is asked for; details of what is older may go with the records that they belong to. */
+/** The longest window of reports; details of older actions may be removed together with their records. */
 const WINDOW_MS = 30 * DAY_MS;
 
 export const agentActionsTable = defineTable(
@@ -26,15 +26,15 @@ export const agentActionsTable = defineTable(
   {
     workspace_id: 'int',
     kind: 'text',
-    /** Of the activity or the audit entry. */
+    /** Id of the activity or the audit entry. */
     id: 'bigint',
     agent_id: 'bigint',
     /** Type of the activity, action of the audit entry. */
     type: 'text',
-    /** What it was done to: `task`, `agent` and so on; empty: nothing in particular. */
+    /** Kind of the affected record: `task`, `agent` and so on; empty: none in particular. */
     entity_type: 'text',
     entity_id: 'bigint',
-    /** How it is known (`Attribution`). */
+    /** How the agent is known (`Attribution`). */
     known_by: 'text',
     created_at: 'bigint',
   },
@@ -61,7 +61,7 @@ export const agentActionCountsTable = defineTable(
   { key: ['workspace_id', 'agent_id', 'unit', 'start', 'kind', 'type', 'entity_type'] },
 );
 
-/** What the activity or the audit entry says of an action. */
+/** The fields of an action that come from the activity or the audit entry. */
 interface Action {
   readonly kind: ActionKind;
   readonly type: string;
@@ -69,7 +69,7 @@ interface Action {
   readonly entity_id: number;
 }
 
-/** An action with its buckets. */
+/** An action with its hour and day buckets. */
 function acted({ meta }: DomainEvent, { agent_id, by: known_by }: Attributed, action: Action): Change[] {
   const { at, number: id, workspace: workspace_id } = meta;
   const { kind, type, entity_type, entity_id } = action;
@@ -96,8 +96,8 @@ function acted({ meta }: DomainEvent, { agent_id, by: known_by }: Attributed, ac
 }
 
 /**
- * Numbers of a window stay what they were; only rows that no window reaches any more go with their activities and audit
- * entries.
+ * The numbers of a window must not change; rows are removed with their activities and audit entries only after no
+ * window includes them.
  */
 const forgotten = (kind: ActionKind, ids: readonly number[], { at, workspace }: Metadata): Change[] =>
   ids.map((id) =>

@@ -1,6 +1,6 @@
 /**
- * What diagnostics are made of, besides activities and tokens: tasks that agents completed and what failed, one by one
- * and by hour, under the name that the agent had; and which names that were.
+ * The data of diagnostics besides activities and tokens: completed tasks and failures, one by one and by hour, under
+ * the name that the agent had; and the agents' names over time.
  */
 import { agentDetailsChanged } from '../../shared/events/agents/agents.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
@@ -9,7 +9,7 @@ import type { DomainEvent } from '../../shared/events/define.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { type Change, defineProjection, defineTable, type Handler, insert, on, tally } from '../projection.ts';
 
-/** Names of agents, each from when it was given until the agent's next row. */
+/** Names of agents, each valid from its start until the agent's next row. */
 export const agentNamesTable = defineTable(
   'names',
   {

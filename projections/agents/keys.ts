@@ -1,6 +1,6 @@
 /**
- * The API keys: those of agents, and that of the deployment. Of the agents with keys, this has what their keys need: whether
- * they exist, and their names.
+ * The API keys: those of agents, and that of the deployment. It also has the data of agents with keys that their keys
+ * need: whether they exist, and their names.
  */
 
 import { agentDeleted, agentDetailsChanged } from '../../shared/events/agents/agents.ts';
@@ -30,8 +30,8 @@ export const agentKeysTable = defineTable(
 );
 
 /**
- * Agents that have had a key, while they exist. Others have no row: each change of these tables makes every process look up
- * every credential again, and agents come in hundreds.
+ * Agents that have had a key, until they are deleted. Others have no row, because each change of these tables makes
+ * every process look up every credential again, and agents are created by the hundred.
  */
 export const keyAgentsTable = defineTable(
   'key_agents',
@@ -43,7 +43,7 @@ export const agentKeysProjection = defineProjection({
   name: 'agent_keys',
   version: 2,
   tables: [agentKeysTable, keyAgentsTable, globalKeyTable],
-  // Every request asks whether keys have changed, and agents report how they are all the time.
+  // Every request checks whether keys have changed, and agents report their state all the time.
   wants: ({ type, data }) =>
     type !== agentDetailsChanged.type ||
     (data as EventOf<typeof agentDetailsChanged>['data']).changes.name !== undefined,
@@ -57,7 +57,7 @@ export const agentKeysProjection = defineProjection({
         ),
       ];
     }),
-    // The rows of its keys stay, but without the agent they are not found.
+    // The rows of its keys stay, but they are not found without the agent.
     on(agentDeleted, ({ data, meta }) => [remove(keyAgentsTable, { workspace_id: meta.workspace, id: data.agent_id })]),
     on(agentKeyIssued, ({ data: { key_id: id, agent_name: name, ...fields }, meta }) => [
       change(agentKeysTable, { id }, () => ({

@@ -1,4 +1,4 @@
-/** Alert rules, as they are now, and when they triggered last. */
+/** The current alert rules, and when they last triggered. */
 import { alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
 import {
   alertRuleCreated,

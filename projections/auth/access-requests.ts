@@ -19,7 +19,7 @@ export const accessRequestsTable = defineTable(
     display_name: 'text?',
     avatar_url: 'text?',
     ...columnsFor(accessRequestSchema.pick({ status: true })),
-    /** 1 while pending; these come first in the list. */
+    /** 1 while pending; pending requests come first in the list. */
     pending: 'int',
     requested_at: 'bigint',
     last_attempt_at: 'bigint',
@@ -40,7 +40,7 @@ export const accessRequestsTable = defineTable(
   },
 );
 
-/** The columns from personal fields, once these are erased. */
+/** The columns of personal fields after an erasure. */
 export const ERASED = { email: null, provider_id: null, display_name: null, avatar_url: null } as const;
 
 export const accessRequestHandlers: readonly Handler[] = [

@@ -57,17 +57,17 @@ export const usersTable = defineTable(
   },
 );
 
-/** By what names are compared (`nameKeys`): one row for each key of a username. */
+/** The keys by which names are compared (`nameKeys`): one row per key of a username. */
 export const userNamesTable = defineTable('user_names', { key: 'text', id: 'bigint' }, { key: ['key', 'id'] });
 
-/** Users who were deleted and not erased: their personal fields are in the log. */
+/** Users who were deleted but not erased: their personal fields are still in the log. */
 export const deletedUsersTable = defineTable(
   'deleted_users',
   { id: 'bigint', username: 'text', tenant_id: 'int', workspace_id: 'int' },
   { key: ['id'], indexes: ['username'] },
 );
 
-/** Has one row once there has been a user, even if deleted since, because a deployment is set up only once. */
+/** Has one row once any user has existed, even if deleted since, because a deployment is set up only once. */
 export const firstUserTable = defineTable('first_user', { one: 'int', user_id: 'bigint' }, { key: ['one'] });
 
 /** How a user signs in: the part of the mark that changes with it. */
@@ -164,7 +164,7 @@ export const usersProjection = defineProjection({
       kind === 'user'
         ? [
             remove(deletedUsersTable, { id }),
-            // The row is gone; so are its earlier versions now.
+            // The row is already deleted; this also deletes its earlier versions.
             updateInPlace(usersTable, { id }, (row) => row),
           ]
         : [updateInPlace(accessRequestsTable, { id }, (row) => ({ ...row, ...ERASED }))],

@@ -1,4 +1,4 @@
-/** Syncs with repositories of GitHub: the latest of each source, sums by project, and what tasks and issues agree on. */
+/** Syncs with repositories of GitHub: the latest of each source, sums by project, and the agreed states. */
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { type TaskFace, taskIssueGone, taskLinked, taskSynced } from '../../shared/events/github/links.ts';
 import { githubSynced } from '../../shared/events/github/syncs.ts';
@@ -6,7 +6,7 @@ import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Change, change, defineProjection, defineTable, on, remove } from '../projection.ts';
 
-/** Syncs of one source that are kept; a later one takes the row of the oldest. */
+/** Number of syncs that are kept per source; a later one replaces the oldest. */
 export const KEPT_SYNCS = 20;
 
 export const githubSyncsTable = defineTable(
@@ -64,7 +64,7 @@ interface Linked {
   readonly face: TaskFace;
 }
 
-/** What the task was like when it and its issue agreed last. */
+/** The task at its last agreement with its issue. */
 const agreed = ({ data, meta }: DomainEvent<string, Linked>): Change[] => {
   const key = { workspace_id: meta.workspace, task_id: data.task_id };
   const { title, description_hash, status, priority } = data.face;

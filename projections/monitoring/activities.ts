@@ -38,7 +38,7 @@ export const activityCountsTable = defineTable(
   { key: ['workspace_id', 'type', 'actor', 'entity_type'] },
 );
 
-/** Activities by actor, hour and type. What is removed from the list for its age stays counted here. */
+/** Number of activities by actor, hour and type. Activities that retention removes from the list stay counted here. */
 export const activityHoursTable = defineTable(
   'activity_hours',
   {

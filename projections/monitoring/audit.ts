@@ -1,8 +1,8 @@
 /**
- * The audit trail: who did or tried what, from where; with totals per action.
+ * The audit trail: actions and attempts, their actors and addresses; with totals per action.
  *
- * An entry says whose personal fields it shows, and how it reads without them: erasing a person changes these entries,
- * each in its place, to what a rebuild gives.
+ * Each entry records whose personal fields it shows, and its text without them: erasing a person changes these entries,
+ * each in its place, to the result of a rebuild.
  */
 
 import { personOfAddress } from '../../shared/event-store/seal.ts';
@@ -40,7 +40,7 @@ export const auditTable = defineTable(
     /** The channel of the request; null: the REST interface, or none. */
     via: 'text?',
     created_at: 'bigint',
-    /** The person whose address it is; null: nobody who can be erased. */
+    /** The person whose address it is; null: no person who can be erased. */
     address_of: 'text?',
     /** The person whose personal fields are in `actor` or `detail`. */
     about: 'text?',
@@ -61,8 +61,8 @@ export const auditTable = defineTable(
 );
 
 /**
- * Not by actor: entries that are too old are removed by events, which would have to name the actors, and some of these are
- * names and addresses that the log holds only sealed.
+ * Not by actor: events remove old entries, and would have to name the actors, some of which are names and addresses
+ * that the log contains only sealed.
  */
 export const auditCountsTable = defineTable(
   'audit_counts',
@@ -70,10 +70,10 @@ export const auditCountsTable = defineTable(
   { key: ['workspace_id', 'action'] },
 );
 
-/** People, among what keys are kept under. */
+/** Names of keys that belong to people. */
 const ERASABLE = /^(user|access_request):/;
 
-/** Whose personal fields an entry shows. */
+/** The people whose personal fields an entry shows. */
 function peopleIn(definition: EventDefinition, event: DomainEvent, record: AuditRecord) {
   const owner = personOfAddress(definition, event);
   const address_of = record.ip_address !== null && ERASABLE.test(owner) ? owner : null;

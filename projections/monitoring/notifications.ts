@@ -32,7 +32,7 @@ export const notificationsTable = defineTable(
     type: 'text',
     title: 'text',
     message: 'text',
-    /** The user by whom one of these texts begins or ends: which one, and the username. */
+    /** The user whose name begins or ends one of these texts: in which of these ways, and the username. */
     by_key: 'text?',
     by_name: 'text?',
     source_type: 'text?',
@@ -54,7 +54,7 @@ export const notificationsTable = defineTable(
   },
 );
 
-/** How many there are, and how many of them are unread and were delivered. */
+/** Number of notifications, and of unread and delivered ones. */
 export const notificationTotalsTable = defineTable(
   'notification_totals',
   { workspace_id: 'int', total: 'bigint', unread: 'bigint', delivered: 'bigint' },
@@ -66,7 +66,7 @@ type NotificationRow = RowOf<(typeof notificationsTable)['columns']>;
 const isDelivered = (row: NotificationRow | undefined): number => (row && row.delivered_at !== null ? 1 : 0);
 const isUnread = (row: NotificationRow | undefined): number => (row && row.read_at === null ? 1 : 0);
 
-/** The totals after some notifications are others, new or gone. */
+/** The totals after some notifications were changed, added or removed. */
 const totals = (workspace_id: number, turns: readonly Turn<(typeof notificationsTable)['columns']>[]): Change =>
   change(notificationTotalsTable, { workspace_id }, (row) => {
     const changed = turns.map((turn) => turn()).filter(({ before, now }) => before !== now);
@@ -81,7 +81,7 @@ const totals = (workspace_id: number, turns: readonly Turn<(typeof notifications
     };
   });
 
-/** Changes of several rows, as far as they are still there. */
+/** Changes of several rows; missing rows are skipped. */
 const each = (
   workspace_id: number,
   ids: readonly number[],
@@ -112,7 +112,8 @@ const raised: Handler[] = [...catalogue.values()]
 
 export const notificationsProjection = defineProjection({
   name: 'notifications',
-  // 2: indexes for lists, deliveries and retention. 3: the tenant, to whom what retention removes is recorded. 4: totals. 5: users in texts.
+  // 2: indexes for lists, deliveries and retention. 3: the tenant, for removals by retention. 4: totals. 5: users in
+  // texts.
   version: 5,
   tables: [notificationsTable, notificationTotalsTable],
   handlers: [

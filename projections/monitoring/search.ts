@@ -1,8 +1,8 @@
 /**
- * What can be searched: one document per record, with the folded text of the fields that are searched. Answers are made
- * from the records' own read models; only what decides about a match is in here.
+ * Searchable documents: one per record, with the folded text of the searched fields. Results are read from the records'
+ * own read models; this one only has the data for a match.
  *
- * Personal and sealed fields stay out: a document reads as if every person had been erased already.
+ * Personal and sealed fields are left out: a document reads as if every person had already been erased.
  */
 import { hash } from 'node:crypto';
 import { z } from 'zod';
@@ -34,7 +34,7 @@ import {
   update,
 } from '../projection.ts';
 
-/** Kinds of records that are searched, as answers call them. */
+/** Kinds of searched records, by their names in responses. */
 export type DocumentType = 'task' | 'agent' | 'activity' | 'audit' | 'message' | 'pipeline';
 
 export const documentsTable = defineTable(
@@ -48,8 +48,8 @@ export const documentsTable = defineTable(
 );
 
 /**
- * Routine activities say the same again and again: each text is kept once, with a row for each time that it was said.
- * A heartbeat then costs no more than one small row, and no work on the index of texts.
+ * Routine activities repeat the same texts: each text is stored once, with a row for each time that it occurred. A
+ * heartbeat then costs only one small row, and no work on the text index.
  */
 export const phrasesTable = defineTable(
   'phrases',
@@ -66,7 +66,7 @@ export const phraseUsesTable = defineTable(
   },
 );
 
-/** Types of activities of which there are many, in few words. */
+/** Types of frequent activities with few different texts. */
 const ROUTINE: ReadonlySet<string> = new Set([
   'agent_heartbeat',
   'agent_status_change',
@@ -74,7 +74,7 @@ const ROUTINE: ReadonlySet<string> = new Set([
   'chat_message',
 ]);
 
-/** Between fields, so that nothing matches across them; in no field, so that they can be told apart. */
+/** Separates fields, so that no match spans two of them; it occurs in no field. */
 const BETWEEN = '\u001f';
 const textOf = (fields: readonly (string | null | undefined)[]): string =>
   fields.map((field) => folded(field ?? '').replaceAll(BETWEEN, ' ')).join(BETWEEN);
@@ -87,7 +87,7 @@ const document = (
   fields: readonly (string | null)[],
 ): Change => insert(documentsTable, { workspace_id: workspace, type, id, text: textOf(fields), created_at });
 
-/** Sets fields by their index; undefined: as it is. A text that stays the same is not written. */
+/** Sets fields by their index; undefined: unchanged. An unchanged text is not written. */
 function rewritten(
   workspace: number,
   type: DocumentType,
@@ -118,7 +118,7 @@ const agentFields = (
   lastActivity?: string | null,
 ): Change[] => rewritten(meta.workspace, 'agent', data.agent_id, [name, role, lastActivity]);
 
-/** 48 bits. Two texts that share a number share a row with both: a search may then show too much, never too little. */
+/** 48 bits. Texts with the same number share a row that contains both: a search may show too much, never too little. */
 const phraseOf = (text: string): number => Number.parseInt(hash('sha256', text, 'hex').slice(0, 12), 16);
 
 function activity(record: ActivityRecord): Change[] {
@@ -135,7 +135,7 @@ function activity(record: ActivityRecord): Change[] {
   ];
 }
 
-/** Activities and audit entries, of whatever they are about. */
+/** Documents of activities and audit entries, of all records. */
 function told(definition: EventDefinition, event: DomainEvent): Change[] {
   const safe = asErased(definition, event);
   const said = activityOf(definition, safe);
@@ -152,7 +152,7 @@ function told(definition: EventDefinition, event: DomainEvent): Change[] {
 /** Details of an audit entry as they are searched and quoted. */
 export const detailText = (detail: object): string => JSON.stringify(masked(detail));
 
-/** Records that have a document of their own, besides what is told of them. */
+/** Records with a document of their own, besides those of their activities. */
 const records: readonly Handler[] = [
   on(agentRegistered, ({ data, meta }) => [
     document(meta.workspace, 'agent', data.agent_id, seconds(meta.at), [data.name, data.role, null]),
@@ -201,7 +201,7 @@ const records: readonly Handler[] = [
   on(auditEntriesPurged, ({ data, meta }) => data.ids.flatMap((id) => removed(meta.workspace, 'audit', id))),
 ];
 
-/** A task that is moved from one place to another, by whatever event. */
+/** A task whose assignee changes, for any event. */
 function reassigned({ data, meta }: DomainEvent): Change[] {
   const { task_id: taskId, before, after } = data as { task_id: number; before: TaskPlace; after: TaskPlace };
   if (before.assigned_to === after.assigned_to) return [];

@@ -82,7 +82,7 @@ const ofStep = (
     steps: stepsOf(row).map((one) => (one.step_index === event.data.step ? { ...one, ...apply(one) } : one)),
   }));
 
-/** The step is over. An error of handing it over stays, unless there is a newer one. */
+/** Ends the step. A hand-over error stays, unless there is a newer one. */
 const endStep = (
   status: StepState['status'],
   event: OfRun & { readonly data: { readonly step: number; readonly error: string | null } },
@@ -94,7 +94,7 @@ const endStep = (
     retrying: false,
   }));
 
-/** The run is over; what was not done is skipped. */
+/** Ends the run, and skips the remaining steps. */
 const endRun = (status: string, event: OfRun, skippedAt: number | null): Change =>
   ofRun(event, (row) => ({
     ...row,

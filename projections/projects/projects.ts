@@ -1,6 +1,6 @@
 /**
- * Projects as they are now. The row of a deleted project stays, because a task may have been placed in it at the last
- * moment and has to be found there (`status` is `deleting`, then `deleted`).
+ * The current projects. The row of a deleted project stays, because a task may have been placed in it at the last
+ * moment and must be found there (`status` is `deleting`, then `deleted`).
  */
 import { projectSchema } from '../../shared/contract/projects/projects.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';

@@ -1,6 +1,6 @@
 /**
- * The last ticket number of each project, apart from the project itself: every task changes it, and whoever looks a
- * project up would otherwise wait for all tasks before.
+ * The last ticket number of each project, in a separate projection: every task changes it, and a lookup of a project
+ * would otherwise wait for all earlier tasks.
  */
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { taskUpdated } from '../../shared/events/tasks/changes.ts';
@@ -20,7 +20,7 @@ export const ticketsTable = defineTable(
   { key: ['workspace_id', 'project_id'] },
 );
 
-/** A ticket of the project was given to a task. Numbers may come out of order: each is taken before its event is appended. */
+/** A task got a ticket of the project. Numbers may arrive out of order, because they are reserved before the append. */
 function ticket({ meta }: DomainEvent, projectId: number, number: number): Change {
   const key = { workspace_id: meta.workspace, project_id: projectId };
   return change(ticketsTable, key, (row) => ({

@@ -1,4 +1,4 @@
-/** Quality reviews by task: as many as are ever shown. They are gone with their task. */
+/** Quality reviews by task, limited to those that are ever shown. They are deleted with their task. */
 import type { QualityReview } from '../../shared/contract/quality/reviews.ts';
 import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
 import { GATEKEEPER, taskReviewed } from '../../shared/events/quality/reviews.ts';
@@ -7,7 +7,7 @@ import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
 import { change, defineProjection, defineTable, on, remove } from '../projection.ts';
 
-/** Reviews that are kept of a task, the newest. */
+/** Number of newest reviews that are kept per task. */
 const KEPT = 10;
 
 export const qualityReviewsTable = defineTable(
@@ -17,7 +17,7 @@ export const qualityReviewsTable = defineTable(
     task_id: 'bigint',
     /** Newest first. */
     reviews: 'jsonb',
-    /** Notes of the gatekeeper's newest review; null when it was no rejection, or there is none. */
+    /** Notes of the gatekeeper's newest review; null when it was not a rejection, or there is none. */
     rejection: 'text?',
   },
   { key: ['workspace_id', 'task_id'] },
@@ -28,7 +28,7 @@ type Reviewed = DomainEvent<
   Pick<EventOf<typeof taskReviewed>['data'], 'task_id' | 'review_id' | 'reviewer' | 'status' | 'notes'>
 >;
 
-/** Whether a review is the gatekeeper's. Agents review under their own names, whatever older events say. */
+/** Whether a review is the gatekeeper's. Agents review under their own names, even in older events. */
 const isGatekeepers = ({ data, meta }: Reviewed): boolean =>
   data.reviewer === GATEKEEPER && meta.actor.type !== 'agent';
 

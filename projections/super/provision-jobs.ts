@@ -1,4 +1,4 @@
-/** Provisioning jobs, and what happened to each. Handled by the projection of tenants, whose rows show the latest job. */
+/** Provisioning jobs, and their history. Handled by the projection of tenants, whose rows show the latest job. */
 import type { JobStatus } from '../../shared/contract/super/provision-jobs.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import {
@@ -59,7 +59,7 @@ export const provisionEventsTable = defineTable(
 type Job = RowOf<(typeof provisionJobsTable)['columns']>;
 type JobEvent = DomainEvent<string, { readonly tenant_id: number; readonly job_id: number }>;
 
-/** How the row of the tenant follows a job. */
+/** The change of a tenant's row for an event of its job. */
 export type TenantOfJob = (
   event: JobEvent,
   status: JobStatus,

@@ -1,4 +1,4 @@
-/** Tenants of the deployment, with the latest job of each. Their provisioning jobs stand beside them. */
+/** Tenants of the deployment, with the latest job of each. The same projection has their provisioning jobs. */
 import { tenantSchema } from '../../shared/contract/super/tenants.ts';
 import { type TenantStatus, tenantCreated } from '../../shared/events/super/tenants.ts';
 import { seconds } from '../../shared/time.ts';
@@ -24,7 +24,7 @@ export const tenantsTable = defineTable(
 
 type Tenant = RowOf<(typeof tenantsTable)['columns']>;
 
-/** A job of the tenant changed: the row of the tenant shows the latest one. */
+/** The tenant's row after a change of one of its jobs: it shows the latest job. */
 function ofJob(
   { meta, data }: { readonly meta: { readonly at: number }; readonly data: { tenant_id: number; job_id: number } },
   status: string,

@@ -22,7 +22,7 @@ export const taskCommentsTable = defineTable(
   },
 );
 
-/** Rows of a deleted task stay: nothing leads to them any more, and its id does not come again. */
+/** Rows of a deleted task stay: no query finds them any more, and its id is never used again. */
 export const taskCommentsProjection = defineProjection({
   name: 'task_comments',
   version: 2,

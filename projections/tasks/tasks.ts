@@ -1,6 +1,6 @@
 /**
- * Tasks as they are now, and how many there are of each kind, so that no total costs a count. Names and prefixes of
- * projects are looked up where tasks are read: they change with the project.
+ * The current tasks, and their number per kind, so that totals need no counting. Names and prefixes of projects are
+ * looked up when tasks are read, because they change with the project.
  */
 import { SESSION } from '../../shared/contract/tasks/dispatch.ts';
 import { activeCron, spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
@@ -68,7 +68,7 @@ export const tasksTable = defineTable(
     project_ticket_no: 'bigint',
     assigned_to: 'text?',
     created_by: 'text',
-    /** Id of the agent that created it; null: another caller did. */
+    /** Id of the agent that created the task; null: another caller did. */
     creator_agent: 'bigint?',
     created_at: 'bigint',
     updated_at: 'bigint',
@@ -85,22 +85,22 @@ export const tasksTable = defineTable(
     tags: 'jsonb',
     metadata: 'jsonb',
     dispatch_attempts: 'int',
-    /** What the agent runner has been asked for: `dispatch`, `review`; `accepted`: it has taken that; null: nothing. */
+    /** The pending request to the agent runner: `dispatch`, `review`; `accepted`: the runner has accepted it; null. */
     asked: 'text?',
-    /** Schedule of a recurring task, and since when it has this one. */
+    /** Schedule of a recurring task, and since when it applies. */
     cron: 'text?',
     cron_since: 'bigint?',
-    /** Of a recurring task: the minute that was due last, Unix seconds, and the task that is made for it. */
+    /** Of a recurring task: the last due minute, Unix seconds, and the task created for it. */
     recurred_at: 'bigint?',
     recurred_child: 'bigint?',
     comment_count: 'int',
-    /** What the record tells of GitHub, by its names; null: nothing. */
+    /** GitHub data of the record, by its names; null if there is none. */
     source: 'jsonb?',
   },
   {
     key: ['workspace_id', 'id'],
-    // No column here changes with every event: a change of other columns then writes no entry of any index. Room on each
-    // page for the next version of its rows is part of that.
+    // No indexed column changes with every event, so a change of other columns writes no index entry. For that, each
+    // page also needs room for the next version of its rows.
     fillFactor: 80,
     createdAt: 'created_at',
     indexes: [
@@ -119,7 +119,7 @@ export const tasksTable = defineTable(
   },
 );
 
-/** What tasks are looked up by that changes often, apart from their rows. */
+/** Columns for looking tasks up that change often, apart from the tasks' rows. */
 export const taskChangesTable = defineTable(
   'task_changes',
   { workspace_id: 'int', id: 'bigint', project_id: 'bigint', title: 'text', updated_at: 'bigint' },
@@ -129,7 +129,7 @@ export const taskChangesTable = defineTable(
   },
 );
 
-/** How many tasks there are in each place. Rows stay when nothing is left in theirs: they know up to where they count. */
+/** Number of tasks in each place. Rows stay at 0, because their position shows up to where they count. */
 export const taskCountsTable = defineTable(
   'task_counts',
   {
@@ -167,7 +167,7 @@ const columnsOf = (task: TaskData) => ({
   cron: activeCron(task.metadata),
 });
 
-/** One task more, or less, in a place. */
+/** Adds a task to a place, or removes it. */
 function counted(
   { meta }: AboutTask,
   { status, priority, assigned_to: assignedTo, project_id }: TaskPlace,
@@ -183,13 +183,13 @@ function counted(
   return tally(taskCountsTable, key, by);
 }
 
-/** The counts after a task went from one place to another. */
+/** The counts after a task moved from one place to another. */
 function moved(event: AboutTask, before: TaskPlace, after: TaskPlace): Change[] {
   const same = JSON.stringify(placeOf(before)) === JSON.stringify(placeOf(after));
   return same ? [] : [counted(event, before, -1), counted(event, after, 1)];
 }
 
-/** Sets columns of a task, and when it was changed last. */
+/** Sets columns of a task, and the time of its last change. */
 function taskRow(event: AboutTask, columns: (row: Row) => Partial<Row>): Change[] {
   const at = seconds(event.meta.at);
   const { data } = event as DomainEvent<string, { readonly task?: TaskData; readonly after?: TaskPlace }>;
@@ -205,11 +205,11 @@ function taskRow(event: AboutTask, columns: (row: Row) => Partial<Row>): Change[
   ];
 }
 
-/** Whatever the runner has been asked for, the task is in other hands now. */
+/** Clears the request to the runner if the task now has another status or assignee. */
 const released = (before: Pick<TaskPlace, 'status' | 'assigned_to'>, after: TaskPlace): Partial<Row> =>
   before.status === after.status && before.assigned_to === after.assigned_to ? {} : { asked: null };
 
-/** A task that is in another place now, with its counts. */
+/** A task that moved to another place, with the counts. */
 export const movedTask = (
   event: DomainEvent<string, { readonly task_id: number; readonly before: TaskPlace; readonly after: TaskPlace }>,
   columns: Partial<Row> | ((row: Row) => Partial<Row>) = {},
@@ -224,14 +224,14 @@ export const movedTask = (
   ...moved(event, event.data.before, event.data.after),
 ];
 
-/** The runner has told the id of its session with the agent. */
+/** The session id that the runner has reported for the agent. */
 const sessionOf = (row: Row, sessionId: string | null): Partial<Row> =>
   sessionId === null ? {} : { metadata: { ...(row.metadata as Record<string, unknown>), [SESSION]: sessionId } };
 
 const withError = (errorMessage: string | null): Partial<Row> =>
   errorMessage === null ? {} : { error_message: errorMessage };
 
-/** The row with some of what the record tells of GitHub. */
+/** The row with some fields of the GitHub data changed. */
 const sourced = (event: AboutTask, source: Partial<TaskSource>, more: (row: Row) => Partial<Row> = () => ({})) => [
   update(tasksTable, keyOf(event), (row) => ({
     ...row,
@@ -240,7 +240,7 @@ const sourced = (event: AboutTask, source: Partial<TaskSource>, more: (row: Row)
   })),
 ];
 
-/** A task and its issue agree on something. Whatever that changes of the task has an event of its own. */
+/** A task and its issue have agreed on their state. Changes of the task itself have events of their own. */
 const synced = (
   event: DomainEvent<string, { readonly task_id: number; readonly repo: string; readonly issue_number: number }>,
   state: 'open' | 'closed',
@@ -289,7 +289,7 @@ export const tasksProjection = defineProjection({
     }),
     on(taskUpdated, (event) => {
       const { task, before } = event.data;
-      // Older changes name the creator otherwise.
+      // Older events of changes have the creator in another form.
       const { created_by: _, ...columns } = columnsOf(task);
       const rescheduled = columns.cron !== activeCron(before.metadata ?? task.metadata);
       return [

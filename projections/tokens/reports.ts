@@ -1,4 +1,4 @@
-/** Reports of used tokens, and what follows from them: sums by time, and what commands look up. */
+/** Reports of used tokens, and data derived from them: sums by time, and lookups for commands. */
 
 import { costOf } from '../../shared/contract/tokens/costs.ts';
 import { tokenUsageReported } from '../../shared/events/agents/heartbeat.ts';
@@ -18,7 +18,7 @@ export const tokenReportsTable = defineTable(
     id: 'text',
     /** Unix ms. */
     at: 'bigint',
-    /** Among the reports of its event, from 0. */
+    /** Index among the reports of its event, from 0. */
     place: 'int',
     model: 'text',
     session_id: 'text',
@@ -38,7 +38,7 @@ export const tokenReportsTable = defineTable(
   },
 );
 
-/** The name under which an agent last reported, for agents that are gone. */
+/** The name under which an agent last reported, for deleted agents. */
 export const tokenAgentsTable = defineTable(
   'agents',
   { workspace_id: 'int', agent_id: 'bigint', name: 'text' },
@@ -106,7 +106,7 @@ export const tokensProjection = defineProjection({
       ...usageRemoved(workspace, data.used),
     ]),
     on(tokenPageFilled, ({ data, meta }) => [opened(meta.workspace, data.page + 1)]),
-    // As heartbeats reported tokens in earlier versions: without a price.
+    // Reports from heartbeats of earlier versions, without a price.
     on(tokenUsageReported, ({ id, data, meta }) => [
       ...changesOf(meta.workspace, meta.at, [
         { ...data, id, operation: 'heartbeat', duration: null, cost: costOf(data) },

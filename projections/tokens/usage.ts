@@ -1,7 +1,8 @@
 /**
- * Sums of reported tokens by buckets of UTC (see `time-buckets`) and of all time, so that a window of any length is a few
- * thousand rows. Each report counts in four facets: of its agent, of its session, of its task, and of its model, in which
- * the agents of the workspace are one. The days of an agent are kept once more, a month in one row, for time lines.
+ * Sums of reported tokens by UTC buckets (see `time-buckets`) and of all time, so that a window of any length is a few
+ * thousand rows. Each report counts in four facets: of its agent, of its session, of its task, and of its model; in the
+ * last, all agents of the workspace are combined. For time lines, the days of an agent are stored once more, a month in
+ * one row.
  */
 import { hash } from 'node:crypto';
 import { NANO } from '../../shared/contract/tokens/costs.ts';
@@ -15,10 +16,10 @@ export type Facet = 'agent' | 'session' | 'task' | 'model';
 export const ALL_TIME = 'all';
 
 /**
- * Buckets of time, the finest first. Sessions and tasks have no hours: there would be nearly as many as reports. They are
- * asked for the last 30 days or for all time, which months would not make shorter. Sessions have shifts and pentads instead,
- * because statistics of a day and of a week have all of them: with shifts, at most four hours of single reports are read,
- * and with pentads, sums of at most three days at the edge of a window.
+ * Buckets of time, the finest first. Sessions and tasks have no hours: there would be nearly as many as reports. They
+ * are queried for the last 30 days or for all time, for which months would save nothing. Sessions have shifts and
+ * pentads instead, because statistics of a day and of a week include all sessions: with shifts, at most four hours of
+ * single reports are read, and with pentads, sums of at most three days at the edge of a window.
  */
 const BUCKETS = {
   agent: ['hour', 'day', 'dekad', 'month', 'year'],
@@ -27,7 +28,7 @@ const BUCKETS = {
   model: ['hour', 'day', 'dekad', ALL_TIME],
 } as const satisfies Readonly<Record<Facet, readonly (Unit | typeof ALL_TIME)[]>>;
 
-/** Those that windows are made of. */
+/** Units from which windows are composed. */
 export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
   agent: BUCKETS.agent,
   session: ['shift', 'day', 'pentad', 'dekad'],
@@ -35,7 +36,7 @@ export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
   model: ['hour', 'day', 'dekad'],
 };
 
-/** Numbers stand before texts: PostgreSQL knows where they are in a row without reading what is before them. */
+/** Numbers come before texts: PostgreSQL finds their place in a row without reading the columns before them. */
 export const tokenUsageTable = defineTable(
   'usage',
   {
@@ -52,15 +53,15 @@ export const tokenUsageTable = defineTable(
     agent_id: 'bigint',
     /** Time of the newest report, Unix ms. */
     last_at: 'bigint',
-    /** Empty, the session, or the id of the task, by facet. */
+    /** Empty, the session, or the id of the task, depending on the facet. */
     subject: 'text',
-    /** Of reports without an agent's id; empty where there is one, because agents can be renamed. */
+    /** For reports without an agent's id; otherwise empty, because agents can be renamed. */
     agent_name: 'text',
-    /** Empty in the facet of sessions, where nobody asks for it. */
+    /** Empty in the facet of sessions, where it is never queried. */
     model: 'text',
     facet: 'text',
     unit: 'text',
-    /** Digest of `subject`, `agent_id`, `agent_name` and `model`, whose texts may be too long for an index. */
+    /** Digest of `subject`, `agent_id`, `agent_name` and `model`, because these texts may be too long for an index. */
     series: 'text',
   },
   {
@@ -92,7 +93,7 @@ export const tokenDaysTable = defineTable(
 export type DaySums = readonly [requests: number, tokens: number, cost: number];
 type Days = Readonly<Record<string, DaySums>>;
 
-/** What was used by one report, or by several that have everything but their amounts in common. */
+/** Usage of one report, or of several that differ only in their amounts. */
 export interface Used {
   /** Unix ms. */
   readonly at: number;
@@ -108,7 +109,7 @@ export interface Used {
   readonly cost: number;
 }
 
-/** One report, as it is used. @param at Unix ms */
+/** One report as usage. @param at Unix ms */
 export const usedBy = (at: number, report: TokenReport): Used => ({
   at,
   model: report.model,
@@ -148,7 +149,7 @@ const startsOf = (at: number): Readonly<Record<Unit | typeof ALL_TIME, number>> 
 /** While sums are added up, rows are changed in place: this runs for every report. */
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Adds what one row or report has to another. */
+/** Adds the amounts of one row or report to another row. */
 function addTo(row: Mutable<Row>, requests: number, input: number, output: number, cost: number, at: number): void {
   row.requests += requests;
   row.input_tokens += input;
@@ -158,8 +159,8 @@ function addTo(row: Mutable<Row>, requests: number, input: number, output: numbe
 }
 
 /**
- * One row for each series and moment, in the bucket of all time. Many reports of a batch share their series, and those of an
- * event their moment, so that there is less to divide into buckets.
+ * One row for each series and moment, in the bucket of all time. Many reports of a batch share their series, and those
+ * of an event their moment, so there are fewer rows to divide into buckets.
  */
 function seriesOfMoments(workspace_id: number, used: readonly Used[]): Row[] {
   const rows = new Map<string, Mutable<Row>>();
@@ -197,7 +198,7 @@ function seriesOfMoments(workspace_id: number, used: readonly Used[]): Row[] {
   return [...rows.values()];
 }
 
-/** One row for each bucket, with what is to be added to it. */
+/** One row for each bucket, with the amounts to add to it. */
 function bucketsOf(workspace_id: number, used: readonly Used[]): Row[] {
   const rows = new Map<string, Mutable<Row>>();
   let at: number | undefined;
@@ -218,18 +219,18 @@ function bucketsOf(workspace_id: number, used: readonly Used[]): Row[] {
 
 const keyOf = ({ workspace_id, facet, unit, start, series }: Row) => ({ workspace_id, facet, unit, start, series });
 
-/** The row with another one added to it, or taken from it. */
+/** The row with another one added or subtracted. */
 const summed = (row: Row, other: Row, sign: 1 | -1): Row => ({
   ...row,
   requests: row.requests + sign * other.requests,
   input_tokens: row.input_tokens + sign * other.input_tokens,
   output_tokens: row.output_tokens + sign * other.output_tokens,
   cost: row.cost + sign * other.cost,
-  // What is taken away is older than what stays.
+  // Removed reports are older than the remaining ones.
   last_at: sign === 1 ? Math.max(row.last_at, other.last_at) : row.last_at,
 });
 
-/** Sums of days with others added to them, or taken from them. Days without any reports are gone. */
+/** Sums of days with others added or subtracted. Days without reports are dropped. */
 function summedDays(days: Days, others: Days, sign: 1 | -1): Days {
   const sums: Record<string, DaySums> = { ...days };
   for (const [day, [requests, tokens, cost]] of Object.entries(others)) {
@@ -241,7 +242,7 @@ function summedDays(days: Days, others: Days, sign: 1 | -1): Days {
   return sums;
 }
 
-/** One row for each month of each agent, with what is to be added to it. */
+/** One row for each month of each agent, with the amounts to add to it. */
 function monthsOf(workspace: number, used: readonly Used[]): DaysRow[] {
   const rows = new Map<string, DaysRow>();
   for (const one of used) {
@@ -258,7 +259,7 @@ function monthsOf(workspace: number, used: readonly Used[]): DaysRow[] {
   return [...rows.values()];
 }
 
-/** Adds sums of days, or takes them away. A month without any is gone. */
+/** Adds or subtracts sums of days. A month without reports is deleted. */
 const daysChanges = (workspace: number, used: readonly Used[], sign: 1 | -1): Change[] =>
   monthsOf(workspace, used).map((other) =>
     change(tokenDaysTable, { workspace_id: workspace, month: other.month, series: other.series }, (row) => {
@@ -279,7 +280,7 @@ export function usageChanges(workspace: number, at: number, reports: readonly To
   ];
 }
 
-/** The oldest reports no longer count. Buckets without any are gone. */
+/** Subtracts the oldest reports. Buckets without reports are deleted. */
 export const usageRemoved = (workspace: number, used: readonly Used[]): Change[] => [
   ...bucketsOf(workspace, used).map((less) =>
     update(tokenUsageTable, keyOf(less), (row) => (row.requests > less.requests ? summed(row, less, -1) : undefined)),

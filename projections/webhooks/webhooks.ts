@@ -1,4 +1,4 @@
-/** Webhooks, as they are now. Of a secret there is no more than what is shown of it. */
+/** The current webhooks. Of a secret, only the displayed part is stored. */
 import {
   webhookCreated,
   webhookDeleted,

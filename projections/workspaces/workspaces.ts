@@ -1,6 +1,6 @@
 /**
- * Workspaces of all tenants as they are now. The row of a deleted one stays, because somebody may have come into it at
- * the last moment and has to be found there (`life` is `removing`, then `removed`).
+ * Workspaces of all tenants. The row of a deleted one stays, because a user may have been moved there at the last
+ * moment and must be found (`life` is `removing`, then `removed`).
  */
 import { workspaceSchema } from '../../shared/contract/workspaces/workspaces.ts';
 import {
@@ -16,7 +16,7 @@ import { defineProjection, defineTable, insert, on, update } from '../projection
 export const workspacesTable = defineTable(
   'workspaces',
   {
-    // Requests name workspaces by any id; those of other tables come from here.
+    // bigint, because requests may contain any id; ids in other tables come from here.
     id: 'bigint',
     tenant_id: 'int',
     slug: 'text',
@@ -26,7 +26,7 @@ export const workspacesTable = defineTable(
     /** Whether it is the main one of its tenant. */
     main: 'boolean',
     life: 'text',
-    /** Where its users, agents and projects go when it is deleted. */
+    /** Where its users, agents and projects move when it is deleted. */
     moves_to: 'int?',
     created_at: 'bigint',
     updated_at: 'bigint',

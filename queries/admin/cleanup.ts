@@ -1,4 +1,4 @@
-/** Rows of read models that are older than they are kept. */
+/** Rows of read models that exceed their retention. */
 import { sql } from 'kysely';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
@@ -42,7 +42,7 @@ const expiredIds = {
       .where('created_at', '<', cutoff),
 } as const;
 
-/** Reports are summed by hour, and by everything that sums tell apart, so that the event is no longer than it has to be. */
+/** Reports are summed by hour and by every key of the sums, so that the event is as short as possible. */
 async function expiredReports(reads: Reads, workspace: number, cutoff: number, limit: number): Promise<ExpiredReports> {
   const rows = await expiredIds
     .token_usage(reads, workspace, cutoff)
@@ -75,7 +75,7 @@ async function idsOf(
   cutoff: number,
   limit: number,
 ) {
-  // The builders have different tables; what is asked of them is the same.
+  // The builders have different tables, but the columns used here are the same.
   const rows = expiredIds[table as 'notifications'](reads, workspace, cutoff)
     .select('id')
     .orderBy('created_at')

@@ -9,11 +9,11 @@ import { type Reads, tables } from '../reads.ts';
 const own = (reads: Reads) => tables(reads, cronProjection);
 type Status = (typeof RUN_STATUSES)[number];
 
-/** Unix ms, as is `now`. @param late seconds */
+/** The next run, Unix ms, as is `now`. @param late seconds */
 const nextRun = (schedule: string, zone: string, late: number, now: number): number =>
   (nextDue(schedule, zone, seconds(now) - late) + late) * 1_000;
 
-/** By name. @param zone of jobs that name none @param now Unix ms */
+/** Jobs by name. @param zone of jobs without a time zone @param now Unix ms */
 export async function listJobs(reads: Reads, zone: string, now: number): Promise<CronJobRecord[]> {
   const rows = await own(reads).selectFrom('cron_jobs').selectAll().orderBy('name').execute();
   return rows.map(
@@ -43,10 +43,10 @@ async function runsOf(reads: Reads, name: string) {
   return own(reads).selectFrom('cron_runs').selectAll().where('name', '=', name).orderBy('run', 'desc').execute();
 }
 
-/** Lines about runs of all jobs. */
+/** Maximum number of lines about runs of all jobs. */
 const LINES = 200;
 
-/** What runs of a job said, newest first; without a job, of all of them the last lines. @throws AppError 404 */
+/** The results of a job's runs, newest first; without a job, the last lines of all jobs. @throws AppError 404 */
 export async function jobLogs(reads: Reads, job: string | undefined) {
   const runs =
     job === undefined

@@ -1,4 +1,4 @@
-/** Rows of a workspace as they are exported: newest first, in pages that are bounded in bytes. */
+/** Rows of a workspace for an export: newest first, in pages with a limit in bytes. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
@@ -14,18 +14,18 @@ import { activitySeen, taskSeen } from '../tasks/visibility.ts';
 export type ExportedRow = Readonly<Record<string, string | number | null>>;
 
 interface Source {
-  /** Begins the name of the file. */
+  /** Prefix of the file's name. */
   readonly file: string;
   /** Columns of a CSV file, in order. */
   readonly columns: readonly string[];
-  /** Further columns, which only JSON has. */
+  /** Further columns, only in JSON. */
   readonly more: readonly string[];
   /** FROM and its joins; row `t` has id, workspace_id and created_at. */
   readonly from: (reads: Reads) => RawBuilder<unknown>;
   /** Columns that are not plain columns of row `t`. */
   readonly computed: Readonly<Record<string, RawBuilder<unknown>>>;
   readonly finish?: (row: ExportedRow) => ExportedRow;
-  /** Of rows that tell of tasks: whether the caller sees row `t`. */
+  /** For rows about tasks: whether the caller may see row `t`. */
   readonly seen?: (reads: Reads, view: TaskView) => RawBuilder<boolean>;
 }
 
@@ -91,7 +91,7 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
       soul_content: sql`x.soul_content`,
       working_memory: sql`x.working_memory`,
     },
-    // A file goes places where nobody checks who reads it.
+    // Secrets are masked, because a file can be passed on to readers without access.
     finish: (row) => ({ ...row, config: JSON.stringify(masked(JSON.parse(String(row.config)))) }),
   },
   activities: {
@@ -143,10 +143,10 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
   },
 };
 
-/** Most rows of a page, and most bytes that its rows have together, unless it is a single row. */
+/** Maximum number of rows per page, and of bytes of its rows together, unless it is a single row. */
 const PAGE = { rows: 200, bytes: 1_000_000 };
 
-/** Rows of one kind that the caller sees, newest first, page by page. A row that is added meanwhile is not exported. */
+/** Rows of one kind that the caller may see, newest first, page by page. Rows added meanwhile are not exported. */
 export async function* exportedRows(
   reads: Reads,
   view: TaskView,

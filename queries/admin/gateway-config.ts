@@ -1,4 +1,4 @@
-/** The gateway's configuration document, with its secrets hidden. */
+/** The gateway's configuration document, with its secrets masked. */
 import { gatewayConfigProjection } from '../../projections/admin/gateway-config.ts';
 import { type GatewayDocument, hashOf } from '../../shared/contract/admin/gateway-document.ts';
 import { masked } from '../../shared/secrets.ts';
@@ -18,7 +18,7 @@ export async function storedText(reads: Reads, workspace: number): Promise<strin
 export const hasGatewayConfig = async (reads: Reads, workspace: number): Promise<boolean> =>
   (await storedText(reads, workspace)) !== undefined;
 
-/** The document with its secrets hidden; an empty one if none is stored. */
+/** The document with its secrets masked; an empty one if none is stored. */
 export async function gatewayConfig(reads: Reads, workspace: number) {
   const text = (await storedText(reads, workspace)) ?? '';
   return {

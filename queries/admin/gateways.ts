@@ -26,15 +26,15 @@ function recordOf({ position: _, ...row }: GatewayRow): GatewayRecord {
   };
 }
 
-/** The primary one first, then by name. */
+/** The primary gateway first, then by name. */
 export const listGateways = async (reads: Reads): Promise<GatewayRecord[]> => (await rowsOf(reads)).map(recordOf);
 
-/** A gateway as it is after a command. @throws AppError 404 when it was removed by then */
+/** A gateway after a command. @throws AppError 404 when it has been removed */
 export const gatewayAfter = async (records: Records, id: number, executed: Executed): Promise<GatewayRecord> =>
   recordOf(await rowAfter(records, 'Gateway', [gatewaysProjection, gatewaysTable], { id }, executed, { mixed: true }));
 
 /**
- * Names the primary gateway in its present state: differs once it is changed, probed, or asked to do something to a
+ * Identifies the current state of the primary gateway: differs once it is changed, probed, or sent an action on a
  * session. Undefined: there is none.
  */
 export async function primaryVersion(reads: Reads): Promise<string | undefined> {

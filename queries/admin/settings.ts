@@ -1,4 +1,4 @@
-/** Settings of the deployment: those that are stored, and the defaults of the others. */
+/** Settings of the deployment: stored values, and the defaults of the others. */
 import { settingsProjection } from '../../projections/admin/settings.ts';
 import {
   CUSTOM,
@@ -12,7 +12,7 @@ import { type Reads, tables } from '../reads.ts';
 
 const stored = (reads: Reads) => tables(reads, settingsProjection).selectFrom('settings');
 
-/** All of them, by category and name: those that the service knows first. */
+/** All settings, by category and name; those that the service knows come first. */
 export async function listSettings(reads: Reads, defaults: SettingDefaults) {
   const rows = new Map((await stored(reads).selectAll().orderBy('name').execute()).map((row) => [row.name, row]));
   const settings = [...new Set([...Object.keys(KNOWN_SETTINGS), ...rows.keys()])].map((key): SettingAnswer => {
@@ -35,7 +35,7 @@ export async function listSettings(reads: Reads, defaults: SettingDefaults) {
   return { settings, grouped };
 }
 
-/** The values of settings that the service knows, as they are now. */
+/** The current values of settings that the service knows. */
 export async function settingValues<N extends SettingName>(
   reads: Reads,
   defaults: SettingDefaults,

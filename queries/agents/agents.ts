@@ -86,7 +86,7 @@ export async function withTaskStats<const T extends readonly AgentRecord[]>(
   return withStats as { [K in keyof T]: AgentRecord & { taskStats: TaskStats } };
 }
 
-/** Picks the agent of a reference from rows `a`. */
+/** Condition on rows `a` for the agent of a reference. */
 export const isRef = (ref: AgentRef) =>
   'id' in ref ? sql<boolean>`a.id = ${ref.id}` : sql<boolean>`a.name = ${ref.name}`;
 
@@ -96,7 +96,7 @@ export async function agentRecord(reads: Reads, workspace: number, ref: AgentRef
   return row?.agent;
 }
 
-/** The rows of an agent as they are after a command. @throws AppError 404 when it was deleted by then */
+/** The rows of an agent after a command. @throws AppError 404 when it has been deleted */
 export async function rowsAfter(
   records: Records,
   workspace: number,
@@ -109,7 +109,7 @@ export async function rowsAfter(
   return [agent, texts];
 }
 
-/** The record of an agent as it is after a command. @throws AppError 404 when it was deleted by then */
+/** The record of an agent after a command. @throws AppError 404 when it has been deleted */
 export const recordAfter = async (...of: Parameters<typeof rowsAfter>): Promise<AgentRecord> =>
   recordOf(...(await rowsAfter(...of)));
 
@@ -152,7 +152,7 @@ export async function agentIds(
   return new Map(rows.map((row) => [row.name, row.id]));
 }
 
-/** What commands need to look up about agents. */
+/** Lookups of commands about agents. */
 export const agentDirectory = (reads: Reads): AgentDirectory => ({
   async named(workspace, names) {
     const rows = await agentTables(reads)

@@ -1,7 +1,6 @@
 /**
- * What an agent did, and what it cost, by the ids in events. Numbers of a window are made of whole days and hours, and
- * of single rows where the window begins within an hour, so that they are exact and cost the same however long the
- * history is.
+ * What an agent did, and what it cost, by the ids in events. The numbers of a window are composed of whole days and
+ * hours, and of single rows for a partial first hour, so they are exact and cost the same however long the history is.
  */
 import { sql } from 'kysely';
 import { type ActionKind, agentAttributionProjection, COMMENT } from '../../projections/agents/attribution.ts';
@@ -26,7 +25,7 @@ import { activitySeen, taskIdSeen } from '../tasks/visibility.ts';
 import { added, dateOf, dollars, NO_SUMS, SUMS, type Sums, tokensOf, usageSince } from '../tokens/usage.ts';
 import { newestActions, type Source, type Sources } from './evidence.ts';
 
-/** Read models from which a report is made. */
+/** Read models from which a report is built. */
 export const ATTRIBUTION_MODELS = [
   'agents',
   agentAttributionProjection.name,
@@ -40,7 +39,7 @@ export const ATTRIBUTION_MODELS = [
 const SHOWN = { activities: 200, entries: 100, taskMutations: 100, comments: 50, statusChanges: 50 };
 const PREVIEW = 200;
 
-/** Activities that say that a task is another one now. */
+/** Types of activities that report a change of a task. */
 const TASK_MUTATIONS: ReadonlySet<string> = new Set([
   'task_created',
   'task_updated',
@@ -55,19 +54,19 @@ const HEARTBEAT = 'agent_heartbeat';
 export interface AttributedAgent {
   readonly workspace: number;
   readonly agent: AgentRecord;
-  /** Lists have what is about tasks that the caller sees. Numbers, and the events behind them, are of everything. */
+  /** Lists only contain tasks that the caller may see. Numbers, and the events behind them, cover everything. */
   readonly view: TaskView;
 }
 
 type Report = Pick<AttributionAnswer, AttributionSection>;
 
-/** Some sections, and where the events behind their numbers are. */
+/** Some sections of a report, and the sources of the events behind their numbers. */
 interface Part {
   readonly report: Report;
   readonly sources: ReadonlyArray<readonly [string, Source]>;
 }
 
-/** The sections of a report, and where the events behind each of their numbers are found. */
+/** The sections of a report, and the source of the events behind each of their numbers. */
 export async function attributionOf(
   reads: Reads,
   about: AttributedAgent,
@@ -95,7 +94,7 @@ const own = (reads: Reads, table: 'actions' | 'action_counts') => tableOf(reads,
 const ACTIVE = ['assigned', 'in_progress'] as const;
 
 async function identityOf(reads: Reads, { workspace, agent }: AttributedAgent): Promise<Part> {
-  // Rows in which nothing is left know of tasks that went elsewhere.
+  // Rows with count 0 are included, because their position shows tasks that have moved elsewhere.
   const { rows: tasks } = await sql<{ total: number; done: number; active: number; position: number }>`
     SELECT coalesce(sum(count), 0)::bigint AS total, coalesce(max(position), 0)::bigint AS position,
       coalesce(sum(count) FILTER (WHERE status = 'done'), 0)::bigint AS done,
@@ -152,7 +151,7 @@ async function identityOf(reads: Reads, { workspace, agent }: AttributedAgent): 
 
 // --- Actions ----------------------------------------------------------------------------------------------------------
 
-/** How often something was done in a window. */
+/** How often an action occurred in a window. */
 interface Group {
   readonly kind: ActionKind;
   readonly type: string;
@@ -165,7 +164,7 @@ interface Group {
 interface Actions {
   readonly groups: readonly Group[];
   readonly since: number;
-  /** Position of the newest event that is counted. Lists and evidence end there, so that they agree with the numbers. */
+  /** Position of the newest counted event. Lists and evidence end there, so that they agree with the numbers. */
   readonly upTo: number;
 }
 
@@ -337,7 +336,7 @@ async function mutationsSection(reads: Reads, about: AttributedAgent, actions: A
 
 // --- Cost -------------------------------------------------------------------------------------------------------------
 
-/** Sums by a part of the rows, in the order in which the parts first occur. */
+/** Sums by a part of the rows, in the order of the first occurrence. */
 function summed<K extends string | number>(rows: readonly CostRow[], keyOf: (row: CostRow) => K): Map<K, Sums> {
   const sums = new Map<K, Sums>();
   for (const row of rows) sums.set(keyOf(row), added(sums.get(keyOf(row)) ?? NO_SUMS, row));

@@ -1,4 +1,4 @@
-/** What the numbers of diagnostics were derived from. */
+/** The events from which the numbers of diagnostics were derived. */
 import type { DiagnosticsSection, TypeCount } from '../../shared/contract/agents/diagnostics.ts';
 import type { Derivation, Derivations } from '../../shared/contract/evidence.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -21,11 +21,11 @@ interface Asked {
 /** Events that can be signals. */
 const SIGNALS = [...catalogue.values()].flatMap(({ type, signals }) => (signals ? [type] : []));
 
-/** For each number of the sections, the events that it was derived from. */
+/** For each number of the sections, the events from which it was derived. */
 export function derivationsOf(found: Found, sections: ReadonlySet<DiagnosticsSection>, asked: Asked): Derivations {
   const { agent, name, before, since, until, most } = asked;
   const from = found.evidence_start;
-  /** Undefined: there are more; or cleanup has removed some of the rows, whose events are still counted. */
+  /** Undefined if there are more events, or if cleanup has removed some of the rows, whose events are still counted. */
   const whole = <T>(events: readonly T[] | undefined, total = 0) =>
     events && events.length <= most && events.length >= total ? events : undefined;
   const bothOf = (now = 0, earlier = 0) => now + earlier;
@@ -77,7 +77,7 @@ export function derivationsOf(found: Found, sections: ReadonlySet<DiagnosticsSec
   );
   const tasks = (total: number, place: { readonly status?: string; readonly priority?: string } = {}) =>
     derivation(
-      // A task can be older than the agent.
+      // From 0, because a task can be older than the agent.
       { rule: 'tasks', events: whole(found.task_events, sumOf(found.places)), from: 0, to: found.task_to },
       total,
       { assigned_to: name, ...place },

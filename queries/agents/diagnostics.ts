@@ -1,6 +1,4 @@
-/**
- * How an agent fares in a window that ends now, and in the window before it: all of it is found by one statement.
- */
+/** Agent health in a window that ends now, and in the previous window: one statement finds all of it. */
 import { sql } from 'kysely';
 import { diagnosticsProjection } from '../../projections/agents/diagnostics.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
@@ -32,7 +30,7 @@ import {
   type Window,
 } from './windows.ts';
 
-/** Read models that the answer is made from, besides the agent itself. */
+/** Read models from which the response is built, besides the agent itself. */
 export const DIAGNOSTICS_MODELS: readonly string[] = [
   diagnosticsProjection.name,
   activitiesProjection.name,
@@ -43,7 +41,7 @@ export const DIAGNOSTICS_MODELS: readonly string[] = [
 const RECENT_TASKS = 10;
 const RECENT_ERRORS = 20;
 
-/** The failures of the window, newest first; those over tasks that the caller sees. */
+/** The failures of the window, newest first; only those of tasks that the caller may see. */
 function recentFailures(reads: Reads, view: TaskView, names: readonly Held[], since: number): Sql {
   const ofTask = sql`(data->>'task_id')::bigint`;
   const parts = names.map(
@@ -61,7 +59,7 @@ function recentFailures(reads: Reads, view: TaskView, names: readonly Held[], si
     ORDER BY created_at DESC, id DESC LIMIT ${sql.lit(RECENT_ERRORS)}) f)`;
 }
 
-/** The columns of the answer's statement that each section needs. */
+/** The columns of the response's statement that each section needs. */
 const NEEDED: Readonly<Record<DiagnosticsSection, readonly (keyof Found)[]>> = {
   summary: ['completed', 'failed', 'activities', 'places'],
   tasks: ['completed', 'places', 'recent_completed'],
@@ -71,7 +69,7 @@ const NEEDED: Readonly<Record<DiagnosticsSection, readonly (keyof Found)[]>> = {
   tokens: ['models', 'tokens'],
 };
 
-/** The columns that evidence for each section needs besides. */
+/** The further columns that evidence for each section needs. */
 const NEEDED_AS_EVIDENCE: Readonly<Record<DiagnosticsSection, readonly (keyof Found)[]>> = {
   summary: [
     ...(['completed_events', 'completed_to', 'failed_events', 'failed_to'] as const),
@@ -92,9 +90,10 @@ interface Subject {
 }
 
 /**
- * Diagnostics of one agent, as of one moment. The numbers count everything; the lists have the tasks that the caller sees.
+ * Diagnostics of one agent, as of one moment. The numbers count everything; the lists contain only tasks that the
+ * caller may see.
  *
- * @param most evidence lists so many events of a kind; undefined: no evidence
+ * @param most maximum number of events per kind in the evidence; undefined: no evidence
  */
 export async function diagnosticsOf(
   reads: Reads,
@@ -125,7 +124,7 @@ export async function diagnosticsOf(
   const countsOf = (of: Counted) => countsIn(workspace, names, windows, of);
   const eventsOf = (of: Counted) => eventsIn(workspace, names, windows, of, most ?? 0);
   const counts = tableOf(reads, tasksProjection, 'task_counts');
-  // What bears the first name may be in the log before the agent: their times are whole seconds, of several clocks.
+  // An event with the first name may precede the agent in the log: times are whole seconds, from several clocks.
   const [first] = names;
   const firstOf = ({ rows, whose, where = sql`true` }: Counted): Sql =>
     first

@@ -1,7 +1,7 @@
 /**
- * The events behind the numbers of an attribution: what each number was derived from, and the events themselves, newest
- * first, page by page. A page begins where the one before it ended, in a window that stays that of the first page: what
- * happens in the meantime neither shifts nor adds anything.
+ * The events behind the numbers of an attribution: the derivation of each number, and the events themselves, newest
+ * first, page by page. Each page continues the previous one within the window of the first page, so later events
+ * neither shift nor extend the pages.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { z } from 'zod';
@@ -20,19 +20,19 @@ import { dollars, tokensTable } from '../tokens/usage.ts';
 
 type Sql = RawBuilder<unknown>;
 
-/** Whose events, and no newer ones than the numbers count. */
+/** The agent of the events. No event is newer than those that the numbers count. */
 interface Whose {
   readonly workspace: number;
   readonly agent: { readonly id: number; readonly name: string };
 }
 
-/** Where the events behind a number are found. Times in Unix seconds. */
+/** Where to find the events behind a number. Times in Unix seconds. */
 export type Source = { readonly total: number; readonly upTo: number } & (
   | {
       readonly from: 'actions';
       readonly kind: ActionKind;
       readonly types: readonly string[];
-      /** Those are all types that there are. */
+      /** Set when `types` are all types. */
       readonly anyType?: true;
       readonly entity_type?: string;
       readonly since: number;
@@ -41,10 +41,10 @@ export type Source = { readonly total: number; readonly upTo: number } & (
   | { readonly from: 'tasks'; readonly statuses?: readonly string[] }
 );
 
-/** By the name of the number. */
+/** Sources by the name of the number. */
 export type Sources = ReadonlyMap<string, Source>;
 
-/** Where a page begins: its number, window and total as on the first page, and the last event of the page before it. */
+/** Where a page begins: its number, window and total as on the first page, and the last event of the previous page. */
 export interface EvidenceCursor {
   readonly number: string;
   readonly timeframe: Timeframe;
@@ -92,7 +92,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** Events of actions, the newest first. Each type is read on the index by itself, so that rare ones are found at once. */
+/** Events of actions, newest first. Each type is read separately from the index, so that rare ones are found fast. */
 export const newestActions = (
   reads: Reads,
   { workspace, agent }: Whose,
@@ -134,7 +134,7 @@ function newestReports(
     GROUP BY r.at, r.position ORDER BY r.at DESC, r.position DESC LIMIT ${sql.lit(limit)}`;
 }
 
-/** The events that changed each task of an agent last. */
+/** The events that last changed each task of an agent. */
 function newestTasks(
   reads: Reads,
   { workspace, agent }: Whose,
@@ -157,7 +157,7 @@ function newestTasks(
 interface Found {
   readonly number: string;
   readonly position: number;
-  /** What the order is by; `tie` decides between equals. */
+  /** Sort key; `tie` breaks ties. */
   readonly at: number;
   readonly tie: number;
   readonly created_at: number;
@@ -237,16 +237,16 @@ const eventOf = ({ position, created_at, count, input_tokens, output_tokens, cos
   ...(cost !== null && { cost: dollars(cost) }),
 });
 
-/** Clocks of processes may differ by so much, seconds. */
+/** Clocks of processes may differ by this much, seconds. */
 const SKEW = 60;
 
-/** Positions before which there are no events, by number. Tasks can be older than the agent: they are missing. */
+/** Positions before which a number has no events. Tasks can be older than the agent, so they are left out. */
 async function firstPositions(
   reads: Reads,
   { workspace, agent }: Whose,
   sources: readonly (readonly [string, Source])[],
 ): Promise<ReadonlyMap<string, number>> {
-  /** The first in the log of those that are the oldest by their times. */
+  /** The smallest position among the events with the oldest times. */
   const firstOf = (rows: Sql, time: Sql, since: number, skew: number) => sql`
     SELECT min(position) AS position FROM ${rows} AND ${time} >= ${since}
       AND ${time} <= (SELECT min(${time}) FROM ${rows} AND ${time} >= ${since}) + ${skew}::bigint`;
@@ -274,7 +274,7 @@ async function firstPositions(
 /** One, or one of several. */
 const oneOf = (values: readonly string[]) => (values.length === 1 ? (values[0] as string) : [...values]);
 
-/** What a number was derived from. */
+/** The derivation of a number. */
 function derived(
   { agent }: Whose,
   source: Source,

@@ -1,6 +1,6 @@
 /**
- * What is waiting for an agent: the answer to a heartbeat. Heartbeats are the most frequent calls, and usually nothing
- * is new between two of them, so this is read in one statement and cached until something changes.
+ * The work that waits for an agent: the response to a heartbeat. Heartbeats are the most frequent calls, and usually
+ * nothing changes between two of them, so this is read in one statement and cached until a change.
  */
 import { sql } from 'kysely';
 import { chatProjection } from '../../projections/chat.ts';
@@ -37,14 +37,14 @@ export interface Inbox {
   readonly until: number;
 }
 
-/** Read models from which an inbox is made. */
+/** Read models from which an inbox is built. */
 const INBOX_MODELS = [notificationsProjection.name, chatProjection.name, ...TASK_MODELS];
 
 /** Activities that an agent is shown if they mention it. All of them are about tasks. */
 const URGENT = ['task_created', 'task_assigned', 'high_priority_alert'];
 const URGENT_FOR = 4 * HOUR;
 
-/** What the caller sees of it. @param now Unix seconds */
+/** The part of the inbox that the caller may see. @param now Unix seconds */
 export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox['agent'], now: number): Promise<Inbox> {
   const { rows } = await sql<{
     unread: number;
@@ -99,7 +99,7 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
   };
 }
 
-/** Limit for all inboxes cached by a process together, characters. */
+/** Maximum number of characters in all cached inboxes of a process together. */
 const KEPT_CHARACTERS = 16_000_000;
 
 /** Inboxes of agents, cached between heartbeats. One cache per process. */
@@ -129,9 +129,9 @@ export function createInboxes(parts: {
     return inbox;
   }
   return {
-    /** @param since `performance.now()`: what was waiting at any time after this will do; by default, what is now */
+    /** @param since `performance.now()`: a state from any time after this is acceptable; default: now */
     find,
-    /** For a request that arrived at `moment` (`performance.now()`): later changes may be left out. */
+    /** For a request that arrived at `moment` (`performance.now()`): later changes may be missing. */
     seenBy: (view: TaskView, moment: number) => ({
       find: (agent: Inbox['agent']) => find(view, agent, moment),
     }),

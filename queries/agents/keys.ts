@@ -6,9 +6,7 @@ import { type Reads, tables } from '../reads.ts';
 
 const own = (reads: Reads) => tables(reads, agentKeysProjection);
 
-/**
- * Those of these keys that are not revoked and whose agent exists. The caller has to check whether they have expired.
- */
+/** Those of these keys that are not revoked and whose agent exists. The caller must check their expiry. */
 export const findLiveKeys = (reads: Reads, keyIds: readonly number[]) =>
   own(reads)
     .selectFrom('agent_keys')
@@ -34,7 +32,7 @@ export type LiveKeyRow = Awaited<ReturnType<typeof findLiveKeys>>[number];
 export const findLiveKey = async (reads: Reads, keyId: number): Promise<LiveKeyRow | undefined> =>
   (await findLiveKeys(reads, [keyId]))[0];
 
-/** When a key that is not revoked was issued: the position of that event, and Unix seconds. */
+/** When a key was issued that is not revoked: the position of that event, and Unix seconds. */
 export const keyIssued = (reads: Reads, keyId: number) =>
   own(reads)
     .selectFrom('agent_keys')
@@ -47,8 +45,8 @@ export const keyIssued = (reads: Reads, keyId: number) =>
 /**
  * Keys of an agent, newest first.
  *
- * @param lastUsed Unix seconds by key id, from the credential store, because uses are not events; undefined: that is not
- *   known of the moment that is read
+ * @param lastUsed Unix seconds by key id, from the credential store, because uses are not events; undefined: unknown
+ *   for the moment that is read
  */
 export async function listAgentKeys(
   reads: Reads,

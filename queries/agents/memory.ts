@@ -5,7 +5,7 @@ import { oneWithTexts } from './agents.ts';
 
 /**
  * The memory of an agent, text and other keys; undefined when the workspace has no such agent. Its time is that of the
- * last change or else of the registration, Unix seconds.
+ * last change, otherwise that of the registration, Unix seconds.
  */
 export function agentMemory(reads: Reads, workspace: number, ref: AgentRef) {
   return oneWithTexts(reads, workspace, ref)

@@ -1,4 +1,4 @@
-/** Messages between agents: the feed, and the graph of who talks to whom. */
+/** Messages between agents: the feed, and the graph of senders and recipients. */
 import { sql } from 'kysely';
 import { chatProjection } from '../../projections/chat.ts';
 import { type AgentMessageRecord, type CommsQuery, MAX_GRAPH } from '../../shared/contract/agents/messages.ts';
@@ -14,10 +14,10 @@ export const MESSAGE_JSON = sql<AgentMessageRecord>`json_build_object(
   'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation,
   'metadata', NULL, 'read_at', m.read_at, 'workspace_id', m.workspace_id)`;
 
-/** Names of people and of the service rather than agents; the graph leaves them out. */
+/** Names that are not agents' but those of people or of the service; the graph leaves them out. */
 const NO_AGENTS = ['human', 'system', 'operator'];
 
-// These names are ASCII, whose letters the collation "C" folds several times as fast as another does.
+// These names are ASCII, and the collation "C" folds ASCII letters several times as fast as others.
 const isAgent = (column: 'from_agent' | 'to_agent') =>
   sql<boolean>`lower(${sql.ref(column)} COLLATE "C") <> ALL(${NO_AGENTS})`;
 const amongAgents = sql<boolean>`${isAgent('from_agent')} AND ${isAgent('to_agent')}`;
@@ -39,7 +39,7 @@ function pageOf(reads: Reads, view: TaskView, { agent, since, limit, offset }: C
   return sql`(${of('from_agent')}) UNION (${of('to_agent')}) ORDER BY created_at DESC, id DESC LIMIT ${limit} OFFSET ${offset}`;
 }
 
-/** Edges that match; counted from the messages themselves only if there is a time filter, or the caller does not see all. */
+/** Matching edges; counted from the messages only with a time filter, or if the caller may not see all messages. */
 function edgesOf(reads: Reads, view: TaskView, { agent, since = 0 }: CommsQuery) {
   const { workspace } = view;
   const touching = sql<boolean>`(from_agent = ${agent ?? ''} OR to_agent = ${agent ?? ''})`;
@@ -73,7 +73,7 @@ interface Edge {
   readonly last_message_at: number;
 }
 
-/** The feed of messages with its graph, in one statement, so that all of it shows the same moment. */
+/** The feed of messages with its graph, in one statement, so that both show the same moment. */
 export async function listComms(reads: Reads, view: TaskView, query: CommsQuery) {
   const { workspace } = view;
   const all = own(reads).selectFrom('message_edges').where('workspace_id', '=', workspace).where(amongAgents);

@@ -1,10 +1,10 @@
-/** The sections of diagnostics, from what was found. */
+/** The sections of diagnostics, computed from the result of the statement. */
 import type { CompletedTask, Failure, Period, TypeCount } from '../../shared/contract/agents/diagnostics.ts';
 import { NO_SUMS, type Sums } from '../tokens/usage.ts';
 import { percentChange, percentOf, perDay, trendAlerts } from './trends.ts';
 import { MS } from './windows.ts';
 
-/** What the statement finds; columns that no section needs are missing. */
+/** The result of the statement; columns that no section needs are missing. */
 export interface Found {
   readonly completed: number;
   readonly completed_before: number;
@@ -43,7 +43,7 @@ export interface CountedEvent {
 }
 
 export interface PlacedTask {
-  /** Of the event that changed the task last. */
+  /** Position of the last event that changed the task. */
   readonly position: number;
   readonly status: string;
   readonly priority: string;
@@ -63,7 +63,7 @@ export function summaryOf({ completed, places, activities, failed }: Found) {
     tasks_total: sumOf(places),
     activity_count: activities,
     error_count: failed,
-    // What fails need not be an activity of the agent itself, so there may be more failures than activities.
+    // A failure need not be an activity of the agent itself, so there may be more failures than activities.
     error_rate_percent: percentOf(failed, Math.max(activities, failed)),
   };
 }

@@ -4,8 +4,8 @@ import type { Reads } from '../reads.ts';
 import { oneWithTexts } from './agents.ts';
 
 /**
- * The soul of an agent; undefined when the workspace has no such agent. Its time is that of the last change or else of
- * the registration, Unix seconds.
+ * The soul of an agent; undefined when the workspace has no such agent. Its time is that of the last change, otherwise
+ * that of the registration, Unix seconds.
  */
 export function agentSoul(reads: Reads, workspace: number, ref: AgentRef) {
   return oneWithTexts(reads, workspace, ref)

@@ -5,7 +5,7 @@ import { storedText } from '../admin/gateway-config.ts';
 import type { Reads } from '../reads.ts';
 import { withTexts } from './agents.ts';
 
-/** Role and config of every agent of a workspace, to compare with the gateway's document. */
+/** Role and config of every agent of a workspace, for a comparison with the gateway's document. */
 async function agentConfigs(reads: Reads, workspace: number) {
   return withTexts(reads, workspace).select(['a.name', 'a.role', 't.config']).orderBy('a.name').execute();
 }

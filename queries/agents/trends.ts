@@ -1,29 +1,29 @@
-/** What the comparison of two periods of an agent says. */
+/** The comparison of two periods of an agent. */
 import type { Period, TrendAlert } from '../../shared/contract/agents/diagnostics.ts';
 
 const rounded = (value: number): number => Math.round(value * 100) / 100;
 
-/** The rise of a number in per cent, two decimals; from nothing to something is 100. */
+/** The increase of a number in per cent, two decimals; 100 for an increase from 0. */
 export function percentChange(before: number, now: number): number {
   if (before === 0) return now > 0 ? 100 : 0;
   return rounded((100 * (now - before)) / before);
 }
 
-/** A part of a whole in per cent, two decimals; nothing is 0 per cent of nothing. */
+/** A part of a whole in per cent, two decimals; 0 if the whole is 0. */
 export const percentOf = (part: number, whole: number): number => (whole === 0 ? 0 : rounded((100 * part) / whole));
 
 export const perDay = (count: number, hours: number): number => rounded(count / Math.max(hours / 24, 1));
 
 const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
 
-/** A rise of errors by more than this part is a spike. */
+/** An increase of errors by more than this fraction is a spike. */
 const SPIKE = 0.5;
-/** So many errors after a period without any are a new pattern. */
+/** This many errors after a period without errors are a new pattern. */
 const NEW_ERRORS = 3;
-/** Fewer completed tasks than this part of a period with more than two of them are a drop. */
+/** Fewer completed tasks than this fraction of a period with more than two of them are a drop. */
 const THROUGHPUT_DROP = 0.5;
 const THROUGHPUT_BASE = 2;
-/** Less activity than this part of a period with more than five activities is a stall. */
+/** Less activity than this fraction of a period with more than five activities is a stall. */
 const ACTIVITY_DROP = 0.25;
 const ACTIVITY_BASE = 5;
 

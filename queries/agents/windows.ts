@@ -1,6 +1,6 @@
 /**
- * What happened in a time window under the names that an agent had. Whole hours are read from buckets, the parts of hours
- * at the edges from single rows: the numbers are exact, and cost as much as the window has hours.
+ * Counts in a time window under the names that an agent had. Whole hours are read from buckets, the parts of hours at
+ * the edges from single rows: the numbers are exact, and the cost depends on the number of hours in the window.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { diagnosticsProjection } from '../../projections/agents/diagnostics.ts';
@@ -11,10 +11,10 @@ import { type Reads, tableOf } from '../reads.ts';
 
 export type Sql = RawBuilder<unknown>;
 
-/** Clocks of processes may differ by so much, seconds. */
+/** Clocks of processes may differ by this much, seconds. */
 export const SKEW = 60;
 
-/** A name of the agent while it had it, Unix seconds. */
+/** A name of the agent while the agent had it, Unix seconds. */
 export interface Held {
   readonly name: string;
   readonly since: number;
@@ -22,7 +22,7 @@ export interface Held {
 }
 
 /**
- * The names that an agent has had since a moment. What happened in the second of a change may bear either name.
+ * The names that an agent has had since a moment. An event in the second of a change may have either name.
  *
  * @param since Unix seconds
  */
@@ -34,7 +34,7 @@ export async function namesHeld(reads: Reads, workspace: number, agent: number, 
   const last = new Map<string, number>();
   return rows.flatMap(({ name, since: from, next }) => {
     const until = next === null ? Number.POSITIVE_INFINITY : next + 1;
-    // A name that was given back within the second is not counted twice in it.
+    // A name that the agent got back within the same second must not be counted twice in it.
     const held = { name, since: Math.max(from, last.get(name) ?? 0), until };
     last.set(name, until);
     return until > since && held.since < until ? [held] : [];
@@ -48,11 +48,11 @@ export interface Window {
   readonly until: number;
 }
 
-/** Where something is counted by hour, and where each single one is. */
+/** Tables of one kind of events: counted by hour, and one by one. */
 export interface Counted {
   readonly hours: Sql;
   readonly rows: Sql;
-  /** Whose it is: a column of both. */
+  /** The agent's name: a column of both tables. */
   readonly whose: Sql;
   readonly where?: Sql;
 }
@@ -121,7 +121,7 @@ export function eventsIn(
   return parts.length === 0 ? sql`'[]'::json` : listed(sql.join(parts, sql` UNION ALL `), most);
 }
 
-/** As JSON, up to one more than `most`. */
+/** Events as JSON, up to one more than `most`. */
 export const listed = (events: Sql, most: number): Sql =>
   sql`(SELECT coalesce(json_agg(e), '[]') FROM (SELECT * FROM (${events}) a LIMIT ${sql.lit(most + 1)}) e)`;
 

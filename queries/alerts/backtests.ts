@@ -1,11 +1,11 @@
 /**
  * How often a rule would have triggered in the past: the events since then are replayed, and the condition is evaluated
- * at each moment at which the clock would have done so.
+ * at each time at which the schedule would have done so.
  *
- * Records that have not changed since then are as they are now, so the database tells what they contribute. Of the
- * others, only the events of the time in question are read, and as many earlier ones of their own streams as it takes to
- * know what their fields were when it began. So the cost follows from the time that is asked for, not from the history
- * before it, and it is bounded: where there is too much, the answer is about a shorter time, and says so.
+ * Records that have not changed since then are as they are now, so the database computes their contribution. For the
+ * others, only the events of the requested period are read, and as many earlier ones of their own streams as are needed
+ * for the values of their fields at its start. So the cost depends on the requested period, not on the history before
+ * it, and it is bounded: if there are too many events, the response covers a shorter period, and says so.
  */
 import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
 import { keyText } from '../../projections/apply.ts';
@@ -34,21 +34,21 @@ import { columnNameOf, unchangedSince } from './conditions.ts';
 import { backtestDerivations } from './evidence.ts';
 
 export interface BacktestBounds {
-  /** Events of the whole log that are replayed at most. */
+  /** Maximum number of replayed events of the whole log. */
   readonly events: number;
-  /** Earlier events of single records that are read at most. */
+  /** Maximum number of earlier events of single records that are read. */
   readonly earlier: number;
-  /** For all of the reading, milliseconds. */
+  /** Time limit for all reads, milliseconds. */
   readonly timeMs: number;
 }
 
 export const BACKTEST_BOUNDS: BacktestBounds = { events: 100_000, earlier: 20_000, timeMs: 10_000 };
 
-/** Bytes of a batch that is read. */
+/** Bytes per batch. */
 const BATCH_BYTES = 1_000_000;
-/** Earlier events of a record that are read at first; twice as many with each further step. */
+/** Number of earlier events of a record in the first read; it doubles with each further read. */
 const FIRST_STEP = 8;
-/** Clocks of processes may differ by so much, seconds. */
+/** Clocks of processes may differ by this much, seconds. */
 const SKEW = 60;
 const LISTED = 100;
 
@@ -65,10 +65,10 @@ const SOURCES = {
 
 type AnyRow = Readonly<Record<string, unknown>>;
 
-/** Stands for a value that none of the events has told yet. */
+/** A value that no event has shown yet. */
 const UNKNOWN: unknown = Object.freeze({});
 
-/** What the condition sees of a record from a time on; undefined: there is no such record. */
+/** The condition's view of a record from a time on; undefined: there is no such record. */
 interface Moment {
   readonly from: number;
   readonly seen: { readonly [K in keyof Seen]: Seen[K] | typeof UNKNOWN } | undefined;
@@ -76,7 +76,7 @@ interface Moment {
 
 interface Tracked {
   readonly stream: string;
-  /** Of the first event of the time in question. */
+  /** Revision of the record's first event in the requested period. */
   readonly revision: number;
   row: AnyRow | undefined;
   readonly moments: Moment[];
@@ -87,7 +87,7 @@ export interface BacktestParts {
   readonly store: Pick<EventStore, 'log' | 'decode'>;
   /** Unix ms */
   readonly now: () => number;
-  /** How often the clock evaluates rules, seconds. */
+  /** Interval of the scheduled evaluations, seconds. */
   readonly everySeconds: number;
   readonly bounds?: BacktestBounds;
 }
@@ -100,7 +100,7 @@ export interface Backtests {
   run(workspace: number, rule: Rule, hours: number, evident?: boolean): Promise<Omit<Backtest, 'rule_id'>>;
 }
 
-/** Those that wait for their turn and the one that has it, at most. */
+/** Maximum number of callers, including the one whose backtest is running. */
 const MAX_WAITING = 5;
 
 export function createBacktests(parts: BacktestParts): Backtests {
@@ -120,7 +120,7 @@ export function createBacktests(parts: BacktestParts): Backtests {
   };
 }
 
-/** @param evident with the events behind its numbers */
+/** @param evident include the events behind the numbers */
 export async function backtest(
   parts: BacktestParts,
   workspace: number,
@@ -133,7 +133,7 @@ export async function backtest(
   const until = seconds(parts.now());
   const isActivity = rule.entity_type === 'activity';
   const asked = until - hours * HOUR;
-  // Activities of the hour before count at the beginning.
+  // Activities of the preceding hour still count at the beginning.
   const start = await startOf(
     store,
     isActivity ? asked - HOUR : asked,
@@ -194,7 +194,7 @@ function messageOf(of: {
   return parts.filter((part) => part !== false).join(' ');
 }
 
-/** Where to begin: behind the last event from before a time, or as far back as the bounds allow. */
+/** Where to begin: after the last event before the wanted time, or as far back as the limits allow. */
 async function startOf(
   store: BacktestParts['store'],
   wanted: number,
@@ -208,18 +208,18 @@ async function startOf(
       if (timeOf(event) < wanted - SKEW) return { position: event.position, at: wanted, isCut: false };
       oldest = event;
       read++;
-      // The event itself is not replayed: what it changed is what there was.
+      // The event itself is not replayed: its changes are part of the initial state.
       if (read >= events) return { position: event.position, at: timeOf(event), isCut: true };
     }
     if (oldest && now() > deadline) return { position: oldest.position, at: timeOf(oldest), isCut: true };
   }
-  // All of the log is younger: before its first event, no rule was evaluated.
+  // The whole log is younger: before its first event, no rule was evaluated.
   return { position: 0, at: oldest ? Math.max(wanted, timeOf(oldest)) : wanted, isCut: false };
 }
 
 const timeOf = ({ meta }: LoggedEvent): number => seconds(Number(meta.at));
 
-/** Follows the records that the events are about, as far as the condition sees them. */
+/** Tracks the records of the replayed events, as far as the condition depends on them. */
 function createReplay({ store, now }: BacktestParts, workspace: number, condition: Condition, startAt: number) {
   const { projection, table } = SOURCES[condition.entity_type];
   const field = columnNameOf(condition);
@@ -229,7 +229,7 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
   const changesOf = (event: DomainEvent): readonly Change[] =>
     projection.project(event).filter((one) => one.table === table && one.key.workspace_id === workspace);
 
-  /** A row of which nothing is known that the condition looks at; the rest does not matter. */
+  /** A row whose fields in the condition are all unknown; other fields do not matter. */
   const unknownRow = (): AnyRow =>
     Object.fromEntries(
       Object.entries(table.columns).map(([name, type]) => {
@@ -254,7 +254,7 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
   const isSame = (a: Moment['seen'], b: Moment['seen']): boolean =>
     a === b || (a !== undefined && b !== undefined && a.value === b.value && a.live === b.live && a.at === b.at);
 
-  /** What the record was when the time in question began, from events of its stream before it; undefined: unknown. */
+  /** The record at the start of the requested period, from earlier events of its stream; undefined: unknown. */
   async function earlier(
     one: Tracked,
     budget: { left: number },
@@ -301,7 +301,11 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
         if (!isSame(seen, one.moments.at(-1)?.seen)) one.moments.push({ from: clock, seen });
       }
     },
-    /** Finds out what the events have not told. Gives the number of records for which that took too long. */
+    /**
+     * Looks up values that the replayed events did not show.
+     *
+     * @returns the number of records for which that took too long
+     */
     async resolve({ most, deadline }: { readonly most: number; readonly deadline: number }): Promise<number> {
       const budget = { left: most };
       let unresolved = 0;
@@ -319,7 +323,7 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
       }
       return unresolved;
     },
-    /** When which records match. @param oldest time of the records that have not changed, if ages are compared */
+    /** The periods in which records match. @param oldest time of the unchanged records, if ages are compared */
     presences(oldest: number | null): readonly Presence[] {
       const found: Presence[] = [];
       const add = (seen: Seen, from: number, until: number) => {

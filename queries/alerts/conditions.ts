@@ -1,8 +1,8 @@
 /**
- * Conditions of alert rules, evaluated by the database. What they mean is in `shared/contract/alerts/conditions.ts`; a
- * property test holds the two to the same answers.
+ * Conditions of alert rules, evaluated by the database. `shared/contract/alerts/conditions.ts` defines their meaning; a
+ * property test checks that both give the same results.
  *
- * No record leaves the database, and it stops at the one that settles the matter.
+ * No record leaves the database, and it stops at the record that decides the result.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
@@ -26,9 +26,9 @@ import { type Reads, tableOf } from '../reads.ts';
 interface Source {
   readonly projection: Projection;
   readonly table: string;
-  /** Fields whose column has another name. */
+  /** Columns of fields whose column has another name. */
   readonly columns: Readonly<Record<string, string>>;
-  /** Whether a record is looked at by conditions that do not see all. */
+  /** Whether a record counts for conditions that do not cover all records. */
   readonly live: RawBuilder<unknown>;
 }
 
@@ -49,7 +49,7 @@ const SOURCES: Readonly<Record<EntityType, Source>> = {
 /** The same as `NUMBER` in the contract. */
 const NUMBER = String.raw`^-?\d{1,15}(\.\d{1,15})?$`;
 
-/** The column that a condition looks at. */
+/** The column of a condition. */
 export function columnNameOf(condition: Condition): string {
   const { field } = fieldOf(condition);
   return SOURCES[condition.entity_type].columns[field] ?? field;
@@ -57,7 +57,7 @@ export function columnNameOf(condition: Condition): string {
 
 const columnOf = (condition: Condition): RawBuilder<unknown> => sql.ref(columnNameOf(condition));
 
-/** `column = value`, where the column can have a value that is written like that. */
+/** `column = value`, if the type of the column can have such a value. */
 function equal(condition: Condition, text: string): RawBuilder<unknown>[] {
   const column = columnOf(condition);
   const kind = kindOf(condition);
@@ -67,7 +67,7 @@ function equal(condition: Condition, text: string): RawBuilder<unknown>[] {
   return Number.isSafeInteger(Number(text)) ? [sql`${column} = ${Number(text)}::bigint`] : [];
 }
 
-/** `column > number` or `column < number`, in the column's own type, so that an index of it can be used. */
+/** `column > number` or `column < number`, in the column's own type, so that its index can be used. */
 function compared(condition: Condition, greater: boolean, number: number): RawBuilder<unknown> {
   const column = columnOf(condition);
   const sign = greater ? sql`>` : sql`<`;
@@ -82,7 +82,7 @@ function compared(condition: Condition, greater: boolean, number: number): RawBu
   }
 }
 
-/** What a record has to be like to match: one of these, which exclude each other. */
+/** Mutually exclusive conditions, of which a matching record meets one. */
 function alternatives(condition: Condition, now: number): readonly RawBuilder<unknown>[] {
   const { condition_operator: operator, condition_value: given } = condition;
   const kind = kindOf(condition);
@@ -93,7 +93,7 @@ function alternatives(condition: Condition, now: number): readonly RawBuilder<un
     case 'equals':
       return equal(condition, given);
     case 'not_equals': {
-      // As two ranges, which an index has.
+      // As two ranges, so that an index can be used.
       if (kind === 'text') return [sql`${column} < ${given}`, sql`${column} > ${given}`];
       return [sql`${column} IS NOT NULL AND NOT (${equal(condition, given)[0] ?? sql`false`})`];
     }
@@ -101,7 +101,7 @@ function alternatives(condition: Condition, now: number): readonly RawBuilder<un
     case 'less_than':
       return [compared(condition, operator === 'greater_than', Number(given))];
     case 'contains':
-      // By the bytes: the same letters are alike on every server, whatever its locale.
+      // Byte by byte: letters compare the same on every server, whatever its locale.
       return [sql`strpos(lower(${column}::text COLLATE "C"), lower(${given} COLLATE "C")) > 0`];
     case 'age_minutes_above':
       return kind === 'time' ? [sql`${column} < ${now - Number(given) * MINUTE}::bigint`] : [];
@@ -112,7 +112,7 @@ function alternatives(condition: Condition, now: number): readonly RawBuilder<un
   }
 }
 
-/** The records of a workspace that a condition looks at. */
+/** The records of a workspace that a condition covers. */
 function lookedAt(reads: Reads, workspace: number, condition: Condition): RawBuilder<unknown> {
   const { projection, table, live } = SOURCES[condition.entity_type];
   const seen = seesAll(condition) ? ALWAYS : live;
@@ -151,15 +151,15 @@ export async function conditionMet(
   return isMet(condition, await countUpTo(reads, from, alternatives(condition, now), least));
 }
 
-/** What the records that have not changed since an event contribute to a condition. */
+/** The contribution to a condition of the records that have not changed since an event. */
 export interface Unchanged {
-  /** How many match, whatever the time; counted up to a limit. */
+  /** Number of matching records, apart from conditions on time; counted up to a limit. */
   readonly matching: number;
-  /** For ages: the oldest value of those that are looked at, Unix seconds; null when there is none. */
+  /** For ages: the oldest value of the covered records, Unix seconds; null if there is none. */
   readonly oldest: number | null;
 }
 
-/** Activities never change, so that a condition on them knows of no such records. @param position of the event */
+/** Activities never change, so a condition on activities has no such records. @param position of the event */
 export async function unchangedSince(
   reads: Reads,
   workspace: number,

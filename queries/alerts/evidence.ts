@@ -7,11 +7,11 @@ import { alertRuleTriggered, ruleStream } from '../../shared/events/alerts/rules
 import type { LogIndex } from '../../shared/ports/history/events.ts';
 import { derivation } from '../evidence.ts';
 
-/** A rule with the number of its triggers, as it was shown. */
+/** A rule with the number of its triggers, as displayed. */
 export interface CountedRule {
   readonly id: number;
   readonly trigger_count: number;
-  /** None of its triggers is after this position. */
+  /** All its triggers are at or before this position. */
   readonly to: number;
   /** Name of the number. */
   readonly number: string;
@@ -20,10 +20,10 @@ export interface CountedRule {
 const { type } = alertRuleTriggered;
 
 /**
- * The events behind the numbers of triggers of rules. Only the first so many of a rule are looked up: it may have triggered
- * again since the numbers were read.
+ * The events behind the numbers of triggers of rules. Only the counted ones of each rule are looked up: it may have
+ * triggered again since the numbers were read.
  *
- * @param most positions are listed if there are at most so many triggers
+ * @param most positions are listed only up to this number of triggers
  */
 export async function triggerDerivations(
   index: Pick<LogIndex, 'settled' | 'list'>,
@@ -62,7 +62,7 @@ const listed = (
 });
 
 /**
- * The events behind a backtest: all that made the records what they were.
+ * The events behind a backtest: all events that shaped the records.
  *
  * @param to position of the last event that was read; undefined: not all records are known up to there
  */

@@ -1,4 +1,4 @@
-/** Alert rules: the list, one, and those that are to be evaluated. */
+/** Alert rules: the list, one rule, and the rules to evaluate. */
 import { alertRulesProjection, alertRulesTable } from '../../projections/alerts/rules.ts';
 import { type AlertRuleRecord, alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
 import { fieldNames } from '../../shared/fields.ts';
@@ -13,7 +13,7 @@ const ofWorkspace = (reads: Reads, workspace: number) =>
 
 const COLUMNS = fieldNames(alertRuleSchema);
 
-/** Newest first; there are never many. Each with the position of the event that changed it last. */
+/** Newest first; there are never many. Each has the position of the event that last changed it. */
 export async function listRules(
   reads: Reads,
   workspace: number,
@@ -30,7 +30,7 @@ export async function listRules(
 export const findRule = (reads: Reads, workspace: number, id: number): Promise<AlertRuleRecord | undefined> =>
   ofWorkspace(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
 
-/** A rule as it is after a command. */
+/** A rule after a command. */
 export const ruleAfter = recordAfter('Alert rule', [alertRulesProjection, alertRulesTable], COLUMNS);
 
 export async function countRules(reads: Reads, workspace: number): Promise<number> {

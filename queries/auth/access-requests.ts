@@ -1,4 +1,4 @@
-/** Access requests, and finding the one of a Google account. */
+/** Access requests, and the lookup of a Google account's request. */
 import type { accessRequestsTable } from '../../projections/auth/access-requests.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
 import type { Row } from '../../projections/projection.ts';

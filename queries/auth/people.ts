@@ -1,14 +1,14 @@
-/** Finds people for their erasure: users, deleted ones too, and what the read models show of them. */
+/** Finds people for their erasure: users, including deleted ones, and their data in the read models. */
 
 import { usersProjection } from '../../projections/auth/users.ts';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
 import type { FoundPerson, PeopleDirectory } from '../../shared/ports/auth/people.ts';
 import { type Reads, tables } from '../reads.ts';
 
-/** Audit entries of a person that are read at once. */
+/** Audit entries of a person per page. */
 const MOST_ENTRIES = 500;
 
-/** @param readsNow as of each call: an erasure looks again at what it has changed */
+/** @param readsNow reads as of each call, because an erasure reads again what it has changed */
 export function peopleDirectory(readsNow: () => Reads): PeopleDirectory {
   const people = () => tables(readsNow(), usersProjection);
   return {

@@ -52,8 +52,8 @@ export const findUserByName = (reads: Reads, username: string): Promise<UserRow 
   own(reads).selectFrom('users').selectAll().where('username', '=', username).executeTakeFirst();
 
 /**
- * The user who signs in with this Google account: by its subject, else by e-mail when the user has no subject
- * yet. A user with another subject is somebody else, even with the same address.
+ * The user who signs in with this Google account: by its subject, otherwise by e-mail if the user has no subject yet. A
+ * user with another subject is a different person, even with the same address.
  */
 export async function findGoogleUser(reads: Reads, sub: string, email: string): Promise<UserRow | undefined> {
   const google = own(reads).selectFrom('users').selectAll().where('provider', '=', 'google');
@@ -72,7 +72,7 @@ const findOidcUser = (reads: Reads, account: string): Promise<UserRow | undefine
     .orderBy('id')
     .executeTakeFirst();
 
-/** The existing user for an approved request: the holder of the account, or else of its e-mail address. */
+/** The existing user for an approved request: the holder of the account, otherwise of its e-mail address. */
 export async function findUserForApproval(reads: Reads, sub: string | null, email: string | null) {
   const users = own(reads).selectFrom('users').selectAll().orderBy('id');
   const bySubject =
@@ -82,7 +82,7 @@ export async function findUserForApproval(reads: Reads, sub: string | null, emai
   return bySubject ?? (email === null ? undefined : users.where('email_key', '=', email).executeTakeFirst());
 }
 
-/** What the approval of an access request reads. */
+/** The reads for the approval of an access request. */
 export const approvalReads = (reads: Reads) => ({
   admins: adminsIn(reads),
   userIdOf: async (sub: string, email: string) => (await findUserForApproval(reads, sub, email))?.id,
@@ -113,14 +113,14 @@ const toFoundUser = (row: UserRow | undefined): FoundUser | undefined =>
     record: toUserRecord(row),
   };
 
-/** A user as after a command on their stream. @throws AppError 404 when they were deleted by then */
+/** A user after a command on their stream. @throws AppError 404 when they have been deleted */
 const userRowAfter = (records: Records, id: number, executed: Executed): Promise<UserRow> =>
   rowAfter(records, 'User', [usersProjection, usersTable], { id }, executed, { mixed: true });
 
 export const userAfter = async (...of: Parameters<typeof userRowAfter>): Promise<UserRecord> =>
   toUserRecord(await userRowAfter(...of));
 
-/** The look-ups that commands need. */
+/** The lookups of commands about users. */
 export const userDirectory = (reads: Reads, records: Records): UserDirectory => ({
   after: async (id, executed) => toFoundUser(await userRowAfter(records, id, executed)) as FoundUser,
   find: async (id) => toFoundUser(await findUser(reads, id)),

@@ -1,4 +1,4 @@
-/** Syncs with repositories of GitHub, and the projects that take part. */
+/** Syncs with repositories of GitHub, and the projects that use them. */
 import { sql } from 'kysely';
 import { githubProjection } from '../../projections/github/syncs.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
@@ -49,7 +49,7 @@ interface ProjectSync {
   readonly sync_count: number;
 }
 
-/** Projects that are to be synced or were, by name, with what came of it. */
+/** Projects whose sync is or was on, by name, with the results. */
 export async function listProjectSyncs(reads: Reads, workspace: number): Promise<readonly ProjectSync[]> {
   const { rows } = await sql<ProjectSync>`
     SELECT p.id AS project_id, p.name AS project_name, p.github_repo, g.last_synced_at,
@@ -74,7 +74,7 @@ const COLUMNS = [
   'github_labels_initialized',
 ] as const;
 
-/** Projects of one repository that are looked at. */
+/** Maximum number of projects that are read per repository. */
 const OF_ONE = 50;
 
 export function githubProjects(reads: Reads): GithubProjects {

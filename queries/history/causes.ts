@@ -1,4 +1,4 @@
-/** Why an event happened, and what followed from it: the chain of causes upwards, and the tree of effects. */
+/** The causes of an event and its effects: the chain of causes upwards, and the tree of effects. */
 import {
   type CausesAnswer,
   type FirstCause,
@@ -10,10 +10,10 @@ import { CHANNELS } from '../../shared/events/metadata.ts';
 import type { LogEntry } from '../../shared/ports/history/events.ts';
 import { type HistoryReads, historyEvent, outlineOf, recordsOf } from './events.ts';
 
-/** No chain is as long; one that is has an error in it. */
+/** Maximum length of a chain; a longer one is an error. */
 const MAX_CAUSES = 1_000;
 
-/** What the parts of the service that act by themselves stand for. */
+/** The meaning of the parts of the service that act by themselves. */
 const BEGINNINGS: Readonly<Record<string, FirstCause['kind']>> = {
   scheduler: 'schedule',
   cli: 'command line',
@@ -22,7 +22,7 @@ const BEGINNINGS: Readonly<Record<string, FirstCause['kind']>> = {
 
 const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
-/** What began a chain, according to its first event. */
+/** The beginning of a chain, according to its first event. */
 function beginningOf({ at, actor, meta }: HistoryEvent): FirstCause {
   const request = textOf(meta.requestId);
   const itself = actor.type === 'system' ? BEGINNINGS[actor.name] : undefined;
@@ -44,7 +44,7 @@ async function causesOf(reads: HistoryReads, entry: LogEntry): Promise<LogEntry[
   const causes: LogEntry[] = [];
   for (let last = entry; last.causation !== null && causes.length < MAX_CAUSES; ) {
     const cause = await reads.index.find(last.causation);
-    // What comes later is no cause.
+    // A later event cannot be a cause.
     if (!cause || cause.number >= last.number) break;
     causes.push(cause);
     last = cause;

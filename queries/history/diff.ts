@@ -1,4 +1,4 @@
-/** What differs between two moments of the log: records, their fields, and the events that changed them. */
+/** The differences between two moments of the log: records, their fields, and the events that changed them. */
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { alertRulesProjection } from '../../projections/alerts/rules.ts';
@@ -41,7 +41,7 @@ const COMPARED: Readonly<Record<DiffResource, Compared>> = {
   users: { projection: usersProjection, table: 'users' },
 };
 
-/** Columns that say nothing about a record, or are no business of those who read it. */
+/** Columns that are not part of a record, or that its readers must not see. */
 const HIDDEN: ReadonlySet<string> = new Set([
   ...['id', 'workspace_id', 'position', 'until', 'block'],
   ...['credential_id', 'session_mark', 'email_key', 'secret_end', 'priority_rank'],
@@ -49,7 +49,7 @@ const HIDDEN: ReadonlySet<string> = new Set([
 
 /** Most events of a record. */
 const EVENTS = 100;
-/** Most versions that are looked at for the events of a page. */
+/** Maximum number of versions that are read for the events of a page. */
 const VERSIONS = 10_000;
 
 type Row = Readonly<Record<string, unknown>> & { readonly id: number; readonly position: Position };
@@ -138,8 +138,8 @@ async function positionsOf(
   records: ReadonlyMap<number, Difference>,
 ): Promise<ReadonlyMap<number, readonly Position[]>> {
   const { projection, table } = COMPARED[resource];
-  // A version that began and ended in between is filed under a block between the two. All of them are there if the past goes
-  // back to the first.
+  // A version that began and ended between the two positions is stored under a block between them. If the history
+  // reaches back to the first position, all of them exist.
   const { rows } = await sql<{ id: number; position: Position; until: Position }>`
     SELECT id, position, until FROM ${versionsOf(projection, table)}
     WHERE block BETWEEN ${2 * from} AND ${2 * to} + 1 AND workspace_id = ${workspace} AND id = ANY(${[...records.keys()]})
@@ -155,7 +155,7 @@ async function positionsOf(
 
 type AnyRow = Readonly<Record<string, unknown>>;
 
-/** The fields in which two rows differ, as they may be shown: secrets are masked, some columns left out. */
+/** The fields in which two rows differ, as displayed: secrets are masked, some columns left out. */
 export function fieldsOf(before: AnyRow | undefined, after: AnyRow | undefined): RecordChange['fields'] {
   const [one, other] = [masked(before ?? {}), masked(after ?? {})] as Readonly<Record<string, unknown>>[];
   const names = Object.keys(after ?? before ?? {}).filter((name) => !HIDDEN.has(name));

@@ -10,13 +10,13 @@ export interface HistoryReads {
   readonly store: Pick<EventStore, 'log' | 'reveal'>;
 }
 
-/** What is shown of an event without reading it. */
+/** The fields of an event that are shown without decoding it. */
 export const outlineOf = ({ id, position, number, type, stream, revision, at, actor }: LogEntry) => ({
   ...{ id, position, index: number, type, stream, revision, at: seconds(at), actor },
 });
 
 /**
- * As many of the events as are read at once, at least one.
+ * The events, up to the number that is read at once, at least one.
  *
  * @param open personal fields are readable
  */

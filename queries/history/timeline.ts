@@ -1,4 +1,4 @@
-/** How many events the log has in each part of a span of time. */
+/** The number of events in each part of a time span. */
 import type { TimelineAnswer, TimelineQuery } from '../../shared/contract/history/timeline.ts';
 import { invalid } from '../../shared/errors.ts';
 import type { LogIndex } from '../../shared/ports/history/events.ts';
@@ -19,7 +19,7 @@ export async function logTimeline(
   if (from > to) throw invalid('since: must not be after until');
   const width = (to - from) / bins;
   const starts = Array.from({ length: bins }, (_, n) => from + n * width);
-  // An event at the beginning of a part is in it; one at the end of the span is in the last part.
+  // Each part includes its beginning; an event at the end of the span belongs to the last part.
   const edges = [...starts.map((at) => Math.ceil(at) - 1), Math.floor(to)];
   const found = await index.countsUpTo(edges);
   const parts = starts.map((at, n) => {

@@ -8,7 +8,7 @@ import { placeOfPage, prepared, type Reads, tables } from '../reads.ts';
 import { activitySeen } from '../tasks/visibility.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
-/** Read models from which the list is made. */
+/** Read models from which the list is built. */
 export const ACTIVITY_MODELS = [activitiesProjection.name, ...SUBJECT_MODELS];
 
 const own = (reads: Reads) => tables(reads, activitiesProjection);
@@ -40,7 +40,7 @@ function totalOf(reads: Reads, view: TaskView, filters: Filters) {
   return matching(reads, view, filters).select(({ fn }) => fn.countAll<number>().as('total'));
 }
 
-/** Activities that the caller sees and a filter finds. */
+/** Activities that the caller may see and a filter matches. */
 function matching(reads: Reads, view: TaskView, { type, actor, entity_type, since }: Filters) {
   const types = typesOf(type);
   let found = own(reads)
@@ -55,7 +55,7 @@ function matching(reads: Reads, view: TaskView, { type, actor, entity_type, sinc
   return found;
 }
 
-/** A page of the activities that the caller sees, newest first. */
+/** A page of the activities that the caller may see, newest first. */
 export async function listActivities(reads: Reads, view: TaskView, query: ActivitiesQuery) {
   const types = typesOf(query.type);
   const total = totalOf(reads, view, query);
@@ -80,11 +80,11 @@ export async function listActivities(reads: Reads, view: TaskView, query: Activi
   return { activities, total: all, hasMore: query.offset + activities.length < all };
 }
 
-/** What happened in the last `hours`, by type, actor and hour. */
+/** Number of activities in the last `hours`, by type, actor and hour. */
 export async function activityStats(reads: Reads, view: TaskView, hours: number, now: number) {
   const every = { type: undefined, actor: undefined, entity_type: undefined };
   const all = matching(reads, view, { ...every, since: now - hours * HOUR });
-  // Of the past, no event is later than its "now". Without the bound, everything since then would be read.
+  // In the past no event is later than "now", but without this limit everything since then would be read.
   const recent = reads.past === undefined ? all : all.where('created_at', '<=', now);
   const [byType, actors, hourly] = await Promise.all([
     recent
@@ -117,7 +117,11 @@ export async function activityStats(reads: Reads, view: TaskView, hours: number,
   };
 }
 
-/** A position in the log that is not after any event of the workspace from this time on, near to it if possible. @param at Unix seconds */
+/**
+ * A log position before all events of the workspace from this time on, and close to them if possible.
+ *
+ * @param at Unix seconds
+ */
 export async function positionBefore(reads: Reads, workspace: number, at: number): Promise<number> {
   const row = await own(reads)
     .selectFrom('activities')

@@ -1,4 +1,4 @@
-/** Notifications: the list of a recipient, what is to be delivered, and how deliveries stand. */
+/** Notifications: the list of a recipient, pending deliveries, and their state. */
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
@@ -17,16 +17,16 @@ import { PEOPLE_MODELS } from '../names.ts';
 import { prepared, type Reads, tableOf, tables } from '../reads.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
-/** Read models from which the list is made. */
+/** Read models from which the list is built. */
 export const NOTIFICATION_MODELS: readonly string[] = [
   notificationsProjection.name,
   ...SUBJECT_MODELS,
   ...PEOPLE_MODELS,
 ];
-/** Read models from which the state of deliveries is made. */
+/** Read models from which the state of deliveries is built. */
 export const DELIVERY_MODELS: readonly string[] = [notificationsProjection.name, agentsProjection.name];
 
-/** Recipients that the state of deliveries lists. */
+/** Maximum number of recipients in the state of deliveries. */
 const LISTED_RECIPIENTS = 200;
 
 const own = (reads: Reads) => tables(reads, notificationsProjection);
@@ -34,7 +34,7 @@ const all = (reads: Reads, workspace: number) =>
   own(reads).selectFrom('notifications').where('workspace_id', '=', workspace);
 const ids = (rows: readonly { readonly id: number }[]): number[] => rows.map(({ id }) => id);
 
-/** A notification as JSON, from row `n`, and the user by whom one of its texts begins or ends. */
+/** A notification as JSON, from row `n`, and the user whose name begins or ends one of its texts. */
 const NOTIFICATION_JSON = `'by_key', n.by_key, 'by_name', n.by_name, 'id', n.id, 'recipient', n.recipient, 'type', n.type, 'title', n.title, 'message', n.message,
   'source_type', n.source_type, 'source_id', n.source_id, 'read', n.read_at IS NOT NULL, 'read_at', n.read_at,
   'delivered_at', n.delivered_at, 'created_at', n.created_at, 'workspace_id', n.workspace_id`;
@@ -44,7 +44,7 @@ interface Named {
   readonly by_name: string | null;
 }
 
-/** Notifications with users as they are displayed. */
+/** Notifications with the display names of users. */
 async function shown<T extends { readonly title: string; readonly message: string; readonly created_at: number }>(
   names: DisplayNames,
   workspace: number,
@@ -61,7 +61,7 @@ async function shown<T extends { readonly title: string; readonly message: strin
   );
 }
 
-/** A page of the notifications of one recipient, newest first. What they are about is shown if the caller sees it. */
+/** A page of the notifications of one recipient, newest first. Subjects are included if the caller may see them. */
 export async function listNotifications(reads: Reads, view: TaskView, query: NotificationsQuery, names: DisplayNames) {
   const { recipient, type, limit, offset } = query;
   const theirs = all(reads, view.workspace).where('recipient', '=', recipient);
@@ -105,9 +105,9 @@ export async function notificationsOf(
 }
 
 /**
- * What has been delivered and what has not, in all or to one recipient.
+ * Delivered and pending notifications, in total or of one recipient.
  *
- * @param only the recipient that the list of those with pending ones is limited to
+ * @param only the only recipient in the list of recipients with pending notifications
  */
 export async function deliveryState(
   reads: Reads,
@@ -170,7 +170,7 @@ export async function deliveryState(
   };
 }
 
-/** What commands need to look up about notifications. */
+/** The lookups of commands about notifications. */
 export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
   async unread(workspace, of, limit) {
     const unread = all(reads, workspace).select('id').where('read_at', 'is', null).limit(limit);

@@ -1,10 +1,9 @@
 /**
- * Search: which documents match, then what their records say now.
+ * Search: finds matching documents, then reads their records.
  *
- * Each source is asked in two steps, so that neither a common nor a rare text costs a walk through everything. First its
- * newest rows are looked at one by one: what is common is found there. Whatever has not filled its limit there is rare,
- * and the index of trigrams finds it. Texts without a trigram cannot be looked up; for them the first step looks at more
- * rows, and is all there is.
+ * Each source is queried in two steps, so that neither a common nor a rare text costs a full scan. The first step scans
+ * its newest rows, which finds common texts. A text that does not reach the limit there is rare, and the trigram index
+ * finds it. Texts without a trigram cannot be looked up; for them there is only the first step, with more rows.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
@@ -23,12 +22,12 @@ import { frontOf } from '../../shared/storable.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 import { activitySeen, messageSeen, taskIdSeen } from '../tasks/visibility.ts';
 
-/** Rows that the first step looks at, of each source. */
+/** Rows of each source that the first step scans. */
 const NEWEST = 1_000;
-/** The same for texts that have no trigram. */
+/** The same for texts without a trigram. */
 const NEWEST_OF_SHORT = 10_000;
 
-/** Three letters or digits in a row: less than that is in no index. */
+/** Three consecutive letters or digits: no index has shorter texts. */
 const TRIGRAM = /[\p{L}\p{N}]{3}/u;
 
 interface Hit {
@@ -46,7 +45,7 @@ interface Search {
   readonly limit: number;
 }
 
-/** What is searched as one: a type of documents, or the routine activities. */
+/** A unit of the search: a type of documents, or the routine activities. */
 type Source = DocumentType | 'routine';
 const typeOf = (source: Source): DocumentType => (source === 'routine' ? 'activity' : source);
 
@@ -54,7 +53,7 @@ const LATEST = sql`ORDER BY created_at DESC, id DESC`;
 const place = ({ reads }: Search, table: 'documents' | 'phrases' | 'phrase_uses') =>
   tableOf(reads, searchProjection, table);
 
-/** Whether the caller sees the record behind a row of a source, which has the record's id. */
+/** Whether the caller may see the record of a source's row, which has the record's id. */
 function seen({ reads, workspace, view }: Search, source: RawBuilder<unknown>, id: RawBuilder<unknown>) {
   if (view.agent === null) return sql<boolean>`true`;
   const record = (projection: Projection, table: string, condition: RawBuilder<boolean>) =>
@@ -83,7 +82,7 @@ function amongNewest(search: Search, source: Source, rows: number): RawBuilder<u
     WHERE text LIKE ${pattern} AND ${seen(search, sql.lit(source), sql.ref('newest.id'))} ${LATEST} LIMIT ${limit})`;
 }
 
-/** Matches among all documents of some types. The inner query has no order, which would tempt the planner to walk. */
+/** Matches among all documents of some types. The inner query has no order, which could make the planner scan. */
 function amongDocuments(search: Search, types: readonly Source[]): RawBuilder<unknown> {
   const { workspace, pattern, limit } = search;
   return sql`(SELECT source, id, created_at FROM (
@@ -124,7 +123,7 @@ async function found({ reads }: Search, queries: readonly RawBuilder<unknown>[])
 
 const latest = (one: Hit, other: Hit): number => other.created_at - one.created_at || other.id - one.id;
 
-/** The newest matches of each type, `limit` of each at most. */
+/** The newest matches of each type, at most `limit` of each. */
 async function hitsOf(search: Search, types: readonly DocumentType[], isIndexed: boolean): Promise<Hit[]> {
   const sources: Source[] = types.flatMap((type): Source[] => (type === 'activity' ? [type, 'routine'] : [type]));
   const rows = isIndexed ? NEWEST : NEWEST_OF_SHORT;
@@ -147,13 +146,13 @@ async function hitsOf(search: Search, types: readonly DocumentType[], isIndexed:
   );
 }
 
-/** What a result shows of its record; `match`: it counts for more when the title has the text. */
+/** The fields of a record that a result shows; `titleCounts`: it ranks higher when the title contains the text. */
 interface Shown {
   readonly id: number;
   readonly created_at: number;
   readonly title: string;
   readonly subtitle?: string;
-  /** Quoted around the match; `whole`: shown as it is. */
+  /** Shown as an excerpt around the match; `whole`: shown completely. */
   readonly body?: string | null;
   readonly whole?: true;
   readonly titleCounts?: true;
@@ -256,12 +255,12 @@ const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
   },
 };
 
-/** As many webhooks are looked at, the newest first. A workspace has few of them. */
+/** Maximum number of webhooks that are searched, newest first. A workspace has few of them. */
 const WEBHOOKS = 1_000;
 
 /**
- * Webhooks with the text in their names. They have no documents: their URLs often hold a token, which is sealed in the
- * log. URLs are for admins, who can list webhooks, to find and to see.
+ * Webhooks with the text in their names. They have no documents: their URLs often contain a token, which is sealed in
+ * the log. Only admins, who can list webhooks, may find and see URLs.
  */
 async function webhooksWith({ reads, workspace, limit }: Search, query: string, isAdmin: boolean): Promise<Shown[]> {
   const wanted = folded(query);
@@ -287,19 +286,19 @@ async function webhooksWith({ reads, workspace, limit }: Search, query: string, 
 
 const isSearched = (type: ResultType): type is DocumentType => type in SHOWN;
 
-/** Characters of an excerpt before the match, behind it, and where there is no match. */
+/** Characters of an excerpt before the match, after it, and without a match. */
 const BEFORE = 40;
 const BEHIND = 80;
 const BEGINNING = 120;
 
-/** The text around the first match, with `...` where it was cut; undefined for an empty text. */
+/** The text around the first match, with `...` where it is truncated; undefined for an empty text. */
 export function excerptOf(text: string, query: string): string | undefined {
   if (text.trim() === '') return undefined;
   const at = folded(text).indexOf(folded(query));
   if (at === -1) return text.length > BEGINNING ? `${frontOf(text, BEGINNING)}...` : text;
   const from = Math.max(0, at - BEFORE);
   const to = at + query.length + BEHIND;
-  // No half of a character on either side.
+  // Do not split a surrogate pair on either side.
   const start = from > 0 && /[\uDC00-\uDFFF]/.test(text.charAt(from)) ? from + 1 : from;
   const part = frontOf(text.slice(start), to - start);
   return `${start > 0 ? '...' : ''}${part}${start + part.length < text.length ? '...' : ''}`;
@@ -321,7 +320,7 @@ function resultOf(type: ResultType, shown: Shown, query: string): SearchResult {
   };
 }
 
-/** @param isAdmin others get no audit entries, and no URLs of webhooks */
+/** @param isAdmin other callers get no audit entries, and no URLs of webhooks */
 export async function searchRecords(reads: Reads, view: TaskView, { q, type, limit }: SearchQuery, isAdmin: boolean) {
   const { workspace } = view;
   const types = type.filter(isSearched).filter((one) => isAdmin || one !== 'audit');

@@ -1,4 +1,4 @@
-/** Standups: the report of a day, made from what agents and tasks are now, and the reports of earlier days. */
+/** Standups: the report of a day, built from the current agents and tasks, and the reports of earlier days. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
@@ -14,7 +14,7 @@ import { type Reads, tableOf, tables } from '../reads.ts';
 import { TASK_COLUMNS } from '../tasks/tasks.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 
-/** Tasks in each list of a report, of all agents together; the summary counts all. */
+/** Maximum number of tasks in each list of a report, for all agents together; the summary counts all. */
 const MAX_LISTED = 1_000;
 const ACCOMPLISHMENTS = 10;
 
@@ -105,7 +105,7 @@ async function overdueOf(scope: Scope) {
   return { total, tasks };
 }
 
-/** What each agent did on the day. An agent's key acts under the agent's name, with `agent:` before it. */
+/** The actions of each agent on that day. With an agent's key, the actor is `agent:` and the agent's name. */
 async function actionsOf({ reads, workspace, from, to }: Scope, agents: readonly string[]) {
   const rows = await tables(reads, activitiesProjection)
     .selectFrom('activities')
@@ -140,7 +140,7 @@ const blockerRank = ({ priority }: { readonly priority: string }): number => {
 };
 
 /**
- * The report of a day, without the time at which it was made. Its tasks are those that the caller sees.
+ * The report of a day, without its time. Its tasks are those that the caller may see.
  *
  * @param date `YYYY-MM-DD`
  * @param now Unix seconds

@@ -12,7 +12,7 @@ import { type Reads, tables } from '../reads.ts';
 
 const WEEK = 7 * DAY;
 
-/** Agents by status, those with a session, and those of them that are not offline. */
+/** Number of agents by status, of agents with a session, and of those that are not offline. */
 async function agentNumbers(reads: Reads, workspace: number) {
   const rows = await tables(reads, agentsProjection)
     .selectFrom('agents')
@@ -47,7 +47,7 @@ export const claudeSessions = async (reads: Reads, workspace: number) =>
 
 /** @param now Unix seconds */
 export async function dashboardOf(reads: Reads, workspace: number, now: number) {
-  // Of the past, no event is later than its "now". Without the bound, everything since then would be read.
+  // In the past no event is later than "now", but without this limit everything since then would be read.
   const last = (time: number) =>
     reads.past === undefined
       ? sql<boolean>`created_at > ${now - time}`
@@ -124,7 +124,7 @@ export async function databaseSize(reads: Reads): Promise<number> {
   return Number(rows[0]?.size ?? 0);
 }
 
-/** How long the database takes to answer, milliseconds. @throws when it does not */
+/** Response time of the database, milliseconds. @throws when it does not respond */
 export async function databaseProbe(reads: Reads): Promise<number> {
   const begin = performance.now();
   await sql`SELECT 1`.execute(reads.db);

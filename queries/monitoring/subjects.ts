@@ -1,6 +1,6 @@
 /**
- * What an activity can be about. Each kind of subject is one line here: the `entity_type` of its activities, the read
- * model in which it is looked up, and the columns that the answer shows.
+ * Subjects of activities. Each kind of subject is one line here: the `entity_type` of its activities, the read model in
+ * which it is looked up, and the columns in the response.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
@@ -25,15 +25,15 @@ interface Subject {
   readonly seen: Seen;
 }
 
-/** Further fields by name, as expressions over the row `s`. */
+/** Further fields by name, as expressions on the row `s`. */
 type Also = (reads: Reads, workspace: number) => Readonly<Record<string, RawBuilder<unknown>>>;
 
-/** Whether the caller sees it, as a condition over the row `s`. */
+/** Whether the caller may see it, as a condition on the row `s`. */
 type Seen = (reads: Reads, view: TaskView) => RawBuilder<boolean>;
 
 /**
- * The table has the columns `workspace_id` and `id`; `shows` are those that the answer has besides `type` and `id`, under
- * their own names, so a column `type` cannot be among them.
+ * The table must have the columns `workspace_id` and `id`. `shows` are the further columns in the response, under their
+ * own names, so a column `type` is not possible.
  */
 const subject = <C extends Columns & { readonly workspace_id: 'int'; readonly id: 'bigint' | ColumnOf<number> }>(
   projection: Subject['projection'],
@@ -42,7 +42,7 @@ const subject = <C extends Columns & { readonly workspace_id: 'int'; readonly id
   { also = () => ({}), seen = () => sql<boolean>`true` }: Partial<Pick<Subject, 'also' | 'seen'>> = {},
 ): Subject => ({ projection, table: table.name, shows, also, seen });
 
-/** Characters of a comment's preview. */
+/** Maximum number of characters in a comment's preview. */
 const PREVIEW = 100;
 
 const ofComment: Also = (reads, workspace) => ({
@@ -74,9 +74,9 @@ export const SUBJECT_MODELS: readonly string[] = [
 ];
 
 /**
- * The current subject of an activity, as a JSON expression over columns of its row; null when the subject no longer exists,
- * the caller does not see it, or its kind cannot be looked up. One look-up by primary key per row: PostgreSQL plans that in a moment, whereas planning
- * joins with all of these tables took longer than anything else about a page.
+ * The current subject of an activity, as a JSON expression on columns of its row; null when the subject no longer
+ * exists, the caller may not see it, or its kind has no lookup. One lookup by primary key per row: PostgreSQL plans
+ * that quickly, whereas planning joins with all of these tables took longer than the rest of a page.
  */
 export function subjectOf(reads: Reads, view: TaskView, type: RawBuilder<string>, id: RawBuilder<number>) {
   const { workspace } = view;

@@ -1,4 +1,4 @@
-/** Workload: counts that projections keep, and short windows along indexes. */
+/** Workload: counts that projections maintain, and index scans of short windows. */
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
@@ -20,7 +20,7 @@ const rounded = (value: number, digits: number): number => Number(value.toFixed(
 const ratio = (part: number, whole: number, digits: number): number =>
   whole === 0 ? 0 : rounded(part / whole, digits);
 
-/** The named keys, each with what the rows say of it, or 0. */
+/** All keys, each with its count or 0. */
 const filled = <const K extends string>(keys: readonly K[], counts: ReadonlyMap<string, number>): Record<K, number> =>
   Object.fromEntries(keys.map((key) => [key, counts.get(key) ?? 0])) as Record<K, number>;
 
@@ -169,7 +169,7 @@ const REASONS: Readonly<Record<Recommendation['action'], string>> = {
 };
 const DELAYS = { normal: 0, throttle: 2_000, shed: 10_000, pause: 30_000 } as const;
 
-/** The gravest of what the signals call for; without an agent there is no point in submitting anything. */
+/** The most severe recommendation of all signals; without an available agent, it advises against submitting. */
 export function recommend(signals: Signals, thresholds: Thresholds): Recommendation {
   const { error_rate, queue_depth, busy_ratio, available } = signals;
   const checks = [

@@ -1,4 +1,4 @@
-/** Pipelines: the list, single ones, and what a run begins with. */
+/** Pipelines: the list, single ones, and the data for starting a run. */
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { pipelinesTable } from '../../projections/pipelines/runs.ts';
 import {
@@ -22,7 +22,7 @@ const distinct = (records: readonly Pick<PipelineRecord, 'steps'>[]): number[] =
   ...new Set(records.flatMap(({ steps }) => steps.map((step) => step.template_id))),
 ];
 
-/** The most used first, then those that were changed last. */
+/** Most used first, then by the last change. */
 export async function listPipelines(
   reads: Reads,
   workspace: number,
@@ -47,16 +47,16 @@ export async function listPipelines(
   );
 }
 
-/** A pipeline as it is after a command. */
+/** A pipeline after a command. */
 export const pipelineAfter = recordAfter('Pipeline', [pipelinesProjection, pipelinesTable], COLUMNS, { mixed: true });
 
-/** The templates among these that the workspace does not have. */
+/** Those of these templates that the workspace does not have. */
 export async function missingTemplates(reads: Reads, workspace: number, ids: readonly number[]): Promise<number[]> {
   const found = new Set((await workflowRows(reads, workspace, ids, ['id'])).map(({ id }) => id));
   return ids.filter((id) => !found.has(id));
 }
 
-/** A pipeline with its templates, as a run of it keeps them. */
+/** A pipeline with its templates, as a run stores them. */
 export async function pipelineToRun(reads: Reads, workspace: number, id: number) {
   const pipeline = await own(reads, workspace).select(COLUMNS).where('id', '=', id).executeTakeFirst();
   if (!pipeline) return undefined;

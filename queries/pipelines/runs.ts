@@ -1,6 +1,6 @@
 /**
- * Runs of pipelines. Those of a pipeline that is gone are no longer shown, from the moment on in which it is gone; their
- * rows go one by one.
+ * Runs of pipelines. Runs of a deleted pipeline are hidden from the moment of its deletion; their rows are removed one
+ * by one.
  */
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { pipelineRunsTable } from '../../projections/pipelines/runs.ts';
@@ -52,7 +52,7 @@ export async function runRecord(reads: Reads, workspace: number, id: number): Pr
   return row as unknown as RunRecord | undefined;
 }
 
-/** A run as it is after a command. @throws AppError 404 when it was removed by then */
+/** A run after a command. @throws AppError 404 when it has been removed */
 export async function runAfter(
   records: Records,
   workspace: number,
@@ -67,7 +67,7 @@ export async function runAfter(
 
 const PAGE = 200;
 
-/** Ids of runs of a pipeline, also of one that is gone: ascending, from behind `after` on, a page. */
+/** Ids of a pipeline's runs, even if it was deleted: ascending, after `after`, one page. */
 export async function runsOfPipeline(
   reads: Reads,
   workspace: number,

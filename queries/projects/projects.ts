@@ -19,11 +19,11 @@ import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts'
 
 export const projectTables = (reads: Reads) => tables(reads, projectsProjection);
 
-/** Projects that callers can see; the others are being deleted, or have been. */
+/** Statuses of projects that callers can see; others are being deleted, or have been. */
 const SEEN = ['active', 'archived'] as const;
 const GENERAL_SLUG = 'general';
 
-/** Read models that a project with its tasks and agents is shown from. */
+/** Read models from which a project with its tasks and agents is shown. */
 export const PROJECT_MODELS: readonly string[] = [
   projectsProjection.name,
   ticketsProjection.name,
@@ -35,13 +35,13 @@ const COLUMNS = fieldNames(projectSchema.omit({ ticket_counter: true, updated_at
 const seen = (reads: Reads, workspace: number, statuses: readonly string[] = SEEN) =>
   projectTables(reads).selectFrom('projects').where('workspace_id', '=', workspace).where('status', 'in', statuses);
 
-/** What lists tell of a project besides its own columns, for row `projects`. */
+/** Columns of lists besides a project's own, for row `projects`. */
 const assignedAgents = (reads: Reads) =>
   sql<string[]>`(
   SELECT coalesce(json_agg(a.agent_name ORDER BY a.assigned_at, a.id), '[]')
   FROM ${tableOf(reads, projectsProjection, 'project_agents')} a
   WHERE a.workspace_id = projects.workspace_id AND a.project_id = projects.id)`.as('assigned_agents');
-/** The last ticket number, for row `projects`. Giving one changes the project. */
+/** The last ticket number, for row `projects`. A new ticket counts as a change of the project. */
 const ticketed = (reads: Reads) => {
   const of = (column: 'last' | 'updated_at') => sql<number>`(
     SELECT ${sql.ref(column)} FROM ${tableOf(reads, ticketsProjection, 'tickets')} k
@@ -64,7 +64,7 @@ export async function listProjects(reads: Reads, workspace: number, query: Proje
     .orderBy('id')
     .limit(query.limit)
     .offset(query.offset);
-  // Agents and tasks of those on the page alone, not of those before it.
+  // Agents and tasks are read only for the projects on the page, not for skipped ones.
   return reads.db
     .selectFrom(page.as('projects'))
     .select(COLUMNS)
@@ -83,7 +83,7 @@ export const listedProject = (reads: Reads, workspace: number, id: number): Prom
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** A project with its agents as it is after a command. @param before the command; its tickets are shown */
+/** A project with its agents after a command. @param before the project before the command; its tickets are shown */
 export async function projectAfter(
   records: Records,
   workspace: number,
@@ -108,19 +108,19 @@ export async function projectAfter(
 export const projectRecord = (reads: Reads, workspace: number, id: number): Promise<ProjectRecord | undefined> =>
   seen(reads, workspace).select(COLUMNS).select(ticketed(reads)).where('id', '=', id).executeTakeFirst();
 
-/** The tenant that a workspace belongs to, by its general project; undefined while it has none. */
+/** The tenant of a workspace, found by its general project; undefined while it has none. */
 export async function tenantOf(reads: Reads, workspace: number): Promise<number | undefined> {
   const row = await seen(reads, workspace).select('tenant_id').where('slug', '=', GENERAL_SLUG).executeTakeFirst();
   return row?.tenant_id;
 }
 
-/** Places for tasks that one process keeps, of all workspaces together. */
+/** Maximum number of cached places for tasks per process, for all workspaces together. */
 const KEPT_PLACES = 10_000;
 
 /**
- * What commands need to look up about projects.
+ * The lookups of commands about projects.
  *
- * @param freshness undefined: every place for a task is looked up anew
+ * @param freshness undefined: every place for a task is looked up again
  */
 export function projectDirectory(reads: Reads, freshness?: Pick<Freshness, 'stamp'>): ProjectDirectory {
   const found = (from: Reads, workspace: number, statuses: readonly string[] = SEEN) =>
@@ -152,10 +152,10 @@ export function projectDirectory(reads: Reads, freshness?: Pick<Freshness, 'stam
   };
 }
 
-/** Projects that a schedule looks at in one turn. */
+/** Maximum number of projects that a schedule reads in one turn. */
 const IN_ONE_TURN = 100;
 
-/** What the deletion of projects needs to look up. */
+/** The lookups for the deletion of projects. */
 export const projectTasks = (reads: Reads): ProjectTasks => ({
   async idsIn(workspace, project, limit) {
     const rows = await tables(reads, tasksProjection)

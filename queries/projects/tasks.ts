@@ -8,7 +8,7 @@ import { type Reads, tables } from '../reads.ts';
 import { TASK_COLUMNS } from '../tasks/tasks.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 
-/** Those that the caller sees, newest first. */
+/** Tasks that the caller may see, newest first. */
 export async function listProjectTasks(
   reads: Reads,
   view: TaskView,

@@ -1,14 +1,14 @@
-/** Names and prefixes of projects for their tasks, kept in memory while the read model stands still. */
+/** Names and prefixes of projects for their tasks, cached as long as the read model does not change. */
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import type { TaskProject, TaskProjects } from '../../shared/ports/projects/projects.ts';
 import type { Freshness } from '../../shared/ports/read-models.ts';
 import { createLookUps } from '../kept.ts';
 import { type Reads, tables } from '../reads.ts';
 
-/** Projects of all workspaces together that one process keeps. */
+/** Maximum number of cached projects of all workspaces together per process. */
 const KEPT = 10_000;
 
-/** @param freshness undefined: every project is looked up anew */
+/** @param freshness undefined: every project is looked up again */
 export function createTaskProjects({
   reads,
   freshness,

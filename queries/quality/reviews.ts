@@ -6,7 +6,7 @@ import type { TaskView } from '../../shared/identity.ts';
 import { type Reads, tables } from '../reads.ts';
 import { requireSeen, taskIdSeen } from '../tasks/visibility.ts';
 
-/** Read models that reviews are shown from. */
+/** Read models from which reviews are shown. */
 export const REVIEW_MODELS: readonly string[] = [qualityReviewsProjection.name];
 
 const rowsOf = (reads: Reads, view: TaskView, taskIds: readonly number[]) =>
@@ -19,9 +19,9 @@ const rowsOf = (reads: Reads, view: TaskView, taskIds: readonly number[]) =>
     .execute();
 
 /**
- * The newest reviews of a task, newest first; none of one that does not exist.
+ * The newest reviews of a task, newest first; none for an unknown task.
  *
- * @throws AppError 403 when the caller does not see the task
+ * @throws AppError 403 when the caller may not see the task
  */
 export async function reviewsOf(reads: Reads, view: TaskView, taskId: number): Promise<readonly QualityReview[]> {
   await requireSeen(reads, view, taskId);
@@ -29,7 +29,7 @@ export async function reviewsOf(reads: Reads, view: TaskView, taskId: number): P
   return (row?.reviews ?? []) as unknown as readonly QualityReview[];
 }
 
-/** By id of the task: its newest review; null where it has none, or the caller does not see the task. */
+/** The newest review by task id; null if there is none, or the caller may not see the task. */
 export async function latestReviews(reads: Reads, view: TaskView, taskIds: readonly number[]) {
   const rows = await rowsOf(reads, view, taskIds);
   const found = new Map(rows.map((row) => [row.task_id, (row.reviews as unknown as readonly QualityReview[])[0]]));

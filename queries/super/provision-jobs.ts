@@ -10,7 +10,7 @@ import type { Reads } from '../reads.ts';
 import { type Executed, type Records, rowAfter } from '../records.ts';
 import { tenantRow, tenantTables } from './tenants.ts';
 
-/** What happened to a job: the latest of it that is shown. */
+/** Maximum number of displayed events of a job, the latest. */
 const SHOWN_EVENTS = 500;
 
 const jobs = (reads: Reads) =>
@@ -50,7 +50,7 @@ export async function listJobs(reads: Reads, query: ProvisionJobsQuery): Promise
   return (await rows.execute()) as unknown as ProvisionJobRecord[];
 }
 
-/** A job with what happened to it, oldest first. */
+/** A job with its events, oldest first. */
 export async function jobDetail(reads: Reads, id: number): Promise<ProvisionJobDetail | undefined> {
   const job = await jobs(reads)
     .select(['linux_user', 'workspace_root'])
@@ -67,7 +67,7 @@ export async function jobDetail(reads: Reads, id: number): Promise<ProvisionJobD
   return { ...job, events: events.reverse() } as unknown as ProvisionJobDetail;
 }
 
-/** The same as it is after a command. @throws AppError 404 */
+/** The same after a command. @throws AppError 404 */
 export async function jobAfter(
   records: Records,
   { tenant, job: id }: { readonly tenant: number; readonly job: number },
@@ -86,7 +86,7 @@ export async function jobAfter(
   return { ...job, ...ofTenant, events } as unknown as ProvisionJobDetail;
 }
 
-/** The tenant that has a job. */
+/** The tenant of a job. */
 export async function tenantOfJob(reads: Reads, id: number): Promise<number | undefined> {
   const jobs = tenantTables(reads).selectFrom('provision_jobs').select('tenant_id').where('id', '=', id);
   return (await jobs.executeTakeFirst())?.tenant_id;

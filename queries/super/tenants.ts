@@ -26,7 +26,7 @@ export async function listTenants(
   return rows as ListedTenant[];
 }
 
-/** The row of a tenant as it is after a command. */
+/** The row of a tenant after a command. */
 export const tenantRow = (records: Records, id: number, executed: Executed) =>
   rowAfter(records, 'Tenant', [tenantsProjection, tenantsTable], { id }, executed);
 

@@ -1,4 +1,4 @@
-/** What tasks mean to agents: how many each has, which wait for it. */
+/** Tasks per agent: counts by status, and the tasks that wait for an agent. */
 import { type RawBuilder, sql } from 'kysely';
 import { taskCountsTable, tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { TaskStats } from '../../shared/contract/agents/agents.ts';
@@ -18,7 +18,7 @@ const textOf = ([workspace, name]: Named) => `${workspace} ${name}`;
 
 type TaskCount = Pick<Row<typeof taskCountsTable>, 'workspace_id' | 'assigned_to' | 'status' | 'count'>;
 
-/** Tasks by status, by workspace and name. */
+/** Number of tasks by status, for each workspace and name. */
 async function countTasks(reads: Reads, agents: readonly Named[]): Promise<ReadonlyMap<string, TaskStats>> {
   const workspaces = agents.map(([workspace]) => workspace);
   const names = agents.map(([, name]) => name);
@@ -39,17 +39,14 @@ async function countTasks(reads: Reads, agents: readonly Named[]): Promise<Reado
   return stats;
 }
 
-/**
- * Task counts for the responses of writes, which do not wait for them. Agents that are created at the same time are counted
- * by the same query.
- */
+/** Task counts for the responses of writes, which do not wait for them. Concurrently created agents share one query. */
 export function createTaskStats(reads: Reads): (workspace: number, name: string) => Promise<TaskStats> {
   const there = reads.at({});
   const count = askingTogether((agents: readonly Named[]) => countTasks(there, agents));
   return async (workspace, name) => (await count([[workspace, name]])).get(textOf([workspace, name])) ?? NO_TASKS;
 }
 
-/** Tasks by status of the agents with these names. Who is missing from the answer has none. */
+/** Number of tasks by status of the agents with these names. Agents without tasks are missing from the result. */
 export async function taskStatsOf(
   reads: Reads,
   workspace: number,
@@ -67,7 +64,7 @@ export async function taskStatsOf(
 
 const tasksTable = (reads: Reads) => tableOf(reads, tasksProjection, 'tasks');
 
-/** At most as many tasks are shown in a heartbeat. */
+/** Maximum number of tasks in the response to a heartbeat. */
 const SHOWN_TASKS = 10;
 
 /**
@@ -107,17 +104,17 @@ export interface Assignment {
   readonly priority: number;
 }
 
-/** At most as many tasks are offered to an adapter. */
+/** Maximum number of tasks that are offered to an adapter. */
 const OFFERED_TASKS = 5;
 
-/** Tasks of a bound caller that wait for an agent or for anybody: they are few, and their own index has them. */
+/** Visible tasks of a bound caller that wait for an agent, or are unassigned: few, with an index of their own. */
 const waitingAmongOwn = (reads: Reads, view: TaskView, agent: string): RawBuilder<unknown> => sql`(
   SELECT * FROM ${tasksTable(reads)} t
   WHERE workspace_id = ${view.workspace} AND status IN ('assigned', 'inbox') AND (assigned_to = ${agent} OR assigned_to IS NULL)
     AND ${taskSeen(view, 't')}
   ORDER BY ${URGENT_FIRST} LIMIT ${sql.lit(OFFERED_TASKS)})`;
 
-/** Tasks that the caller sees and that wait for an agent or for anybody: most urgent first, then by due date and age. */
+/** Visible tasks that wait for an agent, or are unassigned: most urgent first, then by due date and age. */
 export async function assignmentsFor(reads: Reads, view: TaskView, agentId: string): Promise<readonly Assignment[]> {
   const waiting =
     view.agent === null

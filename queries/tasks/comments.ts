@@ -6,15 +6,15 @@ import type { CommentDirectory } from '../../shared/ports/tasks/comments.ts';
 import { type Reads, tables } from '../reads.ts';
 import { requireSeen } from './visibility.ts';
 
-/** Read models that comments are shown from. */
+/** Read models from which comments are shown. */
 export const COMMENT_MODELS: readonly string[] = [taskCommentsProjection.name];
 
 const own = (reads: Reads) => tables(reads, taskCommentsProjection);
 
 /**
- * All comments on a task, oldest first, each with its replies. A reply whose parent is not there is only counted.
+ * All comments on a task, oldest first, each with its replies. A reply without its parent is only counted.
  *
- * @throws AppError 403 when the caller does not see the task
+ * @throws AppError 403 when the caller may not see the task
  */
 export async function commentsOf(
   reads: Reads,
@@ -39,7 +39,7 @@ export async function commentsOf(
   return { comments, total: records.length };
 }
 
-/** What commands need to look up about comments. */
+/** The lookups of commands about comments. */
 export const commentDirectory = (reads: Reads): CommentDirectory => ({
   find: (workspace, taskId, commentId) =>
     own(reads)

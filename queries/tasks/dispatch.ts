@@ -7,7 +7,7 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { DispatchReads, NextTask, WaitingTask } from '../../shared/ports/tasks/dispatch.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 
-/** Statuses of tasks that the runner works on, by what it was asked for. */
+/** Statuses of tasks that the runner works on, by the kind of request. */
 const UNDER_WAY = { dispatch: 'in_progress', review: 'quality_review' } as const;
 type What = keyof typeof UNDER_WAY;
 
@@ -16,7 +16,7 @@ export function dispatchReads(reads: Reads): DispatchReads {
   const projects = tableOf(reads, projectsProjection, 'projects');
   const agents = tableOf(reads, agentsProjection, 'agents');
 
-  /** How many of a workspace's tasks the runner has been asked for and has not answered. */
+  /** Number of a workspace's tasks that the runner was asked for and has not responded to. */
   const unanswered = (what: What, workspace: RawBuilder<unknown>) => sql`(
     SELECT count(*)::int FROM ${tasks} b
     WHERE b.workspace_id = ${workspace} AND b.asked = ${sql.lit(what)} AND b.status = ${sql.lit(UNDER_WAY[what])})`;

@@ -1,4 +1,4 @@
-/** The history of one task, from its own stream: who did what, when and why. */
+/** The history of one task, from its own stream: actor, change, time and cause. */
 
 import type { HistoryEntry } from '../../shared/contract/tasks/history.ts';
 import type { EventStore } from '../../shared/event-store.ts';
@@ -14,7 +14,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What is different, by the names of the record. */
+/** The differences, by the field names of the record. */
 function changesOf({ data }: DomainEvent): HistoryEntry['changes'] {
   const before = data.before;
   const after = data.after ?? data.task;
@@ -53,8 +53,8 @@ function entryOf(event: DomainEvent): HistoryEntry {
 /**
  * A page of a stream's history, newest first.
  *
- * @param before revision: only what is older than it
- * @param upTo position of the last event that is shown; undefined: all are
+ * @param before revision: only older events
+ * @param upTo position of the last event to show; undefined: all are shown
  */
 export async function historyOf(
   store: EventStore,

@@ -1,4 +1,4 @@
-/** How tasks that are done came out: counts by assignee and priority, and what went wrong most often. */
+/** Outcomes of completed tasks: counts by assignee and priority, and the most frequent errors. */
 import { type RawBuilder, sql } from 'kysely';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { type OutcomeGroup, type Outcomes, TIMEFRAMES } from '../../shared/contract/tasks/outcomes.ts';
@@ -6,7 +6,7 @@ import type { TaskView } from '../../shared/identity.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { taskSeen } from './visibility.ts';
 
-/** Read models that the answer is made from. */
+/** Read models from which the response is built. */
 export const OUTCOME_MODELS: readonly string[] = [tasksProjection.name];
 
 const COMMON_ERRORS = 10;
@@ -18,7 +18,7 @@ interface Counts extends Readonly<Record<(typeof OUTCOMES)[number], number>> {
   readonly total: number;
   readonly judged: number;
   readonly retries: number;
-  /** Those that have a time from creation to completion, and the sum of it in seconds. */
+  /** Tasks with a known time from creation to completion, and the sum of these times in seconds. */
   readonly resolved: number;
   readonly resolution: number;
 }
@@ -70,7 +70,7 @@ function groupsOf(rows: readonly Counted[], nameOf: (row: Counted) => string): R
   return Object.fromEntries([...groups].map(([name, members]) => [name, groupOf(members)]));
 }
 
-/** Of the tasks that the caller sees. @param now Unix seconds */
+/** Outcomes of the tasks that the caller may see. @param now Unix seconds */
 export async function taskOutcomes(reads: Reads, view: TaskView, timeframe: string, now: number): Promise<Outcomes> {
   const window = TIMEFRAMES.get(timeframe);
   const tasks = tableOf(reads, tasksProjection, 'tasks');
@@ -81,7 +81,7 @@ export async function taskOutcomes(reads: Reads, view: TaskView, timeframe: stri
       : sql`AND (completed_at >= ${since} OR (completed_at IS NULL AND updated_at >= ${since}))`;
   const done = sql`FROM ${tasks} t
     WHERE workspace_id = ${view.workspace} AND status = 'done' ${inWindow} AND ${taskSeen(view, 't')}`;
-  // One statement, so that both parts tell of the same moment.
+  // One statement, so that both parts show the same moment.
   const { rows } = await sql<{ groups: Counted[] | null; errors: { error_message: string; count: number }[] | null }>`
     WITH groups AS (
       SELECT nullif(assigned_to, '') AS agent, priority,

@@ -1,4 +1,4 @@
-/** The queue of tasks: what agents work on, and what waits for them. */
+/** The queue of tasks: what agents work on, and the waiting tasks. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
@@ -15,12 +15,12 @@ const tasksTable = (reads: Reads) => tableOf(reads, tasksProjection, 'tasks');
 export const URGENT_FIRST = sql.raw('priority_rank, due_date, created_at, id');
 const URGENT_FIRST_OF_W = sql.raw('w.priority_rank, w.due_date, w.created_at, w.id');
 
-/** A value, or a column of a row that is joined before. */
+/** A value, or a column of a previously joined row. */
 type Given<T> = T | RawBuilder<unknown>;
 
 /**
- * Tasks that wait for an agent or for anybody, in the order in which they are claimed, as a subquery with the columns of
- * the table. Each half is the front of one index range, so only the rows that are returned are read.
+ * Tasks that wait for an agent or are unassigned, in the order of claims, as a subquery with the columns of the table.
+ * Each half reads only the front of one index range, so only the returned rows are read.
  */
 export function waitingTasks(
   reads: Reads,
@@ -29,8 +29,8 @@ export function waitingTasks(
   limit: number,
   passedOver: Given<readonly number[]> = [],
 ): RawBuilder<unknown> {
-  // PostgreSQL does not infer from IS NULL that all rows have the same assigned_to. With that column first, the order is
-  // the order of the index, and nothing is sorted.
+  // PostgreSQL does not infer from IS NULL that all rows have the same assigned_to. With that column first, the order
+  // is that of the index, and nothing is sorted.
   const half = (whose: RawBuilder<unknown>) => sql`(
     SELECT * FROM ${tasksTable(reads)}
     WHERE workspace_id = ${workspace} AND status IN ('assigned', 'inbox') AND assigned_to ${whose}
@@ -45,21 +45,21 @@ interface Poll {
   readonly workspace: number;
   readonly agent: string;
   readonly passedOver: readonly number[];
-  /** How many tasks it reads at most. */
+  /** Maximum number of tasks that it reads. */
   readonly inProgress: number;
   readonly waiting: number;
 }
 
-/** A poll's answer; `poll` is its place in the list. */
+/** The result of a poll; `poll` is its index in the list. */
 interface Answered extends QueueView {
   readonly poll: number;
 }
 
-// Of the list, because a limit that differs from poll to poll would hide from the planner how little is read.
+// One limit for all: a limit that differs from poll to poll would hide from the planner how few rows are read.
 const highest = (polls: readonly Poll[], what: 'inProgress' | 'waiting'): number =>
   Math.max(...polls.map((poll) => poll[what]));
 
-/** For each poll, what its agent works on, and the ids of what waits for it, in order. */
+/** For each poll, the tasks that its agent works on, and the ids of the waiting tasks, in order. */
 export function pollsStatement(reads: Reads, polls: readonly Poll[]): RawBuilder<Answered> {
   const asked = polls.map(({ workspace, agent, passedOver }, poll) => ({ poll, workspace, agent, passed: passedOver }));
   const column = (name: string) => sql.ref(`q.${name}`);
@@ -78,7 +78,7 @@ export function pollsStatement(reads: Reads, polls: readonly Poll[]): RawBuilder
     FROM json_to_recordset(${JSON.stringify(asked)}::json) AS q (poll int, workspace int, agent text, passed bigint[])`;
 }
 
-/** Asks for all polls of the moment with one statement: a hundred agents that poll would ask a hundred questions. */
+/** Answers all concurrent polls with one statement: a hundred polling agents would otherwise need a hundred queries. */
 export function taskQueueReads(reads: Reads): TaskQueueReads {
   const ask = askingTogether(async (polls: readonly Poll[]) => {
     const { rows } = await pollsStatement(reads, polls).execute(reads.db);

@@ -26,7 +26,7 @@ interface Measured {
   readonly interventions: number;
 }
 
-/** Of the tasks that the caller sees. @param start,now Unix seconds, `start` not after `now` */
+/** Covers the tasks that the caller may see. @param start,now Unix seconds, `start` not after `now` */
 export async function taskRegression(
   reads: Reads,
   view: TaskView,

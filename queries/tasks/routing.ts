@@ -9,7 +9,7 @@ import { URGENT_FIRST } from './queue.ts';
 
 const AVAILABLE = sql`a.hidden = 0 AND a.status NOT IN ('offline', 'error')`;
 
-/** Entries of `capabilities` that are compared. */
+/** Maximum number of entries of `capabilities` that are compared. */
 const CAPABILITIES = 100;
 
 export function routingReads(reads: Reads): RoutingReads {

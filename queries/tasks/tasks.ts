@@ -19,7 +19,7 @@ import { taskSeen, unseen } from './visibility.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
 
-/** Read models that a task is shown from. */
+/** Read models from which a task is shown. */
 export const TASK_MODELS: readonly string[] = [tasksProjection.name, projectsProjection.name, ...PEOPLE_MODELS];
 
 const isColumn = (field: keyof TaskRecord): field is keyof TaskRecord & keyof (typeof tasksTable)['columns'] =>
@@ -39,7 +39,7 @@ const FIELDS = sql.raw(`
 
 /** A task record as JSON. */
 export const TASK_JSON: RawBuilder<TaskRecord> = sql`json_build_object(${FIELDS})`;
-/** The same with what only lists have. */
+/** The same, with the fields that only lists have. */
 export const LISTED_TASK_JSON: RawBuilder<ListedTask> = sql`json_build_object(${FIELDS}, 'comment_count', t.comment_count)`;
 
 /** Joins row `p`, the project of row `t`. */
@@ -49,7 +49,7 @@ export const joinProject = (reads: Reads): RawBuilder<unknown> =>
 
 type Filters = Pick<TasksQuery, 'status' | 'assigned_to' | 'priority' | 'project_id'>;
 
-/** How many tasks a filter finds: from the kept counts, or counted among those that a bound caller sees. */
+/** Number of tasks that match a filter: from the stored counts, or counted for a bound caller. */
 function totalOf(reads: Reads, view: TaskView, filters: Filters) {
   const { workspace } = view;
   if (view.agent !== null) return matching(reads, view, filters).select(({ fn }) => fn.countAll<number>().as('total'));
@@ -66,7 +66,7 @@ function totalOf(reads: Reads, view: TaskView, filters: Filters) {
 
 const FILTERS = ['status', 'assigned_to', 'priority', 'project_id'] as const;
 
-/** Tasks that the caller sees and a filter finds. */
+/** Tasks that the caller may see and a filter matches. */
 function matching(reads: Reads, view: TaskView, filters: Filters) {
   let found = taskTables(reads)
     .selectFrom('tasks')
@@ -77,7 +77,7 @@ function matching(reads: Reads, view: TaskView, filters: Filters) {
     if (value === undefined) continue;
     const rank = column === 'priority' ? priorityRank(String(value)) : undefined;
     if (rank !== undefined) found = found.where('tasks.priority_rank', '=', rank);
-    // A known priority is told by its rank alone, and both conditions would look more selective than they are.
+    // For a known priority the rank is enough; with both conditions the planner would underestimate the rows.
     if (rank === undefined || rank === PRIORITIES.length) found = found.where(`tasks.${column}`, '=', value as never);
   }
   return found;
@@ -87,7 +87,7 @@ type Matching = ReturnType<typeof matching>;
 
 type Direction = 'asc' | 'desc';
 
-/** The columns of each order, as its index has them. `first`: the direction in which the index is read by default. */
+/** The columns of each order, as in its index. `first`: the default direction of the index scan. */
 const ORDERS: Readonly<
   Record<
     NonNullable<TasksQuery['sort']>,
@@ -133,7 +133,7 @@ const orderText = (columns: readonly (readonly [string, Direction])[], backwards
     columns.map(([column, direction]) => `${table}${column} ${backwards ? turned(direction) : direction}`).join(', '),
   );
 
-/** The same with when each task was changed last. */
+/** The same, with the last change of each task. */
 const withChange = (found: Matching, workspace: number) =>
   found
     .innerJoin('task_changes as c', (join) =>
@@ -142,7 +142,7 @@ const withChange = (found: Matching, workspace: number) =>
     .select(['c.updated_at as changed_at', 'c.position as changed_position'])
     .where('c.workspace_id', '=', workspace);
 
-/** A page of the tasks that the caller sees. */
+/** A page of the tasks that the caller may see. */
 export async function listTasks(reads: Reads, view: TaskView, query: TasksQuery) {
   const { limit, offset, sort = 'created_at', order } = query;
   const { columns, first } = ORDERS[sort];
@@ -155,7 +155,7 @@ export async function listTasks(reads: Reads, view: TaskView, query: TasksQuery)
     .orderBy(orderText(columns, fromEnd !== backwards))
     .limit(size)
     .offset(skip);
-  // List and total in one statement: they tell of the same moment.
+  // List and total in one statement, so that both show the same moment.
   const { rows } = await sql<{ tasks: ListedTask[] | null; total: number }>`${prepared}
     WITH page AS (${page})
     SELECT json_agg(${LISTED_TASK_JSON} ORDER BY ${orderText(columns, backwards, 't.')}) AS tasks,
@@ -170,7 +170,11 @@ export async function listTasks(reads: Reads, view: TaskView, query: TasksQuery)
   };
 }
 
-/** A row of one task; undefined when the workspace has none such. @throws AppError 403 when the caller does not see it */
+/**
+ * A row of one task; undefined when the workspace has no such task.
+ *
+ * @throws AppError 403 when the caller may not see it
+ */
 async function rowOf<Row>(reads: Reads, view: TaskView, id: number, columns: RawBuilder<unknown>) {
   const { rows } = await sql<Row & { readonly seen: boolean | null }>`
     SELECT ${columns}, ${taskSeen(view, 't')} AS seen
@@ -181,21 +185,25 @@ async function rowOf<Row>(reads: Reads, view: TaskView, id: number, columns: Raw
   return row;
 }
 
-/** One task; undefined when the workspace has none such. @throws AppError 403 when the caller does not see it */
+/** One task; undefined when the workspace has no such task. @throws AppError 403 when the caller may not see it */
 export const taskById = async (reads: Reads, view: TaskView, id: number): Promise<TaskRecord | undefined> =>
   (await rowOf<{ readonly task: TaskRecord }>(reads, view, id, sql`${TASK_JSON} AS task`))?.task;
 
 export interface TaskRepository {
-  /** Of the task's project, as people wrote it; null: it has none. */
+  /** Repository of the task's project, as entered; null: it has none. */
   readonly repo: string | null;
-  /** The branch that others begin at. */
+  /** The branch from which others start. */
   readonly base: string;
-  /** Of its project's tickets. */
+  /** Ticket prefix of its project. */
   readonly prefix: string;
   readonly source: TaskSource | null;
 }
 
-/** Where a task has its branch; undefined when the workspace has no such task. @throws AppError 403 as `taskById` */
+/**
+ * The repository for the branch of a task; undefined when the workspace has no such task.
+ *
+ * @throws AppError 403 as `taskById`
+ */
 export const repositoryOf = (reads: Reads, view: TaskView, id: number): Promise<TaskRepository | undefined> =>
   rowOf<TaskRepository>(
     reads,

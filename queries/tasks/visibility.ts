@@ -1,6 +1,6 @@
 /**
- * Which tasks a caller sees, as conditions of statements; the rule itself is `seesTask`. Records that tell of a task, such
- * as activities, are seen by those who see the task.
+ * Which tasks a caller may see, as SQL conditions; the rule itself is `seesTask`. A record about a task, such as an
+ * activity, is visible to callers who may see the task.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { chatProjection } from '../../projections/chat.ts';
@@ -15,7 +15,11 @@ type Condition = RawBuilder<boolean>;
 
 const EVERYTHING: Condition = sql<boolean>`true`;
 
-/** The ways in which an agent can see a task, as conditions that each have an index. @param row alias of a row of `tasks` */
+/**
+ * The reasons for which an agent may see a task, as conditions that each have an index.
+ *
+ * @param row alias of a row of `tasks`
+ */
 function waysToSee({ name, id }: NonNullable<TaskView['agent']>, row: string): readonly Condition[] {
   const assigned = sql<boolean>`${sql.ref(`${row}.assigned_to`)} = ${name}`;
   return id === null ? [assigned] : [assigned, sql<boolean>`${sql.ref(`${row}.creator_agent`)} = ${id}`];
@@ -28,8 +32,8 @@ export const taskSeen = ({ agent }: TaskView, row: string): Condition =>
 const tasksTable = (reads: Reads) => tableOf(reads, tasksProjection, 'tasks');
 
 /**
- * Of the task with this id. PostgreSQL makes one table of the ids that a bound caller sees, however many rows are compared.
- * One SELECT for each way to see a task, because then the indexes alone give the ids.
+ * Whether the caller may see the task with this id. PostgreSQL builds one table of the ids that a bound caller may see,
+ * however many rows are compared. One SELECT per reason, because then the indexes alone give the ids.
  */
 export function taskIdSeen(reads: Reads, view: TaskView, id: RawBuilder<unknown>): Condition {
   const { workspace, agent } = view;
@@ -41,8 +45,8 @@ export function taskIdSeen(reads: Reads, view: TaskView, id: RawBuilder<unknown>
 }
 
 /**
- * Of an activity: one about a task or a comment is seen with the task, one about a notification by its recipient. What is
- * about a task that no longer exists is seen by those who see all.
+ * Whether the caller may see an activity: one about a task or a comment is visible with the task, one about a
+ * notification to its recipient. Activities about deleted tasks are visible to callers who may see all tasks.
  *
  * @param row alias of a row of `activities`
  */
@@ -60,7 +64,7 @@ export function activitySeen(reads: Reads, view: TaskView, row: string): Conditi
 }
 
 /**
- * Of a notification, which tells of tasks: its recipient sees it.
+ * Whether the caller may see a notification, which is about tasks: its recipient may.
  *
  * @param row alias of a row of `notifications`
  */
@@ -68,7 +72,8 @@ export const notificationSeen = ({ agent }: TaskView, row: string): Condition =>
   agent === null ? EVERYTHING : sql<boolean>`${sql.ref(`${row}.recipient`)} = ${agent.name}`;
 
 /**
- * Of a message: notifications tell of tasks, so one that was delivered to an agent is seen by that agent.
+ * Whether the caller may see a message: a notification is about tasks, so one delivered to an agent is visible to that
+ * agent.
  *
  * @param row alias of a row of `messages`
  */
@@ -78,7 +83,7 @@ export function messageSeen({ agent }: TaskView, row: string): Condition {
 }
 
 /**
- * Of a conversation: that of the notifier with an agent is seen by that agent.
+ * Whether the caller may see a conversation: one between the notifier and an agent is visible to that agent.
  *
  * @param row alias of a row of `conversations`
  */
@@ -92,7 +97,7 @@ export function conversationSeen(reads: Reads, view: TaskView, row: string): Con
 }
 
 /**
- * Refuses a caller that does not see a task; of one that does not exist there is nothing to see.
+ * Refuses a caller that may not see a task; an unknown task is not refused, because it has no data to see.
  *
  * @throws AppError 403
  */

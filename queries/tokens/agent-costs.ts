@@ -1,4 +1,4 @@
-/** What agents used and what that cost: by model and by day. */
+/** Usage of agents and its cost: by model and by day. */
 import { sql } from 'kysely';
 import { ALL_TIME, type DaySums as KeptDay } from '../../projections/tokens/usage.ts';
 import { type AgentCostsAnswer, type ByAgentAnswer, MAX_GROUPS } from '../../shared/contract/tokens/usage.ts';
@@ -25,8 +25,8 @@ import {
 } from './usage.ts';
 
 /**
- * Sessions with a report since a moment, and whose they are: `subject, agent_id, agent_name`. The window ends now, so the
- * newest report of a session tells.
+ * Sessions with a report since a moment, with their agents: `subject, agent_id, agent_name`. The window ends now, so
+ * the time of a session's newest report is enough.
  */
 const sessionsSince = (reads: Reads, workspace: number, since: number): Sql => sql`
   SELECT subject, agent_id, agent_name FROM ${tokensTable(reads, 'usage')}
@@ -45,7 +45,7 @@ interface AgentDay {
 /** The days of agents since a moment, oldest first, by `whoseKey`. */
 interface AgentDays {
   readonly by: ReadonlyMap<string, readonly AgentDay[]>;
-  /** Position of the newest event that is counted. */
+  /** Position of the newest counted event. */
   readonly to: number;
 }
 
@@ -71,7 +71,7 @@ async function firstDay(reads: Reads, workspace: number, since: number, until: n
   };
 }
 
-/** @param since when a day begins, Unix ms */
+/** @param since start of a day, Unix ms */
 async function wholeDays(reads: Reads, workspace: number, since: number): Promise<AgentDays> {
   const { rows } = await sql<
     Whose & { month: number; days: Readonly<Record<string, KeptDay>>; position: number }
@@ -81,7 +81,7 @@ async function wholeDays(reads: Reads, workspace: number, since: number): Promis
   for (const row of rows) {
     const days = by.get(whoseKey(row)) ?? [];
     by.set(whoseKey(row), days);
-    // Keys that are whole numbers come in their order.
+    // Whole-number keys are iterated in ascending order.
     for (const [day, [requests, tokens, cost]] of Object.entries(row.days)) {
       const start = row.month + (Number(day) - 1) * DAY_MS;
       if (start >= since) days.push({ start, requests, tokens, cost: dollars(cost) });
@@ -139,7 +139,7 @@ export async function agentCosts(
     recordCount: rows[0]?.records ?? 0,
   };
   if (most === undefined) return answer;
-  // What is counted in statements of its own can be newer.
+  // Counts from separate statements can be newer.
   const days = ({ by, to }: AgentDays) =>
     reportDerivations(
       reads,

@@ -6,7 +6,7 @@ import type { Reads } from '../reads.ts';
 import type { Whose } from './owners.ts';
 import { type Sql, tokensTable } from './usage.ts';
 
-/** What an evidence of reports is about. */
+/** The window, position and limit for the evidence of reports. */
 export interface ReportsAsked {
   /** Unix ms. */
   readonly since: number;
@@ -14,11 +14,11 @@ export interface ReportsAsked {
   readonly now: number;
   /** Position of the newest event that the numbers count. */
   readonly to: number;
-  /** How many positions are listed. */
+  /** Maximum number of listed positions. */
   readonly most: number;
 }
 
-/** Which reports a number counts: all of those that have this. */
+/** The reports that a number counts: all with these values. */
 export interface ReportFilter {
   readonly model?: string;
   readonly session_id?: string;
@@ -37,7 +37,7 @@ export interface ReportFilter {
 export const ownedBy = ({ agent_id, agent_name }: Whose): ReportFilter =>
   agent_id === 0 ? { agent_id: null, agent_name } : { agent_id };
 
-/** A report, as far as filters look at it. */
+/** The fields of a report that filters use. */
 export interface ReportRow {
   readonly position: number;
   readonly at: number;
@@ -48,13 +48,13 @@ export interface ReportRow {
   readonly task_id: number | null;
 }
 
-/** What a filter says of the tasks of reports, and whether that holds for a report. */
+/** A filter by the tasks of reports, and whether a report matches it. */
 export interface TaskFilter {
   readonly filter: NonNullable<Derivation['filter']>;
   readonly counts: (report: ReportRow) => boolean;
 }
 
-/** How many reports a number of this name counts, and which. */
+/** Name of a number, how many reports it counts, and which. */
 export type ReportNumber = readonly [name: string, total: number, only: ReportFilter, tasks?: TaskFilter];
 
 const countsFor =
@@ -91,10 +91,10 @@ export async function reportDerivations(
   );
 }
 
-/** Clocks of processes may differ by so much, milliseconds. */
+/** Clocks of processes may differ by this much, milliseconds. */
 const SKEW_MS = 60_000;
 
-/** No report is before this position. */
+/** All reports are at or after this position. */
 async function firstPosition(reads: Reads, own: Sql): Promise<number> {
   const { rows } = await sql<{ first: number | null }>`
     SELECT min(position) AS first ${own} AND at <= (SELECT min(at) ${own}) + ${SKEW_MS}::bigint`.execute(reads.db);

@@ -1,9 +1,9 @@
-/** Whose tokens they are: agents, and names that no agent had. */
+/** Owners of tokens: agents, and names that no agent had. */
 import { sql } from 'kysely';
 import type { Reads } from '../reads.ts';
 import { agentsTable, tokensTable } from './usage.ts';
 
-/** Whose tokens these are: an agent, or a name that no agent had. */
+/** An owner of tokens: an agent, or a name that no agent had. */
 export interface Whose {
   readonly agent_id: number;
   readonly agent_name: string;
@@ -11,14 +11,14 @@ export interface Whose {
 
 export const whoseKey = ({ agent_id, agent_name }: Whose): string => `${agent_id} ${agent_name}`;
 
-/** An agent as it is called now, or as it was last called. */
+/** An agent with its current or last name. */
 export interface NamedAgent {
   readonly id: number;
   readonly name: string;
   readonly gone: boolean;
 }
 
-/** The name to show for each. Where two have the same name, those that are no agents (any more) say so. */
+/** The name to show for each owner. If two have the same, those that are not (or no longer) agents get a suffix. */
 export function labelsOf(agents: readonly NamedAgent[], all: readonly Whose[]): (whose: Whose) => string {
   const labels = new Map<string, string>();
   const taken = new Set<string>();
@@ -36,7 +36,7 @@ export function labelsOf(agents: readonly NamedAgent[], all: readonly Whose[]): 
   return (whose) => labels.get(whoseKey(whose)) ?? `#${whose.agent_id}`;
 }
 
-/** The name to show for each: that of the agent, as it is now or as it was last (see `labelsOf`). */
+/** The name to show for each owner: the agent's current or last name (see `labelsOf`). */
 export async function namesOf(
   reads: Reads,
   workspace: number,

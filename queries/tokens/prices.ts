@@ -1,4 +1,4 @@
-/** Prices of tokens, the workspace's own before the built-in ones. */
+/** Prices of tokens: the workspace's own prices take precedence over the built-in ones. */
 import { tokenPricesProjection, tokenPricesTable } from '../../projections/tokens/prices.ts';
 import { BUILT_IN_PRICES } from '../../shared/contract/tokens/costs.ts';
 import type { TokenPrice } from '../../shared/contract/tokens/prices.ts';
@@ -7,7 +7,7 @@ import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts'
 
 const COLUMNS = ['model', 'input', 'output', 'updated_at', 'updated_by'] as const;
 
-/** An own price as it is after a command. */
+/** A workspace's own price after a command. */
 export async function priceAfter(
   records: Records,
   workspace: number,
@@ -19,7 +19,7 @@ export async function priceAfter(
   return { ...columnsOf(row, COLUMNS), source: 'own' };
 }
 
-/** Those that apply: a built-in price that an own one replaces is left out. */
+/** Effective prices: a built-in price that an own one replaces is left out. */
 export async function listPrices(reads: Reads, workspace: number): Promise<TokenPrice[]> {
   const rows = await tables(reads, tokenPricesProjection)
     .selectFrom('prices')

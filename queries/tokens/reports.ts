@@ -1,4 +1,4 @@
-/** Reports of used tokens: the newest, all in pages, and what commands look up. */
+/** Reports of used tokens: the newest, all in pages, and the lookups of commands. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
@@ -13,7 +13,7 @@ import { type Reads, tableOf, tables } from '../reads.ts';
 import { type ReportNumber, reportDerivations } from './evidence.ts';
 import { sinceOf, tokensTable, totalSince } from './usage.ts';
 
-/** A report as the contract shows it. */
+/** A report in the form of the contract. */
 export const recordOf = (workspace: number, report: KnownReport): TokenRecord => ({
   id: report.id,
   model: report.model,
@@ -34,7 +34,7 @@ export const recordOf = (workspace: number, report: KnownReport): TokenRecord =>
 const COLUMNS = sql`r.id, r.at, r.model, r.session_id, r.agent_id, r.agent_name, r.input_tokens, r.output_tokens, r.cost,
   r.operation, r.task_id, r.duration`;
 
-/** The newest 100 reports of a timeframe, and how many there are. @param now Unix ms */
+/** The newest 100 reports of a timeframe, and the total number. @param now Unix ms */
 export async function listTokens(
   reads: Reads,
   workspace: number,
@@ -58,7 +58,7 @@ export async function listTokens(
 const PAGE = 1_000;
 
 /**
- * All reports of a timeframe, newest first, in pages; none that come meanwhile.
+ * All reports of a timeframe, newest first, in pages; later reports are left out.
  *
  * @param now Unix ms
  * @param to only reports of events up to this position
@@ -85,10 +85,10 @@ export async function* allTokens(
   }
 }
 
-/** Finds the events behind sums of an export, once all of it has been read. */
+/** Finds the events behind the sums of an export, after it has been read completely. */
 export type ExportEvidence = (numbers: readonly ReportNumber[]) => Promise<Derivations>;
 
-/** The same, of the events up to now, with the events behind sums of them. @param now Unix ms */
+/** The same for events up to now, with the events behind their sums. @param now Unix ms */
 export async function evidentTokens(
   reads: Reads,
   workspace: number,
@@ -107,14 +107,14 @@ export async function evidentTokens(
   };
 }
 
-/** What commands that report tokens need to know. */
+/** The lookups of commands that report tokens. */
 export const tokenDirectory = (reads: Reads): TokenDirectory => ({
   async lookUp(workspace, { reportIds = [], agentNames = [], taskIds = [] }) {
     const own = tables(reads, tokensProjection);
     const agents = tableOf(reads, agentsProjection, 'agents');
     const tasks = tableOf(reads, tasksProjection, 'tasks');
     const prices = tableOf(reads, tokenPricesProjection, 'prices');
-    // One statement, so that the page and the reports are of the same moment.
+    // One statement, so that the page and the reports show the same moment.
     const { rows } = await sql<{
       page: number | null;
       reports: KnownReport[] | null;

@@ -35,7 +35,7 @@ interface Totals {
 /** Groups by column: 300 as rows cost the driver 0.5 ms more. Null: no groups. */
 type Columns<T> = { readonly [K in keyof T]: readonly T[K][] | null };
 type Named = Columns<Totals & { readonly name: string }>;
-/** `name` is null for one of whom nothing is known but the id. */
+/** `name` is null if only the id is known. */
 type Owned = Columns<Totals & { agent_id: number; agent_name: string; name: string | null; gone: boolean }>;
 
 const COLUMNS = sql`'requests', array_agg(requests), 'tokens', array_agg(tokens), 'cost', array_agg(cost)`;
@@ -43,7 +43,7 @@ const NAMED = (groups: Sql): Sql =>
   sql`(SELECT json_build_object('name', array_agg(name), ${COLUMNS}) FROM (${groups}) g)`;
 
 function statsByName(names: readonly string[] | null, { requests, tokens, cost }: Columns<Totals>) {
-  // Without a prototype, `__proto__` is a name like any other.
+  // Without a prototype, `__proto__` is an ordinary key.
   const stats: Record<string, TokenStats> = Object.create(null);
   for (const [n, name] of (names ?? []).entries())
     stats[name] = statsFrom(requests?.[n] ?? 0, tokens?.[n] ?? 0, cost?.[n] ?? 0);
@@ -70,7 +70,7 @@ export async function tokenStats(
   most?: number,
 ): Promise<TokenStatsAnswer> {
   const since = sinceOf(timeframe, now);
-  // PostgreSQL adds bigint up to numeric, which then has to be converted and compared. Counts are exact in this type, too.
+  // PostgreSQL sums bigint as numeric, which must then be converted and compared. Counts are exact in this type, too.
   const COUNT = sql`sum(requests::double precision)`;
   const TOTALS = sql`${COUNT} AS requests, sum(input_tokens + output_tokens) AS tokens, sum(cost) AS cost,
     max(position) AS position`;
@@ -125,7 +125,7 @@ export async function tokenStats(
   return { ...answer, evidence };
 }
 
-/** By hour, at most of the last 24. @param now Unix ms */
+/** By hour, at most the last 24 hours. @param now Unix ms */
 export async function tokenTrends(
   reads: Reads,
   workspace: number,

@@ -1,4 +1,4 @@
-/** What tasks cost, and with them agents and projects. */
+/** Costs of tasks, and of their agents and projects. */
 import { type RawBuilder, sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
@@ -71,7 +71,7 @@ const ROW = (found: RawBuilder<unknown>) => sql`(SELECT row_to_json(one) FROM ($
 const ROWS = (found: RawBuilder<unknown>) => sql`(SELECT json_agg(row_to_json(one)) FROM (${found}) one)`;
 
 /**
- * Everything that is made from the sums of a window, in one statement: buckets of tasks are nearly as many as reports, so
+ * Everything derived from the sums of a window, in one statement: buckets of tasks are nearly as many as reports, so
  * they are read once.
  */
 async function findCosts(reads: Reads, view: TaskView, since: number, now: number, evident: boolean): Promise<Found> {
@@ -167,7 +167,7 @@ export async function taskCosts(
   if (most === undefined) return answer;
   const projectOf = new Map(dearest.map(({ task, project_id }) => [task, project_id]));
   const isSeen = ({ task_id }: ReportRow) => task_id !== null && projectOf.has(task_id);
-  /** Of tasks that exist and the caller sees. */
+  /** For existing tasks that the caller may see. */
   const existingTasks = { tasks: 'existing', tasks_until: found.tasks_to, ...seenBy(view) };
   const shared = (name: string, row: Shared, only: ReportFilter, project?: number | null): ReportNumber => [
     name,
@@ -202,7 +202,7 @@ export async function taskCosts(
     ...agents.map((row) => shared(`agents.${nameOf(row)}`, row, ownedBy(row))),
     ...projects.map((row) => shared(`projects.${row.name}`, row, {}, row.project)),
   ]);
-  // Days are counted in a statement of its own, and can be newer.
+  // Days are counted in a separate statement, and can be newer.
   const to = Math.max(0, ...days.map(({ position }) => position));
   const timelines = await reportDerivations(
     reads,
@@ -217,13 +217,13 @@ export async function taskCosts(
   return { ...answer, evidence: { ...sums, ...timelines } };
 }
 
-/** Counts know of tasks that were deleted, rows of all other changes. */
+/** The counts show deletions of tasks, the rows all other changes. */
 const tasksTo = (reads: Reads, workspace: number): RawBuilder<unknown> => {
   const newest = (table: 'tasks' | 'task_counts') =>
     sql`(SELECT coalesce(max(position), 0) FROM ${tableOf(reads, tasksProjection, table)} WHERE workspace_id = ${workspace})`;
   return sql`greatest(${newest('tasks')}, ${newest('task_counts')})::bigint`;
 };
 
-/** A caller that is bound to an agent sees the tasks that are assigned to it, and those that it created. */
+/** A caller bound to an agent sees the tasks that are assigned to the agent or that it created. */
 const seenBy = ({ agent }: TaskView): TaskFilter['filter'] =>
   agent === null ? {} : { seen_by: agent.name, seen_by_id: agent.id };

@@ -1,7 +1,7 @@
 /**
- * Sums of reported tokens within a window that ends now. Whole years, months, days and hours are read from buckets; what
- * lies between the beginning of the window and the nearest edge of a bucket is read from the reports themselves, so that
- * sums are exact, and as quick over a year as over a day.
+ * Sums of reported tokens within a window that ends now. Whole years, months, days and hours are read from buckets; the
+ * part between the beginning of the window and the nearest edge of a bucket is read from the reports themselves. So
+ * sums are exact, and as quick for a year as for a day.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
@@ -27,7 +27,7 @@ export const tokensTable = (reads: Reads, name: (typeof tokensProjection.tables)
   tableOf(reads, tokensProjection, name);
 export const agentsTable = (reads: Reads): Sql => tableOf(reads, agentsProjection, 'agents');
 
-/** The beginning of a timeframe, Unix ms; 0 for all. */
+/** The beginning of a timeframe, Unix ms; 0: no limit. */
 export function sinceOf(timeframe: string, now: number): number {
   const span = Object.hasOwn(TIMEFRAMES, timeframe) ? TIMEFRAMES[timeframe] : undefined;
   return span === undefined ? 0 : now - span;
@@ -40,9 +40,9 @@ const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly model
   model: { subject: sql`''`, model: sql`model`, where: sql`true` },
 };
 
-/** What is read of a facet: of one unit, or single reports. */
+/** A part of a facet to read: buckets of one unit, or single reports. */
 interface Part extends Term {
-  /** The id of the agent whose they are. */
+  /** Only data of the agent with this id. */
   readonly agent?: number;
 }
 
@@ -74,14 +74,14 @@ const partsOf = (reads: Reads, workspace: number, facet: Facet, parts: readonly 
   );
 
 /**
- * Rows that add up to everything since a moment, each of which lies in the window: `subject, agent_id, agent_name, model,
- * start, requests, input_tokens, output_tokens, cost` (billionths of a dollar), `last_at`, and the `position` of the newest
+ * Rows that add up to everything since a moment, each within the window: `subject, agent_id, agent_name, model, start,
+ * requests, input_tokens, output_tokens, cost` (billionths of a dollar), `last_at`, and the `position` of the newest
  * event in them.
  *
  * @param since Unix ms
  * @param only.coarsest the longest buckets to use: `start` is then no coarser
- * @param only.agent id of the agent whose they are
- * @param only.until Unix ms: only what is before it
+ * @param only.agent id of an agent: only its rows
+ * @param only.until Unix ms: only earlier data
  */
 export function usageSince(
   reads: Reads,
@@ -106,8 +106,8 @@ export function usageSince(
 }
 
 /**
- * Rows that add up to everything since a moment, with fewer rows than `usageSince`, because some are negative: they take
- * away what lies before the window. Groups with no requests are not in it: `IN_WINDOW` leaves them out.
+ * Rows that add up to everything since a moment. They are fewer than those of `usageSince`, because some are negative:
+ * they subtract the part before the window. Groups without requests may remain: `IN_WINDOW` leaves them out.
  *
  * @param since Unix ms
  * @param now Unix ms
@@ -188,7 +188,7 @@ const ISO_DAY = 10;
 /** @param start Unix ms */
 export const dateOf = (start: number): string => new Date(start).toISOString().slice(0, ISO_DAY);
 
-/** Where time lines of a window begin, Unix ms. */
+/** The start of a window's time lines, Unix ms. */
 export const timelineSince = (since: number, now: number): number =>
   Math.max(since, startOf('day', now) - (MAX_TIMELINE_DAYS - 1) * DAY_MS);
 

@@ -1,11 +1,11 @@
-/** Deliveries to webhooks, as callers see them. */
+/** Deliveries to webhooks, as shown to callers. */
 import type { DeliveryResult, WebhookDeliveryRecord } from '../../shared/contract/webhooks/deliveries.ts';
 import type { Delivery } from '../../shared/ports/webhooks/deliveries.ts';
 import { seconds } from '../../shared/time.ts';
 import type { Reads } from '../reads.ts';
 import { webhookNames } from './webhooks.ts';
 
-/** With the names and addresses that the webhooks have now. */
+/** Deliveries with the current names and addresses of their webhooks. */
 export async function deliveryRecords(
   reads: Reads,
   workspace: number,

@@ -1,4 +1,4 @@
-/** Webhooks: the list, with what their deliveries say of them. */
+/** Webhooks: the list, with the state of their deliveries. */
 import { sql } from 'kysely';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
@@ -16,8 +16,8 @@ const UNUSED: WebhookState = { lastFiredAt: null, lastStatus: null, failures: 0,
 /**
  * Newest first.
  *
- * @param states what deliveries say, by webhook; undefined: that is not known of the moment that is read
- * @param attempts as many failures in a row open the circuit
+ * @param states state of the deliveries by webhook; undefined: unknown for the moment that is read
+ * @param attempts this many failures in a row open the circuit
  */
 export async function listWebhooks(
   reads: Reads,
@@ -53,7 +53,7 @@ export async function countWebhooks(reads: Reads, workspace: number): Promise<nu
   return Number(counted?.count ?? 0);
 }
 
-/** Names and addresses of those among these that exist. */
+/** Names and addresses of those of these webhooks that exist. */
 export async function webhookNames(
   reads: Reads,
   workspace: number,

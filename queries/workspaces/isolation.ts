@@ -1,4 +1,4 @@
-/** Isolation of workspaces, kept in memory while the read model stands still. */
+/** Isolation of workspaces, cached as long as the read model does not change. */
 import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
 import type { Freshness } from '../../shared/ports/read-models.ts';
 import type { Isolations } from '../../shared/ports/workspaces/isolation.ts';
@@ -6,7 +6,7 @@ import { createLookUps } from '../kept.ts';
 import type { Reads } from '../reads.ts';
 import { isolationOf } from './workspaces.ts';
 
-/** Workspaces that one process keeps. */
+/** Maximum number of cached workspaces per process. */
 const KEPT = 10_000;
 
 export function createIsolations({

@@ -1,4 +1,4 @@
-/** What a workspace holds, for moving it out of one that is deleted. */
+/** The contents of a workspace, for moving them out of a deleted one. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { alertRulesProjection } from '../../projections/alerts/rules.ts';
@@ -11,14 +11,14 @@ import { workspacesProjection } from '../../projections/workspaces/workspaces.ts
 import type { ActiveKind, RemovedWorkspace, WorkspaceContents } from '../../shared/ports/workspaces/removal.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 
-/** Users and projects that are looked up at once. */
+/** Users and projects per page. */
 const PAGE = 100;
-/** Agents bring their texts, which may be large. */
+/** Few agents per page, because their texts may be large. */
 const PAGE_OF_AGENTS = 10;
-/** Workspaces that a schedule looks at in one turn. */
+/** Maximum number of workspaces that a schedule reads in one turn. */
 const IN_ONE_TURN = 100;
 
-/** By kind: its table, and which rows of a workspace are switched on. */
+/** By kind: its table, and the condition for rows of a workspace that are switched on. */
 const ACTIVE: Readonly<
   Record<ActiveKind, { readonly projection: Projection; readonly table: string; readonly on: RawBuilder<boolean> }>
 > = {

@@ -12,7 +12,7 @@ const COLUMNS = fieldNames(workspaceSchema);
 const workspaces = (reads: Reads) =>
   tables(reads, workspacesProjection).selectFrom('workspaces').where('life', '=', 'active').select(COLUMNS);
 
-/** The main one first, then by name. */
+/** The main workspace first, then by name. */
 export const listWorkspaces = (reads: Reads, tenant: number): Promise<WorkspaceRecord[]> =>
   workspaces(reads)
     .where('tenant_id', '=', tenant)
@@ -21,7 +21,7 @@ export const listWorkspaces = (reads: Reads, tenant: number): Promise<WorkspaceR
     .orderBy('id')
     .execute();
 
-/** Those of all tenants, by id, the deleted ones included: what is kept of them grows old as well. */
+/** Workspaces of all tenants, by id, including deleted ones: their remaining data also expires. */
 export async function allWorkspaces(
   reads: Reads,
 ): Promise<readonly { readonly id: number; readonly tenant: number }[]> {
@@ -30,33 +30,33 @@ export async function allWorkspaces(
   return rows.map(({ id, tenant_id: tenant }) => ({ id, tenant }));
 }
 
-/** A workspace of whatever tenant. */
+/** A workspace of any tenant. */
 export const findWorkspace = (reads: Reads, id: number): Promise<WorkspaceRecord | undefined> =>
   workspaces(reads).where('id', '=', id).executeTakeFirst();
 
-/** A workspace of whatever tenant: slugs are unique in the deployment. */
+/** A workspace of any tenant: slugs are unique in the deployment. */
 export const findWorkspaceBySlug = (reads: Reads, slug: string): Promise<WorkspaceRecord | undefined> =>
   workspaces(reads).where('slug', '=', slug).executeTakeFirst();
 
-/** A workspace as it is after a command of its tenant. */
+/** A workspace after a command of its tenant. */
 export async function workspaceAfter(records: Records, id: number, executed: Executed): Promise<WorkspaceRecord> {
   const row = await rowAfter(records, 'Workspace', [workspacesProjection, workspacesTable], { id }, executed);
   return columnsOf(row, COLUMNS);
 }
 
-/** Whether it is the main workspace of its tenant: the one that is always there. */
+/** Whether it is the main workspace of its tenant, which cannot be deleted. */
 export async function isMain(reads: Reads, id: number): Promise<boolean> {
   const all = tables(reads, workspacesProjection).selectFrom('workspaces');
   return (await all.select('main').where('id', '=', id).executeTakeFirst())?.main ?? false;
 }
 
-/** The isolation of a workspace, also of one that is being deleted. */
+/** The isolation of a workspace, even while it is being deleted. */
 export async function isolationOf(reads: Reads, id: number): Promise<string | undefined> {
   const all = tables(reads, workspacesProjection).selectFrom('workspaces');
   return (await all.select('isolation').where('id', '=', id).executeTakeFirst())?.isolation;
 }
 
-/** A workspace of this tenant with the number of its agents; undefined when the tenant has none such. */
+/** A workspace of this tenant with the number of its agents; undefined when the tenant has no such workspace. */
 export async function workspaceDetail(reads: Reads, tenant: number, id: number) {
   const workspace = await findWorkspace(reads, id);
   if (workspace?.tenant_id !== tenant) return undefined;

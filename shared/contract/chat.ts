@@ -58,7 +58,7 @@ export const conversationsAnswer = z.object({
   limit: z.int(),
 });
 
-/** Which conversation: by its id, also written as text, or by its key. */
+/** A conversation: by its id, possibly as text, or by its key. */
 export type ConversationRef = { readonly id: number } | { readonly key: string };
 
 const MAX_KEY = 200;
@@ -96,7 +96,7 @@ export const messagesAnswer = z.object({
   limit: z.int(),
 });
 
-/** Characters; the limit ensures that every message can be screened in full. */
+/** Maximum number of characters; the limit ensures that every message can be screened in full. */
 const MAX_CONTENT = 50_000;
 /** Characters as JSON. */
 const MAX_METADATA = 10_000;

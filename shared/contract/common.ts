@@ -1,4 +1,4 @@
-/** Pieces that many requests and answers share. */
+/** Schemas that many requests and responses share. */
 import { z } from 'zod';
 import '../messages.ts';
 
@@ -14,13 +14,13 @@ export const errorSchema = z
 /** Unix seconds, UTC. */
 export const unixSeconds = z.int().describe('Unix seconds, UTC');
 
-/** A field that responses about the past lack, because what it says is not in the log. */
+/** A field that responses about the past omit, because its value is not in the log. */
 export const notInThePast = <T extends z.ZodType>(schema: T) =>
   schema
     .optional()
     .describe([schema.description, 'absent in responses about the past'].filter((text) => text).join('; '));
 
-/** Ids are stored as bigint: what a number of JavaScript holds exactly, the column holds too. */
+/** Ids are stored as bigint: the column can hold every integer that a JavaScript number represents exactly. */
 export const MAX_ID = Number.MAX_SAFE_INTEGER;
 const ID = { type: 'integer', minimum: 1, maximum: MAX_ID } as const;
 
@@ -43,16 +43,16 @@ export const idValue = z
 
 export const idBody = z.object({ id: idValue });
 
-/** The answer of calls that have nothing else to say. */
+/** The response of calls without any other data. */
 export const successAnswer = z.object({ success: z.literal(true) });
 
-/** A switch in a query: `1` is on, and everything else is off. */
+/** A switch in a query: on for `1`, off for any other value. */
 export const onlyOne = z
   .string()
   .optional()
   .meta({ override: { type: 'string', enum: ['1'] } });
 
-/** `limit`: anything but a whole number counts as the default; whole numbers are clamped to 1..cap. */
+/** `limit`: the default unless it is a whole number; whole numbers are clamped to 1..cap. */
 export const limitParam = (fallback: number, cap = 200) =>
   z
     .string()
@@ -64,7 +64,7 @@ export const limitParam = (fallback: number, cap = 200) =>
 
 const MAX_OFFSET = 1_000_000_000;
 
-/** `offset`: anything but a whole number counts as 0; whole numbers are clamped to 0 and 1,000,000,000. */
+/** `offset`: 0 unless it is a whole number; whole numbers are clamped to 0..1,000,000,000. */
 export const offsetParam = z
   .string()
   .optional()
@@ -73,10 +73,10 @@ export const offsetParam = z
   )
   .meta({ override: { type: 'integer', minimum: 0, maximum: MAX_OFFSET, default: 0 } });
 
-/** The last time that a request can name, Unix seconds. */
+/** The latest time that a request can name, Unix seconds. */
 export const MAX_SECONDS = 999_999_999_999;
 
-/** An optional time in a query, Unix seconds; anything else is refused. */
+/** An optional time in a query, Unix seconds; any other value is refused. */
 export const secondsParam = z
   .string()
   .refine((value) => /^\d{1,12}$/.test(value), 'must be Unix seconds')
@@ -109,7 +109,7 @@ export const linesOfText = (max: number) =>
     .max(max, `must have at most ${max} characters`)
     .refine((value) => !/[\0\p{Surrogate}]/u.test(value), 'must not contain U+0000 or invalid Unicode');
 
-/** A check for schemas: refuses a value for the reason that `fault` gives, if any. */
+/** A check for schemas: refuses a value with the reason that `fault` returns, if any. */
 export const without =
   (fault: (value: string) => string | undefined) =>
   (value: string, context: z.RefinementCtx): void => {
@@ -120,7 +120,7 @@ export const without =
 /** An arbitrary JSON object from a client. */
 export const jsonObject = z.record(z.string(), z.unknown());
 
-/** The error answers that nearly every route has. */
+/** The error responses of nearly every route. */
 export const ERRORS = {
   400: { description: 'Invalid input', schema: errorSchema },
   401: { description: 'Not authenticated', schema: errorSchema },

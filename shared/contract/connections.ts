@@ -1,4 +1,4 @@
-/** Connections of command-line tools that speak to the service directly, without a gateway. */
+/** Connections of command-line tools that call the service directly, without a gateway. */
 import { z } from 'zod';
 import { jsonObject, limitParam, offsetParam, unixSeconds } from './common.ts';
 import { filledText, nameText, storable, text } from './storable.ts';

@@ -1,11 +1,12 @@
 /**
- * What each number of a response was derived from: the events of the log, and the rule that turns them into the number.
- * Few events are listed by position; for many there is the range that they lie in. The rules are in `docs/evidence.md`.
+ * The derivation of each number of a response: the events of the log, and the rule from the events to the number. Few
+ * events are listed by position; for many, the range of their positions is given. `docs/evidence.md` describes the
+ * rules.
  */
 import { z } from 'zod';
 import { limitParam, onlyOne, unixSeconds } from './common.ts';
 
-/** Most positions that are listed. */
+/** Maximum number of listed positions. */
 const MAX_POSITIONS = 1_000;
 const DEFAULT_POSITIONS = 100;
 
@@ -17,7 +18,7 @@ export const evidenceParams = {
   ),
 };
 
-/** How many positions are listed; undefined: no evidence was asked for. */
+/** Maximum number of listed positions; undefined: no evidence was requested. */
 export const listedOf = ({ evidence, limit }: { readonly evidence?: string | undefined; readonly limit: number }) =>
   evidence === '1' ? limit : undefined;
 
@@ -55,7 +56,7 @@ export const derivationsSchema = z
   .describe('by number, such as `summary.error_count`');
 export type Derivations = Readonly<Record<string, Derivation>>;
 
-/** What a number was derived from, and a page of these events, as attribution shows them: each with what it adds. */
+/** The derivation of a number, and a page of its events, as shown by attribution: each with its contribution. */
 export const evidenceSchema = derivationSchema
   .partial()
   .extend({

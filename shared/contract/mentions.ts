@@ -1,4 +1,4 @@
-/** Who can be mentioned: what an editor offers behind an `@`. */
+/** Users and agents that can be mentioned: suggestions for an editor after an `@`. */
 import { z } from 'zod';
 import { limitParam } from './common.ts';
 import { isStorable, UNSTORABLE_TEXT } from './storable.ts';

@@ -1,4 +1,4 @@
-/** Whether there is a newer release. */
+/** Whether a newer release is available. */
 import { z } from 'zod';
 
 export const releaseCheckAnswer = z.object({
@@ -11,13 +11,13 @@ export const releaseCheckAnswer = z.object({
   error: z.string().optional().describe('why the latest release is not known'),
 });
 
-/** The numbers of a version, without what follows a hyphen or a plus sign; undefined: there are none. */
+/** The numbers of a version, without the part after a hyphen or a plus sign; undefined: there are none. */
 function numbersOf(version: string): number[] | undefined {
   const [core = ''] = version.trim().replace(/^v/i, '').split(/[-+]/, 1);
   return /^\d{1,9}(\.\d{1,9}){0,9}$/.test(core) ? core.split('.').map(Number) : undefined;
 }
 
-/** Whether a version comes after another: compared number by number, with 0 for those that are missing. */
+/** Whether a version comes after another: compared number by number; missing numbers count as 0. */
 export function isNewer(version: string, than: string): boolean {
   const [a, b] = [numbersOf(version), numbersOf(than)];
   if (!a || !b) return false;

@@ -55,7 +55,7 @@ export const cliSessionsAnswer = z.object({
     .describe('of all sessions'),
 });
 
-/** Tokens and messages of one session. Sums over a million sessions stay exact. */
+/** Maximum number of tokens and messages of one session. Sums over a million sessions stay exact. */
 const MAX_COUNT = 9_000_000_000;
 const count = z.int().nonnegative().max(MAX_COUNT).nullish();
 
@@ -132,7 +132,7 @@ export const sessionActionBody = z.object({
   level: text(100).optional(),
   label: text(10_000).optional().describe('at most 100 characters'),
 });
-/** What became of it: for sessions of tools as given here, for those of gateways what the gateway answered. */
+/** The result: for sessions of tools as given here, for gateway sessions the gateway's response. */
 const resultOf = <Own extends z.ZodType>(own: Own) =>
   z.union([own, jsonObject]).describe('of a session at a gateway: response of the gateway');
 export const sessionActionAnswer = z.object({

@@ -1,11 +1,11 @@
-/** Schemas of values to be stored: they refuse, with the field's name, what the event store would refuse. */
+/** Schemas of stored values: they refuse, with the field's name, values that the event store would refuse. */
 import { z } from 'zod';
 import { type Bounds, isStorableText, storageProblem, UNSTORABLE_TEXT, VALUE_BOUNDS } from '../storable.ts';
 import { filterParam, jsonObject } from './common.ts';
 
 export { UNSTORABLE_TEXT };
 
-/** Whether a text can be stored; so can no text at all. */
+/** Whether a text can be stored; true for undefined. */
 export const isStorable = (text: string | undefined): boolean => text === undefined || isStorableText(text);
 
 /** A check for schemas: the value must be within the bounds and have only characters that can be stored. */
@@ -16,10 +16,10 @@ export const storable =
     if (problem) context.addIssue({ code: 'custom', path: [...problem.path], message: problem.reason });
   };
 
-/** A JSON object from a client that is stored as is. */
+/** A JSON object from a client that is stored unchanged. */
 export const storableObject = jsonObject.superRefine(storable());
 
-/** Any JSON value from a client that is stored as is. */
+/** Any JSON value from a client that is stored unchanged. */
 export const storableValue = z.unknown().superRefine(storable());
 
 /** A text of at most `max` characters that the stores can hold. */

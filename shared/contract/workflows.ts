@@ -1,4 +1,4 @@
-/** Workflow templates: requests and answers. */
+/** Workflow templates: requests and responses. */
 import { z } from 'zod';
 import { workflowFields } from '../events/workflows.ts';
 import { changesOf } from '../fields.ts';
@@ -40,7 +40,7 @@ const fields = {
 export const newWorkflowBody = z.object(fields);
 export const workflowChangesBody = z.object({ id: idValue, ...changesOf(fields) });
 
-/** Everything, for as long as there is not more than a client can take. */
+/** Returns all templates, up to a limit that clients can handle. */
 export const workflowsQuery = z.object({ limit: limitParam(1_000, 1_000), offset: offsetParam });
 export type WorkflowsQuery = z.infer<typeof workflowsQuery>;
 

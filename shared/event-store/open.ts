@@ -31,7 +31,7 @@ export interface SealedPart {
   readonly erased: string | null;
 }
 
-/** Stands for a name whose person was erased. */
+/** Replaces the name of an erased person. */
 export const ERASED_NAME = '[erased]';
 
 const NONE: readonly SealedPart[] = [];
@@ -50,7 +50,7 @@ export function sealedFields(event: NewEvent, { personal }: Pick<Sealing, 'perso
   return parts;
 }
 
-/** Where an event of an older version may have display names, which may be sealed (`copy-log`). */
+/** Fields of an event of an older version that may contain display names, which may be sealed (`copy-log`). */
 export const formerNamesOf = (
   { data, meta }: Pick<NewEvent, 'data' | 'meta'>,
   { formerNames }: Pick<Sealing, 'formerNames'>,
@@ -114,7 +114,7 @@ export function withKeys<T>(
   return coming.length === 0 ? run() : Promise.all(coming).then(run);
 }
 
-/** Where metadata keeps its sealed address until it is read. */
+/** Where metadata keeps its sealed address until its first use. */
 const ADDRESS = Symbol('sealed address');
 
 interface Address {
@@ -124,8 +124,8 @@ interface Address {
 }
 
 /**
- * Nearly every event has a client address, and only audit entries show it: decrypting it was most of what decoding cost.
- * One function serves all events, so that their metadata keeps one shape.
+ * Nearly every event has a client address, and only audit entries show it: decrypting it was most of the cost of
+ * decoding. One function serves all events, so that their metadata keeps one shape.
  */
 const IP: PropertyDescriptor & ThisType<Metadata & { readonly [ADDRESS]: Address }> = {
   enumerable: true,

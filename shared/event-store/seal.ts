@@ -6,14 +6,14 @@ import type { PersonKeys } from '../ports/person-keys.ts';
 import { valueAt, withValueAt } from './paths.ts';
 import { sealFields, sealSecrets, sealValue } from './sealed-values.ts';
 
-/** The person whose key seals what is known of an actor. Anonymous callers share one key per month. */
+/** The person whose key seals the data about an actor. Anonymous callers share one key per month. */
 function personOfActor({ actor: { type, id } }: Pick<Origin, 'actor'>, at: number): string {
   return type === 'anonymous' ? `anonymous:${new Date(at).toISOString().slice(0, 7)}` : `${type}:${id}`;
 }
 
 /**
- * The person whose key seals the client address of an event: the actor, or the person whom the event is about where the
- * caller is not signed in, as in a sign-in that failed.
+ * The person whose key seals the client address of an event: the actor, or the person whom the event is about if the
+ * caller is not signed in, as in a failed sign-in.
  */
 export function personOfAddress<Data>(
   { personal }: Pick<EventDefinition<string, Data>, 'personal'>,

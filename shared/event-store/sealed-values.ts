@@ -36,11 +36,11 @@ export function keyFrom(keys: readonly (Buffer | undefined)[]): Buffer | undefin
 }
 
 const IV_BYTES = 12;
-/** Random bytes are drawn in larger pieces, because a system call per value cost more than the encryption. */
+/** Random bytes are generated in larger blocks, because a system call per value cost more than the encryption. */
 const pool = Buffer.alloc(IV_BYTES * 256);
 let used = pool.length;
 
-/** A random one, for a value that is sealed once. */
+/** A random IV, for a value that is sealed once. */
 function nextIv(): Buffer {
   if (used === pool.length) {
     randomFillSync(pool);
@@ -78,7 +78,7 @@ export async function sealFields(
   );
 }
 
-/** The same box each time: for copies that are compared. The IV follows from the key, the place and the value. */
+/** Gives the same box each time, for copies that are compared: the IV is derived from key, place and value. */
 export function sealAlike(key: Buffer, person: string, place: string, value: unknown): Sealed {
   const derived = createHmac('sha256', key)
     .update(`${place}\0${JSON.stringify(value)}`)
@@ -122,7 +122,7 @@ export interface SecretsSealed {
   readonly person: string;
   /** The value, with `{"sealed": n}` in place of the secret number n. */
   readonly shown: unknown;
-  /** As in `Sealed`: the list of the secrets. */
+  /** As in `Sealed`: the sealed list of secrets. */
   readonly box: string;
 }
 
@@ -133,7 +133,7 @@ const isPlace = (value: unknown): value is { readonly sealed: number } =>
   typeof value === 'object' && value !== null && typeof (value as { sealed?: unknown }).sealed === 'number';
 
 /**
- * Data from a client may look like something sealed. It is sealed together with the secrets, so it comes out unchanged.
+ * Data from a client may look like a sealed value. It is sealed together with the secrets, so it comes out unchanged.
  */
 const looksSealed = (value: unknown): boolean => isPlace(value) || holdsSealedSecrets(value);
 
@@ -154,7 +154,7 @@ export async function sealSecrets(
   return { sealed: 'secrets', person, shown, box } satisfies SecretsSealed;
 }
 
-/** Opens what `sealSecrets` made; without a key, secrets read as null. @throws when it was altered or moved */
+/** Opens a value from `sealSecrets`; without a key, secrets read as null. @throws when it was altered or moved */
 export function unsealSecrets(key: Buffer | undefined, place: string, value: SecretsSealed): unknown {
   const { person, box, shown } = value;
   const secrets = unseal(key, place, { sealed: 1, person, box }) as readonly unknown[] | null;

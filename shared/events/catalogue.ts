@@ -1,4 +1,4 @@
-/** Every event type that Signalbox writes or has ever written. Nothing is found by scanning folders. */
+/** Every event type that Signalbox writes or has ever written. Types are listed here, not found by scanning folders. */
 
 import { backupEvents } from './admin/backup.ts';
 import { cleanupEvents } from './admin/cleanup.ts';

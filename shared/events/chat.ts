@@ -1,6 +1,6 @@
 /**
- * Conversations and what is said in them. Streams: `chat-<workspace>-<key of the conversation>`, and
- * `chat_message-<workspace>-<message id>` for what happens to one message.
+ * Conversations and their messages. Streams: `chat-<workspace>-<key of the conversation>`, and
+ * `chat_message-<workspace>-<message id>` for changes of one message.
  */
 import { z } from 'zod';
 import type { ChatMessageRecord } from '../contract/chat.ts';
@@ -44,18 +44,18 @@ export const messageFields = (message: {
 const sent = z.object({
   message_id: z.int().positive(),
   conversation_id: z.int().positive(),
-  /** Key of the conversation as text: chosen by a client, or made from its id. */
+  /** Key of the conversation as text: chosen by a client, or derived from its id. */
   conversation: z.string(),
-  /** The username, if it was a user; the name of an agent, or of the coordinator. */
+  /** The username of a user; otherwise the name of an agent or of the coordinator. */
   from: z.string(),
   /** Null: to everybody. */
   to: z.string().nullable(),
-  /** The agent in whose inbox the message is; null: in none. */
+  /** The agent that has the message in its inbox; null: none. */
   to_agent_id: z.int().positive().nullable(),
   content: z.string(),
   message_type: z.string(),
   metadata: z.record(z.string(), z.unknown()).nullable(),
-  /** Said by the service on behalf of `from`, to report what became of a message. */
+  /** Whether the service wrote it on behalf of `from`, to report the outcome of a message. */
   report: z.boolean(),
 });
 
@@ -63,7 +63,7 @@ const sent = z.object({
 const sentFields = ({ data, meta }: DomainEvent<string, z.output<typeof sent>>) =>
   messageFields({ ...data, id: data.message_id, created_at: seconds(meta.at), readAt: null });
 
-/** Under which keys of the record of a message stands who sent it. */
+/** Keys of a message's record that contain its sender. */
 const peopleOf = ({ from }: z.output<typeof sent>): UserInText[] => SENDER.map((key) => ({ key, username: from }));
 export const SENDER = ['sender', 'from_agent'] as const;
 
@@ -106,7 +106,7 @@ export const chatMessageSent = defineEvent({
   ],
 });
 
-/** The record of a message that has just been sent. */
+/** The record of a message that was just sent. */
 export const sentRecord = (event: EventOf<typeof chatMessageSent>): ChatMessageRecord => ({
   ...sentFields(event),
   workspace_id: event.meta.workspace,

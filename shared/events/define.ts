@@ -1,15 +1,12 @@
 /**
- * One event = one object: type, version, schema, documentation, and what the event means to the three read
- * models that every resource shares (activities, audit, notifications) and to the live stream. TypeScript
- * types are derived from it.
+ * One event = one object: type, version, schema, documentation, and its effect on the three read models that every
+ * resource shares (activities, audit, notifications) and on the live stream. TypeScript types are derived from it.
  */
 import type { z } from 'zod';
 import type { Role } from '../identity.ts';
 import type { Metadata } from './metadata.ts';
 
-/**
- * An event as the rest of the code sees it: validated, upcast to the newest version, with personal fields decrypted.
- */
+/** An event as the other code sees it: validated, upcast to the newest version, with personal fields decrypted. */
 export interface DomainEvent<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
   readonly id: string;
   readonly type: Type;
@@ -47,7 +44,7 @@ export interface AuditDraft {
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** A text of a record in which a user may stand by the username: the whole of it, its beginning, or its end. */
+/** A text of a record that may contain a username: as the whole text, at its beginning, or at its end. */
 export interface UserInText {
   readonly key: string;
   readonly username: string;
@@ -60,7 +57,7 @@ export interface NotificationDraft {
   readonly message: string;
   readonly source_type?: string;
   readonly source_id?: number;
-  /** The user by whom the text begins or ends. */
+  /** The user whose name begins or ends the text. */
   readonly by?: UserInText & { readonly key: 'title' | 'message' };
 }
 
@@ -68,29 +65,29 @@ export interface NotificationDraft {
 export interface FrameDraft {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
-  /** Keys of `data` that hold JSON from clients: the secrets in them are masked for everybody but admins. */
+  /** Keys of `data` that contain JSON from clients: its secrets are masked for all callers except admins. */
   readonly secrets?: readonly string[];
-  /** The ticket of the task in `data`: what a task shows of its project is looked up and added when the frame is sent. */
+  /** The ticket of the task in `data`: the project's fields are looked up and added when the frame is sent. */
   readonly ticket?: { readonly project_id: number; readonly project_ticket_no: number };
   /** Users in texts of `data`: their display names are looked up when the frame is sent. */
   readonly people?: readonly UserInText[];
-  /** Keys of `data` that receivers of webhooks do not get, such as what was typed into a form: null for them. */
+  /** Keys of `data` that webhooks do not receive, such as text typed into a form: null for them. */
   readonly unsent?: readonly string[];
   /**
    * The lowest role that gets the frame; default: viewer. Data that other calls show only to admins must be limited to
    * admins here, too.
    */
   readonly role?: Role;
-  /** Name of the agent or user that it is for. Callers who get nothing of what others are notified of get it if it is theirs. */
+  /** Name of the agent or user it is for. Callers without access to others' notifications get only their own. */
   readonly recipient?: string;
 }
 
-/** Something that went well or wrong for an agent; diagnostics count it by hour. */
+/** A success or failure of an agent; diagnostics count them by hour. */
 export interface SignalDraft {
   /** Name of the agent at that time. */
   readonly agent: string;
   readonly kind: 'completed' | 'failed';
-  /** By what failures are counted, such as `task_failed`. */
+  /** The type by which failures are counted, such as `task_failed`. */
   readonly type: string;
   readonly description: string;
   readonly data: Readonly<Record<string, unknown>>;
@@ -121,20 +118,20 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
     readonly before: number;
     readonly fields: (data: Readonly<Record<string, unknown>>) => readonly string[];
     /**
-     * Whose names: those of the actor, the default; of the actor of the stream's first event; of the actor or, where that
-     * is no user, of users who are not known here; or always of such users.
+     * The owners of these names: the actor (default); the actor of the stream's first event; the actor or, if that is
+     * not a user, users who are not known here; or always such users.
      */
     readonly of?: 'actor' | 'creator' | 'actor or others' | 'others';
   };
   /**
-   * Fields that hold JSON from clients, as dotted paths into `data`. The secrets in them, recognised by name or format,
-   * are sealed with the owner's key before they reach the log; they read as null once that key has been deleted.
+   * Fields that contain JSON from clients, as dotted paths into `data`. Its secrets, recognised by name or format, are
+   * sealed with the owner's key before they reach the log; they read as null once that key has been deleted.
    */
   readonly secrets?: {
     readonly fields: readonly string[];
     readonly owner: (data: Data, meta: Pick<Metadata, 'workspace'>) => string;
   };
-  /** For calls that only an agent makes, such as its heartbeat: the id of that agent, whoever sent the request for it. */
+  /** For calls that only an agent makes, such as its heartbeat: the id of that agent, whoever sends the request. */
   readonly self?: (event: DomainEvent<Type, Data>) => number | undefined;
   readonly activity?: (event: DomainEvent<Type, Data>) => ActivityDraft | undefined;
   readonly audit?: (event: DomainEvent<Type, Data>) => AuditDraft | undefined;
@@ -142,9 +139,9 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
   /** At most one of each kind. */
   readonly signals?: (event: DomainEvent<Type, Data>) => readonly SignalDraft[];
   readonly frames?: (event: DomainEvent<Type, Data>) => readonly FrameDraft[];
-  /** For events about a notification: whom it is for, and so all of their frames. */
+  /** For events about a notification: its recipient, who is also the recipient of all their frames. */
   readonly recipient?: (event: DomainEvent<Type, Data>) => string;
-  /** Messages to webhooks besides those that follow from the frames (`webhooks/messages.ts`). No secrets. */
+  /** Messages to webhooks besides those derived from the frames (`webhooks/messages.ts`). No secrets. */
   readonly webhooks?: (event: DomainEvent<Type, Data>) => readonly WebhookMessageDraft[];
 }
 
@@ -153,14 +150,14 @@ export interface DefinedEvent<Type extends string, Data> extends EventDefinition
   draft(data: Data): EventDraft<Type, Data>;
 }
 
-/** Declares an event. The type ends in a past participle and must never change its meaning once it has been written. */
+/** Declares an event. The type ends in a past participle, and must never change its meaning once it is written. */
 export function defineEvent<const Type extends string, Data extends object>(
   definition: EventDefinition<Type, Data>,
 ): DefinedEvent<Type, Data> {
   return { ...definition, draft: (data) => ({ type: definition.type, data }) };
 }
 
-/** An event as it reads once the person in it is erased; the same one if it has no personal fields. */
+/** An event as it reads after the erasure of its person; the same one if it has no personal fields. */
 export function asErased(definition: Pick<EventDefinition, 'personal'>, event: DomainEvent): DomainEvent {
   const present = (definition.personal?.fields ?? []).filter((field) => field in event.data);
   if (present.length === 0) return event;

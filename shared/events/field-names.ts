@@ -1,7 +1,7 @@
 /**
- * Names of fields in event data: those of the interface, in snake_case. Types that are listed here had them in camelCase
- * before. Such events are recognised by type and version, and their fields by the schema, so that data from clients
- * keeps its keys.
+ * Names of fields in event data: those of the interface, in snake_case. The listed types had them in camelCase before.
+ * Such events are recognised by type and version, and their fields by the schema, so that data from clients keeps its
+ * keys.
  */
 import { z } from 'zod';
 import type { EventDefinition } from './define.ts';

@@ -1,4 +1,4 @@
-/** What every event records besides its data: who, for whom, from where, why, when, and its schema version. */
+/** The metadata of every event: actor, workspace, address, cause, time, and schema version. */
 import { z } from 'zod';
 
 export const ACTOR_TYPES = ['user', 'agent', 'api', 'system', 'anonymous'] as const;
@@ -13,7 +13,7 @@ export const actorSchema = z.object({
 });
 export type Actor = z.infer<typeof actorSchema>;
 
-/** How requests come, besides calls of the REST interface. `mcp`: a tool call of the Model Context Protocol. */
+/** Channels of requests other than the REST interface. `mcp`: a tool call of the Model Context Protocol. */
 export const CHANNELS = ['mcp'] as const;
 export type Channel = (typeof CHANNELS)[number];
 
@@ -44,7 +44,7 @@ export const metadataSchema = z.object({
   userAgent: z.string().max(512).nullable(),
   /** The HTTP request that caused it. */
   requestId: z.string().nullable(),
-  /** Shared by everything that goes back to the same first cause. */
+  /** Shared by all events with the same first cause. */
   correlationId: z.string(),
   /** The event or request that directly caused this event. */
   causationId: z.string().nullable(),

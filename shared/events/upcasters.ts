@@ -1,9 +1,9 @@
 /**
- * The one place where old versions of events are upcast.
+ * The only file in which old versions of events are upcast.
  *
- * `upcasters.<type>[n]` turns data of version n into data of version n + 1; who caused the event may matter. The step from
- * camelCase to the names of the interface is the same for all types: `field-names.ts`. The golden files of the old version
- * stay in `test/golden/events` and the tests read them through these upcasters.
+ * `upcasters.<type>[n]` turns data of version n into data of version n + 1; the actor of the event may matter. The step
+ * from camelCase to the names of the interface is the same for all types: `field-names.ts`. The golden files of the old
+ * version stay in `test/golden/events`, and the tests read them through these upcasters.
  */
 import type { EventDefinition } from './define.ts';
 import { renamed } from './field-names.ts';
@@ -15,19 +15,19 @@ type By = { readonly actor: Actor };
 export type Upcasters = Readonly<Record<string, Readonly<Record<number, (data: Data, meta: By) => Data>>>>;
 
 /**
- * In version 1 the author of a task, a comment and so on was named as on display; since version 2 by the username, under
- * which others know it, and display names are looked up where they are shown.
+ * Version 1 named the author of a task, a comment and so on by the display name. Since version 2 it is the username,
+ * which other events also use, and display names are looked up where they are shown.
  */
 const username = (name: unknown, { actor }: By): unknown => (actor.type === 'user' ? actor.name : name);
 const namedByUsername = (field: string) => (data: Data, meta: By) => ({
   ...data,
   [field]: username(data[field], meta),
 });
-/** Fields that are no longer part of an event, such as the name of a task's project, are left out by its schema. */
+/** Unchanged: the schema drops fields that are no longer part of an event, such as the name of a task's project. */
 const asItWas = (data: Data): Data => data;
 
 export const upcasters: Upcasters = {
-  // Decisions were recorded once the gateway had taken them; since version 2, before it is asked.
+  // Decisions were recorded after the gateway had accepted them; since version 2, before it is asked.
   ExecApprovalDecided: { 1: (data) => ({ ...data, taken: true }) },
   TaskCreated: {
     1(data, meta) {
@@ -38,7 +38,7 @@ export const upcasters: Upcasters = {
     2: asItWas,
   },
   TaskUpdated: {
-    // Who created a task is known from its first event.
+    // The creator of a task is known from its first event.
     1: asItWas,
     2(data) {
       const [before, task] = [data.before as Data, data.task as Data];
@@ -50,13 +50,13 @@ export const upcasters: Upcasters = {
   TaskCommented: { 1: namedByUsername('author') },
   TaskBroadcast: { 1: namedByUsername('author') },
   TaskAssigned: { 1: namedByUsername('by') },
-  // A display name among the names is that of who commented.
+  // A display name among the names is that of the comment's author.
   TaskSubscribed: { 1: (data) => ({ ...data, names: Array.isArray(data.names) ? data.names : [] }) },
-  // A user may have spoken as the coordinator, so that the name is not always the user's.
+  // A user may have written as the coordinator, so the name is not always the user's.
   ChatMessageSent: { 1: asItWas },
   NotificationRaised: { 1: (data) => ({ ...data, by: null }) },
   NotificationForwarded: { 1: asItWas },
-  // Webhooks have had a choice of formats since version 2.
+  // Webhooks have had several formats since version 2.
   WebhookCreated: { 1: (data) => ({ ...data, format: 'json' }) },
   WebhookUpdated: { 1: asItWas },
 };

@@ -1,4 +1,4 @@
-/** Workflow templates: prompts that are kept for reuse. Streams: `workflow-<workspace>-<id>`. */
+/** Workflow templates: reusable prompts. Streams: `workflow-<workspace>-<id>`. */
 import { z } from 'zod';
 import { defineEvent } from './define.ts';
 

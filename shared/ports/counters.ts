@@ -1,9 +1,9 @@
 /**
- * Numbers from outside the log: record ids and event numbers. A number is taken before the append and recorded in the
- * event. A gap is harmless, a duplicate is not.
+ * Numbers from outside the log: record ids and event numbers. A number is reserved before the append and recorded in
+ * the event. A gap is harmless, a duplicate is not.
  */
 export interface Counters {
-  /** Reserves `count` numbers and gives the first. Numbers start at 1. */
+  /** Reserves `count` numbers and returns the first. Numbers start at 1. */
   take(name: CounterName, count?: number): number | Promise<number>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The credential store: hashes of passwords, sessions and keys. None of these are ever in the log, which refers to a
- * credential by a random id; a stored hash is valid only while the log refers to it.
+ * The credential store: hashes of passwords, sessions and keys. The log never contains them; it refers to a credential
+ * by a random id. A stored hash is valid only while the log refers to it.
  */
 
 export interface SessionRecord {
@@ -20,7 +20,7 @@ export interface Credentials {
   /** Stores an argon2id hash of `password`. @returns its new id (UUID) */
   addPassword(userId: number, password: string): Promise<string>;
   /**
-   * Verifies a password; with an unknown id (or null) it takes the same time and gives false. Never blocks the event
+   * Verifies a password; with an unknown id (or null) it takes the same time and returns false. Never blocks the event
    * loop.
    */
   verifyPassword(id: string | null, password: string): Promise<boolean>;

@@ -7,7 +7,7 @@
 
 /**
  * A place in the log's total order: an increasing, non-negative safe integer; 0 is before the first event. Positions
- * may be compared, stored and handed out as cursors. How far apart two of them are depends on the store (see
+ * may be compared, stored and used as cursors. The distance between two of them depends on the store (see
  * `EventLog.stride`).
  */
 export type Position = number;
@@ -24,9 +24,9 @@ export type Expectation = 'any' | 'none' | number;
 /** An event to be appended. `data` and `meta` are plain JSON objects: no undefined, bigint, Date or cycle. */
 export interface NewEvent {
   /**
-   * UUID, unique in the whole log: callers make it at random, or derive it from what is unique. Repeating an append with
-   * known ids gives the same answer as before. An id of another stream is a ConflictError where the store can tell; an
-   * event store server cannot, and the tree over the log reports it (`infra/proof/keeper.ts`).
+   * UUID, unique in the whole log: callers generate it at random, or derive it from a unique value. Repeating an append
+   * with known ids gives the same response as before. An id from another stream is a ConflictError if the store can
+   * detect it; an event store server cannot, and the tree over the log reports it (`infra/proof/keeper.ts`).
    */
   readonly id: string;
   readonly type: string;
@@ -73,8 +73,8 @@ export interface ReadAllOptions {
   /** At most this many events; default: all. With 0, only `from` is checked. */
   readonly limit?: number;
   /**
-   * Approximate limit for a batch, bytes of JSON; a larger event is a batch of its own. Default: batches are bounded
-   * only by their number of events. For readers of which there are many at once.
+   * Approximate limit for a batch, bytes of JSON; a larger event is a batch of its own. Default: batches are limited
+   * only by their number of events. For use with many concurrent readers.
    */
   readonly maxBytes?: number;
 }
@@ -93,18 +93,18 @@ export const MAX_APPEND_EVENTS = 1_000;
 
 export interface EventLog {
   /**
-   * How far the position of an event is from that of the one before it: 1, always, where positions are consecutive; where
-   * they are offsets in bytes, about the size of an event. Only good for telling near from far.
+   * Distance of an event's position from the previous one: always 1 if positions are consecutive; about the size of an
+   * event if they are byte offsets. Only for distinguishing near from far.
    */
   readonly stride: number;
 
   /**
    * Appends one or more events to one stream, atomically. Resolves when they are durable and visible to every reader.
    *
-   * @param unless once this is aborted, the append is not sent to the store, or not again: for a caller that has lost a lock
+   * @param unless once aborted, the append is not sent to the store, or not again: for a caller that has lost a lock
    * @throws ConflictError when the expectation is not met; nothing was written.
    * @throws EventTooLargeError over MAX_APPEND_BYTES or MAX_APPEND_EVENTS: nothing was written.
-   * @throws LogUnavailableError when the store could not be reached within the adapter's time-out, or `unless` was aborted.
+   * @throws LogUnavailableError when the store was unreachable within the adapter's time-out, or `unless` was aborted.
    *   The outcome is then unknown; repeating the call (same ids, same expectation) is safe and resolves it.
    */
   append(
@@ -126,9 +126,9 @@ export interface EventLog {
   readAll(options?: ReadAllOptions): AsyncIterable<readonly LoggedEvent[]>;
 
   /**
-   * Follows the log: everything after `after`, then whatever any process appends. The consumer may be slow: the
-   * adapter's buffer is bounded, and it goes back to reading when that is full. It survives outages of the store (it
-   * resumes with back-off) and ends only by its signal or `close`.
+   * Follows the log: everything after `after`, then all events that any process appends. The consumer may be slow: the
+   * adapter's buffer is bounded, and it returns to reading when the buffer is full. It survives outages of the store
+   * (it resumes with back-off) and ends only by its signal or `close`.
    *
    * @throws UnknownPositionError as `readAll` does; retrying is pointless
    */
@@ -137,7 +137,9 @@ export interface EventLog {
   /** Position of the last event, BEGINNING for an empty log. */
   head(): Promise<Position>;
 
-  /** Position of the last event that this process knows of; undefined: of none yet, or the store cannot tell. */
+  /**
+   * Position of the last event that this process knows of; undefined: it knows of none yet, or the store cannot tell.
+   */
   readonly headKnown?: () => Position | undefined;
 
   /** Waits for appends in flight, ends followers, releases connections. Later calls throw LogUnavailableError. */

@@ -1,7 +1,7 @@
 /**
- * Remembers requests with an `Idempotency-Key` for 24 h. The store sees only hashes and ciphertext: a request is kept as
- * an HMAC, its response encrypted, both under keys derived from the deployment's secret and the caller's own key, which
- * is never stored.
+ * Remembers requests with an `Idempotency-Key` for 24 h. The store sees only hashes and ciphertext: a request is stored
+ * as an HMAC, its response encrypted, both under keys derived from the deployment's secret and the caller's own key,
+ * which is never stored.
  */
 export interface IdempotencyRecord {
   readonly requestHash: Buffer;
@@ -28,11 +28,11 @@ export interface IdempotencyStore {
   /**
    * Stores the response. A run that took the key ends with this, `abandon` or `forget`.
    *
-   * @throws AppError 409 when another run has taken over: its response is the one that counts
+   * @throws AppError 409 when another run has taken over: then only that run's response counts
    */
   finish(scope: string, keyHash: Buffer, sealed: Buffer): Promise<void>;
   /** Releases a running request without an outcome; the next request with this key continues from its intents. */
   abandon(scope: string, keyHash: Buffer): Promise<void>;
-  /** Forgets a request that was refused before anything happened. */
+  /** Deletes the record of a request that was refused before it changed anything. */
   forget(scope: string, keyHash: Buffer): Promise<void>;
 }

@@ -1,9 +1,9 @@
 /**
  * The port for jobs: work that is done later, at least once, by one of the worker processes.
  *
- * A failed job is retried with growing delays; one that has used up its attempts stays on the dead-letter list until
- * somebody retries it. Callers choose the ids of jobs: two jobs with the same id are one job. While the job store is
- * unavailable, nothing can be added, so a caller that must not lose a job remembers where it was and tries again
+ * A failed job is retried with growing delays; one that has used up its attempts stays on the dead-letter list until an
+ * operator retries it. Callers choose the ids of jobs: two jobs with the same id are one job. While the job store is
+ * unavailable, nothing can be added, so a caller that must not lose a job remembers its position and tries again
  * (`infra/jobs/policies.ts`).
  */
 import type { z } from 'zod';
@@ -13,7 +13,7 @@ export interface JobKind<Payload extends object = object> {
   /** Lower-case words joined by `-`. Stored with each job, so it must never change its meaning. */
   readonly name: string;
   readonly schema: z.ZodType<Payload>;
-  /** How long one attempt may take, milliseconds. After that its signal aborts and the attempt counts as failed. */
+  /** Time limit for one attempt, milliseconds. After that its signal aborts and the attempt counts as failed. */
   readonly timeoutMs: number;
 }
 
@@ -81,9 +81,9 @@ export interface JobRecord {
   /** Attempts that have ended. */
   readonly attempts: number;
   readonly addedAt: number;
-  /** When it will be tried, for delayed jobs. */
+  /** Due time of a delayed job. */
   readonly dueAt: number | undefined;
-  /** When the last attempt ended, for dead jobs. */
+  /** End of the last attempt of a dead job. */
   readonly failedAt: number | undefined;
   /** Why the last attempt failed. */
   readonly reason: string | undefined;
@@ -96,10 +96,10 @@ export interface Page {
   readonly offset?: number;
 }
 
-/** Size limit for a payload, bytes. A payload says what to do and where the data is; it does not contain the data. */
+/** Size limit for a payload, bytes. A payload names the work and where its data is; it does not contain the data. */
 export const MAX_PAYLOAD_BYTES = 16_384;
 
-/** The job store could not be reached in time. Whether a job was added is unknown; adding it again is safe. */
+/** The job store was unreachable. Whether a job was added is unknown; adding it again is safe. */
 export class JobsUnavailableError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -114,9 +114,9 @@ export interface Jobs {
    *
    * @param options.id letters, digits, `-`, `_` and `.`, starting with a letter; for work caused by an event, derived
    *   from that event's id
-   * @param options.delayMs shortest time before it runs; default 0
+   * @param options.delayMs minimum delay; default 0
    * @param options.traceparent the trace that the job continues (`shared/ports/tracing.ts`)
-   * @throws JobsUnavailableError when the store cannot be reached; repeating the call is safe
+   * @throws JobsUnavailableError when the store is unreachable; repeating the call is safe
    * @throws Error when the id or the payload is invalid
    */
   enqueue<Payload extends object>(
@@ -125,13 +125,13 @@ export interface Jobs {
     options: { readonly id: string; readonly delayMs?: number; readonly traceparent?: string | undefined },
   ): Promise<void>;
   /**
-   * Schedules a job of this kind, with an empty payload, to be run by one of the processes at every multiple of the
-   * interval since 1970, and at once if a run was missed. A failed run is not retried, because the next one is soon.
+   * Schedules a job of this kind, with an empty payload. One of the processes runs it at every multiple of the interval
+   * since 1970, and at once if a run was missed. A failed run is not retried, because the next one is soon.
    */
   every(kind: JobKind, intervalMs: number): void;
   /**
-   * Starts running jobs in this process, once it has been tried to store the schedules that were given before. Returns
-   * at once; waits for an unavailable store in the background. To be called once per process.
+   * Starts running jobs in this process, after a first attempt to store the schedules of earlier calls of `every`.
+   * Returns at once; waits for an unavailable store in the background. Call it once per process.
    */
   work(handlers: readonly JobHandler[]): void;
   /** How many jobs there are. @throws JobsUnavailableError */
@@ -152,7 +152,7 @@ export interface Jobs {
    */
   retry(id: string): Promise<number>;
   /**
-   * Takes no more jobs, waits for the running ones, then aborts them; aborted jobs are run again, elsewhere or later.
+   * Accepts no more jobs, waits for the running ones, then aborts them; aborted jobs are run again, elsewhere or later.
    * Idempotent.
    */
   close(): Promise<void>;

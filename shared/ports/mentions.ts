@@ -1,8 +1,8 @@
-/** Who can be mentioned, for commands: users and agents as the read models have them. */
+/** Users and agents that can be mentioned, from the read models, for commands. */
 
-/** A handle and who answers to it. */
+/** A handle and its owner. */
 export interface MentionTarget {
-  /** What stands behind the `@`, in lower case. */
+  /** The text after the `@`, in lower case. */
   readonly handle: string;
   /** Username, or name of the agent. */
   readonly recipient: string;
@@ -14,6 +14,6 @@ export interface MentionTarget {
 }
 
 export interface MentionTargets {
-  /** Who answers to these handles, which are in lower case; at most one for each. */
+  /** The owners of these handles, which are in lower case; at most one for each. */
   find(workspace: number, handles: readonly string[]): Promise<readonly MentionTarget[]>;
 }

@@ -1,7 +1,7 @@
-/** Users and agents by their names, as the read models have them: for names that are older than their claims. */
+/** Users and agents by their names, from the read models: for names that are older than their claims. */
 export interface NameDirectory {
   /**
-   * Those whose names share this key (`nameKeys`): users and agents of a workspace, or all users.
+   * Users and agents whose names have this key (`nameKeys`): those of a workspace, or all users.
    *
    * @param scope a workspace id, or `all`
    */

@@ -1,6 +1,4 @@
-/**
- * The port of requests to URLs that users give, such as those of webhooks.
- */
+/** The port of requests to URLs that users provide, such as those of webhooks. */
 
 export interface OutgoingRequest {
   readonly url: string;
@@ -8,10 +6,10 @@ export interface OutgoingRequest {
   readonly body: string;
 }
 
-/** How a request ended. Without an answer there is an `error`; it can be shown. */
+/** The result of a request. Without a response there is an `error`, which may be shown. */
 export interface OutgoingResult {
   readonly status: number | null;
-  /** The beginning of the answer's body. */
+  /** The beginning of the response's body. */
   readonly body: string | null;
   readonly error: string | null;
   readonly durationMs: number;
@@ -19,10 +17,10 @@ export interface OutgoingResult {
 
 export interface Outgoing {
   /**
-   * Posts to a URL that a user has given. Only public addresses are connected to, unless the operator has allowed
-   * others; redirects are not followed; it takes no longer than the configured time-out.
+   * Posts to a URL that a user has provided. It connects only to public addresses, unless the operator has allowed
+   * others, does not follow redirects, and takes no longer than the configured time-out.
    *
-   * @throws what the signal aborts with; every other failure is a result
+   * @throws the reason of the signal; every other failure is a result
    */
   post(request: OutgoingRequest, signal?: AbortSignal): Promise<OutgoingResult>;
 }

@@ -1,6 +1,7 @@
 /**
- * One data key per person, and one per personal field of an event. A field is sealed with both before it reaches the log:
- * deleting the key of the person erases the person, deleting that of the field erases this field. The log stays whole.
+ * One data key per person, and one per personal field of an event. A field is sealed with both before it reaches the
+ * log: deleting the key of the person erases the person, deleting that of the field erases this field. The log itself
+ * does not change.
  */
 export interface PersonKeys {
   /** 32 bytes; undefined when the person, or the field, never had a key or was erased. A promise unless the key is in memory. */

@@ -1,16 +1,16 @@
-/** Where reads happen, and whether what was read is still current. */
+/** The log position that a read must show, and whether data read earlier is still current. */
 import type { Position } from './event-log.ts';
 
 /**
- * Where in the log something is read. Without any of the fields: wherever the read models are, at once.
+ * The log position of a read. Without any of the fields, a read does not wait.
  *
- * The head is the position of the last event in the log, whether or not its writer has been answered yet: what another
- * caller has been refused may rest on it.
+ * The head is the position of the last event in the log, whether or not its writer has received its response yet: the
+ * refusal of another caller may depend on it.
  */
 export interface ReadAt {
   /**
-   * At the head of the log as of this moment (`performance.now()`), such as the arrival of a request, or any later one:
-   * what a store said when it was asked after this will do.
+   * At the head of the log as of this moment (`performance.now()`), such as the arrival of a request, or later: a
+   * response of the store to a later query is acceptable.
    */
   readonly since?: number | undefined;
   /** At this position or a later one. It is known to be in the log. */
@@ -20,11 +20,11 @@ export interface ReadAt {
 /** At the head of the log as of this call. */
 export const atHead = (): ReadAt => ({ since: performance.now() });
 
-/** What commands need to know about read models, in front of rules that concern many streams. */
+/** The methods of read models for commands with rules that span many streams. */
 export interface ReadModels {
   /**
-   * Resolves when every read model that listens to one of these event types shows `at`. A rule that is checked under a
-   * lock waits for the head as of getting the lock: `reach(types, atHead())`.
+   * Resolves when every read model that listens to one of these event types shows `at`. For a rule that is checked
+   * under a lock, use the head after the lock was taken: `reach(types, atHead())`.
    *
    * @throws AppError 503 `READ_MODEL_BEHIND` when that takes longer than the configured time-out
    */
@@ -36,13 +36,14 @@ export interface ReadModels {
 /** Whether something read earlier is still current, without reading it again. @throws AppError 503 `READ_MODEL_BEHIND` */
 export interface Freshness {
   /**
-   * The state of these read models (names of projections), once they show `at`. Get it before reading: what was read is
-   * current for as long as the value stays the same. `workspace` narrows it down where the store supports that.
+   * The state of these read models (names of projections), once they show `at`. Get it before reading: data is current
+   * as long as the value stays the same. `workspace` narrows it down where the store supports that.
    */
   stamp(projections: readonly string[], workspace: number | 'all', at: ReadAt): Promise<Stamp>;
   /**
-   * A value that changes whenever a credential (session, key, password) is added or removed, or rows of these read models
-   * change, which show everything acknowledged before `since` (`performance.now()`) that changes what one stands for.
+   * A value that changes whenever a credential (session, key, password) is added or removed, or rows of these read
+   * models change. They show every change acknowledged before `since` (`performance.now()`) that affects what a
+   * credential stands for.
    */
   credentials(projections: readonly string[], since: number): Promise<string>;
 }

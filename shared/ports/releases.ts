@@ -8,6 +8,6 @@ export interface Release {
 export interface Releases {
   readonly current: string;
   readonly mode: 'docker' | 'bare-metal';
-  /** Kept for an hour, a failure for ten minutes. Never rejects: a sentence says why the release is not known. */
+  /** Cached for an hour, a failure for ten minutes. Never rejects: a sentence says why the release is not known. */
   latest(): Promise<Release | { readonly error: string }>;
 }

@@ -1,4 +1,4 @@
-/** The port of the agent runner, which makes agents do pipeline steps, work on tasks, and review results. */
+/** The port of the agent runner, which has agents execute pipeline steps, work on tasks, and review results. */
 
 /** One step of a run, as the runner gets it. */
 export interface StepRequest {
@@ -15,15 +15,15 @@ export interface StepRequest {
   /** The prompt of the agent. It begins with the pipeline's name and the number of the step. */
   readonly prompt: string;
   readonly model: string;
-  /** How long the agent may take, seconds. */
+  /** Time limit of the agent, seconds. */
   readonly timeoutSeconds: number;
-  /** The same whenever this step of this run is handed over: a runner that has seen it answers as it did then. */
+  /** The same for every hand-over of this step of this run: a runner that already has it repeats its first response. */
   readonly idempotencyKey: string;
 }
 
 /**
- * `accepted`: the run is advanced later. `completed`, `failed`: the step is over, and the run continues by itself.
- * Texts are short and can be stored.
+ * `accepted`: the run is advanced later. `completed`, `failed`: the step has ended, and the run continues
+ * automatically. Texts are short and can be stored.
  */
 export interface RunnerAnswer {
   readonly status: 'accepted' | 'completed' | 'failed';
@@ -38,11 +38,11 @@ interface AboutTask {
   readonly ticketRef: string;
   readonly title: string;
   readonly priority: string;
-  /** Which time it is that the runner is asked about this task, counted from 1. */
+  /** Number of the request about this task, from 1. */
   readonly attempt: number;
   /** The prompt of the agent. */
   readonly prompt: string;
-  /** The same whenever this request is repeated: a runner that has seen it answers as it did then. */
+  /** The same for every attempt: a runner that already has the request repeats its first response. */
   readonly idempotencyKey: string;
 }
 
@@ -51,19 +51,19 @@ export type WorkRequest =
   | (AboutTask & {
       readonly kind: 'task';
       readonly agent: { readonly id: number; readonly name: string; readonly role: string };
-      /** The session to go on with; null: a new one. */
+      /** The session to continue; null: a new one. */
       readonly sessionId: string | null;
     })
   | (AboutTask & { readonly kind: 'review' });
 
-/** `output` is the result; `sessionId` that of the agent, if the runner has told one. */
+/** `output` is the result; `sessionId` that of the agent, if the runner has reported one. */
 export interface WorkAnswer extends RunnerAnswer {
   readonly sessionId: string | null;
 }
 
-/** The runner did not take the request, or it is not known whether it did. The message can be shown. */
+/** The runner did not accept the request, or it is unknown whether it did. The message may be shown. */
 export class RunnerError extends Error {
-  /** Whether the same request may be answered otherwise later. */
+  /** Whether the same request may succeed later. */
   readonly retry: boolean;
   constructor(message: string, retry: boolean, options?: ErrorOptions) {
     super(message, options);
@@ -73,8 +73,8 @@ export class RunnerError extends Error {
 }
 
 export interface Runner {
-  /** Hands a step over. @throws RunnerError; what the signal aborts with */
+  /** Hands a step over. @throws RunnerError; the reason of the signal */
   run(request: StepRequest, signal: AbortSignal): Promise<RunnerAnswer>;
-  /** Has an agent work on a task, or review it. @throws RunnerError; what the signal aborts with */
+  /** Has an agent work on a task, or review it. @throws RunnerError; the reason of the signal */
   work(request: WorkRequest, signal: AbortSignal): Promise<WorkAnswer>;
 }

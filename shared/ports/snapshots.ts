@@ -13,6 +13,6 @@ export interface Snapshot {
 export interface Snapshots {
   /** Finds only a snapshot that was saved under the same kind. */
   find(stream: string, kind: string): Promise<Snapshot | undefined>;
-  /** Saves in the background; if that fails, the next read is just longer. */
+  /** Saves in the background; if that fails, the next read only takes longer. */
   save(stream: string, kind: string, snapshot: Snapshot): void;
 }

@@ -1,8 +1,8 @@
 /**
- * The port for traces (https://www.w3.org/TR/trace-context/, `infra/tracing/`). A trace context is a `traceparent`: it comes
- * with a request, is recorded in the events, and is continued by what they cause.
+ * The port for traces (https://www.w3.org/TR/trace-context/, `infra/tracing/`). A trace context is a `traceparent`: a
+ * request brings it, events record it, and the effects of these events continue it.
  *
- * Without a tracer, work runs as it is. A `traceparent` of a caller is passed on all the same.
+ * Without a tracer, work runs unchanged. A caller's `traceparent` is passed on nevertheless.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
@@ -10,20 +10,20 @@ export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface SpanOptions {
   readonly kind?: 'internal' | 'server' | 'client' | 'consumer';
-  /** The `traceparent` that the span continues; undefined: it begins a trace. Default: that of the work around it. */
+  /** The `traceparent` that the span continues; undefined: it begins a trace. Default: that of the surrounding work. */
   readonly parent?: string | undefined;
-  /** Further traces that it belongs to, as `traceparent`s. */
+  /** Further traces to which it belongs, as `traceparent`s. */
   readonly links?: readonly string[];
   readonly attributes?: Attributes;
 }
 
 /** Work that has begun. */
 export interface Span {
-  /** For what this work causes. */
+  /** For the effects of this work. */
   readonly traceparent: string;
   rename(name: string): void;
   set(attributes: Attributes): void;
-  /** Call once. @param error why the work failed; undefined: it did not */
+  /** Call once. @param error why the work failed; undefined: it succeeded */
   end(error?: unknown): void;
 }
 
@@ -38,14 +38,14 @@ const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}
 export const traceparentOf = (value: unknown): string | undefined =>
   typeof value === 'string' && TRACEPARENT.test(value) ? value : undefined;
 
-/** The ids in a `traceparent`, named as log lines name them. */
+/** The ids in a `traceparent`, under their names in log lines. */
 export const idsOf = (traceparent: string): { readonly trace_id: string; readonly span_id: string } => ({
   trace_id: traceparent.slice(3, 35),
   span_id: traceparent.slice(36, 52),
 });
 
 let tracer: Tracer | undefined;
-/** Costs nothing before something runs in it. */
+/** Has no cost until work runs in it. */
 const current = new AsyncLocalStorage<string | undefined>();
 
 /** Sets the tracer of the process; undefined: none. */
@@ -56,7 +56,7 @@ export function useTracer(used: Tracer | undefined): void {
 /** Undefined: traces are off. */
 export const activeTracer = (): Tracer | undefined => tracer;
 
-/** The context of the work that runs now. */
+/** The context of the current work. */
 export const currentTraceparent = (): string | undefined => current.getStore();
 
 /** Runs work in a context. */
@@ -79,7 +79,7 @@ export function traced<T>(name: string, options: SpanOptions, work: (span?: Span
   });
 }
 
-/** Headers that continue the trace of the work that runs now, with a request to another service. */
+/** Headers for a request to another service that continue the trace of the current work. */
 export function traceHeaders(span: Span | undefined): { readonly traceparent?: string } {
   const traceparent = span?.traceparent ?? current.getStore();
   return traceparent === undefined ? {} : { traceparent };

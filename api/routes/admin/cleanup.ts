@@ -1,4 +1,4 @@
-/** Retention: what is kept for how long, and the removal of what is too old. */
+/** Retention: how long rows are kept, and the removal of older ones. */
 import { type Cleaned, cleanUp, previewCleanup } from '../../../commands/admin/cleanup.ts';
 import { retentionReads } from '../../../queries/admin/cleanup.ts';
 import { settingValues } from '../../../queries/admin/settings.ts';
@@ -46,7 +46,7 @@ const read = defineRoute({
           notifications: days.notifications,
           pipelineRuns: days.pipeline_runs,
           tokenUsage: days.token_usage,
-          // They stay with their gateways, so that there is nothing to remove here; older ones are not listed.
+          // Gateways keep their own sessions, so there is nothing to remove here; older ones are not listed.
           gatewaySessions: Number(set['retention.gateway_sessions_days']),
         },
         preview: RETAINED.map((table) => {
@@ -79,7 +79,7 @@ const run = defineRoute({
     const auditDays = Number(set['retention.audit_log_days']);
     const retention = {
       ...Object.fromEntries(RETAINED.map((table) => [table, days])),
-      // How long the trail of a workspace is kept is for the operator of the deployment to say, not for those it tells about.
+      // The operator sets how long the audit trail is kept, not the people whose actions it records.
       audit_log: auditDays === 0 ? 0 : Math.max(days, auditDays),
     };
     const { results, complete } = body.dry_run

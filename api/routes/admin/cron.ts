@@ -1,4 +1,4 @@
-/** Scheduled jobs that admins make. A job runs one of the scheduled tasks of the service, or its text becomes a task. */
+/** Scheduled jobs that admins create. A job runs a scheduled task of the service, or its text becomes a task. */
 import {
   CRON_STREAM,
   type CronState,
@@ -49,7 +49,7 @@ const read = defineRoute({
   },
 });
 
-/** Whether a command is a scheduled task of the service, which jobs may run: any but the one that runs the jobs. */
+/** Whether a command is a scheduled task that jobs may run: any except the one that runs the jobs. */
 const isTask = ({ scheduler }: Services, command: string): boolean =>
   command !== 'cron' && scheduler.ids.includes(command);
 
@@ -57,7 +57,7 @@ type Decide = (state: CronState) => EventDraft[];
 const execute = ({ commands }: Services, command: CommandContext, decide: Decide) =>
   commands.execute(cronDecider, CRON_STREAM, command, decide);
 
-/** As of the arrival of the request: nothing waits for what it has appended itself. */
+/** Reads as of the arrival of the request, so that they do not wait for events that this request appended. */
 const workOf = ({ commands, reads, scheduler, now }: Services, { startedAt }: Exchange): CronWork => ({
   ...{ commands, projects: projectDirectory(reads.at({ since: startedAt })), now },
   async run(command) {

@@ -1,4 +1,4 @@
-/** Commands that agents want to run: what waits at the primary gateway, decisions, and what is always allowed. */
+/** Approval of commands that agents want to run: pending requests at the primary gateway, decisions, allow-list. */
 import { changeAllowlist, decideApproval, waitingApprovals } from '../../../commands/admin/exec-approvals.ts';
 import { allowlist } from '../../../queries/admin/exec-approvals.ts';
 import {

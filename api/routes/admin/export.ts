@@ -8,7 +8,7 @@ import { csvLine } from '../../http/csv.ts';
 import { defineRoute, HANDLED, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
-/** A client that takes nothing for this long is cut off, milliseconds. */
+/** A client that reads nothing for this long is cut off, milliseconds. */
 const STALLED_MS = 60_000;
 
 const csvOf = (rows: readonly Parameters<typeof csvLine>[0][]): string =>
@@ -43,7 +43,7 @@ async function* jsonText(
   yield `${text}${single ? '' : '}'},"count":${count()}}`;
 }
 
-/** One table; with several kinds of records, the first column says which kind a row is. */
+/** One CSV table; with several kinds of records, the first column names the kind of a row. */
 async function* csvText(parts: readonly Part[]): AsyncGenerator<string> {
   const single = parts.length === 1;
   const columns = [...new Set(parts.flatMap(({ kind }) => EXPORTS[kind].columns))];
@@ -63,7 +63,7 @@ async function* csvText(parts: readonly Part[]): AsyncGenerator<string> {
   yield text;
 }
 
-/** Rows of tasks with their creators as they are displayed. */
+/** Rows of tasks with the display names of their creators. */
 async function withCreators(
   { displayNames }: Services,
   { workspace }: Identity,
@@ -85,7 +85,7 @@ const take = defineRoute({
     'Sends a file of the newest records of the workspace. Secrets in the configs of agents are hidden. In CSV, texts that a spreadsheet would run as formulas begin with an apostrophe. The export is recorded in the audit trail; a response that breaks off is not a complete export.',
   access: 'admin',
   limit: 'heavy',
-  // Data that leaves is recorded.
+  // An export is recorded in the audit trail.
   writes: true,
   query: exportQuery,
   responses: { 200: { description: 'A file', schema: exportAnswer, also: ['text/csv'] } },
@@ -104,13 +104,13 @@ const take = defineRoute({
         rowCount += page.length;
         yield kind === 'tasks' ? await withCreators(services, identity, page) : page;
       }
-      // Before the end of the response: every complete file is in the audit trail.
+      // Before the end of the response, so that every complete file is in the audit trail.
       if (isLast) await record();
     }
     const kinds = type === 'all' ? EXPORT_KINDS : [type];
     const parts = kinds.map((kind, nth) => ({ kind, pages: counted(kind, nth === kinds.length - 1) }));
     const text = format === 'csv' ? csvText(parts) : jsonText({ type, exported_at: now }, parts, () => rowCount);
-    // Read before the first byte is sent, so that a store that is away is an answer with a status.
+    // Read before the first byte is sent, so that an unreachable store still gives a response with an error status.
     const first = await text.next();
     res.setHeader('Content-Type', format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8');
     const file = type === 'all' ? 'all' : EXPORTS[type].file;
@@ -122,7 +122,7 @@ const take = defineRoute({
         yield* text;
       }, res);
     } catch (error) {
-      // What has been sent has left.
+      // What was sent has left the service, so it is recorded too.
       await record();
       if ((error as { code?: unknown }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
       services.log.info({ requestId: exchange.id, rows: rowCount }, 'the client of an export went away');

@@ -1,4 +1,4 @@
-/** The stored gateway configuration, and what the primary gateway does with it. */
+/** The stored gateway configuration, and how the primary gateway applies it. */
 
 import { z } from 'zod';
 import {
@@ -54,10 +54,10 @@ const read = defineCachedRoute({
   }),
 });
 
-/** Keys in the answer of GET, which a client may edit and send back to replace the document. */
+/** Keys in the response of GET, which a client may edit and send back to replace the document. */
 const ANSWER_KEYS = ['path', 'config', 'raw_size', 'hash'];
 
-/** The whole document in a body, and the hash that the stored one must still have. */
+/** The whole document in a body, and the hash that the stored document must have. */
 function documentOf(body: GatewayDocument): { readonly document: GatewayDocument; readonly hash?: string } {
   const { config, hash } = body;
   if (!isObject(config) || !Object.keys(body).every((key) => ANSWER_KEYS.includes(key))) return { document: body };

@@ -1,4 +1,4 @@
-/** Gateways of the deployment: kept, probed, connected to. */
+/** Gateways of the deployment: stored, probed, connected to. */
 import type { IncomingHttpHeaders } from 'node:http';
 import {
   addGateway,
@@ -31,7 +31,7 @@ import { reaches } from '../../../shared/identity.ts';
 import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { agentRoom } from '../agents/agents.ts';
 
-/** Does something to a gateway, and registers the agents that were sent along. @returns what the response says of both */
+/** Changes a gateway, and registers the agents sent with the request. @returns the parts of the response for both */
 async function withAgents<T>(
   { services, identity, command }: Pick<Call<unknown, unknown, unknown, 'admin'>, 'services' | 'identity' | 'command'>,
   agents: NewGatewayBody['agents'],
@@ -160,11 +160,11 @@ const history = defineCachedRoute({
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host.endsWith('.localhost') || /^127\./.test(host) || host === '[::1]';
 
-/** Whether only the machine of the server, or a container beside it, finds a host under this name. */
+/** Whether a host name is reachable only from the server's machine, or from a container beside it. */
 const isOurs = (host: string): boolean =>
   isLoopback(host) || /\.(docker|containers)\.internal$/.test(host) || /^172\.(1[6-9]|2\d|3[01])\.\d+\.\d+$/.test(host);
 
-/** The host that a browser shows, and whether over TLS: a proxy says so, or else the first of its headers that names a page. */
+/** The host that the browser shows, and whether it uses TLS: from the proxy, or the first header that names a page. */
 function browserOf(headers: IncomingHttpHeaders, secure: boolean): { readonly host: string; readonly secure: boolean } {
   for (const one of [headers.origin, headers.referer]) {
     if (one === undefined || !URL.canParse(one)) continue;
@@ -175,10 +175,10 @@ function browserOf(headers: IncomingHttpHeaders, secure: boolean): { readonly ho
   return { host: URL.canParse(host) ? new URL(host).hostname : 'localhost', secure };
 }
 
-/** The port that gateways have by themselves; a proxy that adds TLS has that of its scheme. */
+/** The default port of gateways; a proxy that adds TLS uses the default port of its scheme. */
 const USUAL_PORT = '18789';
 
-/** Where a browser reaches a gateway by WebSocket. @param secure the request came over TLS, if only to a proxy */
+/** The WebSocket address of a gateway for a browser. @param secure the request used TLS, at least up to a proxy */
 export function webSocketUrl(
   { url: address, bare }: Pick<KnownGateway, 'url' | 'bare'>,
   headers: IncomingHttpHeaders,
@@ -187,7 +187,7 @@ export function webSocketUrl(
   const url = new URL(address);
   const port = url.port === '' ? '' : `:${url.port}`;
   const browser = browserOf(headers, secure);
-  // What is the gateway's own host to the server is another machine to the browser.
+  // A gateway on the server's own machine is on another machine for the browser.
   if (isOurs(url.hostname) && !isLoopback(browser.host))
     return `${browser.secure ? 'wss' : 'ws'}://${browser.host}${port}`;
   const path = /^\/sessions(\/|$)/.test(url.pathname) ? '' : url.pathname.replace(/\/+$/, '');

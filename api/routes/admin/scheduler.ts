@@ -1,4 +1,4 @@
-/** The scheduled work of the service: what, when, how it went; and one of it, now. */
+/** The scheduled tasks of the service: list, schedule and last result; and run one now. */
 import {
   runTaskAnswer,
   runTaskBody,

@@ -1,4 +1,4 @@
-/** Framework adapters, which report what their agents do. */
+/** Framework adapters, which report the actions of their agents. */
 import type { z } from 'zod';
 import { type AdapterReport, recordAdapterReport } from '../../../commands/agents/adapters.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
@@ -56,7 +56,7 @@ const report = defineRoute({
   },
 });
 
-/** Agents of the workspace that an adapter may mean. What is no id and no name of one belongs to the framework alone. */
+/** Agents of the workspace that an adapter's id may refer to. Other ids are known only to the framework. */
 async function agentsMeant({ reads }: Services, { workspace }: Identity, agentId: unknown) {
   const said = String(agentId ?? '');
   if (!isStorable(said)) return [];

@@ -36,9 +36,9 @@ import { limitsOf, type Services } from '../../services.ts';
 import { ownersOfSession } from '../sessions.ts';
 
 /**
- * The agent that a write is about.
+ * The agent that a write changes.
  *
- * @param options.recent as of some time ago, for a command that notices when it has changed since
+ * @param options.recent accepts a slightly outdated state, for a command that detects later changes
  * @throws AppError 404 when the caller's workspace has no such agent
  */
 export async function requireAgent(services: Services, identity: Identity, ref: AgentRef, { recent = false } = {}) {
@@ -59,11 +59,11 @@ export function requireSelf(identity: Identity, agent: { readonly id: number; re
     throw forbidden(`You speak for the agent ${identity.agentName}; only ${agent.name} itself may make this call.`);
 }
 
-/** What of a caller decides what it sees of an agent. */
+/** Fields of a caller that decide what it sees of an agent. */
 const SPEAKER = ['role', 'kind', 'agentId', 'agentName'] as const satisfies readonly (keyof Identity)[];
 type Speaker = Pick<Identity, (typeof SPEAKER)[number]>;
 
-/** Whether this caller may read and change what belongs to the agent itself. */
+/** Whether this caller may read and change the agent's own data. */
 function speaksFor(identity: Speaker, agent: { readonly id: number; readonly name: string }): boolean {
   if (identity.role === 'admin') return true;
   return identity.kind === 'agent-key'
@@ -90,7 +90,7 @@ async function refuseForeignSession(
   );
 }
 
-/** How many agents a workspace may have. */
+/** The limit of agents in a workspace. */
 export const agentRoom = (services: Services): Room =>
   roomFor(limitsOf(services, countAgents), {
     kind: 'agents',
@@ -146,7 +146,7 @@ const create = defineRoute({
     await refuseForeignSession(call, { name: body.name, session_key: null }, body.session_key);
     const options = { write_to_gateway: body.write_to_gateway ?? false, byAgent: isBoundKey(identity) };
     const [taskStats, { id, executed, warning }] = await Promise.all([
-      // Tasks may have been assigned to the name before there was an agent. A write does not wait for read models.
+      // Tasks may have been assigned to this name before the agent existed. A write does not wait for read models.
       services.taskStats(identity.workspace, body.name),
       createAgent(services.commands, command, agentRoom(services), body, options),
     ]);
@@ -210,7 +210,7 @@ const one = defineCachedRoute({
   },
 });
 
-/** Whether a change may reach the gateway's document, if there is one. */
+/** Whether a change may be written to the gateway's document, if there is one. */
 const writesToGateway = ({ write_to_gateway: asked, gateway_config: given }: z.infer<typeof updateByIdBody>): boolean =>
   asked ?? given !== undefined;
 

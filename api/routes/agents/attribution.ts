@@ -23,7 +23,7 @@ interface Asked {
   readonly sections: ReadonlySet<AttributionSection>;
   readonly limit: number;
   readonly evidence: boolean;
-  /** Only the next page of one number. */
+  /** Requests only the next page of one number. */
   readonly after: EvidenceCursor | undefined;
 }
 

@@ -99,7 +99,7 @@ const beat = defineRoute({
     );
     const answer = await answerOf(services, identity, inbox, seconds(services.now()));
     return {
-      // Not a spread with something behind it: see "hidden class" in docs/benchmarks.md.
+      // Not a spread followed by further properties: see "hidden class" in docs/benchmarks.md.
       body: Object.assign({ success: true }, answer, {
         token_recorded: usage !== null,
       }),

@@ -27,7 +27,7 @@ async function memoryOf({ reads }: Services, identity: Identity, ref: AgentRef) 
   return { ...memory, agent: { id, name, role } };
 }
 
-/** The same after a command. */
+/** The working memory after a command. */
 async function memoryAfter({ records }: Services, { workspace }: Identity, id: number, executed: Executed) {
   const [agent, { working_memory, memory_updated_at }] = await rowsAfter(records, workspace, id, executed);
   return { working_memory, memory_updated_at: memory_updated_at ?? agent.created_at };

@@ -24,7 +24,7 @@ const register = defineRoute({
   async handle({ body, identity, services, command }) {
     const { agent, registered } = await registerSelf(services.commands, command, body, {
       find: (name) => findAgent(services.reads, identity.workspace, { name }),
-      // Whatever its scopes: who registers says who it is.
+      // Whatever its scopes, an agent's key may register only its own agent.
       mayBe: ({ id }) => identity.kind !== 'agent-key' || identity.agentId === id,
       room: agentRoom(services),
       now: services.now,

@@ -1,4 +1,4 @@
-/** Who may read the reports about an agent (attribution, diagnostics): the agent itself, and admins who ask for it. */
+/** Access to the reports about an agent (attribution, diagnostics): the agent itself, and admins who ask for it. */
 import { findAgent } from '../../../queries/agents/agents.ts';
 import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
 import type { ReportQuery } from '../../../shared/contract/agents/scope.ts';
@@ -6,15 +6,15 @@ import { forbidden, notFound } from '../../../shared/errors.ts';
 import { type Identity, TASK_VIEW } from '../../../shared/identity.ts';
 import type { Services } from '../../services.ts';
 
-/** What of a caller decides which reports it reads, and which tasks it sees in them. */
+/** Fields of a caller that decide which reports it reads, and which tasks it sees in them. */
 export const READER = [...TASK_VIEW, 'kind', 'username'] as const satisfies readonly (keyof Identity)[];
 export type Reader = Pick<Identity, (typeof READER)[number]>;
 
 export type AccessScope = 'self' | 'privileged';
 
 /**
- * How callers count as the agent. `name or username`: either is the agent's. `name before username`: a caller that
- * speaks for an agent counts as that one only, whatever its username.
+ * When a caller counts as the agent itself. `name or username`: if either matches. `name before username`: a caller
+ * that speaks for an agent counts only as that agent, whatever its username.
  */
 export type SelfRule = 'name or username' | 'name before username';
 
@@ -35,16 +35,16 @@ export function accessScopeOf(
 }
 
 function isSelf(identity: Reader, agent: { readonly id: number; readonly name: string }, rule: SelfRule): boolean {
-  // A key belongs to its agent whatever the agent is called by now.
+  // A key belongs to its agent, even after the agent is renamed.
   if (identity.kind === 'agent-key') return identity.agentId === agent.id;
   if (identity.agentName === agent.name) return true;
   return (rule === 'name or username' || identity.agentName === null) && identity.username === agent.name;
 }
 
 /**
- * The agent that a report is about, and as whom the caller reads it.
+ * The agent of a report, and the scope in which the caller reads it.
  *
- * @throws AppError 404 when the caller's workspace has no such agent, 403 when the report is not for the caller
+ * @throws AppError 404 when the caller's workspace has no such agent, 403 when the caller may not read the report
  */
 export async function requireReport(
   services: Services,

@@ -1,4 +1,4 @@
-/** Alert rules: list, create, change, delete, evaluate, try on the past. */
+/** Alert rules: list, create, change, delete, evaluate, backtest. */
 import { z } from 'zod';
 import { evaluateWorkspace } from '../../../commands/alerts/evaluations.ts';
 import {
@@ -37,7 +37,7 @@ import type { Identity } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 
-/** Operators set secrets, and only admins see them again. */
+/** Operators set secrets, but only admins may read them. */
 const shownTo =
   ({ role }: Pick<Identity, 'role'>) =>
   (rule: AlertRuleRecord): AlertRuleRecord =>
@@ -45,7 +45,7 @@ const shownTo =
 
 const faultOf = ({ settings }: Services): UrlFault => createAddressRule(settings.webhookAllowedNetworks).fault;
 
-/** The rule after a command; with the events behind its number, so many of them. */
+/** The rule after a command, with up to `most` events behind its number. */
 async function ruleAnswer(
   { records, logIndex }: Services,
   identity: Identity,
@@ -133,7 +133,7 @@ const act = defineRoute({
     const most = listedOf(query);
     if (body.action === 'evaluate') {
       const { commands, now, log } = services;
-      // As of the arrival: no rule waits for what an earlier one has triggered.
+      // Reads as of the arrival of the request: no rule waits for what an earlier rule has triggered.
       const reads = services.reads.at({ since: exchange.startedAt });
       const failed = (error: unknown, { id }: { readonly id: number }) =>
         log.error({ err: error, rule: id, workspace: identity.workspace }, 'an alert rule could not be evaluated');

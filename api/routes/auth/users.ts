@@ -11,7 +11,7 @@ import { invalid } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
-/** Users must not lock themselves out; keys have no account of their own. */
+/** Users must not lock themselves out; keys have no user account. */
 const ownId = (identity: Identity): number => (identity.kind === 'user' ? identity.id : 0);
 
 type Caller = Pick<
@@ -20,8 +20,8 @@ type Caller = Pick<
 >;
 
 /**
- * The workspace that a body names. Admins of the default tenant may name any, others only one of their own tenant, and
- * those of a strict workspace only that one.
+ * The workspace that a body names. Admins of the default tenant may name any workspace, other admins only one of their
+ * own tenant, and admins of a strict workspace only that one.
  *
  * @throws AppError 400, 403
  */
@@ -52,7 +52,7 @@ const list = defineCachedRoute({
   summary: 'List the users of the workspace, oldest first',
   access: 'admin',
   responses: { 200: { description: 'Users', schema: usersAnswer } },
-  // `all`: a user may be moved here from another workspace, by an event of that one.
+  // `all`: an event of another workspace may move a user here.
   cache: { models: ['users'], scope: 'all', caller: ['workspace'] },
   respond: async ({ services, identity }) => ({
     body: { users: await listUsers(services.reads, identity.workspace) },
@@ -112,7 +112,7 @@ const update = defineRoute({
   responses: { 200: { description: 'Changed', schema: userAnswer } },
   async handle(call) {
     const { body, services, identity, command, exchange } = call;
-    // As of the arrival: a write does not wait for the names that it claims.
+    // As of the arrival of the request: a write does not wait for names that it claims itself.
     const admins = adminsIn(services.reads.at({ since: exchange.startedAt }));
     const { id, role, email, avatar_url, is_approved, password, workspace_id } = body;
     const displayName = body.display_name?.trim();

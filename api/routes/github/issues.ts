@@ -26,13 +26,13 @@ import { authorOf } from '../../../shared/identity.ts';
 import type { Github, GithubIssue } from '../../../shared/ports/github/client.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';
 
-/** What GitHub may cost a call, besides the route's own errors. */
+/** Responses for failures of GitHub, in addition to the route's own errors. */
 export const GITHUB_FAILURES = {
   502: { description: 'GitHub cannot be reached, or refuses', schema: errorSchema },
   504: { description: 'GitHub did not respond in time', schema: errorSchema },
 } as const;
 
-/** As of the arrival of the request: nothing waits for what it has appended itself. */
+/** Reads as of the arrival of the request, so that they do not wait for events that this request appended. */
 export const githubWork = ({ services, exchange }: Pick<Write, 'services' | 'exchange'>): GithubWork => {
   const { commands, github, reads, now } = services;
   const then = reads.at({ since: exchange.startedAt });
@@ -127,7 +127,7 @@ type Write = Pick<
   'body' | 'identity' | 'services' | 'command' | 'exchange'
 >;
 
-/** A field that an action needs. @throws AppError 400 */
+/** A field that an action requires. @throws AppError 400 */
 function needed<F extends keyof GithubBody>(body: GithubBody, field: F): NonNullable<GithubBody[F]> {
   const value = body[field];
   if (value === undefined || value === null) throw invalid(`${field}: is missing; ${body.action} needs it`);
@@ -137,7 +137,7 @@ function needed<F extends keyof GithubBody>(body: GithubBody, field: F): NonNull
 /**
  * Syncs one project now.
  *
- * @throws AppError 400 when it is not to be synced, 404, and what GitHub refused if that was all
+ * @throws AppError 400 when its sync is off, 404, and GitHub's refusal if nothing else was done
  */
 export async function syncNow(call: Omit<Write, 'body'>, id: number) {
   const { services, identity, command } = call;

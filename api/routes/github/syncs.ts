@@ -1,4 +1,4 @@
-/** Projects that are kept in step with their repositories. */
+/** Projects that are synced with their repositories. */
 import { answerWith } from '../../../commands/github/issues.ts';
 import { syncProjects } from '../../../commands/schedules/github/syncs.ts';
 import { listProjectSyncs } from '../../../queries/github/syncs.ts';
@@ -7,7 +7,7 @@ import { invalid } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import { GITHUB_FAILURES, githubWork, syncNow } from './issues.ts';
 
-/** Of the schedule (`commands/schedules/github/syncs.ts`). */
+/** Name of the schedule (`commands/schedules/github/syncs.ts`). */
 const SCHEDULE = 'github_sync';
 
 const list = defineRoute({

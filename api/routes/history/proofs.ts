@@ -14,7 +14,7 @@ const TEXT = 'text/plain; charset=utf-8';
 
 const base64 = (hashes: readonly Buffer[]): string[] => hashes.map((hash) => hash.toString('base64'));
 
-/** @throws AppError 400 that names the range */
+/** @throws AppError 400; the message gives the valid range */
 function checkRange(name: string, value: number, from: number, to: number): void {
   if (value >= from && value <= to) return;
   if (from > to) throw invalid(`${name}: the tree over the log has ${to} events, which is too few; try again later`);

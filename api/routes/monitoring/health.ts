@@ -1,4 +1,4 @@
-/** Probes and metrics. The operations page describes those that are not under /api. */
+/** Probes and metrics. The operations page describes the routes outside /api. */
 import { healthAnswer, livenessAnswer, readinessAnswer } from '../../../shared/contract/monitoring/health.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
@@ -26,7 +26,7 @@ export const healthRoutes: readonly Route[] = [
     },
     async handle({ services, identity, isOfDeployment }) {
       const { ok, checks, details } = await services.ready();
-      // Positions and reasons reveal details about all workspaces and the infrastructure. A probe does not fail for them.
+      // Positions and reasons are about all workspaces and the infrastructure. The check must not fail a probe.
       const mayKnow = identity?.role === 'admin' && (await isOfDeployment().catch(() => false));
       return {
         status: ok ? 200 : 503,

@@ -10,7 +10,7 @@ import {
 import type { LogEntry } from '../../../shared/ports/monitoring/logs.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
-/** @param whole with the data, which tells of infrastructure and of all workspaces */
+/** @param whole includes the data, which reveals details about the infrastructure and all workspaces */
 const answerOf = ({ id, at, level, source, session, message, data }: LogEntry, whole: boolean): LogEntryAnswer => ({
   id,
   timestamp: at,

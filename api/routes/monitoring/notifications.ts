@@ -1,4 +1,4 @@
-/** Notifications: the list, what is done to them, and their delivery. */
+/** Notifications: the list, actions on them, and their delivery. */
 import {
   deleteNotifications,
   deliverNotifications,
@@ -33,13 +33,13 @@ import { type Identity, onlyRecipientOf, RECIPIENT, reaches, TASK_VIEW, taskView
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
-/** Notifications that the answer to mark-delivered shows at most. */
+/** Maximum number of notifications in the response to mark-delivered. */
 const SHOWN = 1_000;
 
 const OWN =
   'A viewer reads and marks the notifications under its own username, and the key of an agent those of its agent; operators and admins those of every recipient.';
 
-/** @throws AppError 403 when the notifications of this recipient are not for the caller */
+/** @throws AppError 403 when the caller may not access the notifications of this recipient */
 function requireRecipient(identity: Pick<Identity, (typeof RECIPIENT)[number]>, recipient: string): void {
   const only = onlyRecipientOf(identity);
   if (only !== undefined && recipient !== only)
@@ -63,7 +63,7 @@ const list = defineCachedRoute({
   },
 });
 
-/** The agents among those who have these notifications. */
+/** The recipients of these notifications that are agents. */
 async function recipientsOf(
   { reads, agents, displayNames }: Services,
   { workspace }: Identity,
@@ -134,7 +134,7 @@ const act = defineRoute({
       requireRecipient(identity, agent);
       const delivered = await markDelivered(commands, command, notifications, agent);
       const ids = [...delivered.keys()].slice(-SHOWN);
-      // They were there before; that they are delivered now, the read model need not show yet.
+      // The notifications existed before, but the read model need not show yet that they are now delivered.
       const found = await notificationsOf(reads.at({}), identity.workspace, ids, services.displayNames);
       const shown = found.map((one) => ({ ...one, delivered_at: one.delivered_at ?? delivered.get(one.id) ?? null }));
       return { body: { success: true, delivered: delivered.size, notifications: shown } };

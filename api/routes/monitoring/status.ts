@@ -1,6 +1,6 @@
 /**
- * The state of the service in numbers. What is known of the machine, and so of all tenants, is for callers of the default
- * tenant whose workspace is not strictly isolated.
+ * The state of the service in numbers. Data about the machine, and so about all tenants, is only for callers of the
+ * default tenant whose workspace is not strictly isolated.
  */
 import { settingValues } from '../../../queries/admin/settings.ts';
 import {
@@ -26,7 +26,7 @@ import type { Services } from '../../services.ts';
 
 const MIB = 1_048_576;
 const GIB = 1_073_741_824;
-/** How long the probe of the database may take, milliseconds; and from when on it is slow. */
+/** Time-out for the probe of the database, milliseconds; a slower response is reported as slow. */
 const PROBE_MS = 3_000;
 const SLOW_MS = 1_000;
 const NOTHING = '0';
@@ -60,7 +60,7 @@ const NO_MACHINE = {
   disk: { total: NOTHING, used: NOTHING, available: NOTHING, usage: NOTHING },
 };
 
-/** A share that is used: a warning from 90 % on, critical from 95 % on. */
+/** Check of a used share: warning from 90 %, critical from 95 %. */
 function shareCheck(name: string, share: { readonly total: number; readonly available: number } | null): HealthCheck {
   if (!share) return { name, status: 'error', message: 'It could not be read.' };
   const used = percent(share);
@@ -90,11 +90,11 @@ function processCheck({ rss, heapUsed, heapTotal }: HostFacts['process']): Healt
   };
 }
 
-/** The verdict of several checks. */
+/** The overall status of several checks. */
 export function overallOf(checks: readonly HealthCheck[]): 'healthy' | 'warning' | 'degraded' | 'unhealthy' {
   const has = (...statuses: readonly HealthCheck['status'][]) => checks.some(({ status }) => statuses.includes(status));
   const database = checks.find(({ name }) => name === 'Database')?.status;
-  // Nothing can be served without it.
+  // Without the database nothing can be served.
   if (has('error', 'critical') || database === 'unhealthy') return 'unhealthy';
   if (database === 'warning') return 'degraded';
   return has('warning') ? 'warning' : 'healthy';
@@ -126,7 +126,7 @@ async function overviewOf(services: Services, isHouse: boolean) {
   return { timestamp: services.now(), ...(!isPast(services) && (await now())), processes: [] };
 }
 
-/** What is known of the database now, and is not in the log. */
+/** Current data about the database that is not in the log. */
 const databaseOf = async (services: Services, isHouse: boolean) => ({
   backup: isHouse ? await newestBackup(services) : null,
   dbSizeBytes: isHouse ? await databaseSize(services.reads) : 0,
@@ -152,7 +152,7 @@ async function capabilitiesOf(services: Services, identity: Identity, isHouse: b
   };
 }
 
-/** Why some actions have no past. */
+/** Why some actions cannot read the past. */
 const NO_PAST: Readonly<Partial<Record<(typeof STATUS_ACTIONS)[number], string>>> = {
   health: 'this is the state of the processes and of the machine',
   models: 'the catalogue is part of the program',

@@ -14,7 +14,7 @@ import { invalid } from '../../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
-/** @throws AppError 400 that names the templates that do not exist */
+/** @throws AppError 400 that names the unknown templates */
 async function toSteps(services: Services, workspace: number, steps: PipelineRecord['steps']) {
   const ids = [...new Set(steps.map((step) => step.template_id))];
   const missing = await missingTemplates(services.reads, workspace, ids);

@@ -1,4 +1,4 @@
-/** Runs of pipelines: start, advance, cancel, look. */
+/** Runs of pipelines: start, advance, cancel, show. */
 import { advanceRun, cancelRun, startRun } from '../../../commands/pipelines/runs.ts';
 import { pipelineToRun } from '../../../queries/pipelines/pipelines.ts';
 import { listRuns, runAfter, runRecord } from '../../../queries/pipelines/runs.ts';
@@ -22,14 +22,14 @@ import type { Services } from '../../services.ts';
 const SPAWN_WAIT_MS = 2_000;
 const LOOK = { firstMs: 10, lastMs: 200 };
 
-/** @throws AppError 404 when the pipeline was deleted since */
+/** @throws AppError 404 when the pipeline has been deleted in the meantime */
 async function recordOf({ reads }: Services, workspace: number, id: number): Promise<RunRecord> {
   const run = await runRecord(reads, workspace, id);
   if (!run) throw notFound('Pipeline run');
   return run;
 }
 
-/** A step that was started, and to whom it is handed. */
+/** A step that was started, and the function that hands it over. */
 interface Started {
   readonly step: number;
   readonly hand_over: HandOver;
@@ -38,7 +38,7 @@ interface Started {
 
 const isTold = (step: StepState): boolean => step.attempts > 0 || step.status !== 'running';
 
-/** The run once it is known what the runner says of the step, or as it is when that takes too long. */
+/** The run once the runner has responded about the step, or as it is if that takes too long. */
 async function afterHandOver(
   { records, now }: Services,
   workspace: number,

@@ -1,4 +1,4 @@
-/** Agents of a project: who they are, one more, one fewer. */
+/** Agents of a project: list, add, remove. */
 import { assignAgent, unassignAgent } from '../../../commands/projects/assignments.ts';
 import { MEMBER } from '../../../commands/projects/projects.ts';
 import { listAssignments } from '../../../queries/projects/assignments.ts';

@@ -1,4 +1,4 @@
-/** Projects: list, create, one, change, archive or delete, and the tasks of one. */
+/** Projects: list, create, show, change, archive or delete, and list a project's tasks. */
 import { createProject, ensureGeneral, updateProject } from '../../../commands/projects/changes.ts';
 import { archiveProject, deleteProject } from '../../../commands/projects/deletion.ts';
 import type { ProjectUpdate } from '../../../commands/projects/projects.ts';
@@ -40,7 +40,7 @@ import type { Services } from '../../services.ts';
 import { SECRETS_HIDDEN, SEEN, tasksShownTo } from '../tasks/tasks.ts';
 
 /**
- * The caller's workspace has to belong to the caller's tenant; anything else is refused, and stands in the audit trail.
+ * The caller's workspace must belong to the caller's tenant; other calls are refused and recorded in the audit trail.
  *
  * @throws OtherTenant
  */
@@ -96,7 +96,7 @@ const create = defineRoute({
   async handle(call) {
     const { body, identity, services, command } = call;
     await requireOwnTenant(call);
-    // Before any other project can take its slug or its prefix.
+    // First, so that no other project can take the slug or prefix of the general project.
     await ensureGeneral(services.commands, command, services.projects);
     const { id, executed } = await createProject(services.commands, command, body);
     const at = seconds(executed.events[0]?.meta.at ?? services.now());
@@ -169,7 +169,7 @@ const change = defineRoute({
     const members = await listAssignments(services.reads, identity.workspace, params.id);
     const before = members.map((one) => one.agent_name);
     const [known, wanted] = [new Set(before), new Set(body.assigned_agents)];
-    // Those who come and those who go.
+    // The agents that are removed and the agents that are added.
     return [...before.filter((name) => !wanted.has(name)), ...[...wanted].filter((name) => !known.has(name))].map(
       (name) => ({ name }),
     );
@@ -186,7 +186,7 @@ const change = defineRoute({
   },
 });
 
-/** @throws AppError 400 that names those that the workspace does not have */
+/** @throws AppError 400 that names the agents that the workspace does not have */
 async function requireAgents(services: Services, identity: Identity, names: readonly string[]): Promise<void> {
   const known = await agentIds(services.reads, identity.workspace, names);
   const unknown = names.filter((name) => !known.has(name));

@@ -1,4 +1,4 @@
-/** Quality reviews: what was said about tasks, and a new verdict. */
+/** Quality reviews: reviews of tasks, and new verdicts. */
 import { z } from 'zod';
 import { reviewTask } from '../../../commands/quality/reviews.ts';
 import { GATEKEEPER, readsAsGatekeeper, type TaskState } from '../../../commands/tasks/tasks.ts';
@@ -24,7 +24,7 @@ const idOf = (text: string | undefined): number | undefined => {
   return id > 0 ? id : undefined;
 };
 
-/** Ids between commas; what is none is left out. @throws AppError 400 when there is none, or there are too many */
+/** Comma-separated ids; other values are ignored. @throws AppError 400 when there is no id, or there are too many */
 function idsOf(text: string): number[] {
   const ids = text.split(',').flatMap((part) => idOf(part) ?? []);
   if (ids.length === 0) throw invalid('taskIds: must contain ids of tasks, separated by commas.');
@@ -59,10 +59,14 @@ const show = defineCachedRoute({
   },
 });
 
-/** Whether a caller's approvals make tasks done: those of admins and of the deployment's key, never those of agents. */
+/** Whether a caller's approval makes a task done: that of admins and the deployment's key does, never an agent's. */
 const isGatekeeper = ({ kind, role }: Identity): boolean => kind !== 'agent-key' && role === 'admin';
 
-/** Under whose name a review is recorded: an agent's under its own. @throws AppError 403 for the gatekeeper's */
+/**
+ * The reviewer name of a review: an agent reviews under its own name.
+ *
+ * @throws AppError 403 for the gatekeeper's name
+ */
 function reviewerOf(identity: Identity, asked: string | undefined): string {
   const isAgent = identity.kind === 'agent-key';
   const own = identity.agentName !== null && isAgent ? identity.agentName : identity.username;
@@ -74,7 +78,7 @@ function reviewerOf(identity: Identity, asked: string | undefined): string {
   );
 }
 
-/** An agent does not review its own work. @throws AppError 403 */
+/** Refuses an agent's review of its own work. @throws AppError 403 */
 const reviewAccess =
   ({ kind, agentName }: Identity) =>
   ({ task }: TaskState): void => {

@@ -1,4 +1,4 @@
-/** Branches and pull requests of tasks, on GitHub where it is connected. */
+/** Branches and pull requests of tasks; on GitHub if it is connected. */
 
 import { makeBranch, openPull } from '../../../commands/tasks/branches.ts';
 import { repositoryOf, TASK_MODELS, type TaskRepository } from '../../../queries/tasks/tasks.ts';

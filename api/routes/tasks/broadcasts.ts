@@ -1,4 +1,4 @@
-/** Messages to everybody who follows a task. */
+/** Messages to all subscribers of a task. */
 import { refuseInjection } from '../../../commands/agents/injection.ts';
 import { broadcast } from '../../../commands/tasks/broadcasts.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';

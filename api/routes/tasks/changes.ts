@@ -1,4 +1,4 @@
-/** Changes of tasks: one, and the status of many. */
+/** Changes of tasks: of one task, and of the status of many. */
 import { setStatuses, updateTask } from '../../../commands/tasks/changes.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import {

@@ -15,7 +15,7 @@ import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts'
 import type { Services } from '../../services.ts';
 import { BOUND, SEEN, taskAccess } from './tasks.ts';
 
-/** Comments and their replies, with their authors as they are displayed. */
+/** Comments and replies, with the display names of their authors. */
 async function shown(
   { displayNames }: Services,
   { workspace }: Pick<Identity, 'workspace'>,

@@ -1,4 +1,4 @@
-/** Tasks before and since a change. */
+/** Compares tasks before and after a change. */
 import { taskRegression } from '../../../queries/tasks/regression.ts';
 import { betaStart, regressionAnswer, regressionQuery } from '../../../shared/contract/tasks/regression.ts';
 import { invalid } from '../../../shared/errors.ts';

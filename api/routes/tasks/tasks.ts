@@ -1,4 +1,4 @@
-/** Tasks: list, create, one with its history, delete; and which tasks a caller may touch, and what it sees of them. */
+/** Tasks: list, create, show with history, delete; and which tasks a caller may change, and what it sees of them. */
 
 import { roomFor } from '../../../commands/limits.ts';
 import {
@@ -33,8 +33,8 @@ import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts'
 import { limitsOf, type Services } from '../../services.ts';
 
 /**
- * The agent whose tasks are all that a caller changes: one that speaks for an agent, and is no admin, is bound to the
- * tasks that are assigned to that agent. Which tasks it sees is up to its view (`taskViewOf`).
+ * The agent to whose tasks a caller is limited: a caller that speaks for an agent, and is no admin, may change only the
+ * tasks assigned to that agent. Its view decides which tasks it sees (`taskViewOf`).
  */
 export const agentBound = (identity: Identity): string | undefined => taskViewOf(identity).agent?.name;
 
@@ -45,7 +45,7 @@ export function requireTaskAccess(identity: Identity, assignedTo: string | null)
     throw forbidden(`You speak for the agent ${agent}, and this task is not assigned to it.`);
 }
 
-/** The same as a check for decisions. */
+/** `requireTaskAccess` as a check for decisions. */
 export const taskAccess =
   (identity: Identity) =>
   ({ task }: TaskState): void =>
@@ -55,7 +55,7 @@ export const taskAccess =
 export const taskShownTo = <T extends Pick<TaskRecord, 'metadata'>>({ role }: Pick<Identity, 'role'>, task: T): T =>
   role === 'admin' ? task : { ...task, metadata: masked(task.metadata) as T['metadata'] };
 
-/** The same of several, with their creators as they are displayed. */
+/** Tasks as this caller may see them, with the display names of their creators. */
 export async function tasksShownTo<T extends Pick<TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
   { displayNames }: Pick<Services, 'displayNames'>,
   identity: Pick<Identity, 'role' | 'workspace'>,
@@ -99,7 +99,7 @@ const list = defineCachedRoute({
   },
 });
 
-/** What commands about tasks look up. A task is placed in a project as of `startedAt`, the arrival of the request. */
+/** The lookups of commands about tasks. A task's project is looked up as of `startedAt`, the arrival of the request. */
 export const lookupsOf = (services: Services, startedAt?: number): TaskLookups => ({
   projects: {
     ...services.projects,

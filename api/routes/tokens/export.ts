@@ -1,4 +1,4 @@
-/** All reports of tokens as one file, written while it is read: whatever its size, a page of it is in memory. */
+/** All token reports as one file, written while it is read: whatever its size, only one page is in memory. */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ExportEvidence } from '../../../queries/tokens/reports.ts';
@@ -14,7 +14,7 @@ export type ExportFormat = 'json' | 'csv';
 
 const COLUMNS = 'timestamp,agentName,model,sessionId,operation,inputTokens,outputTokens,totalTokens,cost,duration';
 
-/** A caller that takes nothing for so long is left, milliseconds. */
+/** A caller that reads nothing for this long is cut off, milliseconds. */
 const STALLED_MS = 60_000;
 
 const lineOf = (one: TokenRecord): string =>
@@ -33,7 +33,7 @@ async function* csv(pages: Pages): AsyncGenerator<string> {
   for await (const page of pages) yield page.map((one) => `\n${lineOf(one)}`).join('');
 }
 
-/** Sums by name, of the first names that come. */
+/** Sums by name, for the first `MAX_GROUPS` names. */
 class Groups {
   readonly #sums = new Map<string, Sums>();
 
@@ -46,13 +46,13 @@ class Groups {
     return Object.fromEntries([...this.#sums].map(([name, sums]) => [name, statsOf(sums)]));
   }
 
-  /** How many reports each has, by name. */
+  /** Number of reports by name. */
   get requests(): readonly (readonly [string, number])[] {
     return [...this.#sums].map(([name, { requests }]) => [name, requests] as const);
   }
 }
 
-/** The summary is of exactly the records before it. */
+/** The summary covers exactly the records before it. */
 async function* json(pages: Pages, evidence?: ExportEvidence): AsyncGenerator<string> {
   let summary: Sums = NO_SUMS;
   const models = new Groups();
@@ -92,16 +92,16 @@ async function* json(pages: Pages, evidence?: ExportEvidence): AsyncGenerator<st
 export const exportName = (timeframe: string, format: ExportFormat, now: number): string =>
   `token-usage-${timeframe.replace(/[^\w-]/g, '_')}-${new Date(now).toISOString().slice(0, 10)}.${format}`;
 
-/** Gives the first item back to those that it was taken from. */
+/** The iterator again from its start, including the first item that was already read. */
 async function* again<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): AsyncGenerator<T> {
   for (let one = first; !one.done; one = await rest.next()) yield one.value;
 }
 
 /**
- * Writes an export as the answer.
+ * Sends an export as the response.
  *
- * @throws what reading throws. Once the answer has begun, the connection then breaks: the caller sees that the file is
- *   not whole
+ * @throws errors of reading. After the response has begun, the connection then breaks, so the caller sees that the file
+ *   is incomplete
  */
 export async function sendExport(
   { req, res }: Pick<Exchange, 'req' | 'res'>,
@@ -120,7 +120,7 @@ export async function sendExport(
   try {
     await pipeline(Readable.from(format === 'csv' ? csv(whole) : json(whole, evidence)), res);
   } catch (error) {
-    // Callers may go away whenever they like.
+    // Callers may disconnect at any time.
     if ((error as { code?: string }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
   }
 }

@@ -27,7 +27,7 @@ const recorded = (
     identity.agentName,
   );
 
-/** The agents whose tokens these are; names that no agent has are texts. */
+/** The agents whose tokens these are; names without an agent are only texts. */
 const agentsOf = (
   { services, identity }: Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'identity'>,
   reports: readonly Pick<NewTokenReport, 'session_id'>[],

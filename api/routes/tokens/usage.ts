@@ -1,4 +1,4 @@
-/** How many tokens were used, by whom, for what, and what they cost. */
+/** Token usage: how many, by whom, for what, and at what cost. */
 import { z } from 'zod';
 import { agentCosts, tokensByAgent } from '../../../queries/tokens/agent-costs.ts';
 import { allTokens, evidentTokens, listTokens } from '../../../queries/tokens/reports.ts';
@@ -26,7 +26,7 @@ import { defineCachedRoute, defineRoute, HANDLED, type Route } from '../../http/
 import type { Services } from '../../services.ts';
 import { exportName, sendExport } from './export.ts';
 
-/** What an action gives; an export is sent by its route. @throws AppError 400 */
+/** The response of an action; its route sends an export. @throws AppError 400 */
 async function reportOf({ reads, now: clock }: Services, viewer: Viewer, query: TokensQuery) {
   const { workspace } = viewer;
   const { action, timeframe } = query;

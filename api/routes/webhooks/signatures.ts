@@ -4,7 +4,7 @@ import { defineRoute, type Route } from '../../http/route.ts';
 
 const EXAMPLE = `import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** @param rawBody the body as it was received, a Buffer */
+/** @param rawBody the body as received, a Buffer */
 export function isGenuine(secret, rawBody, signature) {
   const expected = Buffer.from(\`sha256=\${createHmac('sha256', secret).update(rawBody).digest('hex')}\`);
   const received = Buffer.from(signature ?? '');

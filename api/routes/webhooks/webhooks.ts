@@ -78,7 +78,7 @@ const change = defineRoute({
   async handle({ body, identity: { workspace }, services, command }) {
     const { id, regenerate_secret, reset_circuit, ...changes } = body;
     if (changes.url !== undefined) checkUrl(services.settings, changes.url);
-    // First: once it is enabled a worker may have it, and a failure on top of the old ones could disable it again.
+    // Reset first: once enabled, a worker may deliver, and another failure could disable the webhook again.
     if (reset_circuit) await services.webhooks.reset(workspace, id);
     const { secret } = await changeWebhook(services.commands, command, id, {
       ...changes,

@@ -1,9 +1,9 @@
 /**
  * Whenever a rule with the action `webhook` triggers, its URL is called.
  *
- * At least once: the job tries until the receiver has answered with a success, and what it sends has an id made from the
- * event's. What is sent is the event as it was, where it is sent is what the rule says now, so that a corrected URL is
- * used by the next attempt. The notification of the other action needs no job: it follows from the event.
+ * At least once: the job retries until the receiver has responded with a success; the id of the message is derived from
+ * the event's. The body is the event as it was, but the URL is the rule's current one, so that the next attempt uses a
+ * corrected URL. The action `notification` needs no job: the notification follows from the event.
  */
 import { z } from 'zod';
 import type { EventStore } from '../../../shared/event-store.ts';
@@ -18,7 +18,7 @@ import type { Commands } from '../../handler.ts';
 import { bodyOf, headersOf } from '../../webhooks/signatures.ts';
 import { definePolicy, type Policy, wantJob, whenever } from '../policy.ts';
 
-/** Longer than a receiver may take at most (`WEBHOOK_TIMEOUT_MS`), milliseconds. */
+/** Longer than the maximum time-out for a receiver (`WEBHOOK_TIMEOUT_MS`), milliseconds. */
 const TIMEOUT_MS = 70_000;
 /** Older triggers are not sent, milliseconds: a log that was moved must not raise its alerts again. */
 const STALE_MS = DAY * 1_000;
@@ -30,7 +30,7 @@ export const alertCallJob = defineJob({
     rule: z.int(),
     /** Revision of the event in the rule's stream. */
     revision: z.int(),
-    /** When it triggered, Unix ms. */
+    /** When the rule triggered, Unix ms. */
     at: z.int(),
   }),
   timeoutMs: TIMEOUT_MS,
@@ -60,21 +60,21 @@ export interface AlertCalls {
   readonly now: () => number;
 }
 
-/** The receiver did not take a message. The message can be shown. */
+/** The receiver did not accept a message. The error message may be shown. */
 class UndeliveredError extends Error {}
 
 export const alertJobs = (parts: AlertCalls): readonly JobHandler[] => [
   handleJob(alertCallJob, (payload, job) => call(parts, payload, job)),
 ];
 
-/** @throws UndeliveredError when it is to be tried again */
+/** @throws UndeliveredError when the call should be retried */
 async function call(parts: AlertCalls, { workspace, rule: id, revision, at }: CallPayload, job: JobRun): Promise<void> {
   const { commands, store, outgoing, now } = parts;
   if (now() - at > STALE_MS) return;
   const stream = ruleStream(workspace, id);
   const { state } = await commands.load(ruleDecider, stream);
   const { url, secret } = state.rule.action_config;
-  // Deleted, or its action is a notification now.
+  // The rule was deleted, or its action is now a notification.
   if (state.id === 0 || state.rule.action_type !== 'webhook' || typeof url !== 'string') return;
   const message = await messageAt(store, stream, revision);
   const sentAt = now();
@@ -86,7 +86,7 @@ async function call(parts: AlertCalls, { workspace, rule: id, revision, at }: Ca
   throw new UndeliveredError(error ?? `The receiver responded with status ${status}.`);
 }
 
-/** What the event of a stream tells webhooks. */
+/** The webhook message for a trigger event of a stream. */
 async function messageAt(store: AlertCalls['store'], stream: string, revision: number): Promise<WebhookMessage> {
   const definition = catalogue.get(alertRuleTriggered.type);
   for await (const [event] of store.log.readStream(stream, { from: revision, limit: 1 })) {

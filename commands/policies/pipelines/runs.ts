@@ -2,9 +2,10 @@
  * Whenever a step of a pipeline run begins, it is handed to the agent runner; whenever a pipeline is deleted, its runs
  * are cancelled and removed.
  *
- * A step is handed over at least once and taken at most once: a job tries until the run's stream says that the runner
- * has taken the step, or that the run has moved on, and each attempt carries the same `Idempotency-Key`. A process that
- * dies between the runner's answer and the event that records it asks again, and the runner answers as it did.
+ * A step is handed over at least once and accepted at most once: a job retries until the run's stream says that the
+ * runner has accepted the step, or that the run has moved on, and each attempt carries the same `Idempotency-Key`. If a
+ * process dies between the runner's response and the event that records it, the next attempt gets the same response
+ * again.
  */
 import { z } from 'zod';
 import type { EventStore } from '../../../shared/event-store.ts';
@@ -36,7 +37,7 @@ import { definePolicy, type Policy, scheduledContext, wantJob, whenever } from '
 /** The event behind a job. */
 const cause = z.object({ tenant: z.int(), workspace: z.int(), event: z.string(), correlation: z.string() });
 
-/** Longer than the runner may be waited for at most (`RUNNER_TIMEOUT_MS`), milliseconds. */
+/** Longer than the maximum wait for the runner (`RUNNER_TIMEOUT_MS`), milliseconds. */
 const STEP_MS = 660_000;
 
 export const stepJob = defineJob({
@@ -46,7 +47,7 @@ export const stepJob = defineJob({
 });
 type StepPayload = z.infer<typeof stepJob.schema>;
 
-/** @property position of the event: runs that started before it are in the read model once that has come so far */
+/** @property position of the event: when the read model has reached it, it has all runs that started earlier */
 export const removalJob = defineJob({
   name: 'pipeline-runs-removal',
   schema: cause.extend({ pipeline: z.int(), position: z.int() }),
@@ -91,9 +92,9 @@ export interface PipelineWork {
   readonly commands: Commands;
   readonly store: Pick<EventStore, 'log' | 'decode'>;
   readonly readModels: ReadModels;
-  /** Undefined: none is configured. */
+  /** Undefined if no runner is configured. */
   readonly runner: Runner | undefined;
-  /** Ids of runs of a pipeline in the read model, ascending, from behind one on; a page. */
+  /** Ids of a pipeline's runs in the read model, ascending, after a given id; one page. */
   readonly runsOf: (workspace: number, pipeline: number, after: number) => Promise<readonly number[]>;
   /** Unix ms */
   readonly now: () => number;
@@ -104,7 +105,11 @@ export const pipelineJobs = (parts: PipelineWork): readonly JobHandler[] => [
   handleJob(removalJob, (payload, { signal }) => removeRuns(parts, payload, signal)),
 ];
 
-/** Hands a step to the runner, unless that is done or no longer wanted. @throws RunnerError when it is to be tried again */
+/**
+ * Hands a step to the runner, unless that is done or no longer needed.
+ *
+ * @throws RunnerError when it should be retried
+ */
 async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun): Promise<void> {
   const { commands, runner, now } = parts;
   const { workspace, run, step } = payload;
@@ -126,7 +131,7 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
       }),
     );
   if (!runner) {
-    // The process that started the step has one, and this one has none.
+    // The process that started the step had a runner configured, but this one has none.
     await failed(HAND_OVER_FAULTS.no_runner ?? '', false);
     return;
   }
@@ -140,7 +145,7 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
   try {
     answer = await runner.run({ ...request, prompt: promptOf(prompt) }, job.signal);
   } catch (error) {
-    // A process that stops says nothing of the runner.
+    // An abort because this process stops says nothing about the runner.
     if (!(error instanceof RunnerError) || job.signal.aborted) throw error;
     await failed(error.message, error.retry && !job.last);
     if (error.retry) throw error;
@@ -184,8 +189,8 @@ async function requestOf(
       ],
       model: template.model,
       timeoutSeconds: template.timeout_seconds,
-      // The event makes it another one than that of a run with the same number in another deployment, or in one that
-      // was restored from a backup.
+      // The event's id distinguishes the run from one with the same number in another deployment, or in one restored
+      // from a backup.
       idempotencyKey: `pipeline-run-${run}-step-${step}-${event}`,
     };
   }

@@ -1,4 +1,4 @@
-/** Whenever a task waits for a review, the agent runner is asked for a verdict. See `../tasks/dispatch.ts` for the way. */
+/** Whenever a task waits for a review, the agent runner is asked for a verdict, as in `../tasks/dispatch.ts`. */
 import { taskReviewRequested } from '../../../shared/events/quality/verdicts.ts';
 import { handleJob, type JobHandler } from '../../../shared/ports/jobs.ts';
 import { seconds } from '../../../shared/time.ts';

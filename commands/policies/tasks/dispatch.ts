@@ -1,10 +1,10 @@
 /**
  * Whenever a task is assigned to an agent, the agent runner is asked to have the agent work on it.
  *
- * A schedule (`commands/schedules/tasks/dispatch.ts`) decides that a task is handed over; the event on the task's own stream decides between several processes.
- * The event is followed by a job that asks the runner, with the same `Idempotency-Key` in each attempt, until the stream
- * says how the runner has answered, or that the task is in other hands by now. Automatic reviews (`quality/verdicts.ts`)
- * go the same way.
+ * A schedule (`commands/schedules/tasks/dispatch.ts`) decides that a task is handed over; the event on the task's own
+ * stream ensures that only one process does it. A job follows from the event. It asks the runner, with the same
+ * `Idempotency-Key` in each attempt, until the stream contains the runner's response, or the task has been reassigned.
+ * Automatic reviews (`quality/verdicts.ts`) use the same mechanism.
  */
 import { z } from 'zod';
 import type { DomainEvent, EventDraft } from '../../../shared/events/define.ts';
@@ -26,13 +26,13 @@ import {
 import { type Asked, type TaskState, taskDecider, taskStream } from '../../tasks/tasks.ts';
 import { definePolicy, scheduledContext, wantJob, whenever } from '../policy.ts';
 
-/** Longer than the runner may be waited for at most (`RUNNER_TIMEOUT_MS`), milliseconds. */
+/** Longer than the maximum wait for the runner (`RUNNER_TIMEOUT_MS`), milliseconds. */
 const ASK_MS = 660_000;
 
 const payloadSchema = z.object({
   tenant: z.int(),
   workspace: z.int(),
-  /** The event behind the job. */
+  /** Id of the event behind the job. */
   event: z.string(),
   correlation: z.string(),
   task: z.int(),
@@ -65,23 +65,23 @@ export const dispatchPolicy = definePolicy(
 export interface RunnerWork {
   readonly commands: Commands;
   readonly reads: DispatchReads;
-  /** Undefined: none is configured. */
+  /** Undefined if no runner is configured. */
   readonly runner: Runner | undefined;
   /** Unix ms */
   readonly now: () => number;
 }
 
-/** What is asked of the runner, and what follows from its answer. */
+/** A request to the runner, and the handling of its response. */
 export interface Errand {
   readonly what: Asked['what'];
-  /** Whatever the request has besides what every request has. @throws RunnerError when it cannot be made */
+  /** The specific fields of the request. @throws RunnerError when the request cannot be built */
   readonly request: (state: TaskState, workspace: number, ticket: string) => Promise<Requested>;
-  /** What the answer leads to; ids are taken before. */
+  /** The decision on the response; ids are reserved beforehand. */
   readonly answered: (answer: WorkAnswer) => Promise<(state: TaskState, run: number) => readonly EventDraft[]>;
   readonly failed: (state: TaskState, run: number, reason: string) => readonly EventDraft[];
 }
 
-/** @property also texts that the request carries besides those of the prompt */
+/** @property also further texts in the request, besides those of the prompt */
 interface Requested {
   readonly specific: Specific;
   readonly prompt: readonly PromptPart[];
@@ -91,7 +91,7 @@ interface Requested {
 type Common = 'workspaceId' | 'taskId' | 'ticketRef' | 'title' | 'priority' | 'attempt' | 'prompt' | 'idempotencyKey';
 type Specific = WorkRequest extends infer One ? (One extends WorkRequest ? Omit<One, Common> : never) : never;
 
-/** Asks the runner, unless that is done or no longer wanted. @throws RunnerError when it is to be tried again */
+/** Asks the runner, unless that is done or no longer needed. @throws RunnerError when it should be retried */
 export async function runErrand(
   { commands, reads, runner }: RunnerWork,
   { what, request, answered, failed }: Errand,
@@ -121,12 +121,12 @@ export async function runErrand(
       title: state.task.title,
       priority: state.task.priority,
       attempt: run,
-      // The event makes it another one than that of a task with the same number in another deployment.
+      // The event's id distinguishes the task from one with the same number in another deployment.
       idempotencyKey: `task-${id}-${what}-${run}-${event}`,
     };
     answer = await runner.work({ ...common, ...specific, prompt: promptOf(prompt) }, job.signal);
   } catch (error) {
-    // A process that stops says nothing of the runner.
+    // An abort because this process stops says nothing about the runner.
     if (!(error instanceof RunnerError) || job.signal.aborted) throw error;
     if (error.retry && !job.last) throw error;
     await commands.execute(taskDecider, stream, context(), (now) => failed(now, run, error.message));

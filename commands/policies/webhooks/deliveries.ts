@@ -1,13 +1,14 @@
 /**
  * Whenever an event is written, it is delivered to the webhooks of its workspace that subscribe to it.
  *
- * The log is the queue. For each webhook a position says up to where it has been told; a worker that has claimed the
- * webhook goes on from there and sends one message after the other. What a webhook had chosen when an event was written
- * decides whether it is told of it, so that a change, or a time in which it was disabled, means the same however late
- * the delivery is.
+ * The log is the queue. Each webhook has an acknowledged position; a worker that has claimed the webhook continues from
+ * there and sends one message after the other. The subscriptions at the time of an event decide whether the webhook
+ * receives it, so a later change, or a period in which it was disabled, has the same effect however late the delivery
+ * is.
  *
- * A message that fails waits for its retry, and the next one is sent: order holds while the receiver keeps up. When so
- * many attempts in a row have failed that the circuit is open, new messages wait in the log until a retry succeeds.
+ * A message that fails waits for its retry, and the next one is sent: order is kept as long as the receiver keeps up.
+ * When so many attempts in a row have failed that the circuit is open, new messages wait in the log until a retry
+ * succeeds.
  */
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
@@ -42,24 +43,24 @@ import { decideTrip, type WebhookState, webhookDecider, webhookStream } from '..
 import { scheduledContext } from '../policy.ts';
 import { createLogCache, type LogCache } from './log-cache.ts';
 
-/** Tells webhooks what they have not been told, until nothing is left to do. */
+/** Delivers pending messages to webhooks until none is left. */
 export const deliveryJob = defineJob({ name: 'webhook-deliveries', schema: z.object({}), timeoutMs: 120_000 });
 
-/** How long one job runs, milliseconds; an attempt that has begun is finished. */
+/** How long one job runs, milliseconds; a started attempt is completed. */
 const JOB_MS = 45_000;
-/** How long one webhook receives messages before others get their turn, milliseconds. */
+/** How long one webhook receives messages before others take their turn, milliseconds. */
 const TURN_MS = 15_000;
-/** Webhooks that one process tells at the same time. Slow receivers must not take all places from other jobs. */
+/** Webhooks that one process serves concurrently. Slow receivers must not take all slots from other jobs. */
 const AT_ONCE = 5;
-/** A retry that is due this soon is waited for; jobs are not run to the second. Milliseconds. */
+/** The job waits for a retry that is due this soon, because jobs do not start exactly on time. Milliseconds. */
 const SOON_MS = 1_000;
-/** The database's clock decides what is due, and may be a little behind. Milliseconds. */
+/** Minimum wait: the database's clock decides what is due, and may be slightly behind. Milliseconds. */
 const LEAST_WAIT_MS = 5;
-/** Retries that are looked at together. */
+/** Retries that are read together. */
 const RETRIES = 20;
-/** Messages after which retries and the webhook's settings are looked at again. */
+/** Number of messages after which retries and the webhook's settings are checked again. */
 const MESSAGES = 20;
-/** Messages of a webhook that may wait for a retry; while there are more, new ones wait in the log. */
+/** Messages of a webhook that may wait for a retry; at this number, new ones wait in the log. */
 const MAX_PENDING = 1_000;
 /** A lease that was taken or renewed this recently need not be renewed; it lasts much longer. Milliseconds. */
 const FRESH_MS = 1_000;
@@ -71,11 +72,11 @@ export interface DeliveryWork {
   readonly queue: WebhookQueue;
   readonly outgoing: Outgoing;
   readonly schedule: RetrySchedule;
-  /** Whether failed deliveries are tried again by themselves. Those that fail meanwhile wait. */
+  /** Whether failed deliveries are retried automatically. If not, failed deliveries wait. */
   readonly retries: () => Promise<boolean>;
   /** Runs another job at this time, Unix ms. */
   readonly again: (at: number) => Promise<void>;
-  /** Told of events that cannot be read, which are skipped. */
+  /** Called for events that cannot be read; they are skipped. */
   readonly skipped: (error: EventUnreadableError) => void;
   /** Unix ms */
   readonly now: () => number;
@@ -83,12 +84,12 @@ export interface DeliveryWork {
   readonly random: () => number;
 }
 
-/** Delivers for all webhooks that have something to do. One per process: it counts what the process does at once. */
+/** Delivers for all webhooks with pending work. One per process: it limits the concurrent deliveries of the process. */
 export function createDeliveries(work: DeliveryWork): (signal: AbortSignal) => Promise<void> {
   let running = 0;
   const logCache = createLogCache(work.store.log);
   return async (signal) => {
-    // Those that run go on until nothing is left to do.
+    // The running jobs continue until nothing is left to do.
     if (running >= AT_ONCE) return;
     running++;
     const until = work.now() + JOB_MS;
@@ -116,9 +117,9 @@ interface Version {
   readonly state: WebhookState;
 }
 
-/** Why a turn ends. `waits`: until it is notified, or a retry is due. `unfinished`: it continues as soon as possible. */
+/** Why a turn ends. `waits`: until a notification or a due retry. `unfinished`: it continues as soon as possible. */
 type Ending = 'waits' | 'disabled' | 'unfinished';
-/** Nothing is left to give back: another process has the claim, or the webhook was deleted. */
+/** There is no claim to release: another process has it, or the webhook was deleted. */
 type Gone = 'lost' | 'deleted';
 
 class Turn {
@@ -133,7 +134,7 @@ class Turn {
   /** Messages may be waiting for a retry. */
   #waiting: boolean;
   #retries = true;
-  /** Everything up to here has been told. */
+  /** Everything up to this position has been delivered. */
   #position: Position;
   #tenant = 1;
 
@@ -176,14 +177,14 @@ class Turn {
           if (kept !== 'enabled') return kept;
           retried = true;
         }
-        // After retries the webhook is looked at again: one of them may have closed the circuit.
+        // After retries, check the webhook again: one of them may have closed the circuit.
         if (retried) continue;
         const waiting = await queue.pending(this.#claim);
         this.#waiting = waiting > 0;
         const held = isOpen(this.#failures, this.#work.schedule) ? waiting > 0 : waiting >= MAX_PENDING;
         if (held && this.#retries) return 'waits';
       }
-      // With nothing to try again, a single new message shows whether the receiver is back.
+      // With no retry pending, a single new message shows whether the receiver has recovered.
       const most = isOpen(this.#failures, this.#work.schedule) ? 1 : MESSAGES;
       const told = await this.#tell(versions, state, most);
       if (told !== 'more') return told;
@@ -211,7 +212,7 @@ class Turn {
     return versions;
   }
 
-  /** Sends the next messages, at most so many, and none after one that opens the circuit. `more`: there may be further ones. */
+  /** Sends the next messages, up to a limit, and none after one that opens the circuit. `more`: there may be others. */
   async #tell(versions: readonly Version[], webhook: WebhookState, most: number): Promise<Ending | Gone | 'more'> {
     let sent = 0;
     // New events and retries that become due lead to another claim.
@@ -225,7 +226,7 @@ class Turn {
           if (this.#isOver()) return 'unfinished';
           if (sent >= most || (sent > 0 && isOpen(this.#failures, this.#work.schedule))) return 'more';
           sent++;
-          // Only now is the event behind us: a worker that dies between two messages leaves the second to another.
+          // The position moves only after the last message of an event: if the worker dies, another one sends the rest.
           const position = index === messages.length - 1 ? logged.position : undefined;
           const kept = await this.#send(webhook, message, { number: 0, parent_id: null, position });
           if (kept !== 'enabled') return kept;
@@ -236,7 +237,7 @@ class Turn {
     return 'waits';
   }
 
-  /** What this event tells this webhook, without what it has been told. */
+  /** The messages of this event for this webhook, without those already delivered. */
   async #messagesFor(versions: readonly Version[], logged: LoggedEvent): Promise<readonly WebhookMessage[]> {
     const { store, queue, skipped, names } = this.#work;
     if (logged.meta.workspace !== this.#claim.workspace || !MESSAGE_EVENTS.has(logged.type)) return [];
@@ -256,7 +257,7 @@ class Turn {
     if (!messagesOf(definition, event, frames).some(isWanted)) return [];
     const shown = await shownFrames(frames, event, names);
     const chosen = messagesOf(definition, event, shown).filter(isWanted);
-    // The only message of an event moves the webhook on as it is recorded: it cannot have been told.
+    // The record of an event's only message also moves the position, so that message cannot have been delivered before.
     if (chosen.length <= 1) return chosen;
     const told = await queue.told(
       this.#claim,
@@ -273,7 +274,7 @@ class Turn {
     });
   }
 
-  /** Makes sure that the lease outlasts an attempt. Gives the failures in a row; undefined when the claim was lost. */
+  /** Ensures that the lease outlasts an attempt. @returns the failures in a row; undefined when the claim was lost */
   async #renewed(): Promise<number | undefined> {
     const now = this.#work.now();
     if (now - this.#leased < FRESH_MS) return this.#failures;
@@ -282,7 +283,7 @@ class Turn {
     return failures;
   }
 
-  /** Sends one message and records how that went. `enabled`: go on. */
+  /** Sends one message and records the result. `enabled`: continue. */
   async #send(
     webhook: WebhookState,
     message: WebhookMessage,
@@ -304,7 +305,7 @@ class Turn {
     try {
       done = await attempt(outgoing, to, message, { number, parent_id, at: now(), signal: this.#signal });
     } catch (error) {
-      // The process stops, which says nothing of the receiver.
+      // An abort because this process stops says nothing about the receiver.
       if (this.#signal.aborted) return 'unfinished';
       throw error;
     }
@@ -318,7 +319,7 @@ class Turn {
     if (!trips) return 'enabled';
     const { workspace, webhook: id } = this.#claim;
     const { origin } = scheduledContext(randomUUID(), this.#tenant, workspace);
-    // What could not be delivered is the cause.
+    // The event of the undelivered message is recorded as the cause.
     const context = { origin: { ...origin, causationId: eventOfMessage(message.id) ?? null } };
     await this.#work.commands.execute(webhookDecider, webhookStream(workspace, id), context, (state) =>
       decideTrip(state, failures),

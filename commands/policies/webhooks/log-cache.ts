@@ -1,25 +1,25 @@
 /**
- * The log cache of webhook deliveries. An event usually concerns several webhooks, which are at the same position. A page
- * that one of them has read is kept for the others, so it is read and decoded once in a process.
+ * The log cache of webhook deliveries. An event usually concerns several webhooks at the same position. A page that one
+ * of them has read is kept for the others, so a process reads and decodes it once.
  */
 import type { EventLog, LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
 import { takingTurns } from '../../../shared/waiting.ts';
 
-/** Bytes of a page of the log. */
+/** Size of a page of the log, bytes. */
 const PAGE_BYTES = 1_000_000;
-/** Newest pages that are kept. */
+/** Number of the newest pages that are kept. */
 const PAGES = 4;
 
 export interface LogCache {
   /**
-   * Events after a position, oldest first: some of them, or none when there is nothing after it.
+   * Events after a position, oldest first: some of them, or none at the end of the log.
    *
    * @throws what `EventLog.readAll` throws
    */
   after(position: Position): Promise<readonly LoggedEvent[]>;
 }
 
-/** Everything in the log after `from` and up to `until`. */
+/** All events after `from`, up to `until`. */
 interface Page {
   readonly from: Position;
   readonly until: Position;
@@ -28,7 +28,7 @@ interface Page {
 
 export function createLogCache(log: Pick<EventLog, 'readAll'>): LogCache {
   const pages: Page[] = [];
-  // Concurrent readers find the page that the one before them has read.
+  // Concurrent readers use the page that the first of them has read.
   const reading = takingTurns();
   const kept = (position: Position): readonly LoggedEvent[] | undefined => {
     const page = pages.find(({ from, until }) => from <= position && position < until);

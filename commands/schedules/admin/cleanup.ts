@@ -1,4 +1,4 @@
-/** Removes what is older than the settings allow from the lists, once a day. */
+/** Once a day, removes rows from the lists that are older than the settings allow. */
 import { randomUUID } from 'node:crypto';
 import type { SettingName } from '../../../shared/contract/admin/settings.ts';
 import { CLEANUP_STREAM, oldRecordsRemoved } from '../../../shared/events/admin/cleanup.ts';
@@ -16,10 +16,10 @@ import { counted, EVERY_MINUTE_MS, EVERY_TEN_MINUTES_MS, isOn, type Schedule, ty
 const BATCH = 1_000;
 
 /**
- * Gives the number of notifications that were removed.
+ * @returns the number of removed notifications
  *
  * @param parts.notificationDays how long notifications are kept; 0: for ever
- * @param parts.deadline Unix ms: what is not done by then is for the next turn
+ * @param parts.deadline Unix ms: the rest is left to the next turn
  * @param parts.now Unix ms
  */
 export async function cleanUp(parts: {
@@ -58,15 +58,16 @@ export async function cleanUp(parts: {
   return removed;
 }
 
-/** What else is removed every day: by workspace, each with an event of its own that says what. */
+/** Further tables that are cleaned every day: by workspace, each with its own event. */
 export const CLEANED = ['activities', 'pipeline_runs', 'token_usage', 'audit_log'] as const;
 export type CleanedTable = (typeof CLEANED)[number];
 
 /**
- * Removes rows that are older than the settings allow from the other read models. Gives how many of each.
+ * Removes rows that are older than the settings allow from the other read models.
  *
+ * @returns their number by table
  * @param parts.retention days by table; 0: for ever
- * @param parts.deadline Unix ms: workspaces that are not begun by then are for the next turn
+ * @param parts.deadline Unix ms: workspaces not started by then are left to the next turn
  */
 export async function cleanUpWorkspaces(parts: {
   readonly cleaning: Cleaning;
@@ -85,7 +86,7 @@ export async function cleanUpWorkspaces(parts: {
   return removed;
 }
 
-/** How long one turn takes at most, milliseconds. */
+/** Maximum duration of one turn, milliseconds. */
 const CLEANUP_MS = 3 * EVERY_MINUTE_MS;
 
 export function cleanupSchedule(parts: {

@@ -1,4 +1,4 @@
-/** Runs the scheduled jobs whose time has come. */
+/** Runs the scheduled jobs that are due. */
 import { randomUUID } from 'node:crypto';
 import { AppError } from '../../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
@@ -9,9 +9,9 @@ import { scheduledContext } from '../../policies/policy.ts';
 import { counted, EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
 
 /**
- * Gives the number of jobs that were run, and of those that failed. A job that fails keeps no other from being run.
+ * @returns the number of jobs that were run, and of those that failed. A failed job does not stop the others.
  *
- * @param zone of jobs that name none
+ * @param zone of jobs without a time zone
  * @throws the first failure of a store, at the end
  */
 export async function runDueJobs(
@@ -31,7 +31,7 @@ export async function runDueJobs(
       if (!result.ok) failed++;
     } catch (error) {
       const status = error instanceof AppError ? error.status : undefined;
-      // It has been removed since.
+      // The job has been removed since.
       if (status !== 404) failures.push(error);
       if (status === 503) break;
     }

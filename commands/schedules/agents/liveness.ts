@@ -49,7 +49,7 @@ export interface Sweep {
   readonly now: () => number;
 }
 
-/** Sweeps all workspaces once. @returns the names of the agents that were set offline */
+/** Checks all workspaces once. @returns the names of the agents that were set offline */
 export async function sweepLiveness(parts: Sweep): Promise<readonly string[]> {
   const { commands, silentAgents } = parts;
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
@@ -95,7 +95,7 @@ export function livenessSchedule(
     everyMs: SWEEP_MS,
     enabled: async () => (await on()) && (await timeout()) > 0,
     async run(asked) {
-      // A sweep that was due while the service was down runs at once, before any agent had a chance to report.
+      // A sweep that was due while the service was down runs at once, before agents have had a chance to report.
       if (!asked && now() - startedAt < SWEEP_MS)
         return 'Too soon after the start of the process: agents may still report.';
       const timeoutMinutes = await timeout();

@@ -5,11 +5,10 @@ import { scheduledContext } from '../../policies/policy.ts';
 import { counted, type Schedule } from '../schedule.ts';
 
 /**
- * Gives the number of rules that were evaluated, and of those that triggered. One that fails does not keep the others
- * from being evaluated.
+ * @returns the number of evaluated and of triggered rules. A failed rule does not stop the others.
  *
- * @param parts.deadline Unix ms: what is not done by then is for the next turn, which begins where this one has stopped
- * @param parts.begin the rule behind which to begin
+ * @param parts.deadline Unix ms: the rest is left to the next turn, which continues there
+ * @param parts.begin the rule after which to begin
  * @throws the first failure, at the end
  */
 export async function evaluateAlerts(
@@ -47,16 +46,16 @@ export interface RulePlace {
 /** Before every rule. */
 export const FIRST: RulePlace = { workspace: 0, id: 0 };
 
-/** How long one turn takes at most, milliseconds; the next one goes on. */
+/** Maximum duration of one turn, milliseconds; the next one continues. */
 const TURN_MS = 40_000;
-/** How often it is due while the schedule is off, and only runs when it is asked for; seconds. */
+/** Interval while the schedule is off, and runs only on request; seconds. */
 const USUAL = 60;
 
 /** @param parts.everySeconds 0: rules are not evaluated on a schedule */
 export function alertsSchedule(parts: Evaluating & { readonly everySeconds: number }): Schedule {
   const { everySeconds, now } = parts;
   const everyMs = (everySeconds || USUAL) * 1_000;
-  /** Where the last turn had to stop. */
+  /** Where the last turn stopped. */
   let begin = FIRST;
   return {
     id: 'alert_evaluation',

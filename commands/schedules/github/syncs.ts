@@ -1,9 +1,8 @@
 /**
- * Whenever it is time, projects are synced with their repositories: first what GitHub has that is newer, then what is
- * newer here.
+ * Syncs projects with their repositories on a schedule: first newer changes from GitHub, then newer changes from here.
  *
- * Everything may be done twice: an issue has one task, a pull of what is known is no event, and a push sets fields to what
- * they are to be. A process that dies half-way leaves the rest to the next turn.
+ * Every step may be repeated: an issue has one task, a pull without changes is no event, and a push sets fields to
+ * their final values. If a process dies halfway, the next turn does the rest.
  */
 import { randomUUID } from 'node:crypto';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
@@ -19,18 +18,18 @@ import { scheduledContext } from '../../policies/policy.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
 import { counted, isOn, type Schedule, type Setting } from '../schedule.ts';
 
-/** Issues of a page, and pages of one turn. */
+/** Issues per page, and pages per turn. */
 const PAGE = 100;
 const MAX_PAGES = 10;
-/** Issues that are changed in one turn. */
+/** Issues that one turn changes. */
 const MAX_PUSHED = 100;
-/** Projects that are read at a time. */
+/** Projects per page. */
 const PROJECTS = 100;
 
 export interface ProjectSynced {
   readonly pulled: number;
   readonly pushed: number;
-  /** What went wrong; undefined: nothing. */
+  /** The error of the sync; undefined if there was none. */
   readonly failure: unknown;
 }
 
@@ -42,11 +41,16 @@ interface Pulled {
   cursor: string | null;
 }
 
-/** Stops a turn: GitHub would not answer the next call either. */
+/** Whether an error stops the turn, because GitHub would not answer the next call either. */
 const isFatal = (error: unknown): boolean =>
   !(error instanceof AppError) && !(error instanceof GithubError && ['missing', 'refused'].includes(error.fault));
 
-/** Syncs one project, and records that. @param quiet it is the clock's turn @param signal stops it; the rest is left to the next turn */
+/**
+ * Syncs one project, and records the sync.
+ *
+ * @param quiet it is a scheduled sync
+ * @param signal stops it; the next turn does the rest
+ */
 export async function syncProject(
   work: GithubWork,
   request: CommandContext,
@@ -87,7 +91,7 @@ export async function syncProject(
   return { pulled: pulled.imported + pulled.updated, pushed, failure };
 }
 
-/** Carries over what GitHub has that is newer. The first time only open issues are read: the others are history. */
+/** Pulls newer changes from GitHub. The first sync reads only open issues: the others are history. */
 async function pull(
   work: GithubWork,
   context: CommandContext,
@@ -121,14 +125,14 @@ async function pull(
     done.imported += imported.tasks.length;
     done.skipped += imported.skipped;
     failures.push(...imported.failures);
-    // Whatever failed is read again.
+    // Failed issues are read again.
     if (failures.length > 0) return;
     done.cursor = issues.at(-1)?.updatedAt ?? done.cursor;
     if (!more) return;
   }
 }
 
-/** `unknown`: no task stands for the issue. */
+/** `unknown`: no task is linked to the issue. */
 async function pullIssue(
   { commands, now }: GithubWork,
   context: CommandContext,
@@ -140,7 +144,7 @@ async function pullIssue(
   if (state.task_id === 0) return issue.state === 'open' ? 'unknown' : 'known';
   const stream = taskStream(workspace, state.task_id);
   const task = await commands.load(taskDecider, stream);
-  // Claimed by a process that died before it made the task.
+  // A process claimed the issue, and died before it created the task.
   if (task.lastAt === 0) return 'unknown';
   if (decidePull(task.state, repo, issue, seconds(now())).length === 0) return 'known';
   const { events } = await commands.execute(taskDecider, stream, { ...context }, (current) =>
@@ -149,7 +153,7 @@ async function pullIssue(
   return events.length > 0 ? 'updated' : 'known';
 }
 
-/** Carries over what is newer here. Gives how many issues were changed. */
+/** Pushes newer changes from here. @returns how many issues were changed */
 async function push(
   work: GithubWork,
   context: CommandContext,
@@ -172,8 +176,8 @@ async function push(
 }
 
 /**
- * An issue that is not there is not asked for again: that would fail every time. The repository has just been read, and a
- * token that may not write is also told that there is nothing.
+ * Records a missing issue, so that it is not requested again: that would fail every time. The repository has just been
+ * read. GitHub also responds 404 to a token without write access, so the issue is looked up first.
  */
 async function noteGone(
   { commands, github }: GithubWork,
@@ -211,8 +215,8 @@ async function pushTask(
 }
 
 /**
- * Syncs all projects that are to be. One that fails does not keep the others from being synced, unless GitHub cannot be
- * reached or wants no more requests.
+ * Syncs all projects whose sync is on. A failed project does not stop the others, unless GitHub is unreachable or
+ * refuses further requests.
  *
  * @param options.workspace only projects of this one
  */

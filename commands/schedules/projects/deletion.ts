@@ -1,6 +1,6 @@
 /**
- * Whenever the deletion of a project was interrupted, or a task was placed in a deleted project at the last moment, the
- * tasks move on.
+ * Moves the tasks of a deleted project when its deletion was interrupted, or a task was placed in it at the last
+ * moment.
  */
 import { randomUUID } from 'node:crypto';
 import { scheduledContext } from '../../policies/policy.ts';
@@ -8,9 +8,9 @@ import { type DeletionParts, goOnDeleting } from '../../projects/deletion.ts';
 import { EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
 
 /**
- * Looks at all workspaces once. A project that fails does not keep the others from being finished.
+ * Checks all workspaces once. A failed project does not stop the others.
  *
- * @param deadline Unix ms: what is not done by then is for the next turn
+ * @param deadline Unix ms: the rest is left to the next turn
  * @throws the first failure, at the end
  */
 export async function finishDeletions(parts: DeletionParts, deadline: number): Promise<void> {
@@ -25,7 +25,7 @@ export async function finishDeletions(parts: DeletionParts, deadline: number): P
   if (failures.length > 0) throw failures[0];
 }
 
-/** How long one turn takes at most, milliseconds. */
+/** Maximum duration of one turn, milliseconds. */
 const TURN_MS = 40_000;
 
 export const projectDeletionsSchedule = (parts: DeletionParts): Schedule => ({

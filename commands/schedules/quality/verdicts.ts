@@ -1,16 +1,17 @@
-/** Asks for reviews of results, as many as the agent runner has room for; `commands/policies/quality/verdicts.ts` asks it. */
+/** Requests reviews, as many as the agent runner has room for; `commands/policies/quality/verdicts.ts` asks it. */
 import { seconds } from '../../../shared/time.ts';
 import { decideReviewAbandoned, decideReviewRequest } from '../../quality/verdicts.ts';
 import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 import { askAbout, type Dispatching, failForgotten, NO_RUNNER } from '../tasks/dispatch.ts';
 
-/** Candidates of a workspace that are looked at in one turn: some may have to wait after reviews without a verdict. */
+/** Candidates of a workspace that one turn reads: some may have to wait after reviews without a verdict. */
 const CANDIDATES = 20;
 
 /**
- * Looks at all workspaces once. Gives how many reviews begin now.
+ * Checks all workspaces once.
  *
- * @throws AppError 409 `BUSY` while another process does
+ * @returns how many reviews begin now
+ * @throws AppError 409 `BUSY` while another process does the same
  */
 export function reviewTasks(parts: Dispatching): Promise<number> {
   const { commands, reads, locks, now } = parts;

@@ -1,6 +1,6 @@
 /**
- * Hands assigned tasks over to the agent runner, as many as it has room for. The event on the task's own stream decides
- * between several processes, and `commands/policies/tasks/dispatch.ts` asks the runner.
+ * Hands assigned tasks over to the agent runner, as many as it has room for. The event on the task's own stream ensures
+ * that only one process does it, and `commands/policies/tasks/dispatch.ts` asks the runner.
  */
 import { randomUUID } from 'node:crypto';
 import type { EventDraft } from '../../../shared/events/define.ts';
@@ -14,13 +14,13 @@ import { takingTurn } from '../../tasks/queue.ts';
 import { type Asked, type TaskState, taskDecider, taskStream } from '../../tasks/tasks.ts';
 import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
-/** Tasks of a workspace that the runner is asked for at a time. */
+/** Tasks per workspace that the runner may work on at a time. */
 export const AT_ONCE = 3;
-/** Candidates of a workspace that are looked at in one turn. */
+/** Candidates per workspace that one turn reads. */
 const CANDIDATES = 20;
-/** After this long the job of a task is gone: it must have ended long ago, however slow the runner is; seconds. */
+/** After this time the job of a task counts as lost, because even a slow runner must have ended; seconds. */
 const FORGOTTEN = 2 * HOUR;
-/** Forgotten tasks in one turn. */
+/** Lost jobs that one turn handles. */
 const FORGOTTEN_AT_ONCE = 100;
 
 export interface Dispatching {
@@ -32,26 +32,27 @@ export interface Dispatching {
 }
 
 /**
- * Looks at all workspaces once. Gives how many tasks are handed over now.
+ * Checks all workspaces once.
  *
- * @throws AppError 409 `BUSY` while another process does
+ * @returns how many tasks are handed over now
+ * @throws AppError 409 `BUSY` while another process does the same
  */
 export function dispatchTasks(parts: Dispatching): Promise<number> {
   const { commands, reads, locks } = parts;
-  // Of two runs at once, each would count what the runner has been asked for without what the other one asks for.
+  // The lock is needed because two concurrent runs would each not count the requests of the other.
   return locks.holding('tasks for the agent runner', async () => {
     await failForgotten(parts, 'dispatch', (state, run, reason) => decideDispatchFailed(state, run, reason));
-    // A poll that claims a task for the same agent counts this one.
+    // In the agent's turn, so that a poll that claims a task for the same agent counts this one.
     return askAbout(commands, await reads.assigned(CANDIDATES), decideDispatch, (task, ask) =>
       takingTurn(locks, task, ask),
     );
   });
 }
 
-/** Calls `ask` when the runner may be asked about the task; `lost` is aborted when it may no longer be. */
+/** Calls `ask` when the runner may be asked about the task; `lost` is aborted when that is no longer allowed. */
 type InTurn<Task> = (task: Task, ask: (lost?: AbortSignal) => Promise<Executed>) => Promise<Executed>;
 
-/** Lets the runner be asked about as many tasks of each workspace as it has room for. Gives how many these are. */
+/** Requests work on as many tasks of each workspace as the runner has room for. @returns how many */
 export async function askAbout<Task extends NextTask>(
   commands: Commands,
   tasks: readonly Task[],
@@ -77,7 +78,7 @@ export async function askAbout<Task extends NextTask>(
   return sum;
 }
 
-/** Gives up on tasks whose job is gone, for instance because its store was lost. */
+/** Fails tasks whose job is lost, for instance because its store was lost. */
 export async function failForgotten(
   { commands, reads, now }: Omit<Dispatching, 'locks'>,
   what: Asked['what'],
@@ -96,7 +97,7 @@ export async function failForgotten(
   }
 }
 
-/** The answer of a schedule that needs the runner. */
+/** The result of a schedule that needs the runner. */
 export const NO_RUNNER = 'No agent runner is configured: RUNNER_URL is not set. Tasks stay as they are.';
 
 /** @param parts.hasRunner whether an agent runner is configured */

@@ -1,8 +1,8 @@
 /**
- * Whenever an agent has fallen silent over a task, the task returns to the queue.
+ * Returns a task to the queue when its agent has been silent for too long.
  *
- * The read model names the candidates; the decision is made on the task's own stream, so that one that was just
- * changed stays as it is.
+ * The read model names the candidates; the decision is made on the task's own stream, so a task that was just changed
+ * is left alone.
  */
 import { randomUUID } from 'node:crypto';
 import type { StaleTask, StaleTaskReads } from '../../../shared/ports/tasks/queue.ts';
@@ -13,19 +13,19 @@ import { decideRequeue } from '../../tasks/queue.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
 import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
-/** Candidates that are read at a time. */
+/** Candidates per page. */
 const PAGE = 200;
 
 export interface StaleTasks {
   readonly commands: Commands;
   readonly reads: StaleTaskReads;
-  /** How long a task may stand still while its agent is away. */
+  /** How long a task may stay unchanged while its agent is away. */
   readonly staleMinutes: number;
   /** Unix ms. */
   readonly now: () => number;
 }
 
-/** Looks at all workspaces once. Gives the ids of the tasks that were taken back. */
+/** Checks all workspaces once. @returns the ids of the tasks that were returned to the queue */
 export async function requeueStaleTasks(parts: StaleTasks): Promise<readonly number[]> {
   const { commands, reads } = parts;
   const since = seconds(parts.now()) - parts.staleMinutes * MINUTE;

@@ -1,9 +1,9 @@
 /**
- * Whenever the schedule of a recurring task is due, a task is made from it.
+ * Creates a task whenever the schedule of a recurring task is due.
  *
- * The read model names the candidates. The decision is made on the recurring task's own stream: the event there reserves
- * the id of the new task, and only one process can append it. The new task is a stream that must not exist yet. If a
- * process is killed between the two, the next run finds an id without a task, and makes that task.
+ * The read model names the candidates. The decision is made on the recurring task's own stream: the event there
+ * reserves the id of the new task, and only one process can append it. The stream of the new task must not exist yet.
+ * If a process is killed between the two, the next run finds an id without a task, and creates that task.
  */
 import { randomUUID } from 'node:crypto';
 import { cronProblem, dueMinutes, minuteOf } from '../../../shared/cron.ts';
@@ -17,7 +17,7 @@ import { decideRecurrence, decideSpawn, titleFor } from '../../tasks/recurrence.
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
 import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
-/** How far back minutes are made up for that were due while no process was running; seconds. */
+/** Due minutes are made up for this far back if no process was running; seconds. */
 const LOOK_BACK = 15 * MINUTE;
 
 export interface Recurrence {
@@ -30,13 +30,13 @@ export interface Recurrence {
   readonly now: () => number;
 }
 
-/** Candidates that are read at a time. */
+/** Candidates per page. */
 const PAGE = 200;
 
 /**
- * Looks at all recurring tasks once. One that fails does not keep the others from being made. Gives the ids of the tasks
- * that were made.
+ * Checks all recurring tasks once. A failed one does not stop the others.
  *
+ * @returns the ids of the created tasks
  * @throws the first failure, at the end
  */
 export async function spawnRecurring(parts: Recurrence): Promise<readonly number[]> {
@@ -62,7 +62,7 @@ export async function spawnRecurring(parts: Recurrence): Promise<readonly number
   return made;
 }
 
-/** Makes what is missing and what is due of one recurring task. `until`: Unix seconds. */
+/** Creates the missing and the due tasks of one recurring task. `until`: Unix seconds. */
 async function* spawnDue(parts: Recurrence, run: string, template: RecurringTask, until: number) {
   const { tenant, workspace, cron, cronSince, recurredAt, missingChild } = template;
   const context = scheduledContext(run, tenant, workspace);
@@ -72,7 +72,7 @@ async function* spawnDue(parts: Recurrence, run: string, template: RecurringTask
   for (const dueAt of dueMinutes(cron, parts.zone, from, until)) yield* await recur(parts, context, template, dueAt);
 }
 
-/** Makes the task for a minute, unless another process does. */
+/** Creates the task for a minute, unless another process does. */
 async function recur(parts: Recurrence, context: CommandContext, template: RecurringTask, dueAt: number) {
   const { commands, reads, zone } = parts;
   const { workspace, id, cron } = template;
@@ -86,7 +86,7 @@ async function recur(parts: Recurrence, context: CommandContext, template: Recur
   return events.length === 0 ? [] : makeChild(parts, context, template, childId);
 }
 
-/** Makes the task whose id was reserved, unless that has been done; it may even have been deleted since. */
+/** Creates the task with the reserved id, unless it was already created; it may even have been deleted since. */
 async function makeChild(parts: Recurrence, context: CommandContext, template: RecurringTask, childId: number) {
   const { commands, projects, zone } = parts;
   const { workspace, id } = template;

@@ -1,8 +1,8 @@
 /**
- * Whenever a task is unassigned, it is assigned to the agent that fits best.
+ * Assigns each unassigned task to the agent that fits best.
  *
- * The read models name tasks and agents; the decision is made on the task's own stream, so that one that was just
- * taken stays where it is, and several processes give it away once.
+ * The read models name tasks and agents; the decision is made on the task's own stream, so a task that was just taken
+ * stays with its agent, and several processes assign it only once.
  */
 import { randomUUID } from 'node:crypto';
 import type { RoutableAgent, RoutingReads } from '../../../shared/ports/tasks/routing.ts';
@@ -12,9 +12,9 @@ import { bestOf, decideRoute } from '../../tasks/routing.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
 import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
-/** Tasks of a workspace in one turn. */
+/** Tasks per workspace in one turn. */
 const TASKS = 5;
-/** Agents of a workspace that are compared. */
+/** Agents per workspace that are compared. */
 const AGENTS = 500;
 
 export interface Routing {
@@ -22,7 +22,7 @@ export interface Routing {
   readonly reads: RoutingReads;
 }
 
-/** Looks at all workspaces once. Gives the ids of the tasks that were given away. */
+/** Checks all workspaces once. @returns the ids of the assigned tasks */
 export async function routeTasks(parts: Routing): Promise<readonly number[]> {
   const { commands, reads } = parts;
   const run = randomUUID();

@@ -1,7 +1,7 @@
-/** Has failed deliveries of webhooks repeated when their time has come. */
+/** Retries failed deliveries of webhooks when they are due. */
 import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
-/** @param parts.retry gives how many deliveries wait to be repeated; only workers can do it */
+/** @param parts.retry returns how many deliveries wait for a retry; only workers can retry */
 export const webhookRetrySchedule = (parts: {
   readonly retry: () => Promise<number>;
   readonly setting: Setting;

@@ -1,6 +1,6 @@
 /**
- * Whenever the deletion of a workspace was interrupted, or somebody came into a deleted workspace at the last moment,
- * its users, agents and projects move on.
+ * Moves the users, agents and projects of a deleted workspace when its deletion was interrupted, or a record was moved
+ * there at the last moment.
  */
 import { randomUUID } from 'node:crypto';
 import { scheduledContext } from '../../policies/policy.ts';
@@ -8,9 +8,9 @@ import { goOnRemoving, type RemovalParts } from '../../workspaces/removal.ts';
 import { EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
 
 /**
- * Looks at all tenants once. A workspace that fails does not keep the others from being finished.
+ * Checks all tenants once. A failed workspace does not stop the others.
  *
- * @param deadline Unix ms: what is not done by then is for the next turn
+ * @param deadline Unix ms: the rest is left to the next turn
  * @throws the first failure, at the end
  */
 export async function finishRemovals(parts: RemovalParts, deadline: number): Promise<void> {
@@ -24,7 +24,7 @@ export async function finishRemovals(parts: RemovalParts, deadline: number): Pro
   if (failures.length > 0) throw failures[0];
 }
 
-/** How long one turn takes at most, milliseconds. */
+/** Maximum duration of one turn, milliseconds. */
 const TURN_MS = 40_000;
 
 export const workspaceRemovalsSchedule = (parts: RemovalParts): Schedule => ({

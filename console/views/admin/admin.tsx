@@ -1,4 +1,4 @@
-/** Administration: which parts there are, and who sees them. */
+/** Administration: its parts, and who may see them. */
 import { urlOf } from '../../client/address.ts';
 import { useRights } from '../../client/session.ts';
 import { Page, Tabs } from '../../parts/basic.tsx';

@@ -1,4 +1,4 @@
-/** Backups: written with progress, listed, deleted. A backup goes on when this page is left. */
+/** Backups: create with progress, list, delete. A backup continues after the user leaves this page. */
 import { useEffect, useState } from 'preact/hooks';
 import { call } from '../../client/client.ts';
 import { refreshAll, useRead } from '../../client/reads.ts';
@@ -19,7 +19,7 @@ export function Backups() {
   const [isMine, setMine] = useState(false);
   const start = async () => {
     setMine(true);
-    // The response arrives when the backup is written; the progress is read beside it.
+    // The response arrives when the backup is complete; until then the progress is read separately.
     const writing = call('POST /api/backup', {}, { isLong: true });
     setTimeout(read.refresh, LOOK_MS / 2);
     const { data } = await writing.finally(() => setMine(false));
@@ -72,7 +72,7 @@ interface Running {
   readonly head: number | null;
 }
 
-/** How far a backup is, its rate, and the time that is left. */
+/** Progress of a backup, its rate, and the remaining time. */
 function Progress({ of: { started_at, position, head } }: { readonly of: Running }) {
   const took = Math.max(1, Date.now() / 1000 - started_at);
   const rate = position / took;

@@ -1,4 +1,4 @@
-/** Gateways: listed, probed, added. */
+/** Gateways: list, probe, add. */
 import { useRead } from '../../client/reads.ts';
 import { Act, FormButton, write } from '../../parts/act.tsx';
 import { Panel, Seconds, Shown, State, Table } from '../../parts/basic.tsx';

@@ -1,4 +1,4 @@
-/** One agent: its parts as tabs, and what may be done with it. */
+/** One agent: its parts as tabs, and its actions. */
 import { go, urlOf, urlWith, useAddress } from '../../client/address.ts';
 import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';

@@ -1,4 +1,4 @@
-/** What an agent did and what it cost, by ids in events. */
+/** What an agent did and what it cost, according to ids in events. */
 import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';
 import { Panel, Seconds, Shown, Table } from '../../parts/basic.tsx';

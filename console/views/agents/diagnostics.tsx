@@ -158,7 +158,7 @@ export function Diagnostics({
 
 const HOUR_S = 3600;
 
-/** A bar for each hour of the window, also where nothing happened. */
+/** A bar for each hour of the window, including hours without events. */
 function everyHour(timeline: readonly { readonly timestamp: number; readonly count: number }[], hours: number): Bar[] {
   const counts = new Map(timeline.map(({ timestamp, count: n }) => [timestamp, n]));
   const last = timeline.at(-1)?.timestamp ?? 0;

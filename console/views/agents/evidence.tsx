@@ -25,7 +25,7 @@ export function Figure({
   );
 }
 
-/** Where a number comes from: its rule, and links to the events. */
+/** The derivation of a number: its rule, and links to the events. */
 export function Evidence({ of, evidence }: { readonly of: string; readonly evidence: EvidenceOf }) {
   const { ofDeployment } = useRights();
   const found = evidence?.[of] as Derivation | undefined;

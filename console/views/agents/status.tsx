@@ -33,7 +33,7 @@ function shiftsOf(activities: readonly Activity[], id: number): Shift[] {
     .sort((a, b) => a.at - b.at);
 }
 
-/** What the status was from `start` to `end`. @param now the status at the end */
+/** The statuses from `start` to `end`. @param now the status at the end */
 export function spansOf(shifts: readonly Shift[], start: number, end: number, now: string): Span[] {
   const spans: Span[] = [];
   let from = start;
@@ -63,12 +63,12 @@ export function StatusOverTime({
 }) {
   const end = timeOfMoment(useAsOf()) ?? Date.now();
   const start = end - hours * HOUR;
-  // To the minute: the address of a read must not change with each second.
+  // Rounded to the minute: the URL of a read must not change every second.
   const since = Math.floor(start / 60_000) * 60;
   const asked = (actor: string) => ({ query: { type: 'agent_status_change', actor, since, limit: MOST } });
   const options = { kinds: ['agent.'] };
   const own = useRead('GET /api/activities', asked(name), options);
-  // The check of silent agents records its changes under its own name.
+  // The check for silent agents records its changes under its own name.
   const swept = useRead('GET /api/activities', asked('heartbeat'), options);
   const listOf = (read: Read<unknown>): readonly Activity[] =>
     (read.data as { activities?: readonly Activity[] } | undefined)?.activities ?? [];

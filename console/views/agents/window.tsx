@@ -1,4 +1,4 @@
-/** The window of time that numbers of an agent cover. */
+/** The time window of an agent's numbers. */
 import { setParams, useAddress } from '../../client/address.ts';
 import { Choice } from '../../parts/basic.tsx';
 

@@ -1,4 +1,4 @@
-/** The chosen day, and a chart of days to choose one. */
+/** The chosen day, and a chart for choosing one. */
 import { setParams, useAddress } from '../../client/address.ts';
 import { timeOfMoment, useAsOf } from '../../client/moment.ts';
 import { useRead } from '../../client/reads.ts';
@@ -11,7 +11,7 @@ import { dayBefore, dayOf, startOf } from './spend.ts';
 const DAY = 86_400_000;
 const DAYS = 30;
 
-/** The chosen day: by default the last one that is over. */
+/** The chosen day; default: the last complete day. */
 export function useDay(): { readonly day: string; readonly today: string } {
   const shown = timeOfMoment(useAsOf()) ?? Date.now();
   const today = dayOf(shown);

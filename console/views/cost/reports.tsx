@@ -5,7 +5,7 @@ import { useRead } from '../../client/reads.ts';
 import { Panel, Shown, Table, Time } from '../../parts/basic.tsx';
 import { count, money } from '../../parts/format.ts';
 
-/** The service lists so many at a time, the newest. */
+/** Maximum number of reports that the service lists at a time, newest first. */
 const PAGE = 100;
 
 interface Listed {
@@ -14,7 +14,7 @@ interface Listed {
 }
 const isListed = (data: unknown): data is Listed => typeof data === 'object' && data !== null && 'usage' in data;
 
-/** @param start of the day, Unix milliseconds; `end` of what is shown of it */
+/** @param start of the day, Unix milliseconds; `end` of the displayed part */
 export function Reports({
   agent,
   start,
@@ -29,7 +29,7 @@ export function Reports({
   const read = useRead(
     'GET /api/tokens',
     { query: { action: 'list', timeframe: 'day' } },
-    // A day that is not over is read as of now.
+    // A day that has not ended is read as of now.
     until >= Date.now() ? { kinds: ['activity.'] } : { at: new Date(until - 1).toISOString() },
   );
   const page = (to: number | undefined) => setParams({ before: to }, { replace: true });

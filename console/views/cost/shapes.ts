@@ -1,4 +1,4 @@
-/** What the responses about tokens hold, by action. */
+/** The responses about tokens, by action. */
 import type { TokenStats } from '../../client/api-types.ts';
 import type { Sums } from './spend.ts';
 
@@ -34,7 +34,7 @@ export const isAgentCosts = (data: unknown): data is AgentCosts =>
 export const isTaskCosts = (data: unknown): data is TaskCosts => has(data, 'tasks', 'agents');
 export const isSessionCosts = (data: unknown): data is SessionCosts => has(data, 'sessions', 'models');
 
-/** Sums of tasks by what they belong to. */
+/** Sums of tasks by the group they belong to. */
 export function sumsOfTasks(
   data: TaskCosts | undefined,
   nameOf: (task: TaskCosts['tasks'][number]) => string | undefined,

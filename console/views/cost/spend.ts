@@ -1,6 +1,6 @@
 /**
- * What was spent in a day, by anything: the sums of all time at its end minus those at its beginning. Both are reads of
- * the past, so the result is exact, and stays so.
+ * The cost of one day by any key: the sums of all time at its end minus those at its beginning. Both are reads of the
+ * past, so the result is exact and does not change.
  */
 import type { TokenStats } from '../../client/api-types.ts';
 import { timeOfMoment, useAsOf } from '../../client/moment.ts';
@@ -20,7 +20,7 @@ export interface Change {
   readonly tokens: number;
 }
 
-/** Days are those of UTC, as in the sums of the service. */
+/** Days are UTC days, as in the sums of the service. */
 export const dayOf = (ms: number): string => utc(ms).slice(0, 10);
 export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 export const dayBefore = (day: string): string => dayOf(startOf(day) - DAY);
@@ -28,14 +28,14 @@ const momentOf = (ms: number) => utc(ms);
 
 const NONE = { totalCost: 0, totalTokens: 0, requestCount: 0 };
 
-/** What each name spent between three moments, the largest change first. */
+/** Cost per name between three moments, the largest change first. */
 export function changesOf(first: Sums, second: Sums, third: Sums): Change[] {
   return Object.keys(third)
     .map((name) => {
       const [a, b, c] = [first[name] ?? NONE, second[name] ?? NONE, third[name] ?? NONE];
       return {
         name,
-        // Sums are rounded to a billionth; their difference must not show less than that.
+        // Sums are rounded to a billionth; their difference must not show smaller digits.
         cost: round(c.totalCost - b.totalCost),
         before: round(b.totalCost - a.totalCost),
         requests: c.requestCount - b.requestCount,
@@ -55,7 +55,7 @@ const round = (n: number): number => Math.round(n * 1e9) / 1e9;
 type Action = 'agent-costs' | 'stats' | 'task-costs';
 
 export interface Days<T> {
-  /** At the end of the day, at its beginning, at the beginning of the day before. */
+  /** At the end of the day, at its beginning, and at the beginning of the previous day. */
   readonly at: readonly [T | undefined, T | undefined, T | undefined];
   readonly read: Read<unknown>;
   readonly ready: boolean;
@@ -74,7 +74,7 @@ export function useDays<T>(action: Action, day: string, is: (data: unknown) => d
   const second = useRead('GET /api/tokens', asked, { at: momentOf(start) });
   const first = useRead('GET /api/tokens', asked, { at: momentOf(start - DAY) });
   const all = [third, second, first] as const;
-  // Before the first event there was nothing.
+  // Before the first event the sums are empty.
   const early = (one: Read<unknown>) => one.error?.status === 400;
   const dataOf = (one: Read<unknown>) => (!one.isOld && is(one.data) ? one.data : undefined);
   return {

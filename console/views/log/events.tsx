@@ -1,4 +1,4 @@
-/** Events of the log as they are stored: the newest, or page by page from the oldest that a filter finds. */
+/** Events of the log as they are stored: the newest, or page by page from the oldest match of a filter. */
 import { setParams, useAddress } from '../../client/address.ts';
 import type { HistoryEvent } from '../../client/api-types.ts';
 import { useAsOf } from '../../client/moment.ts';
@@ -11,7 +11,7 @@ const PAGE = 100;
 const FILTERS = ['type', 'stream', 'actor', 'since', 'until'] as const;
 
 /**
- * Where the last page of the log begins: the list itself goes from old to new.
+ * Finds the start of the last page of the log, because the list is sorted from old to new.
  *
  * @param until RFC 3339; undefined: now
  */

@@ -1,4 +1,4 @@
-/** The log itself: its events, what differs between two moments, and whether it was altered. */
+/** The log: its events, the differences between two moments, and whether it was altered. */
 import { urlOf, useAddress } from '../../client/address.ts';
 import { useRights } from '../../client/session.ts';
 import { Page, Panel, Tabs } from '../../parts/basic.tsx';

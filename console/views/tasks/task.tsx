@@ -150,7 +150,7 @@ export function TaskView({ id }: { readonly id: string }) {
   );
 }
 
-/** Each event of a task: who, why, and what it changed. */
+/** Each event of a task: its actor, its cause, and its changes. */
 function History({ of }: { readonly of: readonly HistoryEntry[] }) {
   const { ofDeployment } = useRights();
   if (of.length === 0) return <Empty>No events yet.</Empty>;

@@ -1,16 +1,16 @@
-/** Gateways over HTTP. Redirects are not followed, and what they answer is read up to a limit. */
+/** Gateways over HTTP. Redirects are not followed, and responses are read up to a limit. */
 import { GatewayError, type GatewayHealth, type Gateways } from '../../../shared/ports/admin/gateways.ts';
 import { BODY_BOUNDS, frontOf, storableText, storageProblem } from '../../../shared/storable.ts';
 import { type Asking, OutgoingError, parsed, request } from '../request.ts';
 
-/** For a whole request, milliseconds. */
+/** Time-out of a whole request, milliseconds. */
 export const GATEWAY_TIMEOUT_MS = 5_000;
 /** Bytes of an answer. */
 const MAX_ANSWER = 1_048_576;
 /** Characters. */
 const MAX_VERSION = 100;
 
-/** Addresses of WebSockets stand for those of HTTP. */
+/** Replaces the scheme of a WebSocket address with that of HTTP. */
 const httpUrl = (base: string, path: string): string => `${base.replace(/^ws/, 'http')}${path}`;
 
 export function createGateways({
@@ -62,7 +62,7 @@ export function createGateways({
   };
 }
 
-/** What is nested deeper than a body of a request may be could not be passed on as JSON. */
+/** A response that is nested deeper than a request body may be could not be passed on as JSON. */
 function bodyOf(text: string): unknown {
   const body = parsed(text);
   return storageProblem(body, BODY_BOUNDS) ? undefined : body;

@@ -13,9 +13,9 @@ import type { GoogleProfile, VerifyGoogleToken } from '../../../shared/ports/aut
 import { boundedFetch } from '../request.ts';
 
 const FETCH_TIMEOUT_MS = 5_000;
-/** Bytes of the set of keys. */
+/** Maximum number of bytes in the key set. */
 const MAX_KEYS = 100_000;
-/** The keys are fetched at most this often, however many unknown key ids arrive. */
+/** Minimum interval between fetches of the keys, however many unknown key ids arrive. */
 const COOL_DOWN_MS = 30_000;
 const MAX_AGE_MS = 3_600_000;
 const CLOCK_TOLERANCE_S = 10;

@@ -1,8 +1,9 @@
 /**
- * The OpenID Connect provider of the deployment (https://openid.net/specs/openid-connect-core-1_0.html), by `openid-client`.
+ * The OpenID Connect provider of the deployment (https://openid.net/specs/openid-connect-core-1_0.html), through
+ * `openid-client`.
  *
- * Its addresses come from discovery, on the first use. While discovery fails, it is tried again at most once in a few
- * seconds. The library is loaded on the first use as well.
+ * Its addresses come from discovery, at the first use. If discovery fails, it is retried at most once in a few seconds.
+ * The library is loaded at the first use as well.
  */
 import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type * as Client from 'openid-client';
@@ -22,14 +23,14 @@ export interface OidcOptions {
   readonly oidcGroupsClaim: string;
 }
 
-/** Of each request to the provider, milliseconds. */
+/** Time-out of each request to the provider, milliseconds. */
 const TIMEOUT_MS = 5_000;
 /** Bytes of each response. */
 const MAX_BYTES = 1_000_000;
 const bounded = boundedFetch({ who: 'The OpenID Connect provider', timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES });
-/** Between two attempts at discovery, milliseconds. */
+/** Minimum interval between two attempts at discovery, milliseconds. */
 const COOL_DOWN_MS = 5_000;
-/** The provider's document and keys are fetched again after this time. */
+/** Age at which the provider's document and keys are fetched again. */
 const MAX_AGE_MS = 3_600_000;
 const CLOCK_TOLERANCE_S = 10;
 const MAX_GROUPS = 1_000;
@@ -62,7 +63,7 @@ export function createOidc(options: OidcOptions, now: () => number = Date.now): 
       })
       .catch((error: unknown) => {
         failed = { at: now(), error };
-        // What was found an hour ago is better than nothing.
+        // An outdated document is better than none.
         return known ?? refuse(error);
       })
       .finally(() => {
@@ -108,7 +109,7 @@ export function createOidc(options: OidcOptions, now: () => number = Date.now): 
         });
         const claims = tokens.claims();
         if (!claims) throw invalid('The provider sent no ID token.');
-        // Many providers give groups and addresses on this path only.
+        // Many providers return groups and addresses only from this endpoint.
         const more =
           config.serverMetadata().userinfo_endpoint === undefined
             ? {}
@@ -128,7 +129,7 @@ export function createOidc(options: OidcOptions, now: () => number = Date.now): 
           audience: oidcAudience,
           requiredClaims: ['exp', 'sub'],
           clockTolerance: CLOCK_TOLERANCE_S,
-          // Public keys only: with a shared secret, a token could be made here.
+          // Only public keys: with a shared secret, this service could issue tokens itself.
           algorithms: [
             'RS256',
             'RS384',
@@ -160,7 +161,7 @@ async function discover(issuer: string, clientId: string, options: OidcOptions, 
   const config = await client.discovery(url, clientId, secret, secret === undefined ? client.None() : undefined, {
     timeout: TIMEOUT_MS / 1_000,
     [client.customFetch]: bounded,
-    // A provider beside the service, or behind the same proxy.
+    // For a provider next to the service, or behind the same proxy.
     execute: url.protocol === 'http:' ? [client.allowInsecureRequests] : [],
   });
   const metadata = config.serverMetadata();
@@ -213,7 +214,7 @@ function readProfile(issuer: string, claims: Readonly<Record<string, unknown>>, 
   };
 }
 
-/** @param claim a name, which may have dots in it, or a path such as `realm_access.roles` */
+/** @param claim a name, which may contain dots, or a path such as `realm_access.roles` */
 function groupsIn(claims: Readonly<Record<string, unknown>>, claim: string): readonly string[] {
   let found: unknown = claims[claim];
   if (found === undefined) {
@@ -231,7 +232,7 @@ function refuse(cause: unknown): never {
   throw unavailable(UNREACHABLE, { code: 'OIDC_UNREACHABLE', cause });
 }
 
-/** Codes of `openid-client` for a provider that does not respond, or not as a provider does. */
+/** Codes of `openid-client` for a provider that does not respond, or responds incorrectly. */
 const UNREACHABLE_CODES = new Set([
   'OAUTH_TIMEOUT',
   'OAUTH_ABORT',
@@ -239,11 +240,11 @@ const UNREACHABLE_CODES = new Set([
   'OAUTH_RESPONSE_IS_NOT_JSON',
 ]);
 
-/** Why a sign-in failed, as a response. */
+/** The error response for a failed sign-in. */
 function refusalOf(error: unknown, client: typeof Client): unknown {
   const begin = 'begin the sign-in again';
   if (error instanceof client.ResponseBodyError || error instanceof client.AuthorizationResponseError) {
-    // `invalid_client` and the like: the operator has to act, not the person.
+    // `invalid_client` and the like: the operator must act, not the user.
     const said = error.error_description ?? error.error;
     return invalid(`The identity provider refused the sign-in (${said.slice(0, 200)}); ${begin}.`);
   }

@@ -1,6 +1,6 @@
 /**
- * GitHub over its REST API. One base URL is called, and no other: redirects are not followed. What it answers is read up
- * to a limit. Once GitHub has said that there were too many requests, it is not asked again before the time that it named.
+ * GitHub over its REST API. Only one base URL is called: redirects are not followed. Responses are read up to a limit.
+ * After GitHub has responded that there were too many requests, it is not called before the time that it named.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
@@ -22,13 +22,13 @@ export interface GithubOptions {
   readonly githubTimeoutMs: number;
 }
 
-/** Bytes of an answer: a hundred issues with long texts. */
+/** Maximum number of bytes in a response: a hundred issues with long texts. */
 const MAX_ANSWER = 10_000_000;
 /** Characters of GitHub's own words that an error quotes. */
 const QUOTED = 200;
-/** Without a time in the answer, GitHub asks to wait at least this long, seconds. */
+/** The minimum wait that GitHub asks for if a response names no time, seconds. */
 const LIMITED_FOR = 60;
-/** A time that lies further ahead is no reason to stay away for longer, seconds. */
+/** The maximum wait, even if the named time is further ahead, seconds. */
 const LIMITED_AT_MOST = 3_600;
 const REPOSITORY_PAGES = 3;
 const PAGE = 100;
@@ -111,7 +111,7 @@ interface Asked {
   readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly body?: object;
   readonly signal?: AbortSignal | undefined;
-  /** Statuses besides 2xx that are answers, not failures. */
+  /** Statuses besides 2xx that are not failures. */
   readonly also?: readonly number[];
 }
 interface Answer {
@@ -120,7 +120,7 @@ interface Answer {
   readonly body: unknown;
 }
 
-/** What a fault below HTTP is called by the port. */
+/** The port's names of faults below HTTP. */
 const FAULTS = { late: 'late', offline: 'offline', large: 'refused', address: 'offline' } as const;
 
 /** @param now Unix ms */
@@ -215,7 +215,7 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
       await ask(of(repo, `/issues/${issue}/labels`), { method: 'POST', body: { labels: names }, signal });
     },
     async hasIssue(repo, issue, signal) {
-      // 301: it has moved to another repository.
+      // 301: the issue has moved to another repository.
       const { status } = await ask(of(repo, `/issues/${issue}`), { also: [301, 404, 410], signal });
       return status < 300;
     },
@@ -224,7 +224,7 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
       await ask(path, { method: 'DELETE', also: [404], signal });
     },
     async createLabel(repo, label) {
-      // 422: there is one of this name.
+      // 422: a label with this name already exists.
       await ask(of(repo, '/labels'), { method: 'POST', body: label, also: [422] });
     },
     async createBranch(repo, name, from) {
@@ -267,7 +267,7 @@ export function createGithub(options: GithubOptions, now: () => number = Date.no
   };
 }
 
-/** The pages for people beside an API: github.com beside api.github.com, the host itself beside `/api/v3`. */
+/** The pages for people that belong to an API: github.com for api.github.com, the host itself for `/api/v3`. */
 function webUrlOf(base: string): string {
   const { protocol, host } = new URL(base);
   return `${protocol}//${host.replace(/^api\./, '')}`;
@@ -280,7 +280,7 @@ function paramsOf({ state, labels, since, perPage, page = 1 }: IssuesQuery): URL
     page: String(page),
     ...(labels !== undefined && labels !== '' && { labels }),
     ...(since !== undefined && { since }),
-    // In the order of changes, so that whoever stops half-way knows up to where.
+    // In the order of changes, so that an interrupted read knows its position.
     sort: 'updated',
     direction: since === undefined ? 'desc' : 'asc',
   });
@@ -291,7 +291,7 @@ const limited = (seconds: number): GithubError =>
     retryAfter: seconds,
   });
 
-/** How long GitHub asks to stay away, seconds; undefined: it does not. */
+/** The wait that GitHub asks for, seconds; undefined if it asks for none. */
 function waitOf(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
   if (status !== 403 && status !== 429) return undefined;
   const bounded = (seconds: number) => Math.min(Math.max(Math.ceil(seconds), 1), LIMITED_AT_MOST);

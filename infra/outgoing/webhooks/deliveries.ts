@@ -1,9 +1,9 @@
 /**
- * Wakes the webhooks whose workspaces have news, and has jobs deliver them (`commands/policies/webhooks/`).
+ * Notifies webhooks of new events in their workspaces: jobs then deliver them (`commands/policies/webhooks/`).
  *
- * Every worker follows the log from where it is: what a webhook has to be told is in the log from the webhook's own
- * position on, so being woken is only a hint, and the next one makes up for a missed one. An event is looked at once for
- * all webhooks of its workspace, and wakes those that have chosen it; without webhooks it costs a look into a map.
+ * Every worker follows the log from its end: pending events are in the log after the webhook's own position, so a
+ * notification is only a hint, and the next one makes up for a missed one. An event is checked once for all webhooks of
+ * its workspace, and notifies those that subscribe to it; without webhooks this costs a look-up in a map.
  */
 import { randomUUID } from 'node:crypto';
 import { createDeliveries, deliveryJob } from '../../../commands/policies/webhooks/deliveries.ts';
@@ -31,17 +31,17 @@ const KEPT_MS = 30 * DAY * 1_000;
 
 /** Adds a job, unless there is one with this id. */
 type Add = (id: string, delayMs?: number) => Promise<void>;
-/** Jobs that are asked for at once; each goes on to the next webhook. */
+/** Jobs that are requested at once; each continues with the next webhook. */
 const MOST_JOBS = 5;
-/** How long the recording of an attempt may take, milliseconds. */
+/** Time limit for recording an attempt, milliseconds. */
 const RECORDING_MS = 10_000;
-/** Events after which webhooks are woken even if none of them was chosen, about. */
+/** Approximate number of events after which webhooks are notified even if they subscribe to none of them. */
 const FAR_EVENTS = 5_000;
 const OWN_TYPES: ReadonlySet<string> = new Set(webhookEvents.map(({ type }) => type));
 
 export interface Webhooks {
   readonly handler: JobHandler;
-  /** Has a job look for retries that are due, and removes old deliveries. Gives how many wait to be tried again. */
+  /** Requests a job for due retries, and removes old deliveries. @returns how many deliveries wait for a retry */
   retry(): Promise<number>;
   /** Starts to wake webhooks. */
   follow(): { close(): Promise<void> };
@@ -54,7 +54,7 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
     try {
       await jobs.enqueue(deliveryJob, {}, { id: `webhooks-${id}`, delayMs });
     } catch (error) {
-      // The schedule makes up for it as soon as there is a job store.
+      // The schedule makes up for it as soon as the job store is available.
       if (!(error instanceof JobsUnavailableError)) throw error;
     }
   };
@@ -72,7 +72,7 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
       attempts: config.webhookMaxAttempts,
       delaysMs: config.webhookRetrySeconds.map((seconds) => seconds * 1_000),
     },
-    // However many jobs ask for it, one of a second is enough.
+    // One job per second is enough, however many jobs request one.
     again: (at) => {
       const second = Math.ceil(at / 1_000);
       return add(`at-${second}`, Math.max(0, second * 1_000 - Date.now()));
@@ -94,20 +94,20 @@ export function createWebhooks(core: Core, jobs: Pick<Jobs, 'enqueue'>): Webhook
   };
 }
 
-/** A webhook that may have to be told. */
+/** A webhook that may have pending events. */
 interface Listening {
-  /** The types that it has chosen; what it no longer chooses stays. */
+  /** Event types to which it subscribes; ended subscriptions stay. */
   readonly chosen: Set<string>;
-  /** It has been woken for everything up to here. */
+  /** It has been notified of everything up to this position. */
   woken: Position;
 }
 
-/** Follows the log for the webhooks of all workspaces. Its place is kept nowhere: it begins at the end. */
+/** Follows the log for the webhooks of all workspaces. It has no checkpoint: it begins at the end. */
 function waking({ database, eventLog, reads, store, positions }: Core, queue: WebhookQueue, add: Add): Subject {
   const far = FAR_EVENTS * eventLog.stride;
   /** By workspace, then by id. */
   const listening = new Map<number, Map<number, Listening>>();
-  // At first; later this process may have claims itself.
+  // At the beginning; later this process may hold claims itself.
   let alone = database.kind === 'embedded';
   const learn = (workspace: number, id: number, chosen: readonly string[], position: Position) => {
     const all = listening.get(workspace) ?? new Map<number, Listening>();
@@ -115,7 +115,7 @@ function waking({ database, eventLog, reads, store, positions }: Core, queue: We
     for (const type of chosen) one.chosen.add(type);
     listening.set(workspace, all.set(id, one));
   };
-  /** The types of an event's messages; undefined when it cannot be read: whoever delivers skips it and tells so. */
+  /** The types of an event's messages; undefined for an unreadable event: the delivery skips and reports it. */
   const typesOf = async (logged: LoggedEvent): Promise<readonly string[] | undefined> => {
     const definition = catalogue.get(logged.type);
     if (!definition) return [];
@@ -126,10 +126,10 @@ function waking({ database, eventLog, reads, store, positions }: Core, queue: We
       throw error;
     }
   };
-  /** Adds those of a workspace that an event concerns. */
+  /** Adds the webhooks of a workspace that an event concerns. */
   const wakeFor = async (all: ReadonlyMap<number, Listening>, logged: LoggedEvent, awake: Map<number, Listening>) => {
     const asleep = [...all].filter(([id]) => !awake.has(id));
-    // Those who choose what is rare must not have the whole log before them when it happens.
+    // Webhooks that subscribe to rare events must not have to read the whole log when one happens.
     const wanted = ({ chosen, woken }: Listening) => chosen.has('*') || logged.position - woken > far;
     const others = asleep.filter(([id, one]) => {
       if (wanted(one)) awake.set(id, one);
@@ -162,7 +162,7 @@ function waking({ database, eventLog, reads, store, positions }: Core, queue: We
           learn(workspace, data.webhook_id, data.events ?? [], logged.position);
           const all = listening.get(workspace);
           const one = all?.get(data.webhook_id);
-          // It has been changed, or is gone: whoever delivers looks at it.
+          // The webhook was changed or deleted: the delivery checks that.
           if (one) awake.set(data.webhook_id, one);
           if (logged.type === webhookDeleted.type) all?.delete(data.webhook_id);
         }

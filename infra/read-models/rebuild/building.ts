@@ -26,28 +26,28 @@ import type { BulkSession } from './bulk.ts';
 import type { Build, Fed } from './plan.ts';
 import { BuiltRows, type Changed } from './rows.ts';
 
-/** How often a checkpoint is stored at least, milliseconds, so that a resumed run has little to repeat. */
+/** Longest interval between stored checkpoints, milliseconds, so that a resumed run has little to repeat. */
 const STORE_MS = 10_000;
-/** Most events read before taking the lock; if there are more, there is another round without it. */
+/** Maximum number of events read before the lock is taken; if there are more, another round without it follows. */
 const AHEAD = 20_000;
-/** Rows are written when those that are encoded, or the events since the last write, have this many characters. */
+/** Rows are written when the encoded rows, or the events since the last write, reach this number of characters. */
 const MAX_CHARACTERS = 16_000_000;
 /**
- * Most characters of rows in memory, in all read models together. A read model that uses most of its rows forgets none
- * of them at first, so that there may be twice as many.
+ * Maximum number of characters of rows in memory, in all read models together. A read model that uses most of its rows
+ * at first keeps all of them, so there may be twice as many.
  */
 const ROOM_CHARACTERS = 32_000_000;
 /**
  * On the embedded database, the tables of a log with more events than this are indexed while they are filled: that
- * takes twice as long, but a single statement that indexes millions of rows would make everybody wait for longer than
- * their time limits.
+ * takes twice as long, but a single statement that indexes millions of rows would make all others exceed their time
+ * limits.
  */
 const INDEX_AFTERWARDS = 2_000_000;
 
 /** The schema of the tables of a replay. */
 export const replayOf = (schema: string): string => `${schema}_replay`;
 
-/** What a replay is called in `service.checkpoints.leader`. */
+/** The name of a replay in `service.checkpoints.leader`. */
 export const replayerOf = (pid: number | string): string => `replay by process ${pid}`;
 
 export class Building implements Fed {
@@ -68,7 +68,7 @@ export class Building implements Fed {
   stored: Position = 0;
   #storedAt = performance.now();
   #rows: BuiltRows;
-  /** Events that were applied since the last write, and their characters. */
+  /** Number of events applied since the last write, and of their characters. */
   #size = { events: 0, characters: 0 };
   #writing: Promise<void> = Promise.resolve();
   #failure: Error | undefined;
@@ -141,11 +141,11 @@ export class Building implements Fed {
     return rows[0] as { position: Position };
   }
 
-  /** Sets the target to where the live tables (or the log) are now. */
+  /** Sets the target to the current position of the live tables (or of the log). */
   async aim(): Promise<void> {
     const { position } = await this.liveCheckpoint();
     const head = this.toHead ? await this.build.stores.store.log.head() : 0;
-    // A live checkpoint can be after the last event, where the store has other entries.
+    // A live checkpoint can be after the last event, if the store has other entries there.
     this.target = Math.max(this.target, head, this.foreign ? 0 : position);
   }
 
@@ -160,14 +160,14 @@ export class Building implements Fed {
     let mine = events.filter(({ position }) => position > from && position <= this.target);
     while (mine.length > 0) {
       const taken = await this.#rows.add(mine).catch((error) => {
-        // Some changes of an event may have been applied, others not: none of them may be written.
+        // An event may have been applied partly, so nothing of it may be written.
         this.#failure = error instanceof Error ? error : new Error(String(error));
         throw error;
       });
       this.#size.events += taken;
       if (taken > 0) this.position = (mine[taken - 1] as DomainEvent).position;
       if (taken === mine.length) break;
-      // A row that has just been added is changed, so it has to be written before it can be found.
+      // A row that was just added is changed, so it must be written before it can be found.
       await this.#store();
       mine = mine.slice(taken);
     }
@@ -180,7 +180,7 @@ export class Building implements Fed {
     if (full || this.#crowded || performance.now() - this.#storedAt > STORE_MS) await this.#store();
   }
 
-  /** Whether it should forget rows. */
+  /** Whether it should discard rows from memory. */
   get #crowded(): boolean {
     const { used, unused } = this.#rows;
     const { room, share } = this.build;
@@ -205,7 +205,7 @@ export class Building implements Fed {
     });
   }
 
-  /** Writes what has changed while the next events are being applied; one write at a time. */
+  /** Writes the changes while the next events are being applied; one write at a time. */
   async #store(): Promise<void> {
     await this.#written();
     const end = this.position;
@@ -350,8 +350,8 @@ export class Building implements Fed {
   }
 
   /**
-   * Reads the events from here to the end of the log, because the log is not read under the lock (on PGlite it could
-   * not be).
+   * Reads the events up to the end of the log in advance, because the log is not read under the lock (on PGlite it
+   * could not be).
    */
   async readAhead(): Promise<{ events: DomainEvent[]; end: Position }> {
     const { store } = this.build.stores;
@@ -370,7 +370,7 @@ export class Building implements Fed {
 
   async catchUpLocked(trx: AnyDatabase, ahead: readonly DomainEvent[], to: Position): Promise<void> {
     const events = ahead.filter(({ position }) => position > this.position && position <= to);
-    // No rows from memory: they would be wrong if the transaction is rolled back, and are not needed if it is not.
+    // Without cached rows: they would be wrong if the transaction is rolled back, and are not needed if it is not.
     const batch = new Batch({
       projection: this.projection,
       cache: new RowCache(),

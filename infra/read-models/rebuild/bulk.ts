@@ -1,8 +1,8 @@
 /**
  * Connections for bulk work, and COPY on them, which is two to three times as fast as INSERT.
  *
- * A server takes COPY FROM STDIN. PGlite does not, but it can read files in its data directory, so rows reach it through
- * a file there. A process that cannot write to that directory does without COPY.
+ * A server accepts COPY FROM STDIN. PGlite does not, but it can read files in its data directory, so rows are passed to
+ * it in a file there. A process that cannot write to that directory works without COPY.
  */
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -101,7 +101,7 @@ export function encodeRow(table: Table, row: Readonly<Record<string, unknown>>, 
 const columnList = (table: Table): string =>
   [...Object.keys(table.columns), 'position'].map((name) => `"${name}"`).join(', ');
 
-/** Sends the rows at the pace of the server. @throws the error of the database, with its SQLSTATE as `code` */
+/** Sends the rows as fast as the server accepts them. @throws the error of the database, with its SQLSTATE as `code` */
 function copyIn(client: pg.Client, schema: string, table: Table, rows: readonly Buffer[]): Promise<void> {
   const statement = `COPY "${schema}"."${table.name}" (${columnList(table)}) FROM STDIN`;
   return pipeline(Readable.from(rows), client.query(copyFrom(statement)));
@@ -112,7 +112,7 @@ const TEMPORARY = ['base', 'pgsql_tmp'] as const;
 const PREFIX = 'pgsql_tmp_rebuild_';
 let filesOpened = 0;
 
-/** Undefined when the database does not see files that this process writes. */
+/** Undefined if the database cannot see files that this process writes. */
 async function openFiles(
   client: pg.Client,
   dataDir: string,
@@ -148,7 +148,7 @@ async function openFiles(
   }
 }
 
-/** Removes what killed processes left behind. */
+/** Removes files of killed processes. */
 async function removeAbandoned(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     const pid = Number(new RegExp(`^${PREFIX}(\\d+)_`).exec(name)?.[1] ?? 0);
@@ -156,7 +156,7 @@ async function removeAbandoned(directory: string): Promise<void> {
   }
 }
 
-/** Whether a process of this machine runs. */
+/** Whether a process with this id runs on this machine. */
 export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,10 +1,10 @@
 /**
  * Compares a rebuilt read model with the live one at the same position.
  *
- * On a server, the live tables are read in a snapshot, which holds nothing up. PGlite has a single session and no such
+ * On a server, the live tables are read in a snapshot, which blocks nothing. PGlite has a single session and no such
  * snapshot, so rows that the live read model changes in the meantime make a table differ; a table that differs is
- * compared again under the lock. In both cases, what has changed since the comparison is compared under the lock of the
- * live checkpoint.
+ * compared again under the lock. In both cases, changes since the comparison are compared under the lock of the live
+ * checkpoint.
  */
 import { sql } from 'kysely';
 import type { Table } from '../../../projections/projection.ts';
@@ -20,7 +20,7 @@ const HASH_BLOCKS = 1_000;
 /** The contents of a table in both read models, at the same position. */
 interface Compared {
   at: Position;
-  /** Undefined: it could not be read. */
+  /** Undefined if it could not be read. */
   live: Fingerprint | undefined;
   rebuilt: Fingerprint;
   /** False: the live rows may have changed while they were being read. */
@@ -78,7 +78,7 @@ async function compareInSnapshot(built: Building, trx: AnyDatabase, table: Table
   return { at: built.position, live, rebuilt, certain: true };
 }
 
-/** To be called when both are at the same position and the live tables are locked. */
+/** Call this when both are at the same position and the live tables are locked. */
 export async function compareLocked(built: Building, trx: AnyDatabase, comparison: Comparison): Promise<void> {
   for (const table of built.projection.tables) {
     const compared = comparison.get(table.name);
@@ -95,8 +95,8 @@ export async function compareLocked(built: Building, trx: AnyDatabase, compariso
 }
 
 /**
- * Undefined when the table or a column is missing or has another type, because the rebuild may be meant to repair just
- * that.
+ * Undefined when the table or a column is missing or has another type, because the rebuild may be intended to repair
+ * just that.
  */
 async function readable<T>(work: () => Promise<T>): Promise<T | undefined> {
   try {

@@ -1,4 +1,4 @@
-/** What the parts of a rebuild share: options, reports and connections. */
+/** The shared parts of a rebuild: options, reports and connections. */
 import type { Projection } from '../../../projections/projection.ts';
 import { UnknownPositionError } from '../../../shared/errors.ts';
 import type { EventStore } from '../../../shared/event-store.ts';
@@ -21,25 +21,25 @@ export interface RebuildStores {
 export interface RebuildOptions {
   /** Called at most ten times a second. */
   readonly onProgress?: (progress: RebuildProgress) => void;
-  /** After an abort, the next rebuild continues with what has been built. */
+  /** After an abort, the next rebuild continues from the stored progress. */
   readonly signal?: AbortSignal;
   /** Only compares; the live tables stay as they are. */
   readonly check?: boolean;
-  /** Discards what an interrupted rebuild has built. */
+  /** Discards the progress of an interrupted rebuild. */
   readonly fresh?: boolean;
-  /** Fills the past of the read models from the beginning of the log as well. */
+  /** Also fills the history of the read models from the beginning of the log. */
   readonly history?: boolean;
-  /** Where that past begins for those who ask; default: at the beginning of the log. What ended before is removed on a schedule. */
+  /** Start of the history for reads; default: the beginning of the log. Older versions are removed on a schedule. */
   readonly historyFrom?: Position;
   /** As in `Build`. */
   readonly replay?: boolean;
-  /** Most events per transaction; default 50,000. */
+  /** Maximum number of events per transaction; default 50,000. */
   readonly batchSize?: number;
   /**
    * Live tables that are behind by more events than this (and a twentieth of the log) are not compared; default 10,000.
    */
   readonly farBehind?: number;
-  /** How long a statement waits for a lock before it lets others go first and is tried again, milliseconds; default 5,000. */
+  /** How long a statement waits for a lock before it lets others proceed and retries, milliseconds; default 5,000. */
   readonly lockMs?: number;
 }
 
@@ -55,7 +55,7 @@ export interface RebuildProgress {
 
 export interface TableReport {
   readonly table: string;
-  /** Undefined: it could not be read. */
+  /** Undefined if it could not be read. */
   readonly live: Fingerprint | undefined;
   readonly rebuilt: Fingerprint;
   readonly equal: boolean;
@@ -70,9 +70,7 @@ export interface RebuildReport {
   readonly events: number;
   /** Empty when `compared` is false. */
   readonly tables: readonly TableReport[];
-  /**
-   * False when there was nothing to compare with: the live tables were far behind the log, or built from another log.
-   */
+  /** False when no comparison was possible: the live tables were far behind the log, or built from another log. */
   readonly compared: boolean;
   /** True when all tables were equal, or nothing was compared. */
   readonly equal: boolean;
@@ -92,11 +90,11 @@ export interface Fed {
   flush(): Promise<void>;
 }
 
-/** What all read models of one rebuild share. */
+/** The common part of all read models of one rebuild. */
 export interface Build {
   readonly stores: RebuildStores;
   readonly sessions: Sessions;
-  /** The memory for rows, and the part of it that a read model may use however little there is. */
+  /** The memory for rows, and the share of it that a read model may always use. */
   readonly room: Room;
   readonly share: number;
   /** Whether the sessions can COPY. */
@@ -106,7 +104,7 @@ export interface Build {
   readonly fresh: boolean;
   readonly history: boolean;
   readonly historyFrom: Position;
-  /** The tables are only looked at (`replay/replay.ts`): they have nothing to do with live ones of the same version. */
+  /** The tables are only for inspection (`replay/replay.ts`), independent of live tables of the same version. */
   readonly replay: boolean;
   readonly batchSize: number;
   readonly standing: (position: Position) => Promise<Standing>;
@@ -119,13 +117,13 @@ export interface Build {
   readonly feed: (buildings: readonly Fed[]) => Promise<void>;
 }
 
-/** How live tables at a position stand to the log. `foreign`: the log does not have that position. */
+/** Relation of live tables at a position to the log. `foreign`: the log does not have that position. */
 export type Standing = 'near' | 'far behind' | 'foreign';
 
 /**
- * Tells how positions stand to the log. Far behind are more than `limit` events and a twentieth of the log, because the
- * distance of two positions says something only in relation to the log. Many read models are at the same position, for
- * which the events are counted once.
+ * Determines the relation of positions to the log. Far behind means more than `limit` events and a twentieth of the
+ * log, because a distance of positions is meaningful only relative to the log. Many read models share a position; their
+ * events are counted once.
  */
 export function standings(
   log: Pick<EventStore['log'], 'readAll'>,

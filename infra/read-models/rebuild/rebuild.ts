@@ -1,9 +1,9 @@
 /**
- * Rebuilds read models from the whole log beside the live ones, then replaces these.
+ * Rebuilds read models from the whole log next to the live ones, then replaces these.
  *
- * Several are built from one read of the log: reading, decoding and writing go on at the same time, and each event is
- * decoded once. The live tables stay in use all the while; the steps for each read model are in `building.ts`,
- * `comparing.ts` and `switching.ts`. An interrupted rebuild continues where it stopped if the code has not changed.
+ * Several are built from one read of the log: reading, decoding and writing run concurrently, and each event is decoded
+ * once. The live tables stay in use meanwhile; the steps for each read model are in `building.ts`, `comparing.ts` and
+ * `switching.ts`. An interrupted rebuild continues where it stopped if the code has not changed.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ const WRITERS = 4;
 /** A round this short means that the rebuilt read models have caught up with the live ones. */
 const SHORT_ROUND_MS = 300;
 
-/** @throws what the projection or the log throws; the signal's reason. The live tables are then unchanged. */
+/** @throws errors of the projection or the log; the signal's reason. The live tables are then unchanged. */
 export async function rebuildProjections(
   stores: RebuildStores,
   projections: readonly Projection[],
@@ -58,14 +58,13 @@ export async function rebuildProjections(
       await dropOld(building);
       buildings.push(building);
     }
-    // The live read models move on while the log is read, so there are several rounds, until little is left.
+    // The live read models advance while the log is read, so there are several rounds, until little is left.
     for (let last = Number.POSITIVE_INFINITY; ; ) {
       const begun = performance.now();
       for (const building of buildings) await building.aim();
       await build.feed(buildings);
       const took = performance.now() - begun;
-      // The round was short, or not much shorter than the one before: each read model catches up with the rest by
-      // itself.
+      // The round was short, or not much shorter than the previous one: each read model now reads the rest by itself.
       if (took < SHORT_ROUND_MS || took > last / 2) break;
       last = took;
     }
@@ -145,7 +144,7 @@ async function feed(build: Build, buildings: readonly Fed[]): Promise<void> {
       }
     }
   } catch (error) {
-    // Keep what has been applied for the next run.
+    // Store the progress for the next run.
     await Promise.allSettled(behind.map((building) => building.flush()));
     throw error;
   }
@@ -173,7 +172,7 @@ async function decodePage(
 /** Yields to the event loop, so that the database does not have to wait while we compute. */
 const yieldToOthers = () => new Promise((resolve) => setImmediate(resolve));
 
-/** The same pages, but the next ones are requested before they are needed. */
+/** The same pages, but the next ones are read ahead. */
 async function* readAhead<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();
   const coming: Promise<IteratorResult<T>>[] = [];

@@ -1,8 +1,8 @@
 /**
- * The rows of a read model that is being built, in memory between two writes and beyond: a row that changes a hundred
- * times is written once, and a row that changes again is not read back.
+ * The rows of a read model that is being built, kept in memory across writes: a row that changes a hundred times is
+ * written once, and a row that changes again is not read back.
  *
- * Tables to which rows are only added keep nothing in memory: their rows become COPY's text at once.
+ * Insert-only tables keep nothing in memory: their rows are encoded for COPY at once.
  */
 import { type AnyStoredRow, keyText, withPosition } from '../../../projections/apply.ts';
 import type { Change, Projection, Table } from '../../../projections/projection.ts';
@@ -16,17 +16,17 @@ type Key = Readonly<Record<string, unknown>>;
 
 /** A row in memory. */
 interface Slot {
-  /** Only known while there is no row, which has it as well. */
+  /** Only set while there is no row, because the row contains it. */
   key: Key | undefined;
-  /** Undefined: there is none. */
+  /** Undefined if there is none. */
   row: Key | undefined;
-  /** Position of the event that last changed it; -1: none did. */
+  /** Position of the last event that changed it; -1 if none did. */
   position: number;
   /** Whether the table has a row with this key. */
   stored: boolean;
-  /** Whether it may have one although none should exist yet. */
+  /** Whether the table may have the row although it should not exist yet. */
   doubtful: boolean;
-  /** Whether it has to be written. */
+  /** Whether it must be written. */
   dirty: boolean;
   /** Approximate size, characters. */
   size: number;
@@ -42,20 +42,20 @@ interface Waiting {
 
 /** Size of a slot besides its row, characters. */
 const SLOT_CHARACTERS = 200;
-/** Bytes of the first buffer for encoded rows; each is twice as large as the one before, up to the largest. */
+/** Size of the first buffer for encoded rows, bytes; each further one is twice as large, up to the largest. */
 const FIRST_PIECE = 8_192;
 const LARGEST_PIECE = 262_144;
-/** Most bytes that a character takes in UTF-8. */
+/** Maximum number of bytes that a character takes in UTF-8. */
 const CHARACTER_BYTES = 3;
 
 /**
- * Rows in COPY's format, as bytes outside the heap at once: the many small strings that each text is put together from
- * would be copied by each garbage collection.
+ * Rows in COPY's format, immediately as bytes outside the heap: each garbage collection would copy the many small
+ * strings of the texts.
  */
 class CopyText {
   readonly #pieces: Buffer[] = [];
   #size = FIRST_PIECE;
-  /** What is left of the last buffer, and how much of that is used. */
+  /** The free part of the last buffer, and its used length. */
   #piece = Buffer.allocUnsafe(FIRST_PIECE);
   #length = 0;
 
@@ -82,15 +82,15 @@ class CopyText {
 
 class TableState {
   readonly table: Table;
-  /** Rows of two generations: what is used moves to the newer one, and the older one is forgotten as a whole. */
+  /** Rows of two generations: a used row moves to the newer one, and the older one is discarded as a whole. */
   newer = new Map<string, Slot>();
   older = new Map<string, Slot>();
   dirty: Slot[] = [];
   copied: CopyText | undefined;
-  /** Versions of rows, in either form. */
+  /** Versions of rows, encoded or not. */
   readonly versions: Version[] = [];
   versionText: CopyText | undefined;
-  /** Keys of rows whose versions go. */
+  /** Keys of rows whose versions are deleted. */
   readonly forgets: Key[] = [];
   /** Every row of the table is in memory. */
   complete: boolean;
@@ -109,7 +109,7 @@ export interface Room {
   characters: number;
 }
 
-/** What has changed since it was last asked for. */
+/** The changes since the last call. */
 export interface Changed {
   readonly writes: readonly TableWrite[];
   /** Rows to be added by COPY, encoded. */
@@ -121,15 +121,15 @@ export interface Changed {
 export interface BuiltRowsOptions {
   readonly projection: Projection;
   readonly room: Room;
-  /** The tables have no rows yet. */
+  /** Whether the tables have no rows yet. */
   readonly empty: boolean;
   /** Whether new rows can be added by COPY. */
   readonly copies: boolean;
-  /** Whether rows are kept as they were before each change. */
+  /** Whether the row before each change is kept as a version. */
   readonly history: boolean;
   /**
-   * Whether a row that is changed in place loses its versions, as in live tables. A rebuild keeps them: they have nothing
-   * that an erasure has taken.
+   * Whether a change in place deletes the versions of the row, as in live tables. A rebuild keeps them, because they
+   * contain no erased data.
    */
   readonly forgets: boolean;
   /** Loads the existing rows of a table, by `keyText`. */
@@ -139,7 +139,7 @@ export interface BuiltRowsOptions {
 export class BuiltRows {
   readonly #options: BuiltRowsOptions;
   readonly #tables: ReadonlyMap<Table, TableState>;
-  /** Size of the two generations of all tables, and of what is encoded. */
+  /** Sizes of the two generations of all tables, and of the encoded rows. */
   #newer = 0;
   #older = 0;
   #encoded = 0;
@@ -149,12 +149,12 @@ export class BuiltRows {
     this.#tables = new Map(options.projection.tables.map((table) => [table, new TableState(table, options.empty)]));
   }
 
-  /** Size of the rows that are encoded already, characters. */
+  /** Size of the encoded rows, characters. */
   get encoded(): number {
     return this.#encoded;
   }
 
-  /** Size of the rows in memory that have been used since others were last forgotten, characters. */
+  /** Size of the rows in memory that have been used since rows were last discarded, characters. */
   get used(): number {
     return this.#newer;
   }
@@ -167,8 +167,8 @@ export class BuiltRows {
   /**
    * Applies events in memory; in order, and all after those applied before.
    *
-   * @returns how many were applied; fewer than given when a row has to be written before it can be changed
-   * @throws whatever the projection throws; the rows must then be discarded
+   * @returns how many were applied; fewer than given when a row must be written before it can be changed
+   * @throws errors of the projection; the rows must then be discarded
    */
   async add(events: readonly DomainEvent[]): Promise<number> {
     const missing = new Map<TableState, Map<string, Slot>>();
@@ -185,7 +185,7 @@ export class BuiltRows {
     return taken;
   }
 
-  /** Whether these changes can be applied: a row that is encoded already cannot be changed before it is written. */
+  /** Whether these changes can be applied: an encoded row cannot be changed before it is written. */
   #accepts(changes: readonly Change[]): boolean {
     for (const { table, fresh } of changes) {
       if (fresh) continue;
@@ -207,7 +207,7 @@ export class BuiltRows {
     }
     const text = keyText(table, key);
     const slot = this.#find(state, text) ?? this.#slotFor(state, text, key, fresh, missing);
-    // Once a row is missing, everything behind it waits: changes are applied in their order (`Change`).
+    // If a row is missing, every later change waits: changes are applied in order (`Change`).
     if (missing.size > 0) waiting.push({ slot, state, change, position });
     else this.#apply(slot, state, change, position);
   }
@@ -268,7 +268,7 @@ export class BuiltRows {
     const { inPlace } = change;
     applyTo(slot, state, change, position);
     if (inPlace && this.#options.forgets) state.forgets.push(change.key);
-    // What is changed in place was never otherwise.
+    // A change in place applies to the earlier versions as well, so it creates none.
     if (!this.#options.history || !row || slot.row === row || inPlace) return;
     const version = versionOf(row, since, position);
     if (!this.#options.copies) {
@@ -288,7 +288,7 @@ export class BuiltRows {
     slot.size = size;
   }
 
-  /** What is to be written. From here on, it counts as written. */
+  /** The pending writes. From here on, they count as written. */
   changed(): Changed {
     const writes: TableWrite[] = [];
     const copies = new Map<Table, readonly Buffer[]>();
@@ -329,7 +329,7 @@ export class BuiltRows {
     return { writes, copies, versionCopies };
   }
 
-  /** Forgets rows that have not been used for long. To be called right after `changed`. */
+  /** Discards rows that have not been used for long. Call this right after `changed`. */
   age(): void {
     const { room } = this.#options;
     for (const state of this.#tables.values()) {
@@ -342,7 +342,7 @@ export class BuiltRows {
     this.#newer = 0;
   }
 
-  /** Rows of a table that nobody changes. */
+  /** Discards rows of a table whose rows are never changed. */
   #forget(state: TableState): void {
     if (state.newer.size === 0) return;
     for (const slot of state.newer.values()) this.#resize(slot, 0);

@@ -15,7 +15,7 @@ import { dropTables } from '../tables.ts';
 import type { Building } from './building.ts';
 import { type Comparison, compareLocked } from './comparing.ts';
 
-/** How often a lock is asked for. */
+/** Maximum number of attempts to take a lock. */
 const TRIES = 10;
 
 /** Catches up, compares what remains, and switches unless this is only a check. */
@@ -65,7 +65,7 @@ async function switchTables(built: Building, trx: AnyDatabase, position: Positio
   await sql`ALTER SCHEMA ${sql.id(built.schema)} RENAME TO ${sql.id(built.live)}`.execute(trx);
   await switchHistory(built, trx);
   await createPast(trx, built.projection, built.live);
-  // On a server, readers look at the generation; a process that has the embedded database to itself does not.
+  // On a server, readers check the generation; a process that owns the embedded database does not.
   if (built.build.stores.database.kind === 'server')
     await sql`SELECT pg_notify('signalbox_positions', ${`${built.live}:${position}`})`.execute(trx);
   else await sql`SELECT pg_notify(${SWAPPED}, ${built.live})`.execute(trx);
@@ -73,7 +73,7 @@ async function switchTables(built: Building, trx: AnyDatabase, position: Positio
 
 async function switchHistory(built: Building, trx: AnyDatabase): Promise<void> {
   const [live, old, fresh] = [historyOf(built.live), historyOf(built.old), historyOf(built.schema)];
-  // Versions of another log mean nothing here.
+  // Versions from another log are meaningless here.
   if (!built.build.history && !built.foreign) return;
   await sql`ALTER SCHEMA ${sql.id(live)} RENAME TO ${sql.id(old)}`.execute(trx);
   if (built.build.history) {

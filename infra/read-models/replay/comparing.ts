@@ -1,9 +1,9 @@
 /**
  * Compares a table of a replay with the live one, at every position of a range at once.
  *
- * A row is a function of the position: its versions say what it was, and from where on. Versions in a row with the same
- * contents are taken together, so that what is left are the turns: positions from which on the row is another one, or
- * none. Two such functions are equal if their turns are, and otherwise the first turn that only one of them has is the
+ * A row is a function of the position: its versions give its content from each position on. Consecutive versions with
+ * the same content are merged, which leaves the turns: positions from which the row has another content, or does not
+ * exist. Two such functions are equal if their turns are; otherwise the first turn that only one of them has is the
  * first position at which they differ.
  */
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
@@ -13,7 +13,7 @@ import type { AnyDatabase } from '../../database/database.ts';
 import { createPast, lookAt, pastOf } from '../history.ts';
 import { qualified } from '../tables.ts';
 
-/** Two schemas with the versions of their rows, and the range of positions in which they are compared. */
+/** Two schemas with the versions of their rows, and the range of positions to compare. */
 export interface Sides {
   /** Of the replay. */
   readonly projection: Projection;
@@ -23,12 +23,12 @@ export interface Sides {
   readonly until: Position;
 }
 
-/** A row that differs. Of its columns, those that both tables have. */
+/** A row that differs, with the columns that both tables have. */
 export interface Example {
   readonly key: Readonly<Record<string, unknown>>;
   /** The first position at which it differs. */
   readonly first: Position;
-  /** The position at which it is shown: the end of the range, or `first` if it no longer differs at the end. */
+  /** The displayed position: the end of the range, or `first` if the row no longer differs at the end. */
   readonly at: Position;
   readonly live: Readonly<Record<string, unknown>> | undefined;
   readonly replayed: Readonly<Record<string, unknown>> | undefined;
@@ -36,13 +36,13 @@ export interface Example {
 
 /** Numbers of rows. */
 export interface TableDifferences {
-  /** That stand at the end of the range, in either table. */
+  /** Rows that exist at the end of the range, in either table. */
   readonly rows: number;
   /** Of those: missing from the replay, missing from the live table, different. */
   readonly onlyLive: number;
   readonly onlyReplayed: number;
   readonly different: number;
-  /** That differ earlier in the range, but not at its end. */
+  /** Rows that differ earlier in the range, but not at its end. */
   readonly past: number;
   /** The first position at which any of them differs; null: none does. */
   readonly first: Position | null;
@@ -59,7 +59,7 @@ export interface TableColumns {
   readonly key: readonly string[];
 }
 
-/** By table; those that are no longer in the program too. */
+/** Tables by name, including those that the program no longer has. */
 export async function liveTables(db: AnyDatabase, schema: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const { rows } = await sql<{ name: string; columns: readonly string[] }>`
     SELECT table_name AS name, array_agg(column_name::text ORDER BY ordinal_position) AS columns
@@ -92,8 +92,8 @@ interface Counts extends Omit<TableDifferences, 'examples'> {
 
 /**
  * @param columns of both tables
- * @param options.part about how many versions of rows are compared in one statement
- * @param options.examples most of them
+ * @param options.part approximate number of versions that one statement compares
+ * @param options.examples maximum number of examples
  */
 export async function compareTable(
   db: AnyDatabase,

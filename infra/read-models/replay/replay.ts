@@ -1,7 +1,7 @@
 /**
- * Folds the log through projections as they are in this program, into tables beside the live ones (`<schema>_replay`),
- * and compares both at every position. The log and the live tables stay as they are, and the tables of the replay are
- * dropped at its end, or, if it was killed, by the next one.
+ * Folds the log through the projections of this program, into tables next to the live ones (`<schema>_replay`), and
+ * compares both at every position. The log and the live tables do not change. The tables of the replay are dropped at
+ * its end, or, if it was killed, by the next one.
  */
 import { sql } from 'kysely';
 import { type Projection, schemaOf, type Table } from '../../../projections/projection.ts';
@@ -18,13 +18,13 @@ import { dropTables } from '../tables.ts';
 import { columnsOf, compareTable, liveTables, type TableColumns, type TableDifferences } from './comparing.ts';
 
 export interface ReplayOptions extends Pick<RebuildOptions, 'onProgress' | 'signal'> {
-  /** Differences before this position are not looked for. Default: as far back as the past of the live tables goes. */
+  /** Differences before this position are ignored. Default: the start of the history of the live tables. */
   readonly from?: Position | undefined;
-  /** Where the replay ends. Default: where the live tables are. */
+  /** Where the replay ends. Default: the position of the live tables. */
   readonly until?: Position | undefined;
-  /** Most examples of a table; default 5. */
+  /** Maximum number of examples per table; default 5. */
   readonly examples?: number;
-  /** Versions of rows that are compared in one statement; default 50,000 on the embedded database, all on a server. */
+  /** Versions of rows that one statement compares; default 50,000 on the embedded database, all on a server. */
   readonly part?: number;
 }
 
@@ -51,7 +51,7 @@ export interface ProjectionReplay {
   readonly tables: readonly TableReplay[];
 }
 
-/** The tables that the deployment serves: those of any version that are furthest. */
+/** The tables that the deployment serves: those of the version that is furthest ahead. */
 interface Served {
   readonly schema: string;
   readonly position: Position;
@@ -67,13 +67,13 @@ interface Replayed {
   readonly until: Position;
 }
 
-/** Whether a table is not as the log says. */
+/** Whether a table differs from the log. */
 export const differs = ({ columns, differences }: TableReplay): boolean =>
   columns.onlyLive.length + columns.onlyReplayed.length > 0 || differences === undefined || differences.first !== null;
 
 /**
  * @throws Error when there is nothing to compare with, a position is out of range, another replay is running, or the
- *   projection throws: it says at which event
+ *   projection throws: the message names the event
  */
 export async function replayProjections(
   stores: RebuildStores,
@@ -149,7 +149,7 @@ async function rangeOf(database: Database, projection: Projection, options: Repl
   return { projection, served, from, until };
 }
 
-/** The projection, with errors that say at which event. */
+/** The projection, with errors that name the event. */
 function explaining(projection: Projection): Projection {
   const at = <T>(event: DomainEvent, work: () => T): T => {
     try {
@@ -172,12 +172,12 @@ function explaining(projection: Projection): Projection {
   };
 }
 
-/** Drops what killed replays left behind. @throws Error when another one is running */
+/** Drops tables of killed replays. @throws Error when another replay is running */
 async function dropAbandoned(database: Database, sessions: Sessions): Promise<void> {
   const running = new Error('another replay is running; wait until it has ended');
   await sessions.use(async ({ db }) => {
     if (database.kind === 'server') {
-      // Held by this session until its end.
+      // This session holds the lock until its end.
       const { rows } = await sql<{ taken: boolean }>`
         SELECT pg_try_advisory_lock(${LOCK_CLASS}, hashtext('replay')) AS taken`.execute(db);
       if (!rows[0]?.taken) throw running;

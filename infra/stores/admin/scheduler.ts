@@ -1,6 +1,7 @@
 /**
- * The last run of each schedule, in PostgreSQL, so that every process shows the same. One row for each schedule: it needs
- * no purge. Runs are no events: they come every minute and say nothing about the records; what they do is in the log.
+ * The last run of each schedule, in PostgreSQL, so that every process shows the same. One row for each schedule: it
+ * needs no purge. Runs are not events, because they happen every minute and say nothing about the records; their
+ * effects are in the log.
  */
 import type pg from 'pg';
 import { frontOf, storableText } from '../../../shared/storable.ts';
@@ -16,11 +17,11 @@ export interface ScheduleRun {
 }
 
 export interface ScheduleRuns {
-  /** Runs a schedule and records how it went. @throws what `work` throws */
+  /** Runs a schedule and records the result. @throws what `work` throws */
   scheduled(schedule: string, work: () => Promise<string>): Promise<void>;
-  /** The same for a run that somebody has asked for, under the name `asked`. Does not throw. */
+  /** The same for a run on request, under the name `asked`. Does not throw. */
   asked(schedule: string, asked: string, work: () => Promise<string>): Promise<void>;
-  /** How a run went that was asked for; undefined: it is not over, or another was asked for since. */
+  /** The result of a requested run; undefined: it has not ended, or another one has been requested since. */
   resultOf(schedule: string, asked: string): Promise<{ readonly ok: boolean; readonly message: string } | undefined>;
   last(schedule: string): Promise<ScheduleRun>;
   all(): Promise<ReadonlyMap<string, ScheduleRun>>;
@@ -51,7 +52,7 @@ const toRun = (row: Row): ScheduleRun => ({
 const said = (text: string): string => frontOf(storableText(text), MAX_MESSAGE);
 
 export function createScheduleRuns(pool: pg.Pool, log: Logger, now: () => number = Date.now): ScheduleRuns {
-  /** Sets columns of a schedule's row. That it cannot be stored how the work goes must not keep it from being done. */
+  /** Sets columns of a schedule's row. A failure to store the progress must not stop the work. */
   async function note(schedule: string, values: Readonly<Record<string, unknown>>): Promise<void> {
     const names = Object.keys(values);
     try {
@@ -66,7 +67,7 @@ export function createScheduleRuns(pool: pg.Pool, log: Logger, now: () => number
     }
   }
 
-  /** What `work` says, or why it failed. */
+  /** The result of `work`, or why it failed. */
   async function outcomeOf(work: () => Promise<string>) {
     try {
       return { ok: true, message: said(await work()), error: undefined };

@@ -1,7 +1,7 @@
 /**
- * Log lines in PostgreSQL (`shared/ports/monitoring/logs.ts`), and the way of the service's own lines into it: held in
- * memory, stored once a second. While the database is away they wait, as many as fit, and nothing is logged about that,
- * because it would be one more line to store.
+ * Log lines in PostgreSQL (`shared/ports/monitoring/logs.ts`), and how the service's own lines are stored: held in
+ * memory, written once a second. While the database is unavailable, as many lines as fit are held, and nothing is
+ * logged about that, because it would be one more line to store.
  */
 import { randomInt } from 'node:crypto';
 import type pg from 'pg';
@@ -16,18 +16,18 @@ import { DAY } from '../../../shared/time.ts';
 import { settledWithin } from '../../../shared/waiting.ts';
 import type { TakenLines } from '../../logging.ts';
 
-/** What a workspace keeps: the newest lines, as many and as many bytes. */
+/** Limits per workspace: the newest lines, up to a number and a size in bytes. */
 const KEPT = { lines: 10_000, bytes: 8_000_000 };
-/** After so many lines of a process it looks whether a workspace has too many. */
+/** After this many lines, a process checks whether a workspace has too many. */
 const TRIM_EVERY = 20;
-/** The newest of each source that `tail` considers. */
+/** Maximum number of the newest lines of each source that `tail` considers. */
 const TAIL = 50;
 const MAX_SOURCES = 1_000;
 const FLUSH_MS = 1_000;
 const BATCH = 200;
-/** Characters of the data of a line, as JSON. */
+/** Maximum number of characters in the data of a line, as JSON. */
 const MAX_DATA = 4_000;
-/** How long the last lines may take at the shutdown, milliseconds. */
+/** Time limit for the last lines at shutdown, milliseconds. */
 const END_MS = 2_000;
 
 interface Row {
@@ -49,13 +49,13 @@ const idOf = (prefix: string, at: number): string =>
     .toString(BASE36)
     .padStart(SUFFIX, '0')}`;
 
-/** A text with `LIKE`'s own characters taken literally. */
+/** A text with the special characters of `LIKE` taken literally. */
 const literally = (text: string): string => `%${text.replace(/[\\%_]/g, '\\$&')}%`;
 
 export interface LogEntryStore extends LogEntries {
   /** Adds lines of the service. */
   addOwn(entries: readonly NewLogEntry[]): Promise<void>;
-  /** Deletes what is older than so many days (0: nothing is too old), and what is too much. */
+  /** Deletes lines older than this many days (0: no limit of age), and lines beyond the limits. */
   purge(days: number, now: number): Promise<number>;
 }
 
@@ -86,7 +86,7 @@ export function createLogEntries(pool: pg.Pool, kept: typeof KEPT = KEPT): LogEn
     if (count >= TRIM_EVERY) await trim(workspace);
   }
 
-  /** Deletes the oldest lines of a workspace, or of all, that are too many or too large. */
+  /** Deletes the oldest lines of a workspace, or of all, that exceed the limits. */
   async function trim(workspace: number | null): Promise<number> {
     const { rowCount } = await pool.query(
       `DELETE FROM service.log_entries WHERE seq IN (
@@ -159,10 +159,10 @@ export function createLogEntries(pool: pg.Pool, kept: typeof KEPT = KEPT): LogEn
 /** Levels of pino. */
 const ERROR = 50;
 
-/** What PostgreSQL can hold of a text. */
+/** The part of a text that PostgreSQL can store. */
 const front = (text: string, max: number): string => frontOf(storableText(text), max);
 
-/** The entry of a line that pino wrote. Stacks are left out: they are on stdout. */
+/** The entry of a line that pino wrote. Stack traces are left out: they are on stdout. */
 export function entryOf(line: string, process: string): NewLogEntry {
   const { level, time, msg, err, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const { type, message, code } = (err ?? {}) as Record<string, unknown>;
@@ -180,7 +180,7 @@ export function entryOf(line: string, process: string): NewLogEntry {
   };
 }
 
-/** Stores the lines of this process as they come. @returns a function that stores the last ones and stops */
+/** Stores the lines of this process at intervals. @returns a function that stores the last ones and stops */
 export function keepLines(
   store: Pick<LogEntryStore, 'addOwn'>,
   taken: TakenLines,
@@ -202,7 +202,7 @@ export function keepLines(
   }
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
-    // What could not be stored is tried again with the next turn.
+    // Lines that could not be stored are retried in the next turn.
     running ??= flush()
       .catch(() => undefined)
       .finally(() => {

@@ -42,10 +42,10 @@ const valuesOf = (one: NewDelivery): unknown[] => [
   one.nextRetryAt,
   one.createdAt,
 ];
-/** As in `valuesOf`; the types are needed where the values are selected. */
+/** As in `valuesOf`; the types are needed because the values are selected. */
 const GIVEN = `$1::int, $2::bigint, $3::text, $4::text, $5::text, $6::int, $7::text, $8::text,
   $9::int, $10::int, $11::bigint, $12::bigint, $13::bigint`;
-/** What an attempt changes about its webhook. */
+/** The columns of the webhook that an attempt sets. */
 const FIRED = 'last_fired_at = $13::bigint, last_status = coalesce($6::int, -1)';
 
 const SUCCEEDED = 'status_code BETWEEN 200 AND 299';
@@ -113,7 +113,7 @@ export function createWebhookRecords(pool: pg.Pool): WebhookRecords {
     },
     async remove(workspace, webhook) {
       await pool.query(
-        // The deliveries go with it.
+        // Its deliveries are deleted with it.
         'DELETE FROM service.webhooks WHERE webhook_id = $1 AND workspace_id = $2',
         [webhook, workspace],
       );
@@ -121,12 +121,12 @@ export function createWebhookRecords(pool: pg.Pool): WebhookRecords {
   };
 }
 
-/** Removes all but the newest deliveries of webhook `$1`, and those that will be tried again. */
+/** Removes all but the newest deliveries of webhook `$1`, and those that wait for a retry. */
 const PRUNE = `DELETE FROM service.webhook_deliveries WHERE webhook_id = $1 AND next_retry_at IS NULL AND id <= (
   SELECT id FROM service.webhook_deliveries WHERE webhook_id = $1 ORDER BY id DESC OFFSET ${KEPT_DELIVERIES} LIMIT 1
 )`;
 
-/** @param leaseMs how long a claim lasts; longer than an attempt can take */
+/** @param leaseMs duration of a claim; longer than the longest attempt */
 export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue {
   return {
     async resume(webhooks, position, alone) {

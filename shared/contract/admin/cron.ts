@@ -1,4 +1,4 @@
-/** Scheduled jobs: the record, their logs and history, and what can be done with them. */
+/** Scheduled jobs: the record, their logs and history, and the actions on them. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';

@@ -1,4 +1,4 @@
-/** Commands that wait for an approval, and patterns of those that need none. */
+/** Commands that wait for an approval, and patterns of commands that need none. */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { EXEC_DECISIONS } from '../../events/admin/exec-approvals.ts';

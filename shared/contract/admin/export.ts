@@ -1,4 +1,4 @@
-/** Data taken out as a file. */
+/** Exports of data as a file. */
 import { z } from 'zod';
 import { limitParam, secondsParam } from '../common.ts';
 
@@ -17,7 +17,7 @@ export type ExportQuery = z.infer<typeof exportQuery>;
 
 const rows = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])));
 
-/** Fields that hold JSON are text in both formats. */
+/** Fields that contain JSON are text in both formats. */
 export const exportAnswer = z.object({
   type: z.enum([...EXPORT_KINDS, 'all']),
   exported_at: z.iso.datetime(),

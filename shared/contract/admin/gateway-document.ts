@@ -1,6 +1,6 @@
 /**
  * The format of the gateway's configuration document, as written by the gateway and accepted by our API: its text and
- * hash, its dotted paths, its agents. How it is changed is in `commands/`.
+ * hash, its dotted paths, its agents. `commands/` has the changes.
  */
 import { createHash } from 'node:crypto';
 import { AppError } from '../../errors.ts';
@@ -103,7 +103,7 @@ export function readableAgents(document: GatewayDocument): GatewayAgent[] {
   return agentsOf(document);
 }
 
-/** `config` with the gateway's keys taken from the document; its other keys stay. */
+/** `config` with the gateway's keys taken from the document; its other keys are kept. */
 export function withGatewayKeys(config: GatewayDocument, fromGateway: GatewayDocument): Record<string, unknown> {
   const own = Object.entries(config).filter(([key]) => !(ENTRY_KEYS as readonly string[]).includes(key));
   return { ...Object.fromEntries(own), ...fromGateway };

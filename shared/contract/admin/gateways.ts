@@ -26,7 +26,7 @@ export const gatewaySchema = z
   .meta({ id: 'Gateway' });
 export type GatewayRecord = z.infer<typeof gatewaySchema>;
 
-/** Characters of an address. */
+/** Maximum number of characters in an address. */
 const MAX_URL = 2_048;
 const between = (min: number, max: number) => (value: number) => value >= min && value <= max;
 /** A whole number, or its digits. */
@@ -55,7 +55,7 @@ const address = {
   port: count(65_535, 1).optional().describe('of an address without a port; 18789 next to a URL is ignored'),
 };
 const token = text(4_096);
-/** Agents of one request that are registered; further ones are left out. */
+/** Maximum number of agents per request that are registered; further ones are ignored. */
 export const GATEWAY_AGENTS = 50;
 const agents = z
   .array(z.object({ name: filledText(100), role: filledText(100).default('agent') }))

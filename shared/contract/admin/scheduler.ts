@@ -1,4 +1,4 @@
-/** The scheduled work of the service. */
+/** The scheduled tasks of the service. */
 import { z } from 'zod';
 
 const milliseconds = z.int().describe('Unix milliseconds');

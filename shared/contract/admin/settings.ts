@@ -1,12 +1,12 @@
 /**
- * Settings of the deployment that admins change while it runs. What the service must know before it runs is in its
- * environment, which also has the defaults of some of these.
+ * Settings of the deployment that admins change while it runs. Settings that the service needs before it runs are
+ * environment variables, which also provide the defaults of some of these.
  */
 import { z } from 'zod';
 import { secretName } from '../../secret-names.ts';
 import { jsonObject, unixSeconds } from '../common.ts';
 
-/** What defaults are taken from. */
+/** The source of defaults. */
 export interface SettingDefaults {
   readonly retainActivitiesDays: number;
   readonly retainAuditDays: number;
@@ -17,7 +17,7 @@ export interface SettingDefaults {
   readonly retainGatewaySessionsDays: number;
   readonly retainStreamDays: number;
   readonly agentTimeoutMinutes: number;
-  /** Undefined: there is no agent runner. */
+  /** Undefined if there is no agent runner. */
   readonly runnerUrl: string | undefined;
 }
 
@@ -25,7 +25,7 @@ interface Known {
   readonly category: string;
   readonly description: string;
   readonly initial: (defaults: SettingDefaults) => string;
-  /** What is wrong with a value, as the rest of a sentence; undefined: nothing. */
+  /** The error of a value, as the end of a sentence; undefined if there is none. */
   readonly fault: (value: string) => string | undefined;
 }
 
@@ -50,12 +50,12 @@ const days = (what: string, initial: (defaults: SettingDefaults) => number) =>
   setting('retention', `How long ${what} are kept, days; 0: for ever`, (of) => String(initial(of)), whole(0, 3_650));
 const general = (description: string, initial: Known['initial'] | string, fault: Known['fault']) =>
   setting('general', description, initial, fault);
-/** On where there is an agent runner to do it. */
+/** On if there is an agent runner for it. */
 const withRunner: Known['initial'] = ({ runnerUrl }) => String(runnerUrl !== undefined);
 const onboarding = (description: string, initial: string, fault: Known['fault']) =>
   setting('onboarding', description, initial, fault);
 
-/** The settings that the service or its clients know, by name, in the order of the answer. */
+/** The settings that the service or its clients know, by name, in the order of the response. */
 export const KNOWN_SETTINGS = {
   'retention.activities_days': days('activities', (of) => of.retainActivitiesDays),
   'retention.audit_log_days': days('audit entries', (of) => of.retainAuditDays),
@@ -138,10 +138,10 @@ const MAX_NAME = 200;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
 /** Characters of a value. */
 export const MAX_SETTING = 4_000;
-/** Settings that one request may change. */
+/** Maximum number of settings that one request may change. */
 const MAX_CHANGES = 100;
 
-/** A value as the text that is stored; undefined: it cannot be one. */
+/** A value as stored text; undefined if the value is not allowed. */
 function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (value === null || value === undefined) return undefined;

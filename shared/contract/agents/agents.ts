@@ -1,4 +1,4 @@
-/** Requests and answers of agents: the records, and creating, changing, deleting and hiding them. */
+/** Requests and responses of agents: the records, and creating, changing, deleting and hiding them. */
 import { z } from 'zod';
 import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { filledText, isStorable, nameText, storableObject, text, UNSTORABLE_TEXT } from '../storable.ts';
@@ -63,7 +63,7 @@ export type AgentRecord = z.infer<typeof agentSchema>;
 
 export const agentWithTasksSchema = agentSchema.extend({ taskStats: taskStatsSchema }).meta({ id: 'AgentWithTasks' });
 
-/** Identifies the agent in answers about its heartbeats, memory, soul and so on. */
+/** Identifies the agent in responses about its heartbeats, memory, soul and so on. */
 export const agentHeader = agentSchema.pick({ id: true, name: true, role: true });
 
 export const agentAnswer = z.object({ agent: agentSchema });

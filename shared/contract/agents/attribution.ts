@@ -8,7 +8,7 @@ import { reportQuery, timeframeSchema } from './scope.ts';
 export const ATTRIBUTION_SECTIONS = ['identity', 'audit', 'mutations', 'cost'] as const;
 export type AttributionSection = (typeof ATTRIBUTION_SECTIONS)[number];
 
-/** Models that are named: those with the most tokens. Totals include the others. */
+/** Maximum number of listed models: those with the most tokens. Totals include the others. */
 export const MAX_MODELS = 100;
 
 export const attributionQuery = reportQuery(ATTRIBUTION_SECTIONS).extend({

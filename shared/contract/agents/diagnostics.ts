@@ -1,4 +1,4 @@
-/** How an agent fares, in a window that ends now and compared with the window before it. */
+/** Agent health, in a window that ends now, compared with the previous window. */
 import { z } from 'zod';
 import { jsonObject, unixSeconds } from '../common.ts';
 import { derivationsSchema, evidenceParams } from '../evidence.ts';

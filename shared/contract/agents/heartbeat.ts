@@ -1,4 +1,4 @@
-/** Requests and answers of heartbeats and wake-ups. */
+/** Requests and responses of heartbeats and wake-ups. */
 import { z } from 'zod';
 import { idNumber, jsonObject, unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';

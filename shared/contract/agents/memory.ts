@@ -1,10 +1,10 @@
-/** Requests and answers of an agent's working memory: a text, and any other keys. */
+/** Requests and responses of an agent's working memory: a text, and any other keys. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
 import { storable } from '../storable.ts';
 import { agentHeader } from './agents.ts';
 
-/** The answer of GET, apart from the keys that the owner chose. */
+/** The response of GET, apart from the keys that the owner chose. */
 export const memoryAnswer = z.looseObject({
   agent: agentHeader,
   working_memory: z.string(),
@@ -20,11 +20,11 @@ export const memoryBody = z
       .nullish()
       .describe('true: append the text under a heading with the time, and merge the other keys; default false'),
   })
-  // The size limit applies to the result, together with what is already stored.
+  // The size limit applies to the result, including what is already stored.
   .superRefine(storable({ characters: Number.POSITIVE_INFINITY }));
 export type MemoryBody = z.infer<typeof memoryBody>;
 
-/** Keys of an answer; in a body they are ignored. */
+/** Keys of a response; they are ignored in a body. */
 const ANSWERED = ['working_memory', 'append', ...Object.keys(memoryAnswer.shape)];
 
 /** The keys that the owner of a memory stores besides the text. */

@@ -1,4 +1,4 @@
-/** Messages between agents: sending one, and the feed. */
+/** Messages between agents: send, and the feed. */
 import { z } from 'zod';
 import { jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from '../common.ts';
 import { filledText, nameFilter, nameText, text } from '../storable.ts';
@@ -20,7 +20,7 @@ export const messageSchema = z
   .meta({ id: 'AgentMessage' });
 export type AgentMessageRecord = z.infer<typeof messageSchema>;
 
-/** Characters; the limit ensures that every message is screened in full. */
+/** Maximum number of characters; the limit ensures that every message is screened in full. */
 export const MAX_MESSAGE = 50_000;
 
 export const messageBody = z
@@ -45,7 +45,9 @@ export const commsQuery = z.object({
 });
 export type CommsQuery = z.infer<typeof commsQuery>;
 
-/** Most pairs of agents, and most agents, of the graph. There can be as many pairs as agents times agents. */
+/**
+ * Maximum number of pairs of agents, and of agents, in the graph. There can be as many pairs as agents times agents.
+ */
 export const MAX_GRAPH = 1_000;
 
 export const commsAnswer = z.object({

@@ -1,4 +1,4 @@
-/** Request and answer of an agent that registers itself. */
+/** Request and response of an agent that registers itself. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
 import { isStorable, UNSTORABLE_TEXT } from '../storable.ts';

@@ -1,4 +1,4 @@
-/** What reports about one agent (attribution, diagnostics) are asked for: a window of hours, sections, and as whom. */
+/** Parameters of reports about one agent (attribution, diagnostics): window, sections, and access scope. */
 import { z } from 'zod';
 import { invalid } from '../../errors.ts';
 import { HOUR, seconds } from '../../time.ts';
@@ -8,8 +8,8 @@ export const MAX_HOURS = 720;
 export const DEFAULT_HOURS = 24;
 
 /**
- * The query of a report. Its values are checked by `windowOf` and `sectionsOf` after the agent has been found and the
- * caller let in, because that is the order in which refusals are expected: 404, 403, 400.
+ * The query of a report. `windowOf` and `sectionsOf` check its values after the agent has been found and the caller has
+ * been admitted, because clients expect refusals in that order: 404, 403, 400.
  */
 export const reportQuery = (sections: readonly string[]) =>
   z.object({
@@ -26,7 +26,7 @@ export const reportQuery = (sections: readonly string[]) =>
   });
 export type ReportQuery = z.infer<ReturnType<typeof reportQuery>>;
 
-/** The window of a report, Unix seconds. What happened in its first second belongs to it. */
+/** The window of a report, Unix seconds, including its first second. */
 export interface Timeframe {
   readonly hours: number;
   readonly since: number;
@@ -46,7 +46,7 @@ export const timeframeSchema = z.object({
  */
 export function windowOf(hours: string | undefined, now: number): Timeframe {
   const number = hours === undefined ? DEFAULT_HOURS : Number(hours);
-  // Number() accepts notations that nobody means, such as 0x10 and the empty text.
+  // Number() accepts unintended notations, such as 0x10 and the empty text.
   if (hours !== undefined && (!/^\d+(?:\.0+)?$/.test(hours) || number < 1 || number > MAX_HOURS))
     throw refused('hours', `must be a whole number from 1 to ${MAX_HOURS}`);
   const until = seconds(now);
@@ -54,7 +54,7 @@ export function windowOf(hours: string | undefined, now: number): Timeframe {
 }
 
 /**
- * The sections that are asked for. Spaces around names and empty names are skipped.
+ * The requested sections. Spaces around names and empty names are ignored.
  *
  * @param section as in the query; absent or empty means all
  * @throws AppError 400

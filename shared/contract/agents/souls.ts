@@ -1,4 +1,4 @@
-/** Requests and answers of an agent's soul: its persona text, and the templates for it. */
+/** Requests and responses of an agent's soul: its persona text, and the templates for it. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';

@@ -1,4 +1,4 @@
-/** Answer to the import of agents from the gateway configuration. */
+/** Response to the import of agents from the gateway configuration. */
 import { z } from 'zod';
 
 export const syncAnswer = z.object({

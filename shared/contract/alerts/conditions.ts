@@ -1,5 +1,5 @@
 /**
- * Conditions of alert rules: what they look at, which of them make sense, and when one is met. Pure; the database
+ * Conditions of alert rules: their fields, which conditions are valid, and when one is met. Pure; the database
  * evaluates the same conditions in `queries/alerts/conditions.ts`.
  */
 import { HOUR, MINUTE } from '../../time.ts';
@@ -30,7 +30,7 @@ export interface Condition {
 /** `time`: Unix seconds. `none`: records have no such field, so nothing matches. */
 export type FieldKind = 'text' | 'integer' | 'amount' | 'time' | 'none';
 
-/** What conditions can look at, by the names of the records. */
+/** The fields that conditions can use, by the names of the records. */
 export const FIELDS: Readonly<Record<EntityType, Readonly<Record<string, FieldKind>>>> = {
   agent: {
     status: 'text',
@@ -76,16 +76,16 @@ export const FIELDS: Readonly<Record<EntityType, Readonly<Record<string, FieldKi
   },
 };
 
-/** Activities are looked at for so long after they happened, seconds. */
+/** Activities count for this long after their time, seconds. */
 export const ACTIVITY_WINDOW = HOUR;
 
 const isCount = (operator: Operator): boolean => operator === 'count_above' || operator === 'count_below';
 
-/** Numbers as they are read from texts. Whole numbers and fractions; the digits fit a double. */
+/** Numbers written as text. Whole numbers and fractions; the digits fit a double. */
 export const NUMBER = /^-?\d{1,15}(\.\d{1,15})?$/;
 const WHOLE = /^\d{1,15}$/;
 
-/** The number that a text is; undefined when it is none. */
+/** The number in a text; undefined if the text is not a number. */
 export const numberOf = (text: string): number | undefined => (NUMBER.test(text) ? Number(text) : undefined);
 
 const has = (entity: EntityType, field: string): boolean => Object.hasOwn(FIELDS[entity], field);
@@ -129,7 +129,7 @@ export function problemOf(condition: Condition): Problem | undefined {
   if ((operator === 'greater_than' || operator === 'less_than') && numberOf(value.trim()) === undefined)
     return refuse('condition_value', `must be a number for ${operator}`);
   if (operator === 'age_minutes_above') {
-    // Clients may ask for the status of anything; where it has no age, nothing matches.
+    // Clients may use the age condition with the status of any record; without an age, nothing matches.
     if (kind !== 'time' && field !== 'status')
       return refuse('condition_field', `must be a time for ${operator}: ${listed(entity_type, ['time'])}`);
     if (!WHOLE.test(value.trim()) || Number(value) > MAX_MINUTES)
@@ -145,13 +145,13 @@ const MAX_MINUTES = 52_560_000;
 
 // --- Evaluation ------------------------------------------------------------------------------------------------------
 
-/** What a condition sees of a record. */
+/** The part of a record that a condition uses. */
 export interface Seen {
-  /** Of the condition's field. */
+  /** Value of the condition's field. */
   readonly value: string | number | null;
-  /** An agent that is not offline, a session that is not terminated; true for the others. */
+  /** An agent that is not offline, a session that is not terminated; true for other records. */
   readonly live: boolean;
-  /** When an activity happened, Unix seconds; 0 for the others. */
+  /** When an activity happened, Unix seconds; 0 for other records. */
   readonly at: number;
 }
 
@@ -161,12 +161,12 @@ export interface Span {
   readonly before: number;
 }
 
-/** The letters A to Z in lower case: what every server does alike, whatever its locale. */
+/** The letters A to Z in lower case, which every server handles the same, whatever its locale. */
 const folded = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
- * Whether records that are not live are looked at, too: counts have all of them, and a rule that names a status sees
- * who has it.
+ * Whether records that are not live count, too: a count includes all records, and a rule that names a status must see
+ * the records with that status.
  */
 export const seesAll = (condition: Condition): boolean =>
   isCount(condition.condition_operator) ||
@@ -174,7 +174,7 @@ export const seesAll = (condition: Condition): boolean =>
 
 const isSet = (value: string | number | null): value is string | number => value !== null && value !== '';
 
-/** Whether a value matches, whatever the time. Ages are compared in `spanOf`. */
+/** Whether a value matches, apart from conditions on time. `spanOf` compares ages. */
 function matches(condition: Condition, value: string | number | null): boolean {
   const { condition_operator: operator, condition_value: given } = condition;
   if (kindOf(condition) === 'none' || value === null) return false;
@@ -199,42 +199,42 @@ function matches(condition: Condition, value: string | number | null): boolean {
   }
 }
 
-/** When a record matches, as long as it stays as it is; undefined: never. */
+/** When a record matches if it does not change; undefined: never. */
 export function spanOf(condition: Condition, { value, live, at }: Seen): Span | undefined {
   if (!live && !seesAll(condition)) return undefined;
   if (!matches(condition, value)) return undefined;
   const isActivity = condition.entity_type === 'activity';
-  // An activity is there from the second in which it happens.
+  // An activity counts from the second of its time on.
   const born = isActivity ? at - 1 : Number.NEGATIVE_INFINITY;
   const before = isActivity ? at + ACTIVITY_WINDOW : Number.POSITIVE_INFINITY;
   if (condition.condition_operator !== 'age_minutes_above') return { after: born, before };
   return { after: Math.max(born, Number(value) + Number(condition.condition_value) * MINUTE), before };
 }
 
-/** How many records have to be found, and whether that is too many or too few. */
+/** How many records must be found to decide, and whether the condition is then met or not. */
 export function thresholdOf(condition: Condition): { readonly least: number; readonly met: boolean } {
   const { condition_operator: operator, condition_value: value } = condition;
   if (operator === 'count_above') return { least: Number(value) + 1, met: true };
-  // Below 3 is: not as many as 3.
+  // Below 3 means: 3 are not found.
   if (operator === 'count_below') return { least: Number(value), met: false };
   return { least: 1, met: true };
 }
 
-/** Whether so many matching records meet the condition. */
+/** Whether this number of matching records meets the condition. */
 export function isMet(condition: Condition, found: number): boolean {
   const { least, met } = thresholdOf(condition);
   return found >= least === met;
 }
 
 /**
- * Activities that had happened when the rule last triggered are not reported again. Counts look at all of the last hour.
+ * Activities before the last trigger of the rule are not reported again. Counts cover the whole last hour.
  *
- * @returns only activities after this time are looked at, Unix seconds
+ * @returns only activities after this time count, Unix seconds
  */
 export const activitiesAfter = (condition: Condition, now: number, lastTriggeredAt: number | null): number =>
   isCount(condition.condition_operator) ? now - ACTIVITY_WINDOW : Math.max(now - ACTIVITY_WINDOW, lastTriggeredAt ?? 0);
 
-/** Whether a rule that triggered then must not trigger yet. Unix seconds. */
+/** Whether a rule that triggered at that time is still in its cooldown. Unix seconds. */
 export const inCooldown = (cooldownMinutes: number, lastTriggeredAt: number | null, now: number): boolean =>
   lastTriggeredAt !== null && now - lastTriggeredAt < cooldownMinutes * MINUTE;
 
@@ -247,7 +247,7 @@ export interface Presence {
   readonly at: number;
 }
 
-/** When a record matches that is like this from one time until before another; undefined: never. */
+/** When a record with this state, from one time until before another, matches; undefined: never. */
 export function intervalOf(condition: Condition, seen: Seen, from: number, until: number): Presence | undefined {
   const span = spanOf(condition, seen);
   if (!span) return undefined;
@@ -255,16 +255,20 @@ export function intervalOf(condition: Condition, seen: Seen, from: number, until
   return presence.from < presence.until ? presence : undefined;
 }
 
-/** The moments at which a rule is evaluated: from `first` to `last`, Unix seconds. */
+/** The times at which a rule is evaluated: from `first` to `last`, Unix seconds. */
 export interface Moments {
-  /** Records that match all the time. */
+  /** Number of records that always match. */
   readonly always: number;
   readonly first: number;
   readonly last: number;
   readonly everySeconds: number;
 }
 
-/** Evaluates a rule at each of these moments, as if it had never triggered before. Gives the times at which it triggers. */
+/**
+ * Evaluates a rule at each of these times, as if it had never triggered before.
+ *
+ * @returns the times at which it triggers
+ */
 export function replayed(
   condition: Condition,
   cooldownMinutes: number,
@@ -278,7 +282,7 @@ export function replayed(
   let evaluated = 0;
   let begun = 0;
   let ended = 0;
-  /** When the newest activity happened that matches. */
+  /** Time of the newest matching activity. */
   let newest = Number.NEGATIVE_INFINITY;
   let lastTriggeredAt: number | null = null;
   for (let now = first; now <= last; now += everySeconds) {

@@ -1,4 +1,4 @@
-/** Alert rules: requests and answers. */
+/** Alert rules: requests and responses. */
 import { z } from 'zod';
 import { ACTION_TYPES, ruleFields } from '../../events/alerts/rules.ts';
 import { idText, idValue, unixSeconds } from '../common.ts';
@@ -9,7 +9,7 @@ import { type Condition, ENTITY_TYPES, OPERATORS, problemOf } from './conditions
 export const DEFAULT_COOLDOWN = 60;
 /** A week, minutes. */
 const MAX_COOLDOWN = 10_080;
-/** Rules of a workspace. Each is looked at whenever they are evaluated. */
+/** Maximum number of rules per workspace. Every evaluation reads each of them. */
 export const MAX_RULES = 500;
 
 export const alertRuleSchema = z
@@ -42,7 +42,7 @@ const condition = {
 };
 const cooldown = z.int().min(1).max(MAX_COOLDOWN);
 
-/** Reads as true or false what some clients send as 1 or 0. */
+/** Accepts 1 or 0, which some clients send, as true or false. */
 const flag = z
   .union([z.boolean(), z.literal(0), z.literal(1)])
   .transform((value) => Boolean(value))

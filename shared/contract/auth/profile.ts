@@ -1,4 +1,4 @@
-/** The caller: who they are, and what users may change about themselves. */
+/** The caller: its identity, and the fields that users may change about themselves. */
 import { z } from 'zod';
 import { displayName, password, userSchema } from './users.ts';
 
@@ -12,7 +12,7 @@ export const callerAnswer = z.object({ user: callerSchema });
 export const MIN_OWN_PASSWORD = 8;
 export const profileBody = z.object({
   current_password: password.optional(),
-  // The length is checked after the kind of caller, so that an API key gets the answer that it has no profile.
+  // The length is checked after the kind of caller, so that an API key gets the error that it has no profile.
   new_password: password.optional().meta({ minLength: MIN_OWN_PASSWORD }),
   display_name: displayName.optional(),
 });

@@ -1,4 +1,4 @@
-/** Sign-in and sign-out; a sign-in answers with the caller, see `profile.ts`. */
+/** Sign-in and sign-out; the response of a sign-in is the caller, see `profile.ts`. */
 import { z } from 'zod';
 import { lineOfText } from '../common.ts';
 import { password } from './users.ts';

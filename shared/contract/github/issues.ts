@@ -1,4 +1,4 @@
-/** Issues of GitHub: listed, imported as tasks, commented on, closed; and what the account of the token has. */
+/** Issues of GitHub: list, import as tasks, comment, close; and statistics of the token's account. */
 import { z } from 'zod';
 import { idValue, unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';
@@ -8,7 +8,7 @@ import { PRIORITIES, TASK_STATUSES, type TaskStatus, taskSchema } from '../tasks
 export const REPOSITORY = /^[A-Za-z0-9][A-Za-z0-9-]{0,38}\/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 const NO_REPOSITORY = 'must be a repository as owner/name';
 
-/** `owner/name` of what people write for a repository, its address among it; undefined: it is none. */
+/** `owner/name` from common notations of a repository, including its URL; undefined: not a repository. */
 export function repositoryIn(given: string): string | undefined {
   const name = given
     .trim()
@@ -91,7 +91,7 @@ export const githubStatsAnswer = z.object({
 
 export const githubReadAnswer = z.union([githubIssuesAnswer, githubStatsAnswer]);
 
-/** GitHub counts issues from 1 in each repository. */
+/** Highest issue number; GitHub counts issues from 1 in each repository. */
 const MAX_ISSUE = 999_999_999;
 
 export const GITHUB_ACTIONS = ['sync', 'comment', 'close', 'status', 'init-labels', 'sync-project'] as const;
@@ -158,11 +158,11 @@ const PRIORITY_LABEL = 'priority:';
 export const statusLabel = (status: string): string => `${STATUS_LABEL}${status.replaceAll('_', '-')}`;
 export const priorityLabel = (priority: string): string => `${PRIORITY_LABEL}${priority}`;
 
-/** The status that a label stands for; undefined: none does. */
+/** The status of a label among these; undefined: none. */
 export const statusIn = (labels: readonly string[]): TaskStatus | undefined =>
   TASK_STATUSES.find((status) => labels.some((label) => label.toLowerCase() === statusLabel(status)));
 
-/** The priority that a label stands for, the most urgent one of several; undefined: none does. */
+/** The priority of a label among these, the most urgent one of several; undefined: none. */
 export const priorityIn = (labels: readonly string[]): (typeof PRIORITIES)[number] | undefined =>
   PRIORITIES.find((priority) =>
     labels.some((label) => [priority, priorityLabel(priority)].includes(label.toLowerCase())),

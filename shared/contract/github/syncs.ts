@@ -1,4 +1,4 @@
-/** Projects that are kept in step with their repositories. */
+/** Projects that are synced with their repositories. */
 import { z } from 'zod';
 import { idValue, notInThePast, unixSeconds } from '../common.ts';
 import { githubSyncedAnswer } from './issues.ts';

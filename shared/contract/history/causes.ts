@@ -1,10 +1,10 @@
-/** Why an event happened, and what followed from it. */
+/** The causes and effects of an event. */
 import { z } from 'zod';
 import { CHANNELS } from '../../events/metadata.ts';
 import { unixSeconds } from '../common.ts';
 import { eventId, historyEventSchema } from './events.ts';
 
-/** The id of a webhook message has that of the event in it. */
+/** The id of a webhook message contains that of the event. */
 const OF_MESSAGE = /^msg_([0-9a-f-]{36})_[a-z_-]+$/;
 
 /** An event, or a webhook message that was sent because of it. */
@@ -16,7 +16,7 @@ export const causesParams = z.object({
     .meta({ override: { type: 'string' } }),
 });
 
-/** Most events that are shown as effects. */
+/** Maximum number of events shown as effects. */
 export const MAX_EFFECTS = 1_000;
 
 const actor = historyEventSchema.shape.actor;

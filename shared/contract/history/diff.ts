@@ -1,4 +1,4 @@
-/** What differs between two moments of the log. */
+/** The differences between two moments of the log. */
 import { z } from 'zod';
 import { filterParam, limitParam } from '../common.ts';
 

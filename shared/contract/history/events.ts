@@ -13,7 +13,7 @@ export const eventId = z
   .transform((id) => id.toLowerCase())
   .meta({ override: { type: 'string', format: 'uuid' } });
 
-/** Either form of a time: Unix milliseconds of its beginning and its end. */
+/** A time in either form, as Unix milliseconds of its beginning and its end. */
 function timeOf(text: string): { readonly from: number; readonly to: number } | undefined {
   if (/^\d{1,11}$/.test(text)) return { from: Number(text) * 1_000, to: Number(text) * 1_000 + 999 };
   if (!RFC_3339.test(text)) return undefined;
@@ -23,7 +23,7 @@ function timeOf(text: string): { readonly from: number; readonly to: number } | 
 
 export const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)$/;
 const TIME = 'must be a time: RFC 3339, such as 2026-01-31T12:00:00Z, or Unix seconds';
-/** A time in a query, as Unix milliseconds. A whole second lasts until its end. */
+/** A time in a query, as Unix milliseconds. A whole second extends to its end. */
 export const timeParam = (end: 'from' | 'to') =>
   z
     .string()

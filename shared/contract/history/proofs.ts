@@ -4,7 +4,7 @@ import { eventId } from './events.ts';
 
 const sizeText = z
   .string()
-  // What is out of range is refused with the range.
+  // Values out of range are refused with a message that names the range.
   .refine((text) => /^-?\d{1,30}$/.test(text), 'must be a number of events, a whole number')
   .transform(Number)
   .meta({ override: { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER } });

@@ -1,4 +1,4 @@
-/** What happened in a workspace: the list of activities and its statistics. */
+/** Activities of a workspace: the list and its statistics. */
 import { z } from 'zod';
 import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from '../common.ts';
 

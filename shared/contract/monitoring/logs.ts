@@ -43,9 +43,9 @@ export const logsAnswer = z.union([
   z.object({ sources: z.array(z.string()) }),
 ]);
 
-/** Where lines come from that say nothing else. */
+/** Default source of lines. */
 export const OWN_SOURCE = 'signalbox';
-/** Characters of a line's message. */
+/** Maximum number of characters in a line's message. */
 export const MAX_LINE = 10_000;
 
 export const logBody = z.object({

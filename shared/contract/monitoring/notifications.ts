@@ -1,4 +1,4 @@
-/** Notifications: the list, what is done to them, and their delivery. */
+/** Notifications: the list, actions on them, and their delivery. */
 import { z } from 'zod';
 import { filterParam, idValue, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { filledText, isStorable, nameText, text, UNSTORABLE_TEXT } from '../storable.ts';
@@ -52,7 +52,7 @@ export const notificationsAnswer = z.object({
   unreadCount: z.int().describe('all unread ones of the recipient, of any type'),
 });
 
-/** Ids that one request may name. */
+/** Maximum number of ids in one request. */
 const MAX_IDS = 1_000;
 const ids = z.array(idValue).max(MAX_IDS).optional();
 
@@ -110,7 +110,7 @@ export const notificationActionAnswer = z.object({
   notifications: z.array(notificationSchema).optional().describe('with mark-delivered: the newest 1000 of them'),
 });
 
-/** Notifications that one run delivers at most. */
+/** Maximum number of notifications that one run delivers. */
 export const MAX_DELIVERED = 1_000;
 
 export const deliverBody = z

@@ -6,7 +6,7 @@ import { isStorable, UNSTORABLE_TEXT } from '../storable.ts';
 export const RESULT_TYPES = ['task', 'agent', 'activity', 'audit', 'message', 'webhook', 'pipeline'] as const;
 export type ResultType = (typeof RESULT_TYPES)[number];
 
-/** Plurals and `all` are taken too. */
+/** Plurals and `all` are accepted too. */
 const TYPES: ReadonlyMap<string, readonly ResultType[]> = new Map<string, readonly ResultType[]>([
   ['all', RESULT_TYPES],
   ...RESULT_TYPES.flatMap((type): [string, readonly ResultType[]][] => [

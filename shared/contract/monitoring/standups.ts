@@ -1,4 +1,4 @@
-/** Standup reports: what every agent has done and has to do on a day. */
+/** Standup reports: the completed and pending work of every agent on a day. */
 import { z } from 'zod';
 import { standupSummary } from '../../events/monitoring/standups.ts';
 import { limitParam, offsetParam, unixSeconds } from '../common.ts';

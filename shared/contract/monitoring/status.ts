@@ -88,7 +88,7 @@ const capabilities = z.object({
 
 export const statusAnswer = z.union([dashboard, overview, health, models, gateway, capabilities]);
 
-/** Alias, model, what it is for, USD per million tokens in and out. */
+/** Alias, model, purpose, USD per million tokens in and out. */
 const CATALOGUE: readonly (readonly [alias: string, name: string, about: string, input: number, output: number])[] = [
   ['haiku', 'anthropic/claude-haiku-4-5', 'fast and cheap', 1, 5],
   ['sonnet', 'anthropic/claude-sonnet-4-6', 'for most work', 3, 15],

@@ -1,4 +1,4 @@
-/** How much there is to do, who is there to do it, and whether more should be handed in. */
+/** Workload: pending tasks, available agents, and whether more tasks should be submitted. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
 

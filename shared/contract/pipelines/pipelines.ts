@@ -1,4 +1,4 @@
-/** Pipelines: requests and answers. */
+/** Pipelines: requests and responses. */
 import { z } from 'zod';
 import { ON_FAILURE, pipelineFields } from '../../events/pipelines/pipelines.ts';
 import { changesOf } from '../../fields.ts';
@@ -41,7 +41,7 @@ export const listedPipelineSchema = pipelineSchema
   .meta({ id: 'ListedPipeline' });
 export type ListedPipeline = z.infer<typeof listedPipelineSchema>;
 
-/** Most steps of a pipeline. */
+/** Maximum number of steps in a pipeline. */
 export const MAX_STEPS = 50;
 
 const fields = {

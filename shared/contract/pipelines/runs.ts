@@ -1,4 +1,4 @@
-/** Runs of pipelines: requests and answers. */
+/** Runs of pipelines: requests and responses. */
 import { z } from 'zod';
 import { ON_FAILURE } from '../../events/pipelines/pipelines.ts';
 import { idText, idValue, limitParam, unixSeconds } from '../common.ts';
@@ -53,12 +53,12 @@ export const runsQuery = z.object({
 
 export const runsAnswer = z.union([z.object({ runs: z.array(listedRunSchema) }), z.object({ run: runSchema })]);
 
-/** Characters of what runners and callers say of a step. */
+/** Maximum number of characters in texts of runners and callers about a step. */
 export const MAX_STEP_TEXT = 2_000;
 
 export const RUN_ACTIONS = ['start', 'advance', 'cancel'] as const;
 
-/** @returns what is missing for the action */
+/** @returns the name of the missing field for the action */
 function missing({ action, pipeline_id, run_id }: Readonly<Record<string, unknown>>): string | undefined {
   if (action === 'advance' || action === 'cancel') return run_id === undefined ? 'run_id' : undefined;
   return pipeline_id === undefined ? (action === undefined ? 'action' : 'pipeline_id') : undefined;

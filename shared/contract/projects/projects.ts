@@ -1,4 +1,4 @@
-/** Projects: the record, the list, creating, changing, deleting, and the tasks of one. */
+/** Projects: the record, list, create, change, delete, and the tasks of a project. */
 import { z } from 'zod';
 import { changesOf } from '../../fields.ts';
 import { limitParam, offsetParam, unixSeconds } from '../common.ts';
@@ -40,7 +40,7 @@ export const listedProjectSchema = projectWithAgentsSchema
   .meta({ id: 'ListedProject' });
 export type ListedProject = z.infer<typeof listedProjectSchema>;
 
-/** More projects are not listed at once. */
+/** Maximum number of listed projects. */
 const LISTED = 1_000;
 
 export const projectsQuery = z.object({
@@ -60,12 +60,12 @@ const MAX_REPO = 200;
 const MAX_COLOR = 32;
 const MAX_SLUG = 64;
 const MAX_PREFIX = 12;
-/** A prefix as it is sent; what is not a letter or a digit is taken out. */
+/** A prefix as sent; characters other than letters and digits are removed. */
 const MAX_SENT_PREFIX = 64;
 /** 1 January 2100, Unix seconds. */
 const LAST_MOMENT = 4_102_444_800;
 
-/** `My Site!` → `my-site`. Empty when nothing is left. */
+/** `My Site!` → `my-site`. Empty when no character is left. */
 export const slugOf = (name: string): string =>
   name
     .toLowerCase()
@@ -75,14 +75,14 @@ export const slugOf = (name: string): string =>
     .slice(0, MAX_SLUG)
     .replace(/-$/, '');
 
-/** `my-site` → `MYSITE`. Empty when nothing is left. */
+/** `my-site` → `MYSITE`. Empty when no character is left. */
 export const ticketPrefixOf = (sent: string): string =>
   sent
     .toUpperCase()
     .replace(/[^A-Z0-9]+/g, '')
     .slice(0, MAX_PREFIX);
 
-/** Characters of the name that a prefix is made of where none is sent. */
+/** Characters of the name that form a prefix if none is sent. */
 const OF_NAME = 5;
 
 const optionalText = (max: number) =>

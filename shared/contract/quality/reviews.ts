@@ -18,7 +18,7 @@ export const qualityReviewSchema = z
   .meta({ id: 'QualityReview' });
 export type QualityReview = z.infer<typeof qualityReviewSchema>;
 
-/** Reviews that one question may be about, by task. */
+/** Maximum number of tasks in one request for reviews. */
 export const MAX_REVIEWED_TASKS = 500;
 const ids = z.string().max(MAX_REVIEWED_TASKS * 17);
 

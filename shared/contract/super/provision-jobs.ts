@@ -1,4 +1,4 @@
-/** Provisioning jobs: the record, new ones, decisions about them. */
+/** Provisioning jobs: the record, new jobs, and decisions about them. */
 import { z } from 'zod';
 import { JOB_TYPES } from '../../events/super/provision-jobs.ts';
 import { filterParam, idText, idValue, limitParam, unixSeconds } from '../common.ts';
@@ -81,7 +81,7 @@ const step = z.object({
   timeout_ms: z.int().positive().max(86_400_000).optional(),
 });
 
-/** `storable` bounds the whole; a job with more steps than this is a mistake. */
+/** `storable` limits the whole; a job with more steps than this is a mistake. */
 const MAX_STEPS = 100;
 const plan = z
   .array(step)
@@ -92,7 +92,7 @@ const plan = z
   )
   .superRefine(storable());
 
-/** Accepts `type` and `params`, as other descriptions of this interface call them. */
+/** Also accepts `type` and `params`, the names in other descriptions of this interface. */
 export const newProvisionJobBody = z
   .object({
     tenant_id: idValue,

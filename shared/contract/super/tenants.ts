@@ -1,4 +1,4 @@
-/** Tenants: the record, new ones, and taking them down. */
+/** Tenants: the record, new tenants, and decommissioning. */
 import { z } from 'zod';
 import { tenantFields } from '../../events/super/tenants.ts';
 import { limitParam, offsetParam, unixSeconds } from '../common.ts';

@@ -1,4 +1,4 @@
-/** Messages to everybody who follows a task. */
+/** Messages to all subscribers of a task. */
 import { z } from 'zod';
 import { filledText } from '../storable.ts';
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { MAX_ID, unixSeconds } from '../common.ts';
 import { isStorable, UNSTORABLE_TEXT } from '../storable.ts';
 
-/** Characters; an event with it has to fit into one append. */
+/** Maximum number of characters; an event with the comment must fit into one append. */
 const MAX_CONTENT = 100_000;
 
 const comment = z.object({

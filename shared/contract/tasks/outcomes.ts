@@ -1,7 +1,7 @@
-/** How tasks that are done came out. */
+/** Outcomes of completed tasks. */
 import { z } from 'zod';
 
-/** Windows in seconds; every other timeframe is everything. */
+/** Windows in seconds; any other timeframe means no limit. */
 export const TIMEFRAMES: ReadonlyMap<string, number> = new Map([
   ['day', 86_400],
   ['week', 7 * 86_400],

@@ -4,7 +4,7 @@ import { unixSeconds } from '../common.ts';
 import { isStorable, UNSTORABLE_TEXT } from '../storable.ts';
 import { taskSchema } from './tasks.ts';
 
-/** An agent may want at most as many tasks at a time. */
+/** Maximum number of tasks that an agent may request at a time. */
 const MAX_CAPACITY = 20;
 
 const CAPACITY = `must be a whole number from 1 to ${MAX_CAPACITY}`;

@@ -1,9 +1,9 @@
-/** Tasks that come again: a schedule in the metadata of a task makes it the template of others. */
+/** Recurring tasks: a schedule in the metadata of a task makes it the template of others. */
 import { z } from 'zod';
 import { cronProblem } from '../../cron.ts';
 import { text } from '../storable.ts';
 
-/** `metadata.recurrence`; other keys are kept as they come. */
+/** `metadata.recurrence`; other keys are kept unchanged. */
 export const recurrenceSchema = z
   .looseObject({
     cron_expr: z
@@ -26,16 +26,16 @@ type Json = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The recurrence of a task's metadata; empty: none. */
+/** The recurrence in a task's metadata; an empty object if there is none. */
 export const recurrenceOf = (metadata: Json): Json => (isObject(metadata.recurrence) ? metadata.recurrence : {});
 
-/** The schedule of a task that others are made from; null for all others, also for those that were made. */
+/** The schedule of a template task; null for all other tasks, including those created from a template. */
 export function activeCron(metadata: Json): string | null {
   const { enabled, cron_expr: cron, parent_task_id: parent = null } = recurrenceOf(metadata);
   return enabled === true && parent === null && typeof cron === 'string' ? cron : null;
 }
 
-/** The metadata after one more task was made. `at`: Unix seconds. */
+/** The metadata after one more task was created. `at`: Unix seconds. */
 export const spawnedMetadata = (metadata: Json, at: number, spawnCount: number): Record<string, unknown> => ({
   ...metadata,
   recurrence: { ...recurrenceOf(metadata), last_spawned_at: at, spawn_count: spawnCount },

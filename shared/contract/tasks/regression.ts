@@ -1,10 +1,10 @@
-/** Whether tasks take longer, or need more help, since a moment. */
+/** Whether tasks take longer, or need more help, since a given time. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
 
 const LOOKBACK = { default: 604_800, min: 60, max: 2_592_000 } as const;
 
-/** A positive number is Unix seconds; anything else has to be a date. Undefined: neither. */
+/** A positive number is Unix seconds; any other value must be a date. Undefined: neither. */
 function momentOf(value: string): number | undefined {
   const text = value.trim();
   const number = Number(text);
@@ -23,7 +23,7 @@ interface Start {
 const givenStart = ({ beta_start, cutover }: Start): string | undefined =>
   [beta_start, cutover].find((value) => value !== undefined && value.trim() !== '');
 
-/** When the change came, Unix seconds; undefined when the query does not say it. */
+/** Time of the change, Unix seconds; undefined if the query does not contain it. */
 export function betaStart(query: Start): number | undefined {
   const given = givenStart(query);
   return given === undefined ? undefined : momentOf(given);

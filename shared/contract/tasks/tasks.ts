@@ -21,7 +21,7 @@ export type TaskStatus = (typeof TASK_STATUSES)[number];
 export const PRIORITIES = ['critical', 'high', 'medium', 'low'] as const;
 export const OUTCOMES = ['success', 'failed', 'partial', 'abandoned'] as const;
 
-/** The place of a priority in the order of urgency, from 0; what is none comes last. */
+/** The rank of a priority by urgency, from 0; unknown values come last. */
 export function priorityRank(priority: string): number {
   const rank = (PRIORITIES as readonly string[]).indexOf(priority);
   return rank < 0 ? PRIORITIES.length : rank;
@@ -29,7 +29,7 @@ export function priorityRank(priority: string): number {
 
 // --- Record -----------------------------------------------------------------------------------------------------------
 
-/** What a task has to do with GitHub; null: nothing. */
+/** GitHub fields of a task; null: not set. */
 const sourceFields = { ...taskSource.shape, github_synced_at: unixSeconds.nullable() };
 
 const { shape } = taskData;

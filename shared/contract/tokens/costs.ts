@@ -1,8 +1,9 @@
 /**
- * What tokens cost. A report keeps the cost that it got when it was recorded; changing a price changes no earlier report.
+ * Costs of tokens. A report keeps the cost computed when it was recorded; a change of a price changes no earlier
+ * report.
  *
- * Prices are in US dollars per million tokens. Costs are rounded to a billionth of a dollar, so that sums of them are
- * exact and do not depend on the order of adding.
+ * Prices are in US dollars per million tokens. Costs are rounded to a billionth of a dollar, so their sums are exact
+ * and do not depend on the order of addition.
  */
 
 export interface Price {
@@ -17,7 +18,7 @@ export interface ModelPrice extends Price {
   readonly model: string;
 }
 
-/** The name of the price that applies where no other does. */
+/** The name of the price that applies if no other does. */
 export const ANY_MODEL = '*';
 
 const DEFAULT_PRICE: Price = { input: 3, output: 15 };
@@ -34,7 +35,7 @@ const named = (names: string, input: number, output: number, prefix = ''): Model
   names.split(' ').map((name) => ({ model: prefix + name, input, output }));
 
 /**
- * The prices that Signalbox comes with, in the order in which they are tried.
+ * The built-in prices, in the order in which they are tried.
  *
  * Frozen: costs of reports that earlier versions recorded without one are computed from these, so a change would alter
  * read models on a rebuild.
@@ -61,7 +62,7 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ['o3', 'openai'],
 ]);
 
-/** The provider of a model, lower case; `unknown` when the name does not tell. */
+/** The provider of a model, lower case; `unknown` if the name does not show it. */
 export function providerOf(model: string): string {
   const name = model.trim().toLowerCase();
   const slash = name.indexOf('/');
@@ -75,8 +76,8 @@ export function providerOf(model: string): string {
 const shortName = (model: string): string => model.slice(model.lastIndexOf('/') + 1);
 
 /**
- * The price of a model. The workspace's own prices come before the built-in ones, full names before parts of names, and
- * among the own ones longer parts before shorter ones.
+ * The price of a model. The workspace's own prices take precedence over the built-in ones, full names over parts of
+ * names, and among the own ones longer parts over shorter ones.
  */
 export function priceOf(model: string, own: readonly ModelPrice[] = []): Price {
   const name = model.trim().toLowerCase();
@@ -94,10 +95,10 @@ export function priceOf(model: string, own: readonly ModelPrice[] = []): Price {
   );
 }
 
-/** Billionths of a US dollar in a dollar: the unit in which read models add costs up. */
+/** Billionths of a US dollar in a dollar: the unit in which read models sum costs. */
 export const NANO = 1e9;
 
-/** US dollars, rounded to a billionth. @param subscribed providers whose tokens are paid for otherwise */
+/** US dollars, rounded to a billionth. @param subscribed providers whose tokens are paid for in another way */
 export function costOf(
   {
     model,

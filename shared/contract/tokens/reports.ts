@@ -10,7 +10,7 @@ const MAX_DURATION_MS = 604_800_000;
 
 const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 
-/** A task of the workspace, as a number or a numeric text; anything else counts as none. */
+/** A task of the workspace, as a number or a numeric text; undefined for any other value. */
 const taskId = z
   .unknown()
   .transform((value) => {

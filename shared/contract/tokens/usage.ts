@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { derivationsSchema, evidenceParams } from '../evidence.ts';
 import { tokenRecordSchema } from './reports.ts';
 
-/** Most agents, models, sessions or tasks that an answer lists: those with the most tokens or costs. */
+/** Maximum number of agents, models, sessions or tasks in a response: those with the most tokens or costs. */
 export const MAX_GROUPS = 1_000;
-/** Most days of a time line: the newest. */
+/** Maximum number of days in a time line: the newest. */
 export const MAX_TIMELINE_DAYS = 366;
 
 export const TOKEN_ACTIONS = ['list', 'stats', 'agent-costs', 'task-costs', 'trends', 'export'] as const;

@@ -1,4 +1,4 @@
-/** Deliveries to webhooks: requests and answers. */
+/** Deliveries to webhooks: requests and responses. */
 import { z } from 'zod';
 import { idText, idValue, limitParam, offsetParam, unixSeconds } from '../common.ts';
 

@@ -1,4 +1,4 @@
-/** How receivers verify deliveries: the answer that says so. */
+/** How receivers verify deliveries: the response with the documentation. */
 import { z } from 'zod';
 
 export const verifyDocsAnswer = z.object({

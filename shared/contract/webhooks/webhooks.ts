@@ -1,4 +1,4 @@
-/** Webhooks: requests and answers. */
+/** Webhooks: requests and responses. */
 import { z } from 'zod';
 import { WEBHOOK_FORMATS, webhookFields } from '../../events/webhooks/webhooks.ts';
 import { changesOf } from '../../fields.ts';
@@ -27,7 +27,7 @@ export const webhookSchema = z
   .meta({ id: 'Webhook' });
 export type WebhookRecord = z.infer<typeof webhookSchema>;
 
-/** Types that most receivers want; others can be named as well. */
+/** Types that most receivers want; others may be named as well. */
 const SUGGESTED_TYPES = [
   'agent.error',
   'agent.status_change',

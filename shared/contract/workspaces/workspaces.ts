@@ -1,4 +1,4 @@
-/** Workspaces of a tenant: the record, new ones, changes. */
+/** Workspaces of a tenant: the record, new workspaces, changes. */
 import { z } from 'zod';
 import { ISOLATIONS } from '../../events/workspaces/workspaces.ts';
 import { unixSeconds } from '../common.ts';

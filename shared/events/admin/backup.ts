@@ -11,10 +11,10 @@ export const backupCreated = defineEvent({
     /** Bytes. */
     size: z.int().nonnegative(),
     events: z.int().nonnegative(),
-    /** Over the events, as `signalbox restore` shows it. */
+    /** Hash of the events, as `signalbox restore` shows it. */
     sha256: z.string(),
   }),
-  // By the clock, the service itself does it.
+  // On a schedule, the service itself creates backups.
   audit: ({ data, meta }) => ({
     action: meta.actor.type === 'system' ? 'auto_backup' : 'backup_create',
     detail: { name: data.name, size: data.size },

@@ -1,4 +1,4 @@
-/** Old records that were removed from the lists; events never are. Streams: `cleanup`, `retention-<workspace>`. */
+/** Old records removed from the lists; events are never removed. Streams: `cleanup`, `retention-<workspace>`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
@@ -23,7 +23,7 @@ export const recordsPurged = defineEvent({
   schema: z.object({
     table: z.enum(RETAINED),
     ids: z.array(z.int().positive()),
-    /** Activities only: how many of them there were of each kind, which the kept totals go down by. */
+    /** Activities only: their number per kind, by which the stored totals decrease. */
     counts: z.array(z.object({ type: z.string(), actor: z.string(), entity_type: z.string(), count: z.int() })),
     /** Activities only: their rows in the search. */
     phrases: z.array(z.object({ phrase: z.int(), created_at: z.int(), id: z.int() })),

@@ -1,4 +1,4 @@
-/** Scheduled jobs that admins made, and their runs. Stream: `cron`. */
+/** Scheduled jobs that admins created, and their runs. Stream: `cron`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
@@ -15,11 +15,11 @@ export const cronJobAdded = defineEvent({
     /** One of the scheduled tasks of the service, or the text of a task. */
     command: z.string(),
     enabled: z.boolean(),
-    /** IANA name; missing: that of the service. */
+    /** IANA name; missing: the time zone of the service. */
     timezone: z.string().optional(),
-    /** Runs begin up to so many seconds late, always the same for one job. */
+    /** Runs start with a delay of up to this many seconds, always the same for one job. */
     stagger_seconds: z.int().positive().optional(),
-    /** Where the text becomes a task, and for which agent; null: for the queue. Missing: a task of the service is run. */
+    /** Workspace and agent of the task for the text; null: the queue. Missing: it runs a task of the service. */
     task: z.object({ workspace: z.int().positive(), agent: z.string().nullable() }).optional(),
   }),
 });
@@ -48,7 +48,7 @@ export const cronRunStarted = defineEvent({
     run: z.int().positive(),
     /** The minute that was due, Unix seconds; null: run on request. */
     due_at: z.int().nullable(),
-    /** Of the task that this run makes, and no other: whoever finishes the run makes it, unless it is there. */
+    /** Id of the only task that this run creates: the process that completes the run creates it, unless it exists. */
     task_id: z.int().positive().optional(),
   }),
 });
@@ -61,7 +61,7 @@ export const cronRunEnded = defineEvent({
     name,
     run: z.int().positive(),
     ok: z.boolean(),
-    /** What it did, or why it failed. */
+    /** The result, or why the run failed. */
     message: z.string(),
     duration_ms: z.int().nonnegative(),
   }),

@@ -1,4 +1,4 @@
-/** Commands that agents may run: patterns that are always allowed, and decisions on single ones. Stream: `exec-approvals`. */
+/** Commands that agents may run: the allow-list, and decisions on single commands. Stream: `exec-approvals`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
@@ -29,7 +29,7 @@ export const execApprovalDecided = defineEvent({
   schema: z.object({
     ...decisionFields,
     reason: z.string().nullable(),
-    /** True for events of version 1, which were written after the gateway had taken the decision. */
+    /** True for events of version 1, which were written after the gateway had accepted the decision. */
     taken: z.boolean(),
   }),
   audit: ({ data }) => ({
@@ -48,9 +48,9 @@ export const execApprovalAnswered = defineEvent({
     ...decisionFields,
     /** Number of the event of the decision, which is also the id of its audit entry. */
     decision_id: z.int().positive(),
-    /** `unanswered`: the gateway could not be reached, or did not answer in time; it may have the decision. */
+    /** `unanswered`: the gateway was unreachable, or did not respond in time; it may have the decision. */
     outcome: z.enum(['taken', 'refused', 'unanswered']),
-    /** HTTP status of the answer. */
+    /** HTTP status of the response. */
     status: z.int().nullable(),
   }),
   audit: ({ data }) => ({

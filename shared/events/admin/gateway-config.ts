@@ -1,5 +1,5 @@
 /**
- * The gateway's configuration document of a workspace, and what gateways were asked to do with it. Streams:
+ * The gateway's configuration document of a workspace, and actions requested from gateways. Streams:
  * `gateway_config-<workspace>`, `gateway_config_actions-<workspace>`.
  */
 import { z } from 'zod';
@@ -10,7 +10,7 @@ export const gatewayConfigChanged = defineEvent({
   version: 2,
   doc: 'The gateway configuration was replaced or changed. The event holds the whole document, sealed, because it contains tokens and passwords.',
   schema: z.object({
-    /** Null once the key that seals it has been deleted. */
+    /** Null once its key has been deleted. */
     document: z.record(z.string(), z.unknown()).nullable(),
     /** `update`: PUT /api/gateway-config; the others: an agent was written to the document or removed from it. */
     cause: z.enum(['update', 'agent-created', 'agent-updated', 'agent-deleted']),

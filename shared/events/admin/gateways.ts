@@ -1,4 +1,4 @@
-/** Gateways of the deployment, and what probes of them found. Streams: `gateways`, `gateway-probes`. */
+/** Gateways of the deployment, and the results of probes. Streams: `gateways`, `gateway-probes`. */
 import { z } from 'zod';
 import { GATEWAY_STATUSES } from '../../ports/admin/gateways.ts';
 import { defineEvent } from '../define.ts';
@@ -16,7 +16,7 @@ const reported = z.object({
   agents_count: z.int(),
 });
 
-/** The address was given without a scheme. A browser that is shown a page over TLS then connects over TLS. */
+/** The address was given without a scheme. If the page uses TLS, a browser then connects with TLS. */
 const bare = z.boolean().optional();
 
 const person = (data: { readonly gateway_id: number }) => `gateway:${data.gateway_id}`;

@@ -9,7 +9,7 @@ export const settingsUpdated = defineEvent({
   version: 1,
   doc: 'Settings have other values from now on. Values are texts; none of them is a secret.',
   schema: z.object({
-    /** `old`: null when it had its default. */
+    /** `old`: null if it had its default. */
     changes: z.array(z.object({ name: z.string(), old: z.string().nullable(), value: z.string() })),
   }),
   audit: ({ data: { changes } }) => ({

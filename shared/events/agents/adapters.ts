@@ -1,4 +1,4 @@
-/** What framework adapters report about their agents. Streams: `adapter-<workspace>-<framework>`. */
+/** Reports of framework adapters about their agents. Streams: `adapter-<workspace>-<framework>`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 

@@ -11,10 +11,10 @@ export const config = z.record(z.string(), z.unknown());
 /** The agent as the subject of an activity or an audit entry. */
 export const aboutAgent = (id: number) => ({ entity_type: 'agent', entity_id: id });
 
-/** The owner of the key that seals the secrets in an agent's config and memory. */
+/** The name of the key that seals the secrets in an agent's config and memory. */
 export const configOwner = (data: { readonly agent_id: number }): string => `agent_config:${data.agent_id}`;
 
-/** What the live stream and webhooks say of a status. */
+/** The status data for the live stream and webhooks. */
 const statusOf = ({ data, meta }: Pick<DomainEvent<string, StatusData>, 'data' | 'meta'>) => ({
   id: data.agent_id,
   name: data.name,
@@ -41,9 +41,9 @@ export const agentStatusChanged = defineEvent({
     to: z.string(),
     cause: z.enum(['update', 'heartbeat', 'wake', 'connect', 'disconnect', 'sweep']),
     last_activity: z.string().nullable(),
-    /** The event counts as a sign of life: it updates `last_seen`. */
+    /** Whether the event counts as a sign of life: it updates `last_seen`. */
     seen: z.boolean(),
-    /** Another event of the same append sends the frame for this change. */
+    /** Whether another event of the same append sends the frame for this change. */
     announced: z.boolean(),
     /** The current config, for the frame of an update by id. */
     config: z.record(z.string(), z.unknown()).optional(),
@@ -85,7 +85,7 @@ export const agentStatusChanged = defineEvent({
           },
         ]
       : [],
-  // Told as such where the frame tells of an update, or is that of another event.
+  // Sent separately if the frame is about an update, or belongs to another event.
   webhooks: (event) =>
     event.data.to === 'error' && (event.data.cause === 'update' || event.data.announced)
       ? [{ type: 'agent.error', data: statusOf(event) }]
@@ -129,7 +129,7 @@ export const agentDetailsChanged = defineEvent({
     write_to_gateway: z.boolean(),
     /** Status set by the same call, for the frame. */
     status: z.string().nullable(),
-    /** The current config, for the frame of an update by id that did not set it. */
+    /** The current config, for the frame of an update by id that did not set the config. */
     config: config.optional(),
   }),
   secrets: { fields: ['changes.config', 'config'], owner: configOwner },
@@ -142,7 +142,7 @@ export const agentDetailsChanged = defineEvent({
           data: { fields: fieldNames(data.changes), write_to_gateway: data.write_to_gateway },
         }
       : undefined,
-  // Without a change it is only a sign of life, because agents also report the status that they already have.
+  // Without a change it is only a sign of life, because agents also report an unchanged status.
   audit: ({ data }) =>
     Object.keys(data.changes).length === 0
       ? undefined

@@ -1,9 +1,9 @@
-/** Which agent an event is attributed to: by ids in the event, never by names or other texts. */
+/** The agent to which an event is attributed: by ids in the event, never by names or other texts. */
 import type { DomainEvent, EventDefinition } from '../define.ts';
 
 /**
- * How it is known that an agent did something. `key`: the request came with the agent's own key. `header`: the caller
- * named the agent in `x-agent-name`. `call`: only the agent makes such calls, for example its heartbeat.
+ * How an action is attributed to an agent. `key`: the request used the agent's own key. `header`: the caller named the
+ * agent in `x-agent-name`. `call`: only the agent makes such calls, for example its heartbeat.
  */
 export const ATTRIBUTIONS = ['key', 'header', 'call'] as const;
 export type Attribution = (typeof ATTRIBUTIONS)[number];
@@ -13,7 +13,7 @@ export interface Attributed {
   readonly by: Attribution;
 }
 
-/** The agent behind an event, by the strongest sign; undefined: none. */
+/** The agent behind an event, by the strongest evidence; undefined: none. */
 export function attributedTo(definition: EventDefinition, event: DomainEvent): Attributed | undefined {
   const { actor, agent } = event.meta;
   if (actor.type === 'agent') return { agent_id: actor.id, by: 'key' };

@@ -40,7 +40,7 @@ export const agentMemoryFieldsSet = defineEvent({
     /** Length of the text, characters. */
     size: z.int().nonnegative(),
     append: z.boolean(),
-    /** Another event of the same append records the activity. */
+    /** Whether another event of the same append records the activity. */
     announced: z.boolean(),
   }),
   secrets: { fields: ['fields'], owner: configOwner },

@@ -16,7 +16,7 @@ export const agentMessageSent = defineEvent({
     to_agent_id: z.int().positive(),
     content: z.string(),
     message_type: z.string(),
-    /** Kinds of credentials that the text seems to contain; never the credentials themselves. */
+    /** Types of credentials that the text seems to contain; never the credentials themselves. */
     secrets: z.object({ count: z.int().nonnegative(), types: z.array(z.string()) }),
   }),
   activity: ({ data }) => ({

@@ -1,5 +1,5 @@
 /**
- * How agents come into being: created by an operator, registered by themselves, or imported. Streams:
+ * Registration of agents: created by an operator, registered by themselves, or imported. Streams:
  * `agent-<workspace>-<id>`.
  */
 import { z } from 'zod';
@@ -7,7 +7,7 @@ import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
 import { aboutAgent, agentFields, config, configOwner } from './agents.ts';
 
-/** Task counts of a new agent in its frame and in the answer of POST. */
+/** Task counts of a new agent in its frame and in the response of POST. */
 const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
 
 export const agentRegistered = defineEvent({

@@ -1,7 +1,7 @@
 /**
  * Alert rules, and when they triggered. Streams: `alert-<workspace>-<id>`.
  *
- * That a rule triggered is no activity: rules look at activities, and one that looked at its own would trigger for ever.
+ * A trigger is not an activity: rules count activities, and a rule that counted its own would trigger for ever.
  */
 import { z } from 'zod';
 import { ENTITY_TYPES, OPERATORS } from '../../contract/alerts/conditions.ts';
@@ -12,7 +12,7 @@ export const ruleStream = (workspace: number, id: number): string => `alert-${wo
 
 const rule_id = z.int().positive();
 
-/** What is done when a rule triggers. */
+/** Actions of a rule when it triggers. */
 export const ACTION_TYPES = ['notification', 'webhook'] as const;
 
 /** What a rule says. */
@@ -31,7 +31,7 @@ export const ruleFields = z.object({
 export type RuleFields = Readonly<z.infer<typeof ruleFields>>;
 export type ActionConfig = RuleFields['action_config'];
 
-/** Sealed with a key of the rule's own; null once that key is gone. */
+/** Sealed with a key of the rule's own; null once that key has been deleted. */
 const sealed = ruleFields.extend({ action_config: ruleFields.shape.action_config.nullable() });
 
 /** A rule before its first event. */
@@ -49,8 +49,8 @@ export const NO_RULE: RuleFields = {
 };
 
 /**
- * A rule after an event that sets some of its fields. The config is null once its key is gone: a rule without one notifies
- * `system`, and calls no webhook.
+ * A rule after an event that sets some of its fields. The config is null once its key has been deleted: a rule without
+ * one notifies `system`, and calls no webhook.
  */
 export const ruleAfter = <R extends RuleFields>(
   rule: R,
@@ -87,9 +87,9 @@ export const alertRuleDeleted = defineEvent({
 
 const triggeredSchema = ruleFields.omit({ enabled: true, action_config: true, cooldown_minutes: true }).extend({
   rule_id,
-  /** Who is notified; null: a webhook is called instead. */
+  /** Recipient of the notification; null: a webhook is called instead. */
   recipient: z.string().nullable(),
-  /** How often the rule has triggered, this time included. */
+  /** How often the rule has triggered, including this time. */
   count: z.int().positive(),
 });
 type Triggered = z.infer<typeof triggeredSchema>;

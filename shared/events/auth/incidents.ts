@@ -1,6 +1,6 @@
 /**
- * Incidents: refusals and notable uses that are recorded but change nothing. Streams: `incidents-<month>`, so that no
- * stream grows without bound.
+ * Security events: refusals and notable uses that are recorded but change nothing. Streams: `incidents-<month>`, so
+ * that no stream grows without bound.
  */
 import { z } from 'zod';
 import { ROLES } from '../../identity.ts';
@@ -10,7 +10,7 @@ import { type DomainEvent, defineEvent, type FrameDraft } from '../define.ts';
 /** @param at Unix milliseconds */
 export const incidentsStream = (at: number): string => `incidents-${new Date(at).toISOString().slice(0, 7)}`;
 
-/** `count`: how often it has happened since the last such event of the same caller; see `api/auth/incidents.ts`. */
+/** `count`: number of incidents since the last such event of the same caller; see `api/auth/incidents.ts`. */
 const counted = { count: z.int().positive() };
 
 /** The frame of a security event. */

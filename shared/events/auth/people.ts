@@ -1,12 +1,12 @@
 /**
- * Erasure of people. Streams: those of the records whose key is gone, `user-<id>` and `access_request-<id>`.
+ * Erasure of people. Streams: those of the records whose key was deleted, `user-<id>` and `access_request-<id>`.
  *
  * These events contain no name.
  */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
-/** The record that the person stands in. */
+/** The record of the person. */
 const record = { kind: z.enum(['user', 'access_request']), id: z.int().positive() };
 
 export interface PersonRecord {
@@ -14,7 +14,7 @@ export interface PersonRecord {
   readonly id: number;
 }
 
-/** What the key of the person was kept under: `user:7`. */
+/** The name of the person's key: `user:7`. */
 export const personOf = ({ kind, id }: PersonRecord): string => `${kind}:${id}`;
 
 export const personErased = defineEvent({

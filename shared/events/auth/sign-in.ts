@@ -40,7 +40,7 @@ export const signInFailed = defineEvent({
   version: 2,
   doc: 'A sign-in with a password was refused. The caller gets the same answer whatever the reason.',
   schema: z.object({
-    /** As it was typed; people also type e-mail addresses and passwords here. Null once the person is erased. */
+    /** As typed; people also type e-mail addresses and passwords here. Null once the person is erased. */
     username: z.string().nullable(),
     /** The user with this name; null when there is none. */
     user_id: z.int().positive().nullable(),

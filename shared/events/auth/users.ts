@@ -1,8 +1,8 @@
 /**
- * What happens to users. Streams: `user-<id>`.
+ * Changes of users. Streams: `user-<id>`.
  *
- * No event holds a password: events name its hash in the credential store by `credential_id`, a random UUID. Only the id
- * in the newest event is valid, so a change of password takes effect with its event.
+ * No event contains a password: events refer to its hash in the credential store by `credential_id`, a random UUID.
+ * Only the id in the newest event is valid, so a change of password takes effect with its event.
  */
 import { z } from 'zod';
 import { ROLES } from '../../identity.ts';
@@ -31,7 +31,7 @@ export const userCreated = defineEvent({
     avatar_url: personalText,
     role: z.enum(ROLES),
     provider: z.enum(PROVIDERS),
-    /** The subject of the Google account; for an OpenID Connect provider, issuer and subject with `#` between them. */
+    /** The subject of the Google account; for an OpenID Connect provider, issuer and subject joined by `#`. */
     provider_id: personalText,
     is_approved: z.boolean(),
     tenant: z.int().positive(),
@@ -72,7 +72,7 @@ export const userUpdated = defineEvent({
   schema: z.object({
     ...user,
     ...updatable,
-    /** The same append carries a UserPasswordChanged. */
+    /** Whether the same append contains a UserPasswordChanged. */
     password_changed: z.boolean(),
     by: z.enum(['admin', 'self', 'google', 'access_request', 'cli', 'oidc']),
   }),
@@ -81,7 +81,7 @@ export const userUpdated = defineEvent({
     if (data.by === 'self') {
       return { action: 'profile_update', ...target(data), detail: { display_name: data.display_name ?? null } };
     }
-    // Changes by a provider are audited where they change what the user may do.
+    // Changes by a provider are audited if they change the user's permissions.
     const isAudited = data.by === 'admin' || data.by === 'cli' || (data.by === 'oidc' && data.role !== undefined);
     if (!isAudited) return undefined;
     const { display_name, role, is_approved, password_changed } = data;

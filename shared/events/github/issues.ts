@@ -1,11 +1,11 @@
-/** What was done to issues of GitHub. Streams: `github_issue-<workspace>-<repository>#<number>`. */
+/** Actions on issues of GitHub. Streams: `github_issue-<workspace>-<repository>#<number>`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
 const issueFields = {
   repo: z.string(),
   issue_number: z.int().positive(),
-  /** The task that stands for it; null: none does. */
+  /** The task of the issue; null: none. */
   task_id: z.int().positive().nullable(),
 };
 

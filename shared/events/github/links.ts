@@ -1,4 +1,4 @@
-/** Which task stands for which issue of GitHub, and what both were like when they last agreed. */
+/** Links between tasks and issues of GitHub, and the state of both at their last agreement. */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
@@ -11,17 +11,17 @@ export const githubIssueClaimed = defineEvent({
   schema: z.object({ repo: z.string(), issue_number: z.int().positive(), task_id: z.int().positive() }),
 });
 
-/** What is compared of an issue. */
+/** The compared fields of an issue. */
 export const issueFace = z.object({
   title: z.string(),
-  /** MD5 of the text; it shows changes, and protects nothing. */
+  /** MD5 of the text; it only detects changes, and protects nothing. */
   body_hash: z.string(),
   state: z.enum(['open', 'closed']),
   labels: z.array(z.string()),
 });
 export type IssueFace = z.infer<typeof issueFace>;
 
-/** What is compared of a task. */
+/** The compared fields of a task. */
 export const taskFace = z.object({
   title: z.string(),
   description_hash: z.string(),
@@ -83,7 +83,7 @@ export const githubLinkEvents = [githubIssueClaimed, taskLinked, taskSynced, tas
 
 type Metadata = Readonly<Record<string, unknown>>;
 
-/** The metadata of a task whose issue is in this state; only that of a task that was made from one tells of it. `at`: Unix ms. */
+/** The metadata of a task whose issue is in this state; unchanged unless it names an issue. `at`: Unix ms. */
 export const withIssueState = (metadata: Metadata, state: 'open' | 'closed', at: number): Record<string, unknown> =>
   'github_issue_number' in metadata
     ? { ...metadata, github_state: state, github_synced_at: new Date(at).toISOString() }

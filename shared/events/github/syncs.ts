@@ -13,24 +13,24 @@ export const githubSynced = defineEvent({
     sync_id: z.int().positive(),
     /** `project-<id>`, or the repository in lower case. */
     source: z.string(),
-    /** Syncs of this source before. */
+    /** Number of earlier syncs of this source. */
     earlier: count,
     repo: z.string(),
-    /** Null: no project, but a repository was imported. */
+    /** Null: a repository was imported, not a project. */
     project_id: z.int().positive().nullable(),
     status: z.enum(['success', 'partial', 'error']),
     error: z.string().nullable(),
-    /** Issues that were looked at. */
+    /** Number of issues that were read. */
     issues: count,
     /** Tasks that were made. */
     imported: count,
     /** Tasks that were changed. */
     updated: count,
-    /** Issues that were changed. */
+    /** Number of issues that were changed. */
     pushed: count,
     skipped: count,
     errors: count,
-    /** ISO 8601: issues that were changed before it need not be read again. */
+    /** ISO 8601: issues that last changed before this time need not be read again. */
     cursor: z.string().nullable(),
   }),
   activity: ({ data }) => ({

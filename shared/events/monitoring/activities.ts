@@ -16,7 +16,7 @@ export interface ActivityRecord {
 }
 
 /**
- * Types of activities whose actor is who wrote something, and is shown by the display name; the description may begin
+ * Types of activities whose actor is the author of a text, and is shown by the display name; the description may begin
  * with it. In all others, users are shown by their usernames.
  */
 const AUTHORED: ReadonlySet<string> = new Set([
@@ -27,7 +27,7 @@ const AUTHORED: ReadonlySet<string> = new Set([
   'chat_message',
 ]);
 
-/** Texts of an activity in which a user may stand. */
+/** Texts of an activity that may contain a username. */
 export const peopleOfActivity = ({ type, actor }: Pick<ActivityRecord, 'type' | 'actor'>): readonly UserInText[] =>
   AUTHORED.has(type) ? ['actor', 'description'].map((key) => ({ key, username: actor })) : [];
 

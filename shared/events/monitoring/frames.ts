@@ -37,10 +37,10 @@ export function framesOf(definition: EventDefinition, event: DomainEvent): reado
 }
 
 /**
- * The task that the frames of an event tell of. Null: one whose owners are not known, such as a task of another system that
- * an adapter reports about. Undefined: none.
+ * The task that the frames of an event are about. Null: a task whose owners are not known, such as a task of another
+ * system that an adapter reports about. Undefined: none.
  *
- * It follows from the stream and the data of the event, so that an event about a task cannot leave it out.
+ * It follows from the stream and the data of the event, so that an event about a task cannot omit it.
  */
 export function taskOf(event: DomainEvent, frames: readonly FrameDraft[]): number | null | undefined {
   const own = taskOfStream(event.stream);
@@ -50,13 +50,13 @@ export function taskOf(event: DomainEvent, frames: readonly FrameDraft[]): numbe
   return frames.some(({ type }) => type.startsWith('task.')) ? null : undefined;
 }
 
-/** Where names are looked up that frames show. */
+/** Lookups of names that frames show. */
 export interface FrameNames {
   readonly people: Pick<DisplayNames, 'of'>;
   readonly projects: TaskProjects;
 }
 
-/** The frames with users shown by their display names, and tasks with the names of their projects. */
+/** The frames with display names of users, and tasks with the names of their projects. */
 export async function shownFrames(
   drafts: readonly FrameDraft[],
   event: Pick<DomainEvent, 'position'> & { readonly meta: Pick<Metadata, 'workspace' | 'at'> },
@@ -93,7 +93,7 @@ async function ticketed(
 ): Promise<FrameDraft> {
   if (!frame.ticket) return frame;
   const { project_id, project_ticket_no } = frame.ticket;
-  // What a store said of late will do if it is of this event or later: not every event asks it.
+  // A recent response of the store is enough if it includes this event: not every event needs a query.
   const projectOf = await projects.at(meta.workspace, { since: performance.now() - RECENT, position });
   return { ...frame, data: { ...frame.data, ...projectFields(await projectOf(project_id), project_ticket_no) } };
 }

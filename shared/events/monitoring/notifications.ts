@@ -1,6 +1,6 @@
 /**
- * The notification that an event sends, as its definition words it; one that stands for itself; and what becomes of
- * notifications. Streams: `notifications-<workspace>-<day>` for what is done to several at once, days counted since 1970;
+ * The notification that an event sends, as its definition words it; a notification of its own; and changes of
+ * notifications. Streams: `notifications-<workspace>-<day>` for changes of several at once, days counted since 1970;
  * `notification-<workspace>-<id>` for a delivery, which happens once; `notifications-<workspace>` for everything else.
  */
 import { z } from 'zod';
@@ -40,7 +40,7 @@ export function notificationOf(definition: EventDefinition, event: DomainEvent):
   );
 }
 
-/** For a notification whose text has the username of its actor; nothing if the actor is no user of that name. */
+/** For a notification whose text contains its actor's username; empty if the actor is not a user with that name. */
 export const byUser = (
   key: 'title' | 'message',
   meta: Pick<Metadata, 'actor'>,
@@ -59,7 +59,7 @@ export const notificationRaised = defineEvent({
     message: z.string(),
     source_type: z.string().nullable(),
     source_id: z.int().nullable(),
-    /** Username by which the message begins; null: it begins with none. */
+    /** Username with which the message begins; null: none. */
     by: z.string().nullable(),
   }),
   formerNames: { before: 2, fields: () => ['recipient', 'title', 'message'], of: 'actor or others' },
@@ -97,7 +97,7 @@ export const notificationsDeleted = defineEvent({
   schema: z.object({ notification_ids, cause: z.enum(['request', 'retention']) }),
 });
 
-/** Who notifications that become messages come from. No user or agent may have the name. */
+/** Sender of notifications that become messages. No user or agent may have this name. */
 export const NOTIFIER = 'system';
 /** The kind of message that a notification becomes. */
 export const NOTIFICATION_MESSAGE = 'notification';
@@ -111,13 +111,13 @@ export const notificationForwarded = defineEvent({
     recipient: z.string(),
     notification_type: z.string(),
     title: z.string(),
-    /** Of the agent, at the time. */
+    /** Session key of the agent at that time. */
     session_key: z.string().nullable(),
     /** Null for users. */
     message: z
       .object({ message_id: z.int().positive(), to_agent_id: z.int().positive(), content: z.string() })
       .nullable(),
-    /** Names of the critical rules of the screening that the text breaks, so that the message does not have it. */
+    /** Names of the critical screening rules that the text breaks, so that the message does not contain it. */
     withheld: z.array(z.string()).optional(),
   }),
   formerNames: { before: 2, fields: () => ['recipient', 'title', 'message.content'], of: 'others' },

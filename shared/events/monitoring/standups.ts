@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
-/** What a report says in numbers. */
+/** The numbers of a report. */
 export const standupSummary = z.object({
   totalAgents: z.int(),
   totalCompleted: z.int(),

@@ -1,10 +1,10 @@
-/** Pipelines: workflow templates in a row. Streams: `pipeline-<workspace>-<id>`. */
+/** Pipelines: sequences of workflow templates. Streams: `pipeline-<workspace>-<id>`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
 export const pipelineId = z.int().positive();
 
-/** What becomes of a run when one of its steps fails. */
+/** How a run continues when one of its steps fails. */
 export const ON_FAILURE = ['stop', 'continue'] as const;
 
 /** What a pipeline says. */

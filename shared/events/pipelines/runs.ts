@@ -12,11 +12,11 @@ const step = z.int().nonnegative();
 const ofRun = z.object({ run_id, pipeline_id: pipelineId });
 const ofStep = ofRun.extend({ step });
 
-/** Who a step is handed to, or why it is not handed over. */
+/** Where a step is handed to, or why it is not handed over. */
 export const HAND_OVERS = ['runner', 'no_runner', 'no_template'] as const;
 export type HandOver = (typeof HAND_OVERS)[number];
 
-/** The error of a step that no runner received. */
+/** The error of a step that was not handed to a runner. */
 export const HAND_OVER_FAULTS: Readonly<Record<HandOver, string | null>> = {
   runner: null,
   no_runner: 'No agent runner is configured (RUNNER_URL); advance the run when the step is done.',
@@ -26,7 +26,7 @@ export const HAND_OVER_FAULTS: Readonly<Record<HandOver, string | null>> = {
 /** The name of a template that does not exist. */
 export const UNKNOWN_TEMPLATE = 'Unknown';
 
-/** An activity on the live stream that the list of activities does not hold. */
+/** An activity on the live stream that is not in the list of activities. */
 const frame = (meta: Metadata, data: FrameDraft['data']): FrameDraft[] => [
   {
     type: 'activity.created',
@@ -43,7 +43,7 @@ export const pipelineRunStarted = defineEvent({
     steps: z.array(
       z.object({ template_id: z.int().positive(), template_name: z.string(), on_failure: z.enum(ON_FAILURE) }),
     ),
-    /** Each template of the steps once; those that did not exist are missing. */
+    /** Each template of the steps once; templates that did not exist are missing. */
     templates: z.array(
       z.object({
         template_id: z.int().positive(),
@@ -97,7 +97,7 @@ export const pipelineStepAttemptFailed = defineEvent({
     attempt: z.int().positive(),
     reason: z.string(),
     will_retry: z.boolean(),
-    /** The step was not handed over at all, because of these texts. */
+    /** These texts kept the step from being handed over at all. */
     breaches: breaches.optional(),
   }),
   frames: (event) => {

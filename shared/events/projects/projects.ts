@@ -1,11 +1,11 @@
-/** Life of a project. Streams: `project-<workspace>-<id>`. Changes of projects write no activity and send no frame. */
+/** Changes of projects. Streams: `project-<workspace>-<id>`. They write no activity and send no frame. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
 /** Fields that every event about one project has. `name` is the name before the event. */
 export const projectFields = { project_id: z.int().positive(), name: z.string() };
 
-/** What callers may set when they make a project. */
+/** Fields that callers may set when they create a project. */
 const details = {
   description: z.string().nullable(),
   /** Unique per workspace; capital letters and digits. */

@@ -5,7 +5,7 @@ import { defineEvent } from '../define.ts';
 import { taskFailure, taskSignals } from '../tasks/outcomes.ts';
 import { aboutTask, taskFields, taskPlace } from '../tasks/tasks.ts';
 
-/** Whose reviews open and close the way to `done`. */
+/** The reviewer whose reviews permit or prevent `done`. */
 export const GATEKEEPER = 'aegis';
 
 export const taskReviewed = defineEvent({
@@ -20,9 +20,9 @@ export const taskReviewed = defineEvent({
     notes: z.string(),
     before: taskPlace,
     after: taskPlace,
-    /** Of the task afterwards; Unix seconds. */
+    /** Of the task after the event; Unix seconds. */
     completed_at: z.int().nullable(),
-    /** What a rejection leaves with the task; null: what there was stays. */
+    /** Error message of the task after a rejection; null: unchanged. */
     error_message: z.string().nullable(),
   }),
   activity: ({ data }) => ({

@@ -32,11 +32,11 @@ export const taskVerdictGiven = defineEvent({
     reviewer: z.string(),
     status: z.enum(['approved', 'rejected']),
     notes: z.string(),
-    /** Of the task afterwards; Unix seconds. */
+    /** Of the task after the event; Unix seconds. */
     completed_at: z.int().nullable(),
     /** Of the task afterwards. */
     dispatch_attempts: z.int().nonnegative(),
-    /** What a rejection leaves with the task; null: what there was stays. */
+    /** Error message of the task after a rejection; null: unchanged. */
     error_message: z.string().nullable(),
   }),
   activity: ({ data: { task_id: taskId, title, reviewer, status, notes } }) => ({

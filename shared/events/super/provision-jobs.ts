@@ -1,4 +1,4 @@
-/** Provisioning jobs of a tenant. They stand in the stream of their tenant: `tenant-<id>`. */
+/** Provisioning jobs of a tenant, in the stream of their tenant: `tenant-<id>`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 import { actorSchema } from '../metadata.ts';
@@ -10,7 +10,7 @@ export type JobType = (typeof JOB_TYPES)[number];
 const id = z.int().positive();
 const job = { tenant_id: id, job_id: id, job_type: z.enum(JOB_TYPES), dry_run: z.boolean() };
 const reason = z.string().nullable();
-/** The status of the tenant from now on; null: as before. */
+/** The new status of the tenant; null: unchanged. */
 const tenant_status = z.enum(TENANT_STATUSES).nullable();
 
 interface Job {
@@ -38,7 +38,7 @@ export const provisionJobQueued = defineEvent({
       z.object({
         key: z.string(),
         title: z.string(),
-        /** Texts; null once the key that a secret was sealed with is gone. */
+        /** Texts; null once the key of a sealed secret has been deleted. */
         command: z.array(z.string().nullable()),
         requires_root: z.boolean(),
         timeout_ms: z.int().nullable(),

@@ -1,4 +1,4 @@
-/** Messages to everybody who follows a task. */
+/** Messages to all subscribers of a task. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 import { aboutTask, taskFields } from './tasks.ts';
@@ -11,7 +11,7 @@ export const taskBroadcast = defineEvent({
     ...taskFields,
     author: z.string(),
     message: z.string(),
-    /** Agents that were notified, and agents that have no session. */
+    /** Number of notified agents, and of agents without a session. */
     sent: z.int().nonnegative(),
     skipped: z.int().nonnegative(),
   }),

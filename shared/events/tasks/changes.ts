@@ -14,7 +14,7 @@ import {
   taskSource,
 } from './tasks.ts';
 
-/** What an activity tells of the task before a change, and what tasks are counted by. */
+/** Fields of the task before a change that activities show and counts use. */
 const TOLD = {
   title: true,
   status: true,
@@ -33,15 +33,15 @@ export const taskUpdated = defineEvent({
     /** Unix seconds, for the frame. */
     created_at: z.int(),
     task: taskData,
-    /** Fields that the caller sent, as the record calls them. */
+    /** Fields that the caller sent, by their names in the record. */
     given: z.array(z.string()),
-    /** Fields that are different now, as the record calls them. */
+    /** Fields that changed, by their names in the record. */
     changed: z.array(z.string()),
-    /** Of what is different, as it was; and what activities and counts need of the task before. */
+    /** The previous values of changed fields, and of the fields that activities and counts need. */
     before: taskData.pick(TOLD).extend(taskData.omit(TOLD).partial().shape),
-    /** The names of both projects at that time, for the activity; absent: it stayed in its project. */
+    /** The names of both projects at that time, for the activity; absent: the task stayed in its project. */
     moved: z.object({ from: z.string(), to: z.string() }).optional(),
-    /** For the frame; absent: the task has nothing to do with GitHub. */
+    /** For the frame; absent: the task has no GitHub data. */
     github: taskSource.optional(),
   }),
   secrets: { fields: ['task.metadata', 'before.metadata'], owner: taskOwner },
@@ -85,7 +85,7 @@ export const taskUpdated = defineEvent({
 
 type Told = Pick<TaskData, keyof typeof TOLD>;
 
-/** One entry for each change that an activity speaks of. */
+/** One entry for each change that an activity mentions. */
 function entriesOf(
   before: Told,
   now: Told,

@@ -1,10 +1,10 @@
-/** Comments on tasks, and what a mention in one may do. They are on the task's own stream. */
+/** Comments on tasks, and the effects of a mention. They are on the task's own stream. */
 import { z } from 'zod';
 import { frontOf } from '../../storable.ts';
 import { defineEvent } from '../define.ts';
 import { aboutTask, taskFields, taskPlace } from './tasks.ts';
 
-/** Characters of a comment that activities show. */
+/** Characters of a comment in activities. */
 const PREVIEW = 100;
 
 export const taskCommented = defineEvent({
@@ -14,11 +14,11 @@ export const taskCommented = defineEvent({
   schema: z.object({
     ...taskFields,
     comment_id: z.int().positive(),
-    /** The comment that it replies to; null: none. */
+    /** The comment to which it replies; null: none. */
     parent_id: z.int().positive().nullable(),
-    /** How many comments stand above it in its thread. */
+    /** How many comments are above it in its thread. */
     depth: z.int().nonnegative(),
-    /** The username, if it was a user; or the name of an agent. */
+    /** The username of a user, or the name of an agent. */
     author: z.string(),
     content: z.string(),
     /** Mentions as typed, without `@`. */

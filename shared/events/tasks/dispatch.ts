@@ -1,4 +1,4 @@
-/** Tasks that are handed to the agent runner for their assignee, and what comes of it. They are on the task's own stream. */
+/** Tasks that are handed to the agent runner for their assignee, and the outcomes. On the task's own stream. */
 import { z } from 'zod';
 import { securityFrame } from '../auth/incidents.ts';
 import { defineEvent } from '../define.ts';
@@ -6,9 +6,9 @@ import { taskFailure } from './outcomes.ts';
 import { moveFields, moveFrame, sentBackFrames } from './queue.ts';
 import { aboutTask, taskFields } from './tasks.ts';
 
-/** Which hand-over of a task it is, of all that there were; counted from 1. */
+/** Number of the hand-over among all hand-overs of the task, from 1. */
 export const handOverNo = z.int().positive();
-/** Of the runner's session with the agent; null: it has told none. */
+/** Id of the runner's session with the agent; null: the runner has reported none. */
 export const sessionId = z.string().nullable();
 
 export const taskDispatched = defineEvent({
@@ -60,10 +60,10 @@ export const taskDispatchCompleted = defineEvent({
     agent: z.string(),
     run: handOverNo,
     session_id: sessionId,
-    /** What the agent said; null: nothing. */
+    /** The agent's answer; null: none. */
     resolution: z.string().nullable(),
   }),
-  // Whoever answers in the name of the runner, it is the agent's work.
+  // Whoever responds on behalf of the runner, it is the agent's work.
   self: ({ data }) => data.agent_id,
   activity: ({ data: { task_id: taskId, title, agent, session_id: sessionId, resolution } }) => ({
     type: 'task_agent_completed',
@@ -121,12 +121,12 @@ export const taskDispatchFailed = defineEvent({
       : sentBackFrames(event, 'dispatch_failed'),
 });
 
-/** Texts that were not handed over, because they try to take an agent over. The texts themselves are not repeated. */
+/** Texts that were withheld because they try to take over an agent. The texts themselves are not repeated. */
 export const breaches = z.array(
   z.object({
     /** `description` */
     what: z.string(),
-    /** Who wrote it: `user ann`. */
+    /** Author of the text: `user ann`. */
     by: z.string(),
     /** Names of the critical rules that it breaks. */
     rules: z.array(z.string()),

@@ -1,4 +1,4 @@
-/** What a change of a task says about its assignee: completed, or failed and why. */
+/** The effect of a task's change on its assignee: completed, or failed and why. */
 import { frontOf } from '../../storable.ts';
 import type { SignalDraft } from '../define.ts';
 
@@ -16,7 +16,7 @@ interface Turn {
   readonly reason?: string | null;
 }
 
-/** A failure over a task. The description is the reason, if there is one. */
+/** A failure in a task. The description is the reason, if there is one. */
 export function taskFailure(
   agent: string,
   type: string,
@@ -29,7 +29,7 @@ export function taskFailure(
   return { agent, kind: 'failed', type, description: error ?? what, data };
 }
 
-/** A task that became done was completed; one that became `failed`, or whose outcome is bad from now on, went wrong. */
+/** A task that became done counts as completed; one that became `failed`, or got a bad outcome, counts as failed. */
 export function taskSignals({ task_id, title, agent, before, after, reason }: Turn): SignalDraft[] {
   if (agent === null || agent === '') return [];
   const signals: SignalDraft[] = [];

@@ -1,4 +1,4 @@
-/** Tasks that agents take from the queue, and how they come back to it. */
+/** Tasks that agents take from the queue, and how they return to it. */
 import { z } from 'zod';
 import { frontOf } from '../../storable.ts';
 import { seconds } from '../../time.ts';
@@ -6,12 +6,12 @@ import { type DomainEvent, defineEvent, type FrameDraft } from '../define.ts';
 import { taskFailure } from './outcomes.ts';
 import { aboutTask, type TaskPlace, taskFields, taskPlace } from './tasks.ts';
 
-/** Of every event that moves a task. */
+/** Fields of every event that moves a task. */
 export const moveFields = { ...taskFields, before: taskPlace, after: taskPlace };
 
 type Moved = DomainEvent<string, { readonly task_id: number; readonly before: TaskPlace; readonly after: TaskPlace }>;
 
-/** The frame of a task that came into or out of the hands of an agent. */
+/** The frame of a task that was given to an agent or taken from one. */
 export const moveFrame = ({ data: { task_id: taskId, before, after }, meta }: Moved, reason: string): FrameDraft => ({
   type: 'task.status_changed',
   data: {
@@ -52,7 +52,7 @@ export const taskReleased = defineEvent({
   frames: (event) => [moveFrame(event, 'over_capacity')],
 });
 
-/** Characters of an error message that a frame carries. */
+/** Maximum number of characters of an error message in a frame. */
 const SHOWN_MESSAGE = 500;
 
 type SentBack = Moved &

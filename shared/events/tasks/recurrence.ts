@@ -12,7 +12,7 @@ export const taskRecurred = defineEvent({
     child_id: z.int().positive(),
     /** The minute in which it was due, Unix seconds. */
     due_at: z.int(),
-    /** How many tasks were made from it, with this one. */
+    /** How many tasks were created from it, including this one. */
     spawn_count: z.int().nonnegative(),
   }),
 });

@@ -12,7 +12,7 @@ export const taskRouted = defineEvent({
     ...taskFields,
     agent: z.string(),
     role: z.string(),
-    /** How well it fits, 1 or more. */
+    /** How well the agent fits, 1 or more. */
     score: z.int().positive(),
     before: taskPlace,
     after: taskPlace,

@@ -1,4 +1,4 @@
-/** Who is notified about a task. */
+/** Subscribers of tasks, who are notified about them. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 import { taskFields } from './tasks.ts';

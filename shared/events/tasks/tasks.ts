@@ -1,4 +1,4 @@
-/** Tasks: what every event about one says, and how they come, move and go. Streams: `task-<workspace>-<id>`. */
+/** Tasks: common fields of their events, and their creation, moves and deletion. Streams: `task-<workspace>-<id>`. */
 import { z } from 'zod';
 import { nullsOf } from '../../fields.ts';
 import type { TaskProject } from '../../ports/projects/projects.ts';
@@ -9,13 +9,13 @@ import { taskSignals } from './outcomes.ts';
 
 export const taskStream = (workspace: number, id: number): string => `task-${workspace}-${id}`;
 
-/** The task whose stream it is; undefined: it is none of a task. */
+/** The task of a stream; undefined: the stream is not a task's. */
 export function taskOfStream(stream: string): number | undefined {
   const id = /^task-\d+-(\d+)$/.exec(stream)?.[1];
   return id === undefined ? undefined : Number(id);
 }
 
-/** A task as it is, except for what events say elsewhere: its id, its workspace, and its times. Times in Unix seconds. */
+/** The data of a task without id, workspace and times, which events contain elsewhere. Times in Unix seconds. */
 export const taskData = z.object({
   title: z.string(),
   description: z.string().nullable(),
@@ -24,7 +24,7 @@ export const taskData = z.object({
   project_id: z.int().positive(),
   project_ticket_no: z.int().positive(),
   assigned_to: z.string().nullable(),
-  /** The username, if it was a user; the name of an agent; or `scheduler` and so on. */
+  /** The username of a user; the name of an agent; or `scheduler` and so on. */
   created_by: z.string(),
   due_date: z.int().nullable(),
   estimated_hours: z.number().nullable(),
@@ -38,14 +38,14 @@ export const taskData = z.object({
   completed_at: z.int().nullable(),
   tags: z.array(z.string()),
   metadata: z.record(z.string(), z.unknown()),
-  /** How often it came back to the queue: its agent had fallen silent, its dispatch failed, or its result was rejected. */
+  /** How often it returned to the queue: its agent was silent, its dispatch failed, or its result was rejected. */
   dispatch_attempts: z.int().nonnegative(),
 });
 export type TaskData = z.infer<typeof taskData>;
 
 /**
- * By what tasks are counted. Each event that may change one of it has it before and after, so that read models can keep
- * counts without looking anything up.
+ * The fields by which tasks are counted. Each event that may change one of them has all of them before and after, so
+ * that read models can maintain counts without lookups.
  */
 export const taskPlace = taskData.pick({ status: true, priority: true, assigned_to: true, project_id: true });
 export type TaskPlace = z.infer<typeof taskPlace>;
@@ -57,7 +57,7 @@ export const placeOf = ({ status, priority, assigned_to, project_id }: TaskPlace
   project_id,
 });
 
-/** Where a task comes from and goes to on GitHub, as its record has it. Times in Unix seconds. */
+/** Links of a task to GitHub, as in its record. Times in Unix seconds. */
 export const taskSource = z.object({
   github_issue_number: z.int().nullable(),
   github_repo: z.string().nullable(),
@@ -70,7 +70,7 @@ export type TaskSource = z.infer<typeof taskSource>;
 
 export const NO_SOURCE: TaskSource = nullsOf(taskSource);
 
-/** Fields that every event about one task has. */
+/** Common fields of every event about one task. */
 export const taskFields = { task_id: z.int().positive(), title: z.string() };
 
 /** The task as the subject of an activity or an audit entry. */
@@ -80,7 +80,7 @@ export const aboutTask = (id: number) => ({ entity_type: 'task', entity_id: id }
 export const creatorAgentOf = ({ actor, agent }: Pick<Metadata, 'actor' | 'agent'>): number | null =>
   actor.type === 'agent' ? actor.id : (agent ?? null);
 
-/** Whose key seals the secrets in a task's metadata. */
+/** The name of the key that seals the secrets in a task's metadata. */
 export const taskOwner = (data: { readonly task_id: number }): string => `task_metadata:${data.task_id}`;
 
 /** The record that callers see, without `projectFields`. Times in Unix seconds. */
@@ -91,7 +91,7 @@ export const taskRecord = (
     readonly workspace: number;
     readonly created_at: number;
     readonly updated_at: number;
-    /** Default: it has nothing to do with GitHub. */
+    /** Default: the task has no GitHub data. */
     readonly source?: TaskSource | null | undefined;
   },
 ) => ({
@@ -103,7 +103,7 @@ export const taskRecord = (
   ...(about.source ?? NO_SOURCE),
 });
 
-/** What people call a task by: `TASK-007`. */
+/** The ticket reference of a task: `TASK-007`. */
 export const ticketRef = (prefix: string, ticketNo: number): string => `${prefix}-${String(ticketNo).padStart(3, '0')}`;
 
 /** The fields of a task's record that change with its project. */
@@ -144,7 +144,7 @@ export const taskCreated = defineEvent({
     task: taskData,
     source: z.enum(['api', 'recurrence', 'github']),
     parent_task_id: z.int().positive().optional(),
-    /** The schedule that it comes from. */
+    /** The schedule of the recurring task. */
     cron: z.string().optional(),
   }),
   secrets: { fields: ['task.metadata'], owner: taskOwner },
@@ -171,7 +171,7 @@ export const taskCreated = defineEvent({
     taskSignals({
       task_id,
       title: task.title,
-      // What was done at GitHub was not done by whom it is assigned to here.
+      // Work that was completed at GitHub is not attributed to the assignee here.
       agent: source === 'github' ? null : task.assigned_to,
       before: null,
       after: task,

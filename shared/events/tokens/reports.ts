@@ -1,5 +1,5 @@
 /**
- * Reports of used tokens. Streams: reports with an id from the client are on the pages of their workspace's ledger,
+ * Reports of used tokens. Streams: reports with a client's id are on the pages of their workspace's ledger,
  * `token_ledger-<workspace>-<page>`; reports of heartbeats are on the stream of their agent, all others on
  * `token_reports-<workspace>`, which is never read as a whole.
  */
@@ -15,7 +15,7 @@ export const tokenReport = z.object({
   id: z.string(),
   model: z.string(),
   session_id: z.string(),
-  /** Null: no agent of the workspace had the name, nor did the caller speak for one. */
+  /** Null: no agent of the workspace had the name, and the caller did not speak for one. */
   agent_id: z.int().positive().nullable(),
   agent_name: z.string(),
   input_tokens: z.int().nonnegative(),
@@ -25,7 +25,7 @@ export const tokenReport = z.object({
   operation: z.string(),
   /** Milliseconds. */
   duration: z.number().nonnegative().nullable(),
-  /** US dollars, by the prices at the time of the report. */
+  /** US dollars, at the prices at the time of the report. */
   cost: z.number().nonnegative(),
 });
 export type TokenReport = z.infer<typeof tokenReport>;
@@ -35,7 +35,7 @@ export const tokensReported = defineEvent({
   version: 2,
   doc: 'Tokens were used: one report, or those of a batch.',
   schema: z.object({
-    /** Of the ledger; null for reports without ids from a client. */
+    /** Page of the ledger; null for reports without a client's ids. */
     page: z.int().positive().nullable(),
     reports: z.array(tokenReport).min(1),
   }),
@@ -54,7 +54,7 @@ export const tokenReportsPurged = defineEvent({
   doc: 'Reports were too old and are gone from the read model. The event names each of them, and what they added to sums, which go down by it.',
   schema: z.object({
     ids: z.array(z.string()),
-    /** By hour, and by everything that sums tell apart. */
+    /** By hour, and by every key of the sums. */
     used: z.array(
       tokenReport.pick({ model: true, session_id: true, agent_id: true, agent_name: true, task_id: true }).extend({
         /** Beginning of the hour, Unix ms. */

@@ -1,6 +1,6 @@
 /**
- * What an event tells webhooks: frames of the live stream under the names of webhook events, without the secrets in
- * them. An event gives at most one message of each type.
+ * The webhook messages of an event: frames of the live stream under the names of webhook events, without their secrets.
+ * An event gives at most one message of each type.
  */
 import { catalogue } from '../catalogue.ts';
 import type { DomainEvent, EventDefinition, FrameDraft } from '../define.ts';
@@ -8,18 +8,18 @@ import { auditOf } from '../monitoring/audit.ts';
 import { framesOf, maskedFrame } from '../monitoring/frames.ts';
 
 export interface WebhookMessage {
-  /** The same whenever this message is sent, to whichever webhook. */
+  /** The same for every attempt and every webhook. */
   readonly id: string;
   /** Such as `activity.task_created`. */
   readonly type: string;
   /** Time of the event, Unix ms. */
   readonly at: number;
   readonly data: Readonly<Record<string, unknown>>;
-  /** The trace of the event, which a delivery continues. A repeated attempt does not have it. */
+  /** The trace of the event, which a delivery continues. A retry does not have it. */
   readonly traceparent?: string;
 }
 
-/** Types of messages by types of frames that have no type of their own in their data. */
+/** Types of messages, by types of frames whose data has no type of its own. */
 const BY_FRAME: Readonly<Record<string, string>> = {
   'agent.status_changed': 'agent.status_change',
   'task.created': 'activity.task_created',
@@ -34,7 +34,7 @@ const BY_AUDIT: Readonly<Record<string, string>> = {
   user_delete: 'security.user_deleted',
 };
 
-/** Whether a webhook that subscribes to these types receives this one. There are no prefixes. */
+/** Whether a webhook that subscribes to these types receives this type. Prefixes do not match. */
 export const isChosen = (chosen: readonly string[], type: string): boolean =>
   chosen.includes('*') || chosen.includes(type);
 
@@ -49,7 +49,7 @@ const typesOf = ({ type, data }: FrameDraft): string[] => {
 const withheld = ({ unsent = [] }: FrameDraft): FrameDraft['data'] =>
   Object.fromEntries(unsent.map((key) => [key, null]));
 
-/** The messages of an event, in the order in which they are sent. @param frames of the event, as they are shown */
+/** The messages of an event, in the order in which they are sent. @param frames of the event, as displayed */
 export function messagesOf(
   definition: EventDefinition,
   event: DomainEvent,
@@ -58,7 +58,7 @@ export function messagesOf(
   const found = new Map<string, WebhookMessage['data']>();
   const add = (type: string, data: WebhookMessage['data']) => {
     const record = found.get(type);
-    // A record and the activity about it are one message: the record, with what the activity adds.
+    // A record and its activity become one message: the record, with the additional fields of the activity.
     found.set(type, record ? { ...data, ...record, activity: data } : data);
   };
   for (const frame of frames) {
@@ -101,6 +101,6 @@ export const MESSAGE_EVENTS: ReadonlySet<string> = new Set(
     .map(({ type }) => type),
 );
 
-/** The id of the event that a message tells of; undefined for the id of a message that none of them sent. */
+/** The id of a message's event; undefined for an id that is not of this form. */
 export const eventOfMessage = (messageId: string): string | undefined =>
   /^msg_([0-9a-f-]{36})_[a-z_-]+$/.exec(messageId)?.[1];

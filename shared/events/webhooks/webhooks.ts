@@ -1,16 +1,17 @@
 /**
  * Webhooks: URLs that receive events. Streams: `webhook-<workspace>-<id>`.
  *
- * What was delivered, and how that went, is not in the log but in records that are kept for a while (`shared/ports/webhooks/deliveries.ts`).
+ * Deliveries and their results are not in the log but in records that are kept for a while
+ * (`shared/ports/webhooks/deliveries.ts`).
  */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
-/** Formats of bodies: `{event, timestamp, data}`, or an event of CloudEvents 1.0 in structured mode. */
+/** Formats of bodies: `{event, timestamp, data}`, or a CloudEvents 1.0 event in structured mode. */
 export const WEBHOOK_FORMATS = ['json', 'cloudevents'] as const;
 
 const webhook_id = z.int().positive();
-/** Sealed with a key of the webhook's own; null once that key is gone. */
+/** Sealed with a key of the webhook's own; null once that key has been deleted. */
 const sealedText = z.string().nullable();
 
 /** What a webhook says. */
@@ -18,7 +19,7 @@ export const webhookFields = z.object({
   name: z.string(),
   /** Often holds a token. */
   url: sealedText,
-  /** With which deliveries are signed; null: they are not. */
+  /** Signs deliveries; null: they are not signed. */
   secret: sealedText,
   /** Types of webhook events; `*`: all. */
   events: z.array(z.string()),

@@ -1,8 +1,8 @@
-/** What happens to workspaces. They stand in the stream of their tenant: `tenant-<id>`. */
+/** Changes of workspaces, in the stream of their tenant: `tenant-<id>`. */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
-/** `strict`: callers of the workspace get nothing that workspaces share. */
+/** `strict`: callers of the workspace have no access to shared resources. */
 export const ISOLATIONS = ['shared', 'strict'] as const;
 export type Isolation = (typeof ISOLATIONS)[number];
 
@@ -22,7 +22,7 @@ export const workspaceCreated = defineEvent({
   schema: z.object({ ...workspace, brand, isolation, main: z.boolean() }),
   audit: ({ data }) => {
     const { name, slug, brand, isolation, main } = data;
-    // What is recorded of a new tenant covers its main workspace.
+    // The audit entry of a new tenant also covers its main workspace.
     return main
       ? undefined
       : { action: 'workspace_created', ...target(data), detail: { name, slug, brand, isolation } };

@@ -1,4 +1,4 @@
-/** The port of backups: files that hold the whole log and what belongs to it. */
+/** The port of backups: files with the whole log and the data that belongs to it. */
 import type { Position } from '../event-log.ts';
 
 export interface BackupFile {
@@ -26,12 +26,12 @@ export interface BackupProgress {
 }
 
 export interface Backups {
-  /** Writes a backup and removes the oldest ones beyond the newest `keep`. One at a time: others wait. */
+  /** Writes a backup and removes older ones beyond the newest `keep`. One at a time: further calls wait. */
   create(keep: number): Promise<WrittenBackup>;
-  /** Of the backup that this process is writing. */
+  /** Progress of the backup that this process is writing. */
   progress(): BackupProgress | undefined;
   /** Newest first. */
   list(): Promise<readonly BackupFile[]>;
-  /** Whether there was one. @param name a name that `list` gave */
+  /** @returns whether the backup existed @param name a name from `list` */
   remove(name: string): Promise<boolean>;
 }

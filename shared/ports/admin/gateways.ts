@@ -1,12 +1,12 @@
-/** The port of gateways: the HTTP servers that agents are reached through. Only addresses that an admin configured are called. */
+/** The port of gateways: the HTTP servers through which agents are reached. Only configured addresses are called. */
 
 export const GATEWAY_STATUSES = ['unknown', 'online', 'offline', 'error'] as const;
 export type GatewayStatus = (typeof GATEWAY_STATUSES)[number];
 
-/** What a probe of a gateway's health found. */
+/** The result of a health probe of a gateway. */
 export interface GatewayHealth {
   readonly status: Exclude<GatewayStatus, 'unknown'>;
-  /** Milliseconds; null when there was no answer. */
+  /** Milliseconds; null when there was no response. */
   readonly latency: number | null;
   /** Why it is not online; null when it is. */
   readonly error: string | null;
@@ -17,13 +17,13 @@ export interface GatewayHealth {
 /** What a gateway answered. */
 export interface GatewayAnswer {
   readonly status: number;
-  /** Parsed JSON; undefined when it was none, or nested more than 100 levels deep. */
+  /** Parsed JSON; undefined if it is not JSON, or nested more than 100 levels deep. */
   readonly body: unknown;
 }
 
-/** A gateway did not answer. The message can be shown. */
+/** A gateway did not respond. The message may be shown. */
 export class GatewayError extends Error {
-  /** Whether it took too long; otherwise it could not be reached. */
+  /** Whether it took too long; otherwise it was unreachable. */
   readonly late: boolean;
   constructor(message: string, late: boolean, options?: ErrorOptions) {
     super(message, options);
@@ -32,7 +32,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** A session that lives at a gateway, as the gateway reports it. */
+/** A session at a gateway, as the gateway reports it. */
 export interface GatewaySession {
   readonly id: string;
   readonly key: string;
@@ -41,13 +41,13 @@ export interface GatewaySession {
   readonly model: string;
   readonly channel: string;
   readonly label: string | null;
-  /** Levels of thinking, verbose and reasoning, as far as they are set. */
+  /** Levels of thinking, verbose and reasoning; only those that are set. */
   readonly settings: Readonly<Record<string, string>>;
   /** Tokens of the context that are in use. */
   readonly usedTokens: number;
   /** Tokens that the context can hold. */
   readonly contextTokens: number;
-  /** Unix milliseconds; 0: the gateway does not say. */
+  /** Unix milliseconds; 0: not reported by the gateway. */
   readonly updatedAt: number;
 }
 
@@ -55,7 +55,7 @@ export interface GatewayRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly body?: unknown;
-  /** Milliseconds that the whole request may take; by default as long as every other. */
+  /** Time limit of the whole request, milliseconds; default: that of all other requests. */
   readonly timeoutMs?: number;
 }
 

@@ -16,11 +16,11 @@ export interface ScheduledTask {
 export interface Scheduler {
   /** Ids of the tasks. */
   readonly ids: readonly string[];
-  /** The same at every process. */
+  /** The same in every process. */
   list(): Promise<readonly ScheduledTask[]>;
   /**
-   * Has a task done by a worker, whether it is enabled or not, and waits a while for how it goes. Leaves its schedule and
-   * its last result as they are.
+   * Runs a task in a worker, whether it is enabled or not, and waits a limited time for the result. Does not change its
+   * schedule and its last result.
    *
    * @param id one of `ids`
    * @throws AppError 503 when the job store is unavailable

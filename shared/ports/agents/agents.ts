@@ -1,6 +1,6 @@
 /** Agents as the read models have them, for commands that know only their names. */
 export interface AgentDirectory {
-  /** Those of the names that are agents of the workspace, and whether each has a session. In the order of the names. */
+  /** Those names that belong to agents of the workspace, and whether each has a session. In the order of the names. */
   named(
     workspace: number,
     names: readonly string[],

@@ -10,17 +10,17 @@ export interface WatchedRule extends Condition {
   readonly cooldown_minutes: number;
   /** Unix seconds. */
   readonly last_triggered_at: number | null;
-  /** Of the event that changed the rule last. */
+  /** Position of the last event that changed the rule. */
   readonly position: number;
 }
 
 export interface AlertReads {
-  /** Enabled rules by workspace and id, behind `after`; of one workspace or of all; at most `limit`. */
+  /** Enabled rules by workspace and id, after `after`; of one workspace or of all; at most `limit`. */
   watched(
     after: { readonly workspace: number; readonly id: number },
     limit: number,
     workspace?: number,
   ): Promise<readonly WatchedRule[]>;
-  /** Whether the condition of a rule is met now, Unix seconds. Reads no more records than it takes to tell. */
+  /** Whether the condition of a rule is met now, Unix seconds. Reads only as many records as are needed to decide. */
   isMet(rule: WatchedRule, now: number): Promise<boolean>;
 }

@@ -1,6 +1,6 @@
-/** The port of sign-in with Google: who an ID token of Google is about. */
+/** The port of sign-in with Google: the account behind an ID token of Google. */
 
-/** What a Google account says about its holder. */
+/** The data of a Google account. */
 export interface GoogleProfile {
   readonly sub: string;
   /** Lower case. */

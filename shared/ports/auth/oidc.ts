@@ -1,10 +1,10 @@
 /** The OpenID Connect provider of the deployment. */
 
-/** What the provider says about an account. */
+/** The provider's data about an account. */
 export interface OidcProfile {
   /** Issuer and subject: identifies the account for good. */
   readonly account: string;
-  /** Names to derive a username from, the best first. */
+  /** Names from which to derive a username, the best first. */
   readonly names: readonly string[];
   readonly displayName: string | null;
   /** Lower case. Null unless the provider has verified it. */
@@ -13,7 +13,7 @@ export interface OidcProfile {
   readonly groups: readonly string[];
 }
 
-/** Secrets of a sign-in that has begun. The browser that began it keeps them. */
+/** Secrets of a started sign-in. They are kept in the browser that started it. */
 export interface BegunSignIn {
   readonly state: string;
   readonly nonce: string;
@@ -44,11 +44,11 @@ export interface OidcProvider {
   verify(token: string): Promise<{ readonly profile: OidcProfile; readonly expiresAt: number } | undefined>;
 }
 
-/** What a group of the provider is here: a role, in a workspace if one is named. */
+/** The meaning of a provider's group: a role, in a workspace if one is named. */
 export interface GroupRule {
   /** `*`: every account. */
   readonly group: string;
   readonly role: 'viewer' | 'operator' | 'admin';
-  /** Slug; null: the default workspace for new users, and where they are for others. */
+  /** Slug; null: the default workspace for new users, and the current workspace for others. */
   readonly workspace: string | null;
 }

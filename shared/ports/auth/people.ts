@@ -1,7 +1,7 @@
-/** What the erasure of a person, or of a single field, needs besides the log. */
+/** Lookups and changes besides the log for the erasure of a person, or of a single field. */
 import type { LoggedEvent } from '../event-log.ts';
 
-/** A user, or one who was deleted and not erased. */
+/** A user, including one who was deleted but not erased. */
 export interface FoundPerson {
   readonly id: number;
   readonly tenant: number;
@@ -16,7 +16,7 @@ export interface AuditPlace {
 }
 
 export interface PeopleDirectory {
-  /** Whoever has or had this username. */
+  /** Users who have or had this username. */
   named(username: string): Promise<readonly FoundPerson[]>;
   /** Ids of the access requests of a user: those that were approved for it, and those of its account or address. */
   requestsOf(userId: number, email: string | null, providerId: string | null): Promise<readonly number[]>;
@@ -26,19 +26,18 @@ export interface PeopleDirectory {
 
 export interface PersonRecords {
   /**
-   * Deletes a person's key, and what is kept beside the log and the read models: responses for repeated requests, and
-   * display names in what webhooks were sent. May be repeated.
+   * Deletes a person's key, and personal data outside the log and the read models: responses for repeated requests, and
+   * display names in stored webhook payloads. May be repeated.
    *
    * @param person `user:7`
    * @param stream of the events with the person's names
-   * @param username stands for the display name from now on; null: there is none
+   * @param username replaces the display name from now on; null: there is none
    */
   erase(person: string, stream: string, username: string | null): Promise<void>;
-  /** The text of a personal field of an event; null: it is no text, or cannot be read any more. */
+  /** The text of a personal field of an event; null: it is not a text, or is no longer readable. */
   textOf(event: LoggedEvent, field: string): Promise<string | null>;
   /**
-   * Deletes the key of a personal field of an event, and what is kept beside the log and the read models. May be
-   * repeated.
+   * Deletes the key of a personal field of an event, and its text outside the log and the read models. May be repeated.
    *
    * @param text of the field
    */

@@ -19,14 +19,18 @@ export interface FoundUser {
 }
 
 export interface UserDirectory {
-  /** A user as they are after a command on their stream, whatever the read model shows. @throws AppError 404 when they were deleted by then */
+  /**
+   * A user after a command on their stream, whatever the read model shows.
+   *
+   * @throws AppError 404 when they have been deleted
+   */
   after(
     id: number,
     executed: { readonly stream: string; readonly events: readonly DomainEvent[]; readonly position: number },
   ): Promise<FoundUser>;
   find(id: number): Promise<FoundUser | undefined>;
   findByName(username: string): Promise<FoundUser | undefined>;
-  /** The user of this Google account, found by its subject or else by its e-mail address. */
+  /** The user of this Google account, found by its subject, otherwise by its e-mail address. */
   findByGoogleAccount(sub: string, email: string): Promise<FoundUser | undefined>;
   /** The user of this account of the OpenID Connect provider. */
   findByOidcAccount(account: string): Promise<FoundUser | undefined>;
@@ -40,19 +44,20 @@ export interface UserDirectory {
   wasSetUp(): Promise<boolean>;
 }
 
-/** Display names. They stand in no event but those about the user, so they are looked up where a name is shown. */
+/** Display names. Only events about the user contain them, so they are looked up where a name is shown. */
 export interface DisplayNames {
   /**
-   * How names in records of a workspace are shown. A name that is no user's stands for itself, and so does one that a
-   * user got after the record was written.
+   * How names in records of a workspace are displayed. A name that is not a user's is shown unchanged, and so is one
+   * that a user got after the record was written.
    *
-   * @param names of which some may be usernames
+   * @param names names that may be usernames
    */
   of(workspace: number, names: readonly string[]): Promise<ShownAs>;
   /**
-   * The username of the one user of a workspace who is shown so; the text itself if it is a name, or of several.
+   * The username of the only user of a workspace with this display name; the text itself if it is a username, or if
+   * several users have it.
    *
-   * @param at by default, at the head of the log as of the call
+   * @param at default: the head of the log at the time of the call
    */
   usernameOf(workspace: number, shown: string, at?: ReadAt): Promise<string>;
 }

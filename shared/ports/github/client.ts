@@ -1,4 +1,4 @@
-/** The port of GitHub: issues, labels, branches and pull requests of repositories that the deployment's token reaches. */
+/** The port of GitHub: issues, labels, branches and pull requests of repositories open to the deployment's token. */
 
 /** An issue as GitHub has it. Texts can be stored. */
 export interface GithubIssue {
@@ -16,9 +16,9 @@ export interface GithubIssue {
 
 export interface IssuesQuery {
   readonly state: 'open' | 'closed' | 'all';
-  /** Names with commas in between; all of them. */
+  /** Names separated by commas; an issue must have all of them. */
   readonly labels?: string | undefined;
-  /** ISO 8601: only issues that were changed then or later, in the order of their changes. */
+  /** ISO 8601: only issues that changed at this time or later, in the order of their changes. */
   readonly since?: string | undefined;
   /** 1 to 100. */
   readonly perPage: number;
@@ -56,15 +56,15 @@ export interface GithubRepository {
 }
 
 /**
- * Why GitHub did not do what it was asked for. `unset`: there is no token; `late`, `offline`: no answer; `limited`: too
- * many requests; `missing`: there is no such thing, or the token may not see it; `refused`: every other answer.
+ * Why GitHub did not execute a call. `unset`: there is no token; `late`, `offline`: no response; `limited`: too many
+ * requests; `missing`: it does not exist, or the token may not see it; `refused`: every other response.
  */
 export type GithubFault = 'unset' | 'late' | 'offline' | 'limited' | 'missing' | 'refused';
 
-/** The message can be shown: it never holds the token. */
+/** The message may be shown: it never contains the token. */
 export class GithubError extends Error {
   readonly fault: GithubFault;
-  /** For `limited`: when to come back, seconds from now. */
+  /** For `limited`: when to retry, seconds from now. */
   readonly retryAfter: number | undefined;
   constructor(fault: GithubFault, message: string, options: ErrorOptions & { readonly retryAfter?: number } = {}) {
     super(message, options);
@@ -74,11 +74,11 @@ export class GithubError extends Error {
   }
 }
 
-/** Every call takes no longer than the configured time-out. @throws GithubError; what the signal aborts with */
+/** No call takes longer than the configured time-out. @throws GithubError; the reason of the signal */
 export interface Github {
   /** Whether there is a token. */
   readonly configured: boolean;
-  /** `owner/name`; undefined: none is configured. */
+  /** `owner/name`; undefined if none is configured. */
   readonly defaultRepo: string | undefined;
   issues(repo: string, query: IssuesQuery, signal?: AbortSignal): Promise<IssuePage>;
   updateIssue(
@@ -87,28 +87,28 @@ export interface Github {
     changes: { readonly title?: string; readonly body?: string; readonly state?: 'open' | 'closed' },
     signal?: AbortSignal,
   ): Promise<GithubIssue>;
-  /** Whether the repository has the issue, or the token may see it. */
+  /** Whether the repository has the issue, and the token may see it. */
   hasIssue(repo: string, issue: number, signal?: AbortSignal): Promise<boolean>;
   comment(repo: string, issue: number, body: string): Promise<void>;
-  /** Names that the issue has already stay. */
+  /** Existing names of the issue are kept. */
   addLabels(repo: string, issue: number, names: readonly string[], signal?: AbortSignal): Promise<void>;
-  /** No error for one that the issue does not have. */
+  /** No error if the issue does not have the label. */
   removeLabel(repo: string, issue: number, name: string, signal?: AbortSignal): Promise<void>;
-  /** No error for one that the repository has already. @param label.color six hexadecimal digits */
+  /** No error if the repository already has the label. @param label.color six hexadecimal digits */
   createLabel(
     repo: string,
     label: { readonly name: string; readonly color: string; readonly description: string },
   ): Promise<void>;
-  /** Makes a branch at the head of another one. No error when there is one of this name. */
+  /** Creates a branch at the head of another one. No error if a branch with this name exists. */
   createBranch(repo: string, name: string, base: string): Promise<void>;
-  /** Opens a pull request, or gives the open one that there is for the branch. */
+  /** Opens a pull request, or returns the open one of the branch. */
   openPull(
     repo: string,
     pull: { readonly branch: string; readonly base: string; readonly title: string; readonly body: string },
   ): Promise<{ readonly number: number; readonly url: string }>;
   user(): Promise<GithubUser>;
-  /** Those that were pushed to last; at most 300. */
+  /** The repositories with the latest pushes; at most 300. */
   repositories(): Promise<readonly GithubRepository[]>;
-  /** Where people see a branch. */
+  /** The page of a branch. */
   branchUrl(repo: string, branch: string): string;
 }

@@ -1,4 +1,4 @@
-/** Projects with a repository of GitHub, and which of their tasks wait to be carried over. */
+/** Projects with a repository of GitHub, and their tasks that wait for a push. */
 
 export interface GithubProject {
   readonly tenant: number;
@@ -8,7 +8,7 @@ export interface GithubProject {
   /** As people wrote it. */
   readonly repo: string;
   readonly syncEnabled: boolean;
-  /** Whether labels tell of status and priority. */
+  /** Whether labels show status and priority. */
   readonly labels: boolean;
 }
 
@@ -18,14 +18,16 @@ export interface GithubProjects {
   /** An active project; undefined: there is none, or it has no repository. */
   find(workspace: number, id: number): Promise<GithubProject | undefined>;
   /**
-   * Active projects that are to be synced, after a given one; a page. The token is the deployment's, so they are those of
-   * the default tenant, without those of strictly isolated workspaces. @param workspace of one workspace only
+   * Active projects whose sync is on, after a given one; one page. The token is the deployment's, so they are those of
+   * the default tenant, without those of strictly isolated workspaces.
+   *
+   * @param workspace only of this workspace
    */
   enabled(
     after: { readonly workspace: number; readonly id: number },
     limit: number,
     workspace?: number,
   ): Promise<readonly GithubProject[]>;
-  /** Tasks of a project that are not what they and their issues agreed on last, the oldest first. */
+  /** Tasks of a project that differ from the last agreement with their issues, oldest first. */
   waiting(workspace: number, project: number, limit: number): Promise<readonly number[]>;
 }

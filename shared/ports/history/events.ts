@@ -1,7 +1,7 @@
-/** The port of the index over the log: events looked up by what they say, on every kind of event log. */
+/** The port of the index over the log: looks events up by their fields, on every kind of event log. */
 import type { LoggedEvent, Position } from '../event-log.ts';
 
-/** What the index knows of an event. */
+/** The index's data about an event. */
 export interface LogEntry {
   /** Number of the event in the log, from 0: its leaf in the tree. */
   readonly number: number;
@@ -13,7 +13,7 @@ export interface LogEntry {
   /** Unix milliseconds. */
   readonly at: number;
   readonly actor: { readonly type: string; readonly id: number; readonly name: string };
-  /** Id of the event that caused it; of a request, or of anything else, it only says that there was a cause. */
+  /** Id of the event that caused it; an id of a request or anything else only shows that there was a cause. */
   readonly causation: string | null;
 }
 
@@ -24,7 +24,7 @@ export interface EntryFilter {
   readonly actor?: string | undefined;
   readonly correlation?: string | undefined;
   readonly causation?: string | undefined;
-  /** Not before this time, Unix milliseconds. */
+  /** Only events from this time on, Unix milliseconds. */
   readonly since?: number | undefined;
   /** Not after this time. */
   readonly until?: number | undefined;
@@ -47,15 +47,15 @@ export interface LogIndex {
    */
   settled(): Promise<void>;
   find(id: string): Promise<LogEntry | undefined>;
-  /** The last event up to a position, or up to a time; undefined: it is before the first one. Waits until the index has it. */
+  /** The last event up to a position or time; undefined: that is before the first event. Waits for the index. */
   momentAt(at: { readonly position: Position } | { readonly time: number }): Promise<Moment | undefined>;
   /** Ids of the events at these positions. */
   idsAt(positions: readonly Position[]): Promise<ReadonlyMap<Position, string>>;
   /** The first and the last event. */
   ends(): Promise<{ readonly first: Moment; readonly last: Moment } | undefined>;
   /**
-   * For each time, how many events the log has up to it, and the position of the last of them (0 if there is none). An event
-   * whose clock was behind counts at the latest time before it.
+   * For each time, how many events the log has up to it, and the position of the last of them (0 if there is none). An
+   * event from a slow clock counts at the latest time before it.
    *
    * @param times Unix milliseconds
    */
@@ -65,8 +65,8 @@ export interface LogIndex {
   /** Events with one of these ids as their cause, in log order. */
   causedBy(ids: readonly string[], limit: number): Promise<readonly LogEntry[]>;
   /**
-   * The events themselves, as they are stored. They are bounded in bytes: of many large ones, only the first are read, but
-   * at least one.
+   * The events themselves, as they are stored. They are limited in bytes: of many large ones, only the first are read,
+   * but at least one.
    */
   read(entries: readonly LogEntry[]): Promise<readonly LoggedEvent[]>;
 }

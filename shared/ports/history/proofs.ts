@@ -1,6 +1,8 @@
 /** The port of the proofs that the log was not altered. */
 
-/** Whether a log can have this name: in a checkpoint it ends at white space or a plus sign (https://c2sp.org/signed-note). */
+/**
+ * Whether a log can have this name: in a checkpoint, white space or a plus sign ends it (https://c2sp.org/signed-note).
+ */
 export const isOrigin = (name: string): boolean => ORIGIN.test(name);
 const ORIGIN = /^[^\s+\p{Cc}\p{Surrogate}]+$/u;
 
@@ -16,10 +18,10 @@ export interface Proofs {
   key(size?: number): Promise<string | undefined>;
   /** The newest checkpoint, or that of a size; undefined if none was signed. */
   checkpoint(size?: number): Promise<{ readonly size: number; readonly text: string } | undefined>;
-  /** Sizes next to one for which no checkpoint was signed. */
+  /** The nearest sizes with a signed checkpoint, for a size without one. */
   sizesAround(size: number): Promise<readonly number[]>;
-  /** @param index below `size`, which is at most that of the tree */
+  /** @param index below `size`, which must not exceed that of the tree */
   inclusion(index: number, size: number): Promise<InclusionProof>;
-  /** @param from at least 1, at most `to`, which is at most the size of the tree */
+  /** @param from at least 1, at most `to`, which must not exceed the size of the tree */
   consistency(from: number, to: number): Promise<readonly Buffer[]>;
 }

@@ -1,8 +1,8 @@
 /**
- * Lines of the service's own log, and lines that clients add. They are no events: they tell how the service fares, not
- * what happened in it; they are written when the log itself cannot be; and they go again after a while, which events
- * never do. So they are kept in a table of their own, bounded in age, number and size. The lines of the service belong to
- * the default workspace, the one of the deployment; those of a client to the client's.
+ * Lines of the service's own log, and lines that clients add. They are not events: they describe the health of the
+ * service, not what happened in it; they are written even when the event log cannot be; and they are removed after a
+ * while, which events never are. So they are stored in a table of their own, bounded in age, number and size. The lines
+ * of the service belong to the default workspace, the one of the deployment; those of a client to the client's.
  */
 
 export const LINE_LEVELS = ['info', 'warn', 'error', 'debug'] as const;
@@ -27,7 +27,7 @@ export interface LogEntryFilter {
   readonly level?: LineLevel | undefined;
   /** Part of the session. */
   readonly session?: string | undefined;
-  /** Part of message or source, whatever its case. */
+  /** Part of message or source, ignoring case. */
   readonly search?: string | undefined;
   readonly source?: string | undefined;
 }
@@ -38,7 +38,7 @@ export interface LogEntries {
   /** Newest first. */
   recent(workspace: number, filter: LogEntryFilter): Promise<LogEntry[]>;
   sources(workspace: number): Promise<string[]>;
-  /** The newest of each source, after `since`, Unix ms; newest first. */
+  /** The newest lines of each source, after `since`, Unix ms; newest first. */
   tail(
     workspace: number,
     filter: { readonly since: number; readonly source?: string | undefined; readonly limit: number },

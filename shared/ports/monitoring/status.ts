@@ -1,10 +1,10 @@
-/** The machine and the process, as far as operators want to know. */
+/** Facts about the machine and the process for operators. */
 export interface HostFacts {
-  /** Since the machine was started, milliseconds. */
+  /** Time since the machine was started, milliseconds. */
   readonly uptimeMs: number;
   /** Bytes. */
   readonly memory: { readonly total: number; readonly available: number };
-  /** Bytes of the disk that holds the data; null: it cannot be read. */
+  /** Bytes of the disk with the data; null: unknown. */
   readonly disk: { readonly total: number; readonly available: number } | null;
   readonly process: {
     /** Seconds. */

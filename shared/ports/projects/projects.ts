@@ -1,7 +1,7 @@
-/** Projects as the read models have them, for commands that know no stream yet. */
+/** Projects from the read models, for commands that do not know the stream yet. */
 import type { ReadAt } from '../read-models.ts';
 
-/** A project that can be named: neither deleted nor being deleted. */
+/** A project that is neither deleted nor being deleted. */
 export interface FoundProject {
   readonly id: number;
   readonly name: string;
@@ -13,25 +13,25 @@ export interface FoundProject {
 
 export interface ProjectDirectory {
   find(workspace: number, id: number): Promise<FoundProject | undefined>;
-  /** The project that takes what belongs to no other. Undefined in a workspace that has none yet. */
+  /** The project of records without another project. Undefined in a workspace that has none yet. */
   general(workspace: number): Promise<FoundProject | undefined>;
   /**
-   * The project that a task asked for with `id` goes to: that one when it is active, else the general one, else the
+   * The project for a task that requests `id`: that project if it is active, otherwise the general one, otherwise the
    * active one with the lowest id. Undefined in a workspace without an active project.
    *
-   * @param at by default, at the head of the log as of the call
+   * @param at default: the head of the log at the time of the call
    */
   placeFor(workspace: number, id: number | undefined, at?: ReadAt): Promise<FoundProject | undefined>;
 }
 
-/** A project of which a deletion has begun. */
+/** A project whose deletion has begun. */
 export interface ProjectInDeletion {
   readonly tenant: number;
   readonly workspace: number;
   readonly id: number;
 }
 
-/** Tasks by project, for moving them out of one that is deleted. */
+/** Tasks by project, for moving them out of a deleted one. */
 export interface ProjectTasks {
   /** Ids of tasks of a project, at most `limit`, the oldest first. */
   idsIn(workspace: number, project: number, limit: number): Promise<readonly number[]>;
@@ -39,10 +39,10 @@ export interface ProjectTasks {
   inDeletion(): Promise<readonly ProjectInDeletion[]>;
 }
 
-/** What a task shows of its project, which may have been deleted. */
+/** The project's fields in a task; the project may have been deleted. */
 export type TaskProject = Pick<FoundProject, 'name' | 'prefix'>;
 
-/** Names and prefixes of projects. They stand in no event but those about the project, so they are looked up where a task is shown. */
+/** Names and prefixes of projects. Only a project's own events contain them, so they are looked up for display. */
 export interface TaskProjects {
   /**
    * Waits until the read model shows `at`. The function then looks projects up without waiting, so a command can call it

@@ -1,5 +1,5 @@
-/** Comments as the read models have them. No comment goes before its task does, so what is found there stays. */
+/** Comments from the read models. A comment is deleted only with its task, so a comment that was found stays. */
 export interface CommentDirectory {
-  /** A comment on this task; undefined when it has none such. `depth`: how many stand above it in its thread. */
+  /** A comment on this task; undefined when it has no such comment. `depth`: how many are above it in its thread. */
   find(workspace: number, taskId: number, commentId: number): Promise<{ readonly depth: number } | undefined>;
 }

@@ -1,7 +1,7 @@
-/** The queue of tasks as the read models have it, for polls: who has what, and what is next. */
+/** The queue of tasks from the read models, for polls: tasks in progress, and waiting tasks. */
 import type { TaskRecord } from '../../contract/tasks/tasks.ts';
 
-/** A task as a poll answers it: the record without what it has from its project. */
+/** A task in the response to a poll: the record without the fields from its project. */
 export type QueuedTask = Omit<TaskRecord, 'project_name' | 'project_prefix' | 'ticket_ref'>;
 
 /** A task in progress whose agent is offline or unknown. */
@@ -10,7 +10,7 @@ export interface StaleTask {
   readonly workspace: number;
   readonly id: number;
   readonly agent: string;
-  /** False: there is no such agent. */
+  /** False: the agent does not exist. */
   readonly known: boolean;
   /** Unix seconds. */
   readonly updatedAt: number;
@@ -18,17 +18,17 @@ export interface StaleTask {
 
 export interface StaleTaskReads {
   /**
-   * Tasks of all workspaces that were not changed after `since` (Unix seconds), behind `after`, by last change; at most
-   * `limit`. Tasks of users are none of them.
+   * Tasks of all workspaces that have not changed after `since` (Unix seconds), after `after`, by last change; at most
+   * `limit`. Tasks of users are left out.
    */
   stale(since: number, after: StaleTask | undefined, limit: number): Promise<readonly StaleTask[]>;
 }
 
-/** What a poll reads, at most so many tasks of each kind. */
+/** Limits of tasks of each kind that a poll reads. */
 export interface QueueLook {
   readonly inProgress: number;
   readonly waiting: number;
-  /** Ids of tasks that are not to be among those that wait. */
+  /** Ids of tasks to leave out of the waiting ones. */
   readonly passedOver: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** Recurring tasks as the read models have them, for their schedule. */
+/** Recurring tasks from the read models, for their schedule. */
 
 /** A recurring task. Times in Unix seconds. */
 export interface RecurringTask {
@@ -6,16 +6,16 @@ export interface RecurringTask {
   readonly workspace: number;
   readonly id: number;
   readonly cron: string;
-  /** When it got this schedule. */
+  /** Since when it has this schedule. */
   readonly cronSince: number;
-  /** The minute for which a task was made last. */
+  /** The last minute for which a task was created. */
   readonly recurredAt: number | null;
-  /** The task that was to be made last; null when there is one. */
+  /** The last task if it is still to be created; null if it exists. */
   readonly missingChild: number | null;
 }
 
 export interface RecurrenceReads {
-  /** Recurring tasks of all workspaces behind `after`, by workspace and id; at most `limit`. */
+  /** Recurring tasks of all workspaces after `after`, by workspace and id; at most `limit`. */
   recurring(
     after: { readonly workspace: number; readonly id: number },
     limit: number,

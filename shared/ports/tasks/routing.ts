@@ -6,7 +6,7 @@ export interface UnassignedTask {
   readonly id: number;
 }
 
-/** An agent that is neither hidden, offline nor in an error. */
+/** An agent that is neither hidden nor offline, and has no error. */
 export interface RoutableAgent {
   readonly name: string;
   readonly role: string;
@@ -20,7 +20,7 @@ export interface RoutableAgent {
 }
 
 export interface RoutingReads {
-  /** Tasks in the inbox of workspaces that have such agents: of each workspace at most `limit`, most urgent first. */
+  /** Tasks in the inboxes of workspaces that have such agents: at most `limit` per workspace, most urgent first. */
   unassigned(limit: number): Promise<readonly UnassignedTask[]>;
   /** Such agents of a workspace, by name; at most `limit`. */
   agents(workspace: number, limit: number): Promise<readonly RoutableAgent[]>;

@@ -1,4 +1,4 @@
-/** What the read models know about tokens, for commands that report them. */
+/** Data about tokens from the read models, for commands that report them. */
 
 import type { ModelPrice } from '../../contract/tokens/costs.ts';
 import type { TokenReport } from '../../events/tokens/reports.ts';
@@ -18,14 +18,14 @@ export interface TokenKnowledge {
   readonly reports: ReadonlyMap<string, KnownReport>;
   /** Ids of agents by name. */
   readonly agents: ReadonlyMap<string, number>;
-  /** Those of the asked tasks that exist. */
+  /** Those of the requested tasks that exist. */
   readonly tasks: ReadonlySet<number>;
   /** The workspace's own prices. */
   readonly prices: readonly ModelPrice[];
 }
 
 export interface TokenDirectory {
-  /** Everything as of one moment. */
+  /** All lookups as of one moment. */
   lookUp(
     workspace: number,
     asked: {

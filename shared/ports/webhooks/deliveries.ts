@@ -1,9 +1,9 @@
 /**
- * The ports of webhooks: the records of what was delivered, and the queue of what is to be.
+ * The ports of webhooks: the records of deliveries, and the queue of pending ones.
  *
- * Deliveries are not events: they are kept for a while and then removed, and nothing else follows from them. The log
- * itself is the queue: for each webhook a position says up to where the log has been delivered. Rebuilding read models
- * touches neither.
+ * Deliveries are not events: they are kept for a while and then removed, and nothing else depends on them. The log
+ * itself is the queue: each webhook has a position up to which the log has been delivered. Rebuilding read models
+ * changes neither.
  */
 import type { Position } from '../event-log.ts';
 
@@ -25,7 +25,7 @@ export interface NewDelivery {
   /** From 0. */
   readonly attempt: number;
   readonly parentId: number | null;
-  /** Unix ms; null: there is no further attempt by itself. */
+  /** Unix ms; null: there is no further automatic attempt. */
   readonly nextRetryAt: number | null;
   /** Unix ms. */
   readonly createdAt: number;
@@ -34,7 +34,7 @@ export interface Delivery extends NewDelivery {
   readonly id: number;
 }
 
-/** What the deliveries of a webhook say of it. Times in Unix ms. */
+/** The state of a webhook according to its deliveries. Times in Unix ms. */
 export interface WebhookState {
   readonly lastFiredAt: number | null;
   /** -1: no answer. */
@@ -46,11 +46,11 @@ export interface WebhookState {
   readonly failed: number;
 }
 
-/** Newest deliveries that are kept for a webhook, besides those that will be tried again. */
+/** Number of newest deliveries that are kept per webhook, besides those that wait for a retry. */
 export const KEPT_DELIVERIES = 200;
 
 export interface WebhookRecords {
-  /** Begins to deliver what comes after a position. Does nothing for a webhook that is known. */
+  /** Begins deliveries after a position. Does nothing for a known webhook. */
   begin(workspace: number, webhook: number, position: Position): Promise<void>;
   /** By webhook. */
   states(workspace: number): Promise<ReadonlyMap<number, WebhookState>>;
@@ -60,7 +60,7 @@ export interface WebhookRecords {
     filter: { readonly webhook: number | undefined; readonly limit: number; readonly offset: number },
   ): Promise<{ readonly deliveries: readonly Delivery[]; readonly total: number }>;
   find(workspace: number, delivery: number): Promise<Delivery | undefined>;
-  /** Records a requested attempt. Gives its id; undefined if the webhook was deleted. */
+  /** Records a requested attempt. @returns its id; undefined if the webhook was deleted */
   record(delivery: NewDelivery): Promise<number | undefined>;
   /** Forgets failures. */
   reset(workspace: number, webhook: number): Promise<void>;
@@ -70,34 +70,34 @@ export interface WebhookRecords {
 
 // --- The queue -------------------------------------------------------------------------------------------------------
 
-/** A webhook that one worker delivers for, until the lease ends or it is released. */
+/** A webhook for which one worker delivers, until the lease ends or is released. */
 export interface Claim {
   readonly workspace: number;
   readonly webhook: number;
-  /** The log has been delivered up to here. */
+  /** The log has been delivered up to this position. */
   readonly position: Position;
   readonly failures: number;
   /** Names this claim. */
   readonly lease: string;
-  /** The event up to which there was something to deliver. */
+  /** Position of the last event that has to be delivered. */
   readonly wanted: Position;
-  /** How many deliveries will be tried again. */
+  /** How many deliveries wait for a retry. */
   readonly waiting: number;
 }
 
-/** What an attempt leaves behind. */
+/** The result of an attempt. */
 export interface Outcome {
   readonly delivery: NewDelivery;
   readonly failures: number;
-  /** Moves the webhook on; undefined: it stays where it is. */
+  /** New position of the webhook; undefined: unchanged. */
   readonly position: Position | undefined;
 }
 
 export interface WebhookQueue {
   /**
-   * Makes sure that all these webhooks are known; those that are not begin at `position`. Then wakes all.
+   * Registers all these webhooks; new ones begin at `position`. Then notifies all.
    *
-   * @param alone nobody else can have a claim: what there is of them was left by a process that died
+   * @param alone no other process can have a claim: existing claims are those of a dead process
    */
   resume(
     webhooks: readonly { readonly workspace: number; readonly id: number }[],
@@ -105,39 +105,39 @@ export interface WebhookQueue {
     alone: boolean,
   ): Promise<void>;
   /**
-   * There is something to deliver to these webhooks, up to a position.
+   * Notifies webhooks of events to deliver, up to a position.
    *
-   * @returns for how many of them nobody knew that already
+   * @returns how many of them had not been notified yet
    */
   wake(webhooks: readonly number[], position: Position): Promise<number>;
-  /** Takes the webhook that has waited longest; undefined when none has anything to do. */
+  /** Takes the webhook that has waited longest; undefined when none has pending work. */
   claim(): Promise<Claim | undefined>;
-  /** When a webhook can be claimed, Unix ms: a retry is due then, or the lease on one with something to do ends. */
+  /** When a webhook can next be claimed, Unix ms: a retry is due then, or the lease of one with pending work ends. */
   next(): Promise<number | undefined>;
-  /** Prolongs a claim. Gives the failures in a row, which may have been reset; undefined if the claim was lost. */
+  /** Extends a claim. @returns the failures in a row, which may have been reset; undefined if the claim was lost */
   renew(claim: Claim): Promise<number | undefined>;
-  /** Deliveries of the webhook that are to be tried again by now (Unix ms), oldest first. */
+  /** Deliveries of the webhook whose retry is due (Unix ms), oldest first. */
   due(claim: Claim, now: number, limit: number): Promise<readonly Delivery[]>;
-  /** How many deliveries of the webhook will be tried again. */
+  /** How many deliveries of the webhook wait for a retry. */
   pending(claim: Claim): Promise<number>;
-  /** Those of these messages that the webhook has received. */
+  /** Those of these messages that were already delivered to the webhook. */
   told(claim: Claim, messages: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Records an attempt, which takes the place of the retry that its parent was waiting for. False when the claim was lost. */
+  /** Records an attempt, which replaces its parent's pending retry. @returns false when the claim was lost */
   settle(claim: Claim, outcome: Outcome): Promise<boolean>;
   /**
-   * Gives a claim back.
+   * Releases a claim.
    *
-   * @param to.done there is nothing more to do until the webhook is woken or a retry is due
-   * @param to.retries false: those wait until the webhook is woken
+   * @param to.done no work is left until the webhook is notified or a retry is due
+   * @param to.retries false: retries wait until the webhook is notified
    */
   release(
     claim: Claim,
     to: { readonly position: Position; readonly done: boolean; readonly retries: boolean },
   ): Promise<void>;
-  /** Lets webhooks be claimed again whose retries had to wait. Gives how many deliveries wait to be tried again. */
+  /** Makes webhooks with held-back retries claimable again. @returns how many deliveries wait for a retry */
   recall(): Promise<number>;
-  /** Removes everything about a webhook that is gone. */
+  /** Removes everything about a deleted webhook. */
   forget(claim: Claim): Promise<void>;
-  /** Removes deliveries from before this time, Unix ms, besides those that will be tried again. */
+  /** Removes deliveries from before this time, Unix ms, except those that wait for a retry. */
   purge(before: number): Promise<void>;
 }

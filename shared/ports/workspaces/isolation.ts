@@ -1,5 +1,5 @@
-/** Which workspaces are strictly isolated: asked before everything that workspaces share. */
+/** Which workspaces are strictly isolated: checked before every access to shared resources. */
 export interface Isolations {
-  /** @param since `performance.now()`: as it was at any time after this will do; by default, as it is now */
+  /** @param since `performance.now()`: a state from any time after this is acceptable; default: now */
   isStrict(workspace: number, since?: number): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-/** What a workspace holds according to the read models, for moving it out of one that is deleted. */
+/** The contents of a workspace according to the read models, for moving them out of a deleted one. */
 
 export interface MovingAgent {
   readonly id: number;
@@ -32,7 +32,7 @@ export interface RemovedWorkspace {
   readonly moves_to: number;
 }
 
-/** What a workspace does by itself: webhooks, alert rules, recurring tasks, projects in step with a repository. */
+/** Automatic activities of a workspace: webhooks, alert rules, recurring tasks, syncs of projects. */
 export type ActiveKind = 'webhooks' | 'rules' | 'recurring tasks' | 'synced projects';
 
 export interface WorkspaceContents {
@@ -43,11 +43,10 @@ export interface WorkspaceContents {
   agents(workspace: number): Promise<readonly MovingAgent[]>;
   /** Projects that the other workspace does not have yet, some of them; without the general one. */
   projects(workspace: number, movesTo: number): Promise<readonly MovingProject[]>;
-  /** Ids of those that are switched on, some of them. */
+  /** Ids of records that are switched on, some of them. */
   active(workspace: number, kind: ActiveKind): Promise<readonly number[]>;
   /**
-   * Workspaces whose deletion has begun, and deleted ones into which somebody or something came at the last moment; some
-   * of them.
+   * Workspaces whose deletion has begun, and deleted ones into which a record came at the last moment; some of them.
    */
   inRemoval(): Promise<readonly RemovedWorkspace[]>;
 }
