@@ -232,7 +232,7 @@ export class Follower implements FollowerStatus, Member, Resting {
         );
       } else {
         this.#rest();
-        await this.#news();
+        await this.#news(signal);
       }
     }
   }
@@ -254,8 +254,8 @@ export class Follower implements FollowerStatus, Member, Resting {
   }
 
   /** Resolves when events arrive, when something fails, or when the signal aborts. */
-  #news(): Promise<void> {
-    if (!this.#inbox.isEmpty || this.#inbox.overflowed || this.#failure) return Promise.resolve();
+  #news(signal: AbortSignal): Promise<void> {
+    if (signal.aborted || !this.#inbox.isEmpty || this.#inbox.overflowed || this.#failure) return Promise.resolve();
     return new Promise((resolve) => {
       this.#wake = resolve;
     });
