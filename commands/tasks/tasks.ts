@@ -43,13 +43,11 @@ import {
   type TaskPlace,
   type TaskSource,
   taskCreated,
-  taskData,
   taskDeleted,
   taskMoved,
   taskRecord,
   taskStream,
 } from '../../shared/events/tasks/tasks.ts';
-import { nullsOf } from '../../shared/fields.ts';
 import { looksLike } from '../../shared/names.ts';
 import type { MentionTargets } from '../../shared/ports/mentions.ts';
 import type { ProjectDirectory, TaskProjects } from '../../shared/ports/projects/projects.ts';
@@ -118,15 +116,26 @@ export interface Agreed {
   readonly gone?: true;
 }
 
+/** In the order of the schema, in which responses show the fields. */
 const NOTHING: TaskData = {
-  ...nullsOf(taskData),
   title: '',
+  description: null,
   status: 'inbox',
   priority: 'medium',
   project_id: 0,
   project_ticket_no: 0,
+  assigned_to: null,
   created_by: '',
+  due_date: null,
+  estimated_hours: null,
+  actual_hours: null,
+  outcome: null,
+  error_message: null,
+  resolution: null,
+  feedback_rating: null,
+  feedback_notes: null,
   retry_count: 0,
+  completed_at: null,
   tags: [],
   metadata: {},
   dispatch_attempts: 0,
