@@ -292,7 +292,7 @@ function asAnswer(error: unknown): unknown {
     );
   }
   if (error.name === 'EventTooLargeError') {
-    return new AppError(413, `The change is too large for one event: ${error.message}.`, { cause: error });
+    return new AppError(413, `The change is too large: ${error.message}. Send less.`, { cause: error });
   }
   return error;
 }

@@ -34,7 +34,7 @@ import {
   sessionPrefsAnswer,
   sessionsAnswer,
 } from '../../shared/contract/sessions.ts';
-import { invalid } from '../../shared/errors.ts';
+import { invalid, unavailable } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { isBoundKey } from '../auth/agent-keys.ts';
@@ -63,27 +63,38 @@ async function agentOfRegistered({ reads, agents, now }: Services, { workspace }
 
 type Whose = Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'identity' | 'isOfDeployment'>;
 
-/** The name that the primary gateway has for the agent of a session; undefined: none. */
+/** The name that the primary gateway has for the agent of a session; undefined: none. @throws AppError 503 */
 async function agentAtGateway({ services, isOfDeployment }: Whose, session: string): Promise<string | undefined> {
   const version = (await isOfDeployment()) ? await primaryVersion(services.reads) : undefined;
   const live = version === undefined ? [] : await services.gatewaySessions.list(version);
+  if (!live) {
+    throw unavailable(
+      'The gateway does not respond, so it is unknown which agent this session belongs to. Try again later.',
+      { code: 'GATEWAY_UNAVAILABLE' },
+    );
+  }
   const agent = live.find(({ id, key }) => id === session || key === session)?.agent;
   return agent === 'unknown' ? undefined : agent;
 }
 
 /**
- * The agents to which a session belongs: those for which a tool has registered it, or the one that its key or the gateway
- * names. Undefined: none is known.
+ * The agents to which a session belongs: those for which a tool has registered it, and the one that its key or the gateway
+ * names, because a tool may register any free id. Undefined: none is known.
  *
  * @param names of agents that gateways may know under a simplified name
  */
 export async function ownersOfSession(whose: Whose, session: string, names: readonly (string | null)[]) {
   const registered = await agentOfRegistered(whose.services, whose.identity, session);
-  if (registered) return registered;
-  const named = /^agent:([^:]+)/.exec(session)?.[1] ?? (await agentAtGateway(whose, session));
-  if (named === undefined) return undefined;
-  return [{ name: names.find((name) => name !== null && slug(name) === named) ?? named }];
+  const named = namedInKey(session) ?? (await agentAtGateway(whose, session));
+  if (named === undefined) return registered;
+  return [...(registered ?? []), { name: fullName(named, names) }];
 }
+
+/** The simplified name of the agent in a session key of a gateway. */
+const namedInKey = (session: string): string | undefined => /^agent:([^:]+)/.exec(session)?.[1];
+
+const fullName = (named: string, names: readonly (string | null)[]): string =>
+  names.find((name) => name !== null && slug(name) === named) ?? named;
 
 /** The agents of any session. One of which no owner is known belongs to the caller's agent if that has it as session key. */
 async function agentsOfSession(whose: Whose, session: string): Promise<Agents> {
@@ -107,7 +118,9 @@ const register = defineRoute({
   async agents({ body, identity, services }) {
     const name = body.agent_name?.trim();
     const present = (await agentOfRegistered(services, identity, body.session_id)) ?? [];
-    return name ? [{ name }, ...present] : present;
+    const named = namedInKey(body.session_id);
+    const inKey = named === undefined ? [] : [{ name: fullName(named, [identity.agentName]) }];
+    return [...(name ? [{ name }] : []), ...inKey, ...present];
   },
   responses: { 200: { description: 'Registered', schema: registeredSessionAnswer } },
   async handle({ body, identity, services, command }) {
@@ -135,7 +148,7 @@ const register = defineRoute({
 /** Sessions at the primary gateway that are recent enough to be listed. @param now Unix seconds */
 async function gatewaySessions({ reads, settings, gatewaySessions: at }: Services, hasGateways: boolean, now: number) {
   const version = hasGateways ? await primaryVersion(reads) : undefined;
-  const live = version === undefined ? [] : await at.list(version);
+  const live = (version === undefined ? undefined : await at.list(version)) ?? [];
   if (live.length === 0) return live;
   const name = 'retention.gateway_sessions_days';
   const days = Number((await settingValues(reads, settings, [name]))[name]);

@@ -83,13 +83,13 @@ export function sessionsIn({ status, body }: GatewayAnswer): readonly GatewaySes
 
 export interface GatewaySessions {
   /**
-   * Sessions at the primary gateway, last updated first; none when it does not respond. Never rejects, and takes about
+   * Sessions at the primary gateway, last updated first; undefined when it does not respond. Never rejects, and takes about
    * two seconds at most. Each version of the gateway is asked at most once in five seconds, however many callers there
    * are.
    *
    * @param version of the primary gateway: responses of an earlier version are not used
    */
-  list(version: string): Promise<readonly GatewaySession[]>;
+  list(version: string): Promise<readonly GatewaySession[] | undefined>;
 }
 
 /** @param parts.now milliseconds of a monotonic clock */
@@ -110,7 +110,7 @@ export function createGatewaySessions(parts: {
 
   interface Heard {
     readonly version: string;
-    readonly sessions: Promise<readonly GatewaySession[]>;
+    readonly sessions: Promise<readonly GatewaySession[] | undefined>;
     /** Infinity while the gateway is being asked. */
     until: number;
   }
@@ -123,7 +123,7 @@ export function createGatewaySessions(parts: {
         version,
         // Also catches an unreachable log, which holds the gateway's token: other sessions are listed nevertheless.
         sessions: within(LISTED_WITHIN_MS + 500, ask(), 'the gateway')
-          .catch((): readonly GatewaySession[] => [])
+          .catch(() => undefined)
           .finally(() => {
             mine.until = now() + KEPT_MS;
           }),

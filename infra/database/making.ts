@@ -12,6 +12,8 @@ import { waitForStore } from './wait.ts';
 
 /** The lock key of Kysely's migrator, which takes it again: programs that use only that migrator wait as well. */
 export const TABLES_LOCK = '3853314791062309107';
+/** How long a statement waits for a table that another connection has locked, and the pause after that, milliseconds. */
+const LOCK_MS = 2_000;
 const BACK_OFF = { firstMs: 20, lastMs: 500, spread: true };
 
 /** The connection that holds the lock. `pg_locks` shows a bigint as two numbers. */
@@ -31,7 +33,7 @@ export async function makingTables(
   { deadline, log }: { readonly deadline: number; readonly log: Logger },
   make: (db: AnyDatabase) => Promise<void>,
 ): Promise<void> {
-  // The only process.
+  // One session: its transactions exclude each other.
   if (database.kind === 'embedded') return make(database.db);
   let client: pg.Client | undefined;
   const connect = async () => {
@@ -40,14 +42,30 @@ export async function makingTables(
   await waitForStore('the database', connect, deadline, log);
   const own = client as unknown as pg.Client;
   try {
-    await own.query(inTime('SET statement_timeout = 0'));
+    await own.query(inTime(`SET statement_timeout = 0; SET lock_timeout = ${LOCK_MS}`));
     await takeLock(own, deadline, log);
-    await make(kyselyOn(own));
+    await makeUnlessLocked(() => make(kyselyOn(own)), deadline, log);
   } finally {
     // The lock ends with the connection.
     await endInTime(own);
   }
 }
+
+/** Repeats `make` while a table is locked: a statement that waited longer would hold up everyone behind it. */
+async function makeUnlessLocked(make: () => Promise<void>, deadline: number, log: Logger): Promise<void> {
+  for (;;) {
+    try {
+      return await make();
+    } catch (error) {
+      if (!isLockTimeout(error) || Date.now() > deadline) throw error;
+      log.warn({ err: error }, 'a table is locked by another connection; trying again');
+      await pause(LOCK_MS, undefined, { ref: true });
+    }
+  }
+}
+
+const isLockTimeout = (error: unknown): boolean =>
+  error instanceof Error && ((error as { code?: string }).code === '55P03' || isLockTimeout(error.cause));
 
 async function takeLock(client: pg.Client, deadline: number, log: Logger): Promise<void> {
   const backOff = createBackOff(BACK_OFF);

@@ -94,7 +94,8 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
   await sql`DROP SCHEMA IF EXISTS ${sql.id(past)} CASCADE`.execute(db);
   await sql`CREATE SCHEMA ${sql.id(past)}`.execute(db);
   const asOf = sql`(SELECT current_setting('signalbox.as_of')::bigint)`;
-  const time = sql`(SELECT current_setting('signalbox.as_of_time')::bigint)`;
+  // Processes of an older program do not set it.
+  const time = sql`(SELECT coalesce(nullif(current_setting('signalbox.as_of_time', true), '')::bigint, ${sql.lit(STANDS)}))`;
   for (const table of projection.tables) {
     const columns = sql.join([...Object.keys(table.columns), 'position'].map((column) => sql.id(column)));
     await sql`CREATE VIEW ${sql.table(`${past}.${table.name}`)} AS

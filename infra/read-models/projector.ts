@@ -41,9 +41,12 @@ export async function lackingTables(
 
 /** Creates the tables of every projection version that has none. One process at a time (`makingTables`). */
 export async function ensureTables({ db }: Pick<Database, 'db'>, projections: readonly Projection[]): Promise<void> {
-  for (const [projection, lacks] of await lackingTables(db, projections)) {
+  for (const projection of (await lackingTables(db, projections)).keys()) {
     const schema = schemaOf(projection);
     await db.transaction().execute(async (trx) => {
+      // A command that is attached to a starting service may have created them meanwhile.
+      const lacks = (await lackingTables(trx, [projection])).get(projection);
+      if (!lacks) return;
       if (lacks === 'history') {
         await createHistory(trx, projection, schema);
         await indexHistory(trx, projection, schema);

@@ -466,6 +466,13 @@ describe('contract: agent keys', function () {
       }
       expect(await label(foreign)).to.equal(403);
     }
+    // A tool may register any free id, and owns no session of another agent by that.
+    for (const session_id of ['agent:victim:other', 'telegram-77']) {
+      const registered = await world.ask('POST', '/api/claude/sessions', { as, body: { session_id } });
+      expect(registered.status, session_id).to.equal(session_id.startsWith('agent:') ? 403 : 200);
+      expect((await put(session_id)).status, session_id).to.equal(403);
+      expect(await label(session_id), session_id).to.equal(403);
+    }
     // An operator decides otherwise; then its agent sends back what it has.
     await done('PUT', `/api/agents/${self.id}`, { session_key: 'agent:victim:other' });
     expect((await put('agent:victim:other')).status).to.equal(200);

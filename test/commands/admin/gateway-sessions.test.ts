@@ -112,7 +112,7 @@ describe('commands: sessions at a gateway', () => {
     });
     const many = Array.from({ length: 20 }, () => sessions.list('1.1'));
     free();
-    for (const list of await Promise.all(many)) expect(list.map(({ key }) => key)).to.deep.equal(['good']);
+    for (const list of await Promise.all(many)) expect(list?.map(({ key }) => key)).to.deep.equal(['good']);
     expect(asked).to.deep.equal([{ method: 'GET', path: '/api/sessions', timeoutMs: 2_000 }]);
     now += 4_999;
     await sessions.list('1.1');
@@ -130,8 +130,8 @@ describe('commands: sessions at a gateway', () => {
     answers(async () => {
       throw new GatewayError('away', true);
     });
-    expect(await sessions.list('1.1')).to.deep.equal([]);
-    expect(await sessions.list('1.1')).to.deep.equal([]);
+    expect(await sessions.list('1.1')).to.equal(undefined);
+    expect(await sessions.list('1.1')).to.equal(undefined);
     expect(asked).to.have.length(1);
   });
 

@@ -289,7 +289,7 @@ describe('command line', function () {
       const { err, code } = await run(['diff', '--from', '999999'], here());
       expect([code, err]).to.deep.equal([1, err]);
       expect(err).to.match(
-        /^signalbox: from: must be a position from \d+ to \d+, or a time in RFC 3339 from .* to now\n$/,
+        /^signalbox: from: must be 0 \(before the first event\), a position from \d+ to \d+, or a time in RFC 3339 from .* to now\n$/,
       );
     });
 
