@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect } from 'chai';
+import { sql } from 'kysely';
 import pg from 'pg';
-import { TABLES_LOCK } from '../../../infra/database/making.ts';
+import { makingTables, TABLES_LOCK } from '../../../infra/database/making.ts';
 import { freshDatabase } from '../../support/databases.ts';
 import { needsServer } from '../../support/needs.ts';
 import { commandLine, KEY, startProcesses, temporaryDirectory } from '../../support/service-process.ts';
@@ -79,5 +80,31 @@ describe('making tables', function () {
     );
     expect(said).to.include(`the process id ${rows[0].pid} ("another program", from `);
     expect(said).to.include(`SELECT pg_terminate_backend(${rows[0].pid})`);
+  });
+
+  it('gives way to a lock on a table, and continues when it is released', async () => {
+    await other.query(`SELECT pg_advisory_unlock(${TABLES_LOCK})`);
+    await other.query('CREATE TABLE busy (id int)');
+    await other.query('BEGIN; LOCK TABLE busy IN ACCESS SHARE MODE');
+    const warnings: string[] = [];
+    const warn = (_: object, message: string) => warnings.push(message);
+    const connect = async () => {
+      const client = new pg.Client(database.url);
+      await client.connect();
+      return client;
+    };
+    const made = makingTables(
+      { kind: 'server', connect, db: undefined as never },
+      { deadline: Date.now() + 60_000, log: { warn, info: () => undefined } as never },
+      async (db) => {
+        await sql`ALTER TABLE busy ADD COLUMN more int`.execute(db);
+      },
+    );
+    made.catch(() => undefined);
+    await until('it gives way', async () => warnings.length > 0);
+    expect(warnings[0]).to.equal('a table is locked by another connection; trying again');
+    await other.query('COMMIT');
+    await made;
+    expect((await other.query('SELECT more FROM busy')).rows).to.deep.equal([]);
   });
 });
