@@ -11,7 +11,7 @@ import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type AgentState, agentDecider, agentStream } from './agents.ts';
 
-/** How many characters of a key stay readable, so that keys can be told apart. */
+/** Number of characters of a key that stay readable, to distinguish keys. */
 const PREFIX_LENGTH = 12;
 
 const newAgentKey = (): string => `mca_${randomBytes(24).toString('hex')}`;

@@ -84,7 +84,7 @@ async function tooLate(client: pg.Client, waitedMs: number): Promise<Error> {
   const { rows } = await client.query(inTime(HOLDER));
   const holder = rows[0] as { pid: number; name: string | null; address: string | null } | undefined;
   const who = holder
-    ? `It has the connection with the process id ${holder.pid} ("${holder.name ?? ''}", from ${holder.address ?? 'the same machine'}). Start again when it has ended. If it hangs, end it with SELECT pg_terminate_backend(${holder.pid}).`
+    ? `It has the connection with the process id ${holder.pid} ("${holder.name ?? ''}", from ${holder.address ?? 'an unknown address'}). Start again when it has ended. If it hangs, end it with SELECT pg_terminate_backend(${holder.pid}).`
     : 'It has ended meanwhile: start again.';
   return new Error(
     `another process makes or migrates the tables of the database, and did not finish within ${Math.round(waitedMs / 1_000)} s (START_TIMEOUT_MS). ${who}`,

@@ -136,7 +136,7 @@ export const taskCountsTable = defineTable(
     workspace_id: 'int',
     status: 'text',
     priority: 'text',
-    /** Empty: nobody. */
+    /** Empty: the task is unassigned. */
     assigned_to: 'text',
     project_id: 'bigint',
     count: 'bigint',

@@ -131,7 +131,7 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
     readonly fields: readonly string[];
     readonly owner: (data: Data, meta: Pick<Metadata, 'workspace'>) => string;
   };
-  /** For calls that only an agent makes, such as its heartbeat: the id of that agent, whoever sends the request. */
+  /** For calls that only an agent makes, such as its heartbeat: the id of that agent, for every sender of the request. */
   readonly self?: (event: DomainEvent<Type, Data>) => number | undefined;
   readonly activity?: (event: DomainEvent<Type, Data>) => ActivityDraft | undefined;
   readonly audit?: (event: DomainEvent<Type, Data>) => AuditDraft | undefined;

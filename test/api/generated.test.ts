@@ -137,7 +137,7 @@ describe('generated requests', () => {
       asked.on('error', reject);
       asked.end(body);
     });
-    // Signed out, deleted or revoked meanwhile: the next one is somebody new.
+    // Signed out, deleted or revoked meanwhile: the next request uses a new caller.
     if (reply.status === 401) credentials.delete(caller);
     return reply;
   }

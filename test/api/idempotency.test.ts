@@ -75,7 +75,7 @@ describe('Idempotency-Key', function () {
     for (const [exchange, who] of callers) {
       expect(await ask(key, exchange), who).to.deep.equal({ ran: false, body: { for: who }, replayed: true });
     }
-    // Somebody else's body does not matter either.
+    // The body of another caller does not matter either.
     const other = exchangeOf({ workspace: 3, id: 7 });
     expect((await ask(key, other, {}, { other: 'body' })).ran).to.equal(true);
   });
@@ -109,7 +109,7 @@ describe('Idempotency-Key', function () {
       .digest();
     expect(row?.request_hash.equals(guessed), 'a plain hash of the body').to.equal(false);
     expect(row?.box.includes('mca_secret')).to.equal(false);
-    // With another secret, as for somebody who knows the caller's key and not the deployment's.
+    // With another secret, as for a caller who knows the caller's key and not the deployment's.
     const secret = await store.secret();
     const stranger: IdempotencyStore = { ...store, secret: async () => randomBytes(32) };
     const refusal = await refusalOf(
@@ -195,7 +195,7 @@ describe('Idempotency-Key', function () {
         ]);
         const refusal = await refusalOf(ask(key, me));
         expect([refusal.status, refusal.extras.code], state).to.deep.equal([409, 'IDEMPOTENCY_ANSWER_LOST']);
-        // It is told again at once: nobody holds it.
+        // It is retried at once: no request holds it.
         expect((await rowOf('1:7', key))?.locked_until, state).to.equal(0);
       }
     });

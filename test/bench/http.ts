@@ -342,7 +342,7 @@ export async function benchHttp({ name, tier, start }: Combination): Promise<voi
         name: 'GET tasks/queue, continues its task',
         connections: 32,
         method: 'GET',
-        // Whoever polls first claims a task of those that are left; there are more than agents.
+        // The first poll claims one of the remaining tasks; there are more than agents.
         path: (n) => `/api/tasks/queue?agent=agent-${n % AGENTS}`,
       },
     ];

@@ -1,5 +1,5 @@
 /**
- * A request that is repeated after a crash, with what it had recorded: secrets were shown to nobody, so the second run
+ * A request that is repeated after a crash, with what it had recorded: secrets were not shown, so the second run
  * has to give ones that work, and nothing may be there twice.
  */
 import { expect } from 'chai';

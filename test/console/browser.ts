@@ -59,7 +59,7 @@ export class Browser {
         held = held.subarray(end + 1);
       }
     });
-    // A write to a browser that has ended must not end the tests; whoever waits runs into its time-out.
+    // A write to a browser that has ended must not end the tests; a waiting call reaches its time-out.
     (process.stdio[3] as Writable).on('error', () => undefined);
   }
 

@@ -1,6 +1,6 @@
 /**
  * Two weeks in the life of a deployment, written through the API while the clock of this process is set back. One thing
- * happens in it that somebody has to find: yesterday, the agent ann began to use a dearer model for one task.
+ * happens in it that a reader has to find: yesterday, the agent ann began to use a dearer model for one task.
  */
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

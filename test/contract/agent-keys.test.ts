@@ -157,7 +157,7 @@ describe('contract: agent keys', function () {
     await done('PUT', '/api/gateway-config', { agents: { list } });
   });
 
-  /** As somebody with all rights. */
+  /** As a caller with all rights. */
   async function done(method: string, path: string, body?: unknown) {
     return bodyOf(await world.ask(method, path, { as: world.adminKey, body }), 200, 201);
   }
@@ -426,7 +426,7 @@ describe('contract: agent keys', function () {
       expect((await register(`new-${++names}`)).status).to.equal(201);
     }
     expect((await done('GET', `/api/agents/${other.id}`)).agent.status).to.equal('offline');
-    // Somebody without the key of an agent speaks for any.
+    // A caller without an agent's key acts for any agent.
     expect((await done('POST', '/api/agents/register', { name: other.name })).registered).to.equal(false);
   });
 

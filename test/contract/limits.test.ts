@@ -135,7 +135,7 @@ describe('contract: rate limits', function () {
       const refused = await me(wrongKey(), ip);
       expect(refused.status).to.equal(429);
       expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
-      // A right guess would not be told from a wrong one.
+      // The response does not reveal whether a guess is right.
       const { key: right } = await agentsKey('guessed');
       expect((await me(right, ip)).status).to.equal(429);
       expect((await me(right, freshAddress())).status).to.equal(200);

@@ -153,7 +153,7 @@ describe('contract: requests', () => {
         // At once: what the deep bodies leave behind until the next garbage collection is none of the bomb.
         if (body === bomb)
           expect(process.memoryUsage().rss - before, 'the bomb was not unpacked').to.be.below(150_000_000);
-        // Anonymous callers are told the same where they are let in; five times a minute.
+        // Anonymous callers get the same response where they are admitted, five times a minute.
         if (openCalls++ >= 4) continue;
         const open = await send('POST', '/api/setup', body, { ...headers, 'x-api-key': '' });
         expect(open.status, `setup ${JSON.stringify(headers)}`).to.equal(status);

@@ -265,7 +265,7 @@ const rows = TABLE.trim()
     return {
       name: `${method} ${path}`,
       method,
-      // An id that nobody has: the gate comes before the question whether there is one.
+      // An unknown id: authorization comes before the lookup.
       path: path.replace(/\{\w+\}/g, '999999'),
       role: role as Row['role'],
       limit,
@@ -318,7 +318,7 @@ describe('contract: routes', function () {
   const sessions = new Map<Role, string>();
   let users = 0;
   let callers = 0;
-  /** The session of somebody with this role; another one where a call has ended it. */
+  /** A session of a user with this role; a new one if a call has ended it. */
   async function session(role: Role): Promise<{ cookie: string }> {
     const known = sessions.get(role);
     if (known && (await world.ask('GET', '/api/auth/me', { as: known })).status === 200) return { cookie: known };
@@ -383,7 +383,7 @@ describe('contract: routes', function () {
       expect(status).to.equal(429);
       expect(headers['x-ratelimit-limit']).to.equal(String(limit));
       expect(Number(headers['retry-after'])).to.be.within(1, 60);
-      // Whoever else calls, from elsewhere, is not concerned.
+      // Callers from other addresses are not affected.
       expect((await statusOf(row, await caller())).status).not.to.equal(429);
     });
   }

@@ -22,14 +22,14 @@ import { openStream } from '../support/stream.ts';
 import { until } from '../support/until.ts';
 import { PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
 
-/** A workspace, and how its records are told from those of others. */
+/** A workspace, and the marks that distinguish its records from those of others. */
 interface Party {
   /** Those of tenants that are made here are known once they are. */
   workspace: number;
   tenant: number;
   /** In every name that others may send as well, as when they guess it. */
   readonly names: string;
-  /** In every other text: whoever is not of the workspace cannot know it. */
+  /** In every other text: callers outside the workspace cannot know it. */
   readonly texts: string;
   /** Other workspaces of its tenant, which it has created by the way: its users may be moved there. */
   readonly more: Set<number>;
@@ -50,7 +50,7 @@ const TWIN = 'scout';
 
 type Place = Pick<Party, 'workspace' | 'tenant'>;
 
-/** An address at which nobody answers. */
+/** An address without a server. */
 const NOBODY = 'http://127.0.0.1:9';
 
 /** What a schema does not tell of the bodies that a route takes. */
@@ -85,7 +85,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
   ],
 };
 
-/** Calls that nobody of a running deployment gets done with a guess: what they answer instead. */
+/** Calls that cannot succeed with guessed input: their responses. */
 const REFUSED: Readonly<Record<string, number>> = {
   'DELETE /api/backup': 404, // of no name that is guessed
   'POST /api/auth/login': 401, // of no password that is guessed
@@ -249,7 +249,7 @@ describe('contract: tenancy', function () {
     await done('PUT', '/api/tokens/prices', { model: texts, input: round, output: 1 });
     const list = [{ id: `${names}-imported`, name: `${names}-imported` }];
     await done('PUT', '/api/gateway-config', { agents: { list }, note: texts, round });
-    // Nothing is told to it but tests: deliveries in the background would change what is compared.
+    // It receives tests only: background deliveries would change the compared responses.
     const hook = await done('POST', '/api/webhooks', { name: texts, url: receiver.url, events: [texts] });
     const tested = await done('POST', '/api/webhooks/test', { id: hook.id });
     await done('POST', '/api/webhooks/retry', { delivery_id: tested.delivery_id });
@@ -435,7 +435,7 @@ describe('contract: tenancy', function () {
   /** Names of others that were sent in a body may have been stored, in the sender's own records. */
   const stored = PARTIES.map(({ names }) => names).join(' ');
 
-  /** Checks one answer to somebody who has sent these names before. */
+  /** Checks one response to a caller that has sent these names before. */
   function check(party: Party, sent: Sent, reply: Reply, said = describeRequest(sent)): void {
     expect(reply.status, describeRequest(sent)).not.to.equal(500);
     // The log is that of the whole deployment, and shown to its admins as it is: others are refused.
@@ -446,7 +446,7 @@ describe('contract: tenancy', function () {
     if (leaks.length > 0) throw new Error(`${describeRequest(sent)} as ${party.names} shows ${leaks.join(', ')}`);
   }
 
-  /** Closed to whoever is not of the deployment's own tenant, before anything that a request names is looked at. */
+  /** Closed to callers of other tenants, before anything that a request names is read. */
   const isClosed = ({ status, body }: Reply) => status === 403 && /concerns the whole deployment/.test(body.error);
 
   // --- Tests -------------------------------------------------------------------------------------------------------
@@ -551,7 +551,7 @@ describe('contract: tenancy', function () {
         for (const query of ['', '?since=0']) opened.push({ party, stream: await open(party, query) });
       }
       for (const party of PARTIES) await fill(party, 3);
-      // The last event of all: whoever has it has everything before it.
+      // The last event: a reader that has it has all earlier events.
       for (const party of PARTIES) {
         await ask(party, {
           method: 'PUT',
@@ -626,7 +626,7 @@ describe('contract: tenancy', function () {
       expect(await marksOf([HOUSE, AMBER]), `after ${operation.name} by another workspace`).to.deep.equal(marks);
       expect(gatewayServer.seen.length, `calls of the gateway by ${operation.name}`).to.equal(called);
     }
-    // Whatever a row says of its position.
+    // Without regard to the position of a row.
     expect(await hashes(), 'after all of them').to.deep.equal(before);
   });
 

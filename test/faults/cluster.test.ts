@@ -433,7 +433,7 @@ describe(`the layout of docker-compose.yml (FAULT_SEED=${seed})`, function () {
     const lines = (await readFile(file, 'utf8')).split('\n').filter(Boolean);
     // Behind them stands the event of the export itself.
     expect(lines.map((line) => JSON.parse(line).id)).to.deep.equal(ids.slice(0, lines.length));
-    // Stores that do not answer hold nobody up for ever.
+    // Stores that do not respond block no request for ever.
     const silent = node('worker-1');
     for (const { proxy } of [stores.postgres, stores.events, stores.redis]) proxy.freeze();
     await silent.stop();

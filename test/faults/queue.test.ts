@@ -137,7 +137,7 @@ for (const stack of ['postgres', 'cluster'] as const) {
         const ids = await fill();
         const agents = new Map(CAPACITIES.map((capacity, n) => [`agent-${round}-${n}`, capacity]));
         const names = [...agents.keys()];
-        /** Whom polls have told of each task. */
+        /** The agents to which polls gave each task. */
         const shown = new Map<number, Set<string>>(ids.map((id) => [id, new Set()]));
         let left = TASKS;
         await Promise.all(

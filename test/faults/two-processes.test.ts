@@ -106,7 +106,7 @@ describe('two processes', function () {
     await makeAdmin('first');
     expect((await send(A(), 'PUT', users, { id: seeded?.id, role: 'viewer' })).status).to.equal(200);
     for (let round = 0; round < 50; round++) {
-      // Nobody must win so often that the rate limit decides.
+      // No process may win so often that the rate limit decides.
       if (round % 15 === 14) {
         const fresh = (await makeAdmin(`fresh-${round}`)) as User;
         for (const { id } of await admins()) {

@@ -1,5 +1,5 @@
 /**
- * A receiver that fails, hangs, cuts connections and answers 500, as a seed has it: it is told of every event at least
+ * A receiver that fails, hangs, cuts connections and answers 500, as a seed has it: it gets every event at least
  * once, under one id, and never more often than configured. Processes that are killed or share the work change nothing
  * about that.
  *
@@ -54,7 +54,7 @@ describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
     }
     return made;
   };
-  /** The ids of tasks that were told, by id of the message, in the order of the first attempts. */
+  /** The ids of delivered tasks, by id of the message, in the order of the first attempts. */
   const told = () =>
     new Map(receiver.requests.map(({ headers, body }) => [headers['webhook-id'], body.data.id as number]));
   const attemptsOf = (message: unknown) => receiver.requests.filter(({ headers }) => headers['webhook-id'] === message);

@@ -1,4 +1,4 @@
-/** What a process does when nobody reads what it prints. */
+/** A process whose output has no reader. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect } from 'chai';

@@ -1,4 +1,4 @@
-/** What projections are made of: their declaration, single changes of rows, and the list of all. */
+/** The parts of projections: their declaration, single changes of rows, and the list of all. */
 import { expect } from 'chai';
 import { applyEvent, keyText, MemoryTables } from '../../projections/apply.ts';
 import { projections } from '../../projections/index.ts';

@@ -59,7 +59,7 @@ interface User {
 }
 
 const IN_FLIGHT = 500;
-/** Streams that belong to nobody, so that another history may have written to them. */
+/** Streams without an owner, to which another history may have written. */
 const SHARED = /^(incidents|liveness|sign_ins-unknown)/;
 const WORDS = 'review the open task then report what blocks it and who should look next before the release'.split(' ');
 

@@ -21,7 +21,7 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-/** @param target where the store listens; stopped stores are refused to whoever connects, like by a host */
+/** @param target where the store listens; connections to a stopped store are refused, as by a host */
 export async function startProxy(target: { host: string; port: number }): Promise<TcpProxy> {
   const sockets = new Set<net.Socket>();
   let frozen = false;

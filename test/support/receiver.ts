@@ -1,4 +1,4 @@
-/** A receiver of webhooks: it keeps every request, and answers as it is told. */
+/** A receiver of webhooks: it stores every request, and responds as configured. */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { listen } from './listen.ts';
 
@@ -22,7 +22,7 @@ export interface Receiver {
   readonly url: string;
   readonly port: number;
   readonly requests: Received[];
-  /** Requests that were told of events of this type. */
+  /** Requests that deliver events of this type. */
   of(type: string): Received[];
   /** Says what is answered from now on. */
   react(how: (received: Received) => Reaction): void;

@@ -9,7 +9,7 @@ import { fixture } from './fixture.ts';
 import { type Draft, eventsOf, registeredAgent, timeOf } from './kit.ts';
 import { databaseWithTables } from './world.ts';
 
-/** Reads of tables for which nobody has to wait. */
+/** Reads of tables that need no wait. */
 const liveReads = (db: Reads['db']): Reads => {
   const reads: Reads = {
     db,
@@ -30,14 +30,14 @@ export type Told = Draft | readonly [Draft, Partial<DomainEvent['meta']>];
 export const agentRegisteredAs = (agentId: number, name: string, more: object = {}) =>
   registeredAgent({ agent_id: agentId, name, role: 'coder', status: 'idle', ...more });
 
-/** Unix seconds of the n-th event that is told, counted from 1. */
+/** Unix seconds of the n-th applied event, counted from 1. */
 export const secondsOf = (n: number): number => timeOf(n) / 1_000;
 
 export interface ReadModels {
   readonly reads: Reads;
   /** Adds what happened next. */
   tell(...told: readonly Told[]): Promise<void>;
-  /** Everything that was told. */
+  /** All applied events. */
   events(): readonly DomainEvent[];
   /** For rows that no event makes yet. */
   query(text: string, values?: readonly unknown[]): Promise<void>;

@@ -43,7 +43,7 @@ const generate = defineRoute({
     const reportFor = (view: TaskView) => standupOf(services.reads, view, about, seconds(now));
     const view = taskViewOf(identity);
     const report = await reportFor(view);
-    // The stored numbers cover the whole workspace, whoever the caller is.
+    // The stored numbers cover the whole workspace, for every caller.
     const whole = view.agent === null ? report : await reportFor(allTasks(identity.workspace));
     const at = await recordStandup(services.commands, command, date, whole.summary, now);
     const overdueTasks = await withDisplayNames(services.displayNames, identity.workspace, report.overdueTasks, [

@@ -18,7 +18,8 @@ export function Agents() {
     status: query.get('status') ?? undefined,
     role: query.get('role') ?? undefined,
     show_hidden: hidden || undefined,
-    ...{ limit: PAGE, offset },
+    limit: PAGE,
+    offset,
   };
   const read = useRead('GET /api/agents', { query: asked }, { kinds: ['agent.'] });
   return (

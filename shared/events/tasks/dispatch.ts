@@ -63,7 +63,7 @@ export const taskDispatchCompleted = defineEvent({
     /** The agent's answer; null: none. */
     resolution: z.string().nullable(),
   }),
-  // Whoever responds on behalf of the runner, it is the agent's work.
+  // A response on behalf of the runner counts as the agent's work.
   self: ({ data }) => data.agent_id,
   activity: ({ data: { task_id: taskId, title, agent, session_id: sessionId, resolution } }) => ({
     type: 'task_agent_completed',

@@ -262,7 +262,7 @@ describe('concurrent approvals', () => {
     slow.open();
     expect(await loser).to.equal(winner);
     expect(types('NameClaimed')).to.have.length(claims);
-    // The later approval's role counts, whoever created the user.
+    // The role of the later approval counts, even if the other one created the user.
     const { state } = await one.load(userDecider, userStream(winner));
     expect(state).to.deep.include({ exists: true, role: 'admin', username: 'ann' });
   });

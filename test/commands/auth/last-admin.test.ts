@@ -1,4 +1,4 @@
-/** The last enabled admin of a tenant stays, whoever removes admins at the same moment in whichever process. */
+/** The last enabled admin of a tenant stays, even if several processes remove admins at the same moment. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { deleteUser, type Transfer, type UserChanges, updateUser } from '../../../commands/auth/changes.ts';
@@ -14,7 +14,7 @@ import { outcomeOf } from '../../support/kit.ts';
 import { gate, memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
-/** Nobody signs in here. */
+/** These tests sign in no user. */
 const credentials = {
   removeSessions: async () => undefined,
   removePasswords: async () => undefined,

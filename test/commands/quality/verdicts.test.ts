@@ -37,7 +37,7 @@ const IDS = { review: 4, comment: 12 };
 const answered = (drafts: readonly Draft[], said = answer(), run = 1) =>
   decideReviewAnswer(given(...drafts).state, run, said, IDS, LATER);
 
-/** Somebody has worked on it, and it waits for a review again. */
+/** It was changed, and waits for a review again. */
 const redone = (from: string) =>
   sample(taskStatusChanged, {
     ...{ task_id: 7, title: 'Mend the roof', cause: 'bulk' },

@@ -1,4 +1,4 @@
-/** Tasks that belong to nobody: who fits, decided purely; then turns of several processes on one log in memory. */
+/** Unassigned tasks: which agent fits, decided purely; then turns of several processes on one log in memory. */
 import { expect } from 'chai';
 import { routeTasks } from '../../../commands/schedules/tasks/routing.ts';
 import { BUSY, bestOf, decideRoute, scoreOf } from '../../../commands/tasks/routing.ts';

@@ -151,9 +151,9 @@ describe('/api/cleanup', function () {
   it('removes old audit entries once but keeps the events, and a rebuild gives the same result', async () => {
     const { core } = base.service;
     const totalOf = async (filter = '') => (await call(base, 'GET', `/api/audit?limit=1${filter}`)).body.total;
-    const wrong = { username: 'nobody@example.com', password: 'not the password' };
+    const wrong = { username: 'unknown@example.com', password: 'not the password' };
     await call(base, 'POST', '/api/auth/login', wrong);
-    const typed = '&actor=nobody%40example.com';
+    const typed = '&actor=unknown%40example.com';
     const [before, ofTyped] = [await totalOf(), await totalOf(typed)];
     expect(before).to.be.above(1);
     expect(ofTyped).to.be.above(0);
@@ -169,14 +169,14 @@ describe('/api/cleanup', function () {
     const { entries, total: left } = (await call(base, 'GET', '/api/audit')).body;
     expect(entries.map(({ action }: { action: string }) => action)).to.deep.equal(entries.map(() => 'auto_cleanup'));
     expect([left, await totalOf('&action=auto_cleanup')]).to.deep.equal([entries.length, entries.length]);
-    const { results } = (await call(base, 'GET', '/api/search?q=nobody%40example.com&type=audit')).body;
+    const { results } = (await call(base, 'GET', '/api/search?q=unknown%40example.com&type=audit')).body;
     expect(results).to.deep.equal([]);
     let purged = '';
     for await (const events of core.eventLog.readAll()) {
       for (const event of events) if (event.type === 'AuditEntriesPurged') purged += JSON.stringify(event);
     }
     expect(purged).to.include('login_failed');
-    expect(purged).not.to.include('nobody@example.com');
+    expect(purged).not.to.include('unknown@example.com');
     const reports = await rebuildProjections(core, [auditProjection, searchProjection], { check: true, fresh: true });
     expect(reports.map(({ equal, compared }) => ({ equal, compared }))).to.deep.equal(
       reports.map(() => ({ equal: true, compared: true })),

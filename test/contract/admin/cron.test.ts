@@ -1,4 +1,4 @@
-/** Scheduled jobs through HTTP: added, run by hand and by the clock, with their log and history. */
+/** Scheduled jobs through HTTP: added, run on request and on schedule, with their log and history. */
 import { expect } from 'chai';
 import { createCommands } from '../../../commands/handler.ts';
 import { runDueJobs } from '../../../commands/schedules/admin/cron.ts';

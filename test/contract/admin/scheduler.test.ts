@@ -1,4 +1,4 @@
-/** What the service does by the clock, and one of it now. */
+/** Scheduled tasks of the service: the list, and a run on request. */
 import { expect } from 'chai';
 import { createScheduler } from '../../../infra/jobs/scheduler.ts';
 import { schedulesOf } from '../../../infra/schedules.ts';

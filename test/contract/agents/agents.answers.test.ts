@@ -99,7 +99,7 @@ describe('Responses to agent writes', function () {
       expect([await say(last), await say(next)]).to.deep.equal([false, true]);
       last = next;
     }
-    // Somebody else gets the first name.
+    // Another agent gets the first name.
     const other = await create({ name });
     await done('PUT', '/api/agents', { name, role: 'heir' });
     expect((await world.get(other.id)).role).to.equal('heir');

@@ -41,7 +41,7 @@ describe('attribution', () => {
       await ask('GET', pathOf(id), undefined, undefined, named(name)),
       await ask('GET', pathOf(id, 'privileged=1'), undefined, undefined, named(name)),
       await ask('GET', pathOf(id), undefined, cookie),
-      await ask('GET', pathOf(id), undefined, cookie, named('somebody-else')),
+      await ask('GET', pathOf(id), undefined, cookie, named('another-agent')),
     ]) {
       conforms(attributionAnswer, reply);
       expect(reply.body).to.include({ agent_name: name, access_scope: 'self' });
@@ -78,7 +78,7 @@ describe('attribution', () => {
   it('checks for an unknown agent first, then for the caller, then for the query', async () => {
     const { id, name } = await create();
     const bad = 'hours=0&section=all';
-    expect((await ask('GET', pathOf('nobody-of-this-name', bad))).status).to.equal(404);
+    expect((await ask('GET', pathOf('unknown-agent', bad))).status).to.equal(404);
     expect((await ask('GET', pathOf(999_999_999, bad))).status).to.equal(404);
     expect((await ask('GET', pathOf(id, bad))).status).to.equal(403);
     const now = Math.floor(Date.now() / 1_000);

@@ -13,7 +13,7 @@ import { freshAddress, startAuthWorld } from '../../support/worlds/auth.ts';
 describe('contract: API keys', function () {
   this.timeout(60_000);
   let admin: string;
-  // Nobody is trusted to name users: the header has to be ignored.
+  // No proxy is trusted to name users: the header must be ignored.
   const world = fixture(() => startAuthWorld({ MC_PROXY_AUTH_HEADER: 'X-Remote-User' }));
   before(async () => {
     admin = await world.signIn(TEST_ADMIN.username, TEST_ADMIN.password);
@@ -256,7 +256,7 @@ describe('contract: API keys', function () {
       const { entries } = (await world.ask('GET', '/api/audit?action=api_key_rotated', { as: admin })).body;
       const replaced = entries.map(({ detail }: { detail: { old_key_masked: string } }) => detail.old_key_masked);
       expect(new Set(replaced).size, 'none was replaced twice').to.equal(replaced.length);
-      // With the key itself: whoever is late has none any more.
+      // With the key itself: a late request has no valid key any more.
       const again = await Promise.all(Array.from({ length: 4 }, () => rotate('POST', done[0]?.body.key)));
       expect(again.filter(({ status }) => status === 200)).to.have.length(1);
       for (const { status } of again) expect(status).to.be.oneOf([200, 401, 409]);

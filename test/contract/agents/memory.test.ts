@@ -138,6 +138,8 @@ describe('memory', () => {
     expect((await ask('PUT', path, { working_memory: 'x', append: true })).status).to.equal(413);
     expect((await ask('PUT', path, { working_memory: '日'.repeat(400_000) })).status).to.equal(413);
     for (const method of ['GET', 'PUT', 'DELETE'])
-      expect((await ask(method, '/api/agents/nobody/memory', method === 'PUT' ? {} : undefined)).status).to.equal(404);
+      expect(
+        (await ask(method, '/api/agents/unknown-agent/memory', method === 'PUT' ? {} : undefined)).status,
+      ).to.equal(404);
   });
 });

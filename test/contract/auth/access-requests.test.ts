@@ -116,7 +116,7 @@ describe('contract: Google and access requests', function () {
       expect(signedIn.body.user).to.deep.include({ username: 'ann', avatar_url: 'https://example.com/new.png' });
       expect((await me(cookieOf(signedIn))).body.user.username).to.equal('ann');
       expect((await world.audit('login_google'))[0]).to.deep.include({ actor: 'ann', actor_id: body.user.id });
-      // The address belongs to an account; another account with the same address is somebody else.
+      // The address belongs to an account; another account with the same address is another person.
       expect((await signIn({ ...account('ann'), sub: 'sub-of-somebody-else' })).status).to.equal(403);
       // A disabled user waits again.
       await world.ask('PUT', '/api/auth/users', { as: admin, body: { id: body.user.id, is_approved: 0 } });

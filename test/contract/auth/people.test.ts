@@ -252,7 +252,7 @@ describe('contract: erasure of personal data', function () {
     const kept = [...pages].flatMap(([table, texts]) => (table.endsWith('person_keys') ? texts : [])).join();
     for (const { person } of rows) expect(kept).to.include(`"${person}"`);
 
-    // The event of the erasure names nobody, and the account may ask anew.
+    // The event of the erasure contains no name, and the account may request access again.
     const erasures = now.filter(({ type }: { type: string }) => type === 'PersonErased');
     expect(erasures.map(({ data }: { data: unknown }) => data)).to.deep.equal([
       { kind: 'access_request', id: requestId },

@@ -125,7 +125,7 @@ describe('GET /api/events', () => {
       });
     }
     const set = (days: string) => call(base, 'PUT', '/api/settings', { settings: { 'retention.stream_days': days } });
-    /** Agents that a client hears of from the beginning, and what it is told of that. */
+    /** Agents whose events a client gets from the beginning, and the frames about that. */
     async function heard(as: Record<string, string>, last: string, since = '0') {
       const stream = await openStream(`${base.url}/api/events?since=${since}&kind=agent.created`, as);
       await stream.until(() => names(stream).includes(last));

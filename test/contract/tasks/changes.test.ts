@@ -24,7 +24,7 @@ describe('changes of tasks', () => {
       expect(after).to.deep.equal({ ...task, description: 'more', resolution: 'found', updated_at: after.updated_at });
       expect(await world.taskNow(task.id)).to.deep.equal(after);
       expect(await world.frame('task.updated', task.id)).to.deep.include(after);
-      // None of these fields is told of.
+      // No event reports these fields.
       expect(await updates(task.id)).to.deep.equal([]);
     });
 
@@ -75,7 +75,7 @@ describe('changes of tasks', () => {
       await world.refused('PUT', `/api/tasks/${id}`, { description: '@who-is-that' }, 400, /Unknown mentions/);
       // Whether there is such a task comes first.
       await world.refused('PUT', '/api/tasks/999999', { description: '@who-is-that' }, 404);
-      // A text that is not sent is not looked at: whoever it mentions may be gone by now.
+      // An omitted text is not checked: the users that it mentions may be deleted.
       await ask('DELETE', `/api/agents/${two.id}`);
       expect((await put(id, { title: 'later' })).task.title).to.equal('later');
     });

@@ -17,7 +17,7 @@ describe('the queue of tasks', () => {
     let operator: string;
     before(async () => {
       operator = await world.world.makeSession({ username: 'polls', display_name: 'Paul Polls', role: 'operator' });
-      // Whatever others have left in the queue goes to nobody of these tests.
+      // Agents of these tests do not get tasks that other tests left in the queue.
       for (const status of ['inbox', 'assigned']) {
         for (let left = 1; left > 0; ) {
           const { tasks } = (await world.ask('GET', `/api/tasks?limit=100&status=${status}`)).body;

@@ -11,7 +11,7 @@ import { bodyOf, type Reply } from '../../support/service.ts';
 import { type OpenStream, openStream } from '../../support/stream.ts';
 import { type AuthWorld, startAuthWorld } from '../../support/worlds/auth.ts';
 
-/** In the tasks of bob and of nobody, and in those that ann sees. */
+/** In bob's tasks, in unassigned tasks, and in those that ann sees. */
 const HIDDEN = 'quetzal9x';
 const OWN = 'ocelot9x';
 /** Finds the word in a search; a response that repeats the question does not hold the word itself. */
@@ -51,7 +51,7 @@ describe('contract: task visibility for agents', function () {
   let values: Values;
   let project: number;
   let ids: { readonly bob: number; readonly ann: number };
-  /** A task of bob with everything, one that is done, and one of nobody. */
+  /** A task of bob with all fields, a done task, and an unassigned task. */
   let hidden: { readonly full: number; readonly done: number; readonly nobodys: number };
   /** Tasks that are assigned to ann, and created by ann for bob. */
   let own: { readonly assigned: number; readonly created: number };
@@ -228,7 +228,7 @@ describe('contract: task visibility for agents', function () {
     const waiting = [own.created, own.assigned].map((id) => ({ id, status: 'assigned' }));
     await asAdmin('PUT', '/api/tasks', { tasks: waiting });
     const assignments = (agentId: string) => ({ framework: 'generic', action: 'assignments', payload: { agentId } });
-    // Tasks of nobody wait for every agent, and are shown to it once it has claimed them.
+    // Every agent may claim an unassigned task, and sees it once it has claimed it.
     await asAdmin('POST', '/api/tasks', { title: HIDDEN, priority: 'low' });
     const shown = textOf({ body: await asAdmin('POST', '/api/adapters', assignments('ann')) });
     expect(shown).to.include(HIDDEN).and.to.include(OWN);

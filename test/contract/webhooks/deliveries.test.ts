@@ -1,4 +1,4 @@
-/** What webhooks are told, and what becomes of deliveries that fail. */
+/** Deliveries of webhooks, and what happens after failed ones. */
 import { expect } from 'chai';
 import { type CloudEvent, HTTP } from 'cloudevents';
 import { Webhook } from 'standardwebhooks';
@@ -10,7 +10,7 @@ import { until } from '../../support/until.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startWebhooksWorld } from '../../support/worlds/webhooks.ts';
 
-/** A path of its own for each webhook, so that requests can be told apart. */
+/** A path of its own for each webhook, to distinguish requests. */
 let paths = 0;
 
 describe('deliveries of webhooks', () => {
@@ -189,7 +189,7 @@ describe('deliveries of webhooks', () => {
       last_status: 500,
       failed_deliveries: 3,
     });
-    // Nothing is told of what happens meanwhile; later events are, once it is back.
+    // Events of this time are not delivered; later ones are, once it is enabled again.
     receiver.react(() => OK);
     await task('missed');
     await ask('PUT', '/api/webhooks', { id, reset_circuit: true });

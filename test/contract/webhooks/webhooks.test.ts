@@ -1,4 +1,4 @@
-/** Webhooks through HTTP: configured, told of events, tested, retried. One service and one receiver for all. */
+/** Webhooks through HTTP: configuration, deliveries, tests, retries. One service and one receiver for all. */
 import { expect } from 'chai';
 import { webhookDecider, webhookStream } from '../../../commands/webhooks/webhooks.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
@@ -72,7 +72,7 @@ describe('webhooks', () => {
         return (rows[0] as { wanted: number }).wanted;
       };
       const agents = `${schemaOf(activitiesProjection)}.activities`;
-      /** Creates an agent, and waits until both the webhooks have been looked at for it and one has been told. */
+      /** Creates an agent, and waits until both webhooks were considered and one was notified. */
       const createTold = async (times: number) => {
         const { id } = await world.create();
         await allCaughtUp(world.world.service.core);
@@ -91,7 +91,7 @@ describe('webhooks', () => {
       const before = await wanted(other.id);
       await createTold(2);
       expect(await wanted(other.id), 'of the one that has not chosen it').to.equal(before);
-      // What it has chosen later is told from then on.
+      // Types that it subscribes to later are delivered from then on.
       await world.ask('PUT', PATH, { id: other.id, events: ['activity.agent_created'] });
       await world.create();
       await until('it is told, too', () => receiver.requests.some(({ path }) => path.endsWith('/asleep')));

@@ -242,7 +242,7 @@ describe('contract: workspaces', function () {
         target_type: 'workspace',
         target_id: workspace,
       });
-      // Nobody else is concerned.
+      // No other user is affected.
       for (const path of ['/api/gateways', '/api/sessions', '/api/cron'])
         expect((await ask('GET', path)).status, path).to.equal(200);
       await set('shared');

@@ -148,7 +148,7 @@ describe('gathered rows', () => {
       { log, by: 'each process' },
     );
     await until('it has caught up', () => policy.status.caughtUp);
-    // Without a command, so that nobody promises it.
+    // Without a command, so no response acknowledges it.
     for (let n = 1; n <= 20; n++) {
       const event = added.draft({ to: 100 + n, amount: n });
       await view.store.append(`sum-${100 + n}`, await view.store.prepare([event] as never, testOrigin), 'any');

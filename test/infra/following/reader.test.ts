@@ -237,7 +237,7 @@ describe('the log reader', () => {
     await until('all are applied', () => state.taken.length === 200);
     memory.append('A');
     await new Promise(setImmediate);
-    // It would wait for ever, since nobody lets it begin.
+    // It would wait for ever, because nothing lets it begin.
     await followed.close();
   });
 

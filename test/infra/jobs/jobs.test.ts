@@ -309,7 +309,7 @@ function suite(name: string, open: () => Promise<Place>): void {
     it('takes over the job of a crashed process', async () => {
       const jobs = await start();
       await jobs.enqueue(work, { n: 1 }, { id: 'orphan' });
-      // What a process that was killed leaves: a job that it had taken, and whose lock nobody renews.
+      // What a process that was killed leaves: a job that it had taken, and a lock that is no longer renewed.
       const { redisUrl, database, databaseUrl } = place.options;
       const store = database
         ? openPostgresStore(bullmq, { database, databaseUrl, statementTimeoutMs: 15_000, log })

@@ -333,7 +333,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
           const relay = definePolicy('relay', [whenever(rang, ({ data }) => [wantJob(notify, { bell: data.bell })])]);
           start([relay], inRedis);
           await passed(relay);
-          // Stored in Redis and not done yet when it dies: nobody takes jobs so far.
+          // Stored in Redis and not done yet when it dies: no worker takes jobs yet.
           const wanted = await append(view, rang.draft({ bell: 'r' }), rang.draft({ bell: 'r' }));
           await until('they wait in Redis', async () => (await inRedis.counts()).waiting === 2);
           await passed(relay);

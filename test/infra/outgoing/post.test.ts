@@ -75,7 +75,7 @@ describe('requests to user-supplied URLs', () => {
     const url = `http://rebind.example.org:${receiver.port}/hook`;
     const before = sent();
     const outgoing = createOutgoing({ rule, timeoutMs: 2_000, lookup: rebinding.lookup });
-    // Nobody listens there: what counts is that the address of the second answer is not connected to.
+    // No server listens there: the test is that the address of the second response gets no connection.
     expect((await outgoing.post(request(url))).status).to.equal(null);
     expect((await outgoing.post(request(url))).error).to.include('does not resolve to a public address');
     expect(rebinding.asked, 'one look-up for each connection').to.have.length(2);
@@ -208,7 +208,7 @@ describe('requests to gateways', () => {
 
   it('reach every port, including those that fetch blocks', async () => {
     const { probe, call } = createGateways({ timeoutMs: 5_000 });
-    // fetch answers "bad port" without a connection; here nobody listens.
+    // fetch answers "bad port" without a connection; here no server listens.
     for (const port of [1, 6_000, 10_080]) {
       const url = `http://127.0.0.1:${port}`;
       expect((await probe(url)).error, url).to.equal('The gateway could not be reached (ECONNREFUSED).');

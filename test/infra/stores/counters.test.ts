@@ -10,7 +10,7 @@ interface Statement {
   fail(error: Error): void;
 }
 
-/** The counters on a table that answers when it is told to. */
+/** The counters on a table that responds on demand. */
 function open(options?: CounterOptions, values = new Map<string, number>()) {
   const statements: Statement[] = [];
   const texts: string[] = [];
@@ -70,7 +70,7 @@ describe('counters', () => {
     expect(numbers).to.deep.equal(Array.from({ length: 400 }, (_, n) => n + 1));
     expect(statements.length).to.be.lessThan(40);
     expect(Math.max(...statements.flatMap(({ amounts }) => amounts))).to.equal(65);
-    // Nothing is taken ahead for somebody who comes now and then.
+    // No values are reserved ahead for occasional requests.
     now += 60_000;
     for (let before = statements.length; statements.length === before; ) await take();
     now += 60_000;

@@ -19,7 +19,7 @@ const registered = (more: object = {}) =>
     runtime_type: 'codex',
     ...more,
   });
-/** Unix seconds of the n-th told event. */
+/** Unix seconds of the n-th applied event. */
 const at = (n: number) =>
   seconds(eventsOf([...Array.from({ length: n }, () => registered())]).at(-1)?.meta.at as number);
 

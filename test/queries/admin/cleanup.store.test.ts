@@ -46,7 +46,7 @@ const completed = (runId: number): Told =>
   pipelineRunCompleted.draft({ run_id: runId, pipeline_id: 3, pipeline_name: 'Survey' });
 
 describe('cleanup queries', () => {
-  /** Nothing that is told from here on is old; Unix seconds. */
+  /** Events from here on are not old; Unix seconds. */
   let cutoff: number;
   const models = readModels([
     activitiesProjection,

@@ -27,7 +27,7 @@ import { created, requeued, updated } from '../../support/tasks.ts';
 /** Unix seconds: the beginning of an hour. */
 const FIRST = Date.UTC(2026, 0, 1) / 1_000;
 const LAST = FIRST + 70 * DAY;
-/** Bob becomes Robert; then somebody else is Bob, as somebody was before. */
+/** Bob becomes Robert; then another agent is Bob, as an earlier one was. */
 const REGISTERED = FIRST + 5 * DAY + 1_234;
 const RENAMED = FIRST + 40 * DAY + 2_345;
 

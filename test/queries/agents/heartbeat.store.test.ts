@@ -37,7 +37,7 @@ const ADA = { id: 1, name: 'ada' };
 describe('heartbeat queries', () => {
   const models = readModels(projections);
   before(async () => {
-    // Offline agents are told to the recipient "system": an agent of that name reads what a person would.
+    // Offline agents are reported to the recipient "system": an agent of that name reads what a person would.
     await models.tell(
       agentRegisteredAs(1, 'ada'),
       agentRegisteredAs(2, 'system'),

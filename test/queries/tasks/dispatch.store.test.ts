@@ -1,4 +1,4 @@
-/** What the agent runner is told of a task's ticket, and of an earlier rejection. */
+/** What the agent runner gets of a task's ticket, and of an earlier rejection. */
 import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';

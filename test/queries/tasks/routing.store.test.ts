@@ -1,4 +1,4 @@
-/** Tasks that nobody has, and the agents that may get them. */
+/** Unassigned tasks, and the agents that may get them. */
 import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';

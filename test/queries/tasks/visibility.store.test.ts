@@ -11,7 +11,7 @@ import { allTasks, seesTask, type TaskView } from '../../../shared/identity.ts';
 import { readModels } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
-/** Queries that read tasks, or what tells of them, without a view, and why nobody is shown a task by them. */
+/** Queries that read tasks, or records about them, without a view, and why they show no task to a caller. */
 const WITHOUT_VIEW: Readonly<Record<string, string>> = {
   'admin/cleanup': 'counts rows that are too old',
   'agents/evidence': 'gives positions of events',

@@ -72,7 +72,7 @@ export function startClients({ targets, random, clients }: ClientsOptions): Clie
   const agents: Known[] = [];
   const tasks: Known[] = [];
   const queued: Known[] = [];
-  /** Tasks of the queue by id: those that are in somebody's hands. */
+  /** Claimed tasks of the queue, by id. */
   const held = new Map<number, Known>();
   const gone: { readonly kind: 'agent' | 'task'; readonly known: Known }[] = [];
   let counted: Known | undefined;
