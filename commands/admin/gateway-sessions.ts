@@ -83,8 +83,8 @@ export function sessionsIn({ status, body }: GatewayAnswer): readonly GatewaySes
 
 export interface GatewaySessions {
   /**
-   * Sessions at the primary gateway, last updated first; undefined when it does not respond. Never rejects, and takes about
-   * two seconds at most. Each version of the gateway is asked at most once in five seconds, however many callers there
+   * Sessions at the primary gateway, last updated first; undefined when it does not respond, or with 5xx. Never rejects,
+   * and takes about two seconds at most. Each version of the gateway is asked at most once in five seconds, however many callers there
    * are.
    *
    * @param version of the primary gateway: responses of an earlier version are not used
@@ -103,9 +103,9 @@ export function createGatewaySessions(parts: {
   async function ask(): Promise<readonly GatewaySession[]> {
     const gateway = await primaryGateway(commands);
     if (!gateway) return [];
-    return sessionsIn(
-      await gateways.call(gateway, { method: 'GET', path: '/api/sessions', timeoutMs: LISTED_WITHIN_MS }),
-    );
+    const answer = await gateways.call(gateway, { method: 'GET', path: '/api/sessions', timeoutMs: LISTED_WITHIN_MS });
+    if (answer.status >= 500) throw new Error(`the gateway responded with ${answer.status}`);
+    return sessionsIn(answer);
   }
 
   interface Heard {

@@ -473,6 +473,13 @@ describe('contract: agent keys', function () {
       expect((await put(session_id)).status, session_id).to.equal(403);
       expect(await label(session_id), session_id).to.equal(403);
     }
+    // Without a response of the gateway, the owner is unknown, so the session is not given.
+    gateway.mode = 'broken';
+    await done('PUT', '/api/gateways', { id: gatewayId, name: `main-${++names}` });
+    const unknown = await put('telegram-77');
+    expect([unknown.status, unknown.body.code]).to.deep.equal([503, 'GATEWAY_UNAVAILABLE']);
+    gateway.mode = 'well';
+    await done('PUT', '/api/gateways', { id: gatewayId, name: `main-${++names}` });
     // An operator decides otherwise; then its agent sends back what it has.
     await done('PUT', `/api/agents/${self.id}`, { session_key: 'agent:victim:other' });
     expect((await put('agent:victim:other')).status).to.equal(200);
