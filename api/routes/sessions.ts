@@ -5,7 +5,7 @@
 import { controlSession, reportSession, setSessionPref } from '../../commands/sessions.ts';
 import { primaryVersion } from '../../queries/admin/gateways.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
-import { findAgent } from '../../queries/agents/agents.ts';
+import { agentNames, findAgent } from '../../queries/agents/agents.ts';
 import {
   cliSession,
   cliSessionAfter,
@@ -87,14 +87,22 @@ export async function ownersOfSession(whose: Whose, session: string, names: read
   const registered = await agentOfRegistered(whose.services, whose.identity, session);
   const named = namedInKey(session) ?? (await agentAtGateway(whose, session));
   if (named === undefined) return registered;
-  return [...(registered ?? []), { name: fullName(named, names) }];
+  return [...(registered ?? []), ...(await agentsMeant(whose, named, names))];
 }
 
 /** The simplified name of the agent in a session key of a gateway. */
 const namedInKey = (session: string): string | undefined => /^agent:([^:]+)/.exec(session)?.[1];
 
-const fullName = (named: string, names: readonly (string | null)[]): string =>
-  names.find((name) => name !== null && slug(name) === named) ?? named;
+/**
+ * The agents that gateways know by this simplified name. If the workspace has none, it is that of one of the names.
+ *
+ * @param names of agents that may be created only now
+ */
+async function agentsMeant({ services, identity }: Whose, named: string, names: readonly (string | null)[]) {
+  const present = (await agentNames(services.reads, identity.workspace)).filter((name) => slug(name) === named);
+  const meant = present.length > 0 ? present : [names.find((name) => name !== null && slug(name) === named) ?? named];
+  return meant.map((name) => ({ name }));
+}
 
 /** The agents of any session. One of which no owner is known belongs to the caller's agent if that has it as session key. */
 async function agentsOfSession(whose: Whose, session: string): Promise<Agents> {
@@ -115,11 +123,12 @@ const register = defineRoute({
   access: 'operator',
   shared: 'claude/sessions',
   body: cliSessionBody,
-  async agents({ body, identity, services }) {
+  async agents(call) {
+    const { body, identity, services } = call;
     const name = body.agent_name?.trim();
     const present = (await agentOfRegistered(services, identity, body.session_id)) ?? [];
     const named = namedInKey(body.session_id);
-    const inKey = named === undefined ? [] : [{ name: fullName(named, [identity.agentName]) }];
+    const inKey = named === undefined ? [] : await agentsMeant(call, named, [identity.agentName]);
     return [...(name ? [{ name }] : []), ...inKey, ...present];
   },
   responses: { 200: { description: 'Registered', schema: registeredSessionAnswer } },

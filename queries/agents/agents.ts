@@ -152,6 +152,16 @@ export async function agentIds(
   return new Map(rows.map((row) => [row.name, row.id]));
 }
 
+/** Names of all agents of a workspace. */
+export async function agentNames(reads: Reads, workspace: number): Promise<readonly string[]> {
+  const rows = await agentTables(reads)
+    .selectFrom('agents')
+    .where('workspace_id', '=', workspace)
+    .select('name')
+    .execute();
+  return rows.map(({ name }) => name);
+}
+
 /** Lookups of commands about agents. */
 export const agentDirectory = (reads: Reads): AgentDirectory => ({
   async named(workspace, names) {

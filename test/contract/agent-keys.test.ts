@@ -485,6 +485,17 @@ describe('contract: agent keys', function () {
     expect((await put('agent:victim:other')).status).to.equal(200);
     expect(await label('agent:victim:other')).to.equal(403);
     expect((await post(`agent:agent-${names + 1}:other`)).status).to.equal(201);
+    // Gateways know `Data 7` and `data-7` by one name: a new agent does not get the session of the one that is there.
+    for (const [word, present, alike] of [
+      ['keeper', 'Data keeper', 'data-keeper'],
+      ['maker', 'data-maker', 'Data Maker'],
+    ] as const) {
+      await done('POST', '/api/agents', { name: present, role: 'coder' });
+      const body = { name: alike, role: 'coder', session_key: `agent:data-${word}:main-2` };
+      const { reply, types } = await written(() => world.ask('POST', '/api/agents', { as, body }));
+      expect([reply.status, types], alike).to.deep.equal([403, []]);
+      expect(reply.body.error).to.include(`belongs to the agent ${present}`);
+    }
     expect((await put(`agent:${self.name}:other`)).status).to.equal(200);
     expect(await label('own-session')).to.equal(403);
     expect((await put('own-session')).status).to.equal(200);
