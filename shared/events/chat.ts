@@ -70,7 +70,7 @@ export const SENDER = ['sender', 'from_agent'] as const;
 export const chatMessageSent = defineEvent({
   type: 'ChatMessageSent',
   version: 3,
-  doc: 'Somebody said something in a conversation. A conversation begins with its first message and has the id of it.',
+  doc: 'A message was sent in a conversation. A conversation begins with its first message.',
   schema: sent,
   secrets: { fields: ['metadata'], owner: (_data, { workspace }) => `chat:${workspace}` },
   formerNames: { before: 2, fields: ({ report }) => (report ? ['from', 'to'] : ['from']) },

@@ -8,7 +8,7 @@ const connectionFields = { ...agentFields, connection_id: z.uuid() };
 export const connectionOpened = defineEvent({
   type: 'ConnectionOpened',
   version: 2,
-  doc: 'A tool connected as an agent. `replaces`: the connection that the agent had until now, which is disconnected.',
+  doc: 'A tool connected as an agent. `replaces`: the agent’s previous connection, which was disconnected.',
   schema: z.object({
     ...connectionFields,
     /** Id of the record. */
@@ -42,14 +42,14 @@ export const connectionOpened = defineEvent({
 export const connectionSeen = defineEvent({
   type: 'ConnectionSeen',
   version: 2,
-  doc: 'A heartbeat came through a connection.',
+  doc: 'A connection sent a heartbeat.',
   schema: z.object(connectionFields),
 });
 
 export const connectionClosed = defineEvent({
   type: 'ConnectionClosed',
   version: 2,
-  doc: 'A connection ended. `cause`: somebody asked for it, or no heartbeat came through it for too long.',
+  doc: 'A connection ended. `cause`: on request, or because its heartbeats stopped.',
   schema: z.object({ ...connectionFields, cause: z.enum(['request', 'stale']) }),
   activity: ({ data }) => ({
     type: 'connection_disconnected',

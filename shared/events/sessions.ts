@@ -30,7 +30,7 @@ export const SESSION_ACTIONS = [
 export const sessionReported = defineEvent({
   type: 'SessionReported',
   version: 2,
-  doc: 'A tool registered a session, or reported where it is. Null: as it was.',
+  doc: 'A tool registered a session, or reported its state. Null: unchanged.',
   schema: z.object({
     id: z.int().positive(),
     session_id: z.string(),
@@ -52,7 +52,7 @@ export const sessionReported = defineEvent({
 export const sessionControlled = defineEvent({
   type: 'SessionControlled',
   version: 2,
-  doc: 'Somebody asked for something to be done to a session. Its tool learns of it from the stream.',
+  doc: 'A caller sent a command to a session. Its tool receives it from the event stream.',
   schema: z.object({
     id: z.int().positive(),
     session_id: z.string(),
@@ -69,7 +69,7 @@ export const sessionControlled = defineEvent({
 export const gatewaySessionControlled = defineEvent({
   type: 'GatewaySessionControlled',
   version: 2,
-  doc: 'Somebody asked for something to be done to a session that lives at the primary gateway, and the gateway did it.',
+  doc: 'A caller sent a command to a session at the primary gateway, and the gateway executed it.',
   schema: z.object({
     gateway_id: z.int().positive(),
     gateway_name: z.string(),
@@ -85,7 +85,7 @@ export const gatewaySessionControlled = defineEvent({
 export const sessionPrefSet = defineEvent({
   type: 'SessionPrefSet',
   version: 1,
-  doc: 'How clients show a session: its name and color. Null: none; absent: as it was.',
+  doc: 'The name and color with which clients show a session were set. Null: removed; absent: unchanged.',
   schema: z.object({ key: z.string(), name: text.optional(), color: text.optional() }),
 });
 

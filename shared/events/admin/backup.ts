@@ -5,7 +5,7 @@ import { defineEvent } from '../define.ts';
 export const backupCreated = defineEvent({
   type: 'BackupCreated',
   version: 1,
-  doc: 'A backup was written: the whole log, and the credentials and keys that belong to it.',
+  doc: 'A backup was written: the whole log, with its credentials and keys.',
   schema: z.object({
     name: z.string(),
     /** Bytes. */

@@ -7,7 +7,7 @@ export const CLEANUP_STREAM = 'cleanup';
 export const oldRecordsRemoved = defineEvent({
   type: 'OldRecordsRemoved',
   version: 1,
-  doc: 'The daily cleanup has removed records from the lists that were older than the settings allow. Events before this one say which; what they said stays in the log.',
+  doc: 'The daily cleanup removed records that were older than the retention settings allow. The events before this one name them; the log keeps their history.',
   schema: z.object({ notifications: z.int().nonnegative() }),
   audit: ({ data }) => ({ action: 'auto_cleanup', detail: { total_deleted: data.notifications } }),
 });
@@ -19,7 +19,7 @@ export type Retained = (typeof RETAINED)[number];
 export const recordsPurged = defineEvent({
   type: 'RecordsPurged',
   version: 2,
-  doc: 'Rows of a read model were too old and are gone from it. The event names each of them, so that every rebuild removes the same ones.',
+  doc: 'Expired rows of a read model were removed. The event names each row, so that every rebuild removes the same ones.',
   schema: z.object({
     table: z.enum(RETAINED),
     ids: z.array(z.int().positive()),
@@ -33,7 +33,7 @@ export const recordsPurged = defineEvent({
 export const auditEntriesPurged = defineEvent({
   type: 'AuditEntriesPurged',
   version: 1,
-  doc: 'Entries were too old and are gone from the audit trail. The event names each of them, and says how many there were of each action, but not who they were about: names in the log are sealed where they are personal. What the entries were made from stays in the log.',
+  doc: 'Expired entries were removed from the audit trail. The event names each entry and counts them by action, but does not say whom they concern, because personal names in the log are sealed. The events behind the entries remain in the log.',
   schema: z.object({
     ids: z.array(z.int().positive()),
     counts: z.array(z.object({ action: z.string(), count: z.int().positive() })),
@@ -43,7 +43,7 @@ export const auditEntriesPurged = defineEvent({
 export const retentionApplied = defineEvent({
   type: 'RetentionApplied',
   version: 2,
-  doc: 'A removal of old rows ended.',
+  doc: 'A removal of expired rows ended.',
   schema: z.object({
     cause: z.enum(['request', 'schedule']),
     results: z.array(

@@ -7,7 +7,7 @@ const name = z.string();
 export const cronJobAdded = defineEvent({
   type: 'CronJobAdded',
   version: 2,
-  doc: 'A job runs by a schedule from now on. One of the same name is replaced.',
+  doc: 'A scheduled job was created. It replaces one of the same name.',
   schema: z.object({
     name,
     /** Cron’s five fields. */
@@ -27,21 +27,21 @@ export const cronJobAdded = defineEvent({
 export const cronJobToggled = defineEvent({
   type: 'CronJobToggled',
   version: 1,
-  doc: 'A job was switched on or off.',
+  doc: 'A scheduled job was enabled or disabled.',
   schema: z.object({ name, enabled: z.boolean() }),
 });
 
 export const cronJobRemoved = defineEvent({
   type: 'CronJobRemoved',
   version: 1,
-  doc: 'A job is gone, and its runs with it.',
+  doc: 'A scheduled job was deleted, with its runs.',
   schema: z.object({ name }),
 });
 
 export const cronRunStarted = defineEvent({
   type: 'CronRunStarted',
   version: 2,
-  doc: 'A run of a job began, because its time had come or because somebody asked for it. Whoever appends this event does the run; nobody else does.',
+  doc: 'A run of a job began, on schedule or on request. Only the process that appends this event executes the run.',
   schema: z.object({
     name,
     /** Counted from 1 for each job. */

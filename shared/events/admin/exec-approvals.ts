@@ -7,7 +7,7 @@ export const EXEC_DECISIONS = ['approve', 'deny', 'always_allow'] as const;
 export const execAllowlistChanged = defineEvent({
   type: 'ExecAllowlistChanged',
   version: 1,
-  doc: 'The patterns of commands that some agents may run without asking were replaced; an empty list removes them. Agents that are not named keep theirs.',
+  doc: 'The command patterns that agents may run without approval were replaced; an empty list removes them. Agents that are not named keep theirs.',
   schema: z.object({ agents: z.array(z.object({ agent: z.string(), patterns: z.array(z.string()) })) }),
   audit: ({ data }) => ({
     action: 'exec_allowlist_update',
@@ -25,7 +25,7 @@ const decisionFields = {
 export const execApprovalDecided = defineEvent({
   type: 'ExecApprovalDecided',
   version: 3,
-  doc: 'A caller decided whether a command may run. The gateway that asked receives the decision next; ExecApprovalAnswered says what became of it.',
+  doc: 'A caller decided whether a command may run. The decision is then sent to the gateway; ExecApprovalAnswered records the outcome.',
   schema: z.object({
     ...decisionFields,
     reason: z.string().nullable(),
@@ -43,7 +43,7 @@ export const execApprovalDecided = defineEvent({
 export const execApprovalAnswered = defineEvent({
   type: 'ExecApprovalAnswered',
   version: 2,
-  doc: 'What became of a decision about a command. One without this event was interrupted: whether the gateway has it is unknown.',
+  doc: 'The outcome of sending a decision to the gateway. Without this event, sending was interrupted, and it is unknown whether the gateway received the decision.',
   schema: z.object({
     ...decisionFields,
     /** Number of the event of the decision, which is also the id of its audit entry. */

@@ -37,7 +37,7 @@ export const gatewayConfigChanged = defineEvent({
 export const gatewayActionRequested = defineEvent({
   type: 'GatewayActionRequested',
   version: 2,
-  doc: 'The primary gateway was asked to apply the stored configuration, or to update itself.',
+  doc: 'The primary gateway was asked to apply the stored configuration or to update itself.',
   schema: z.object({
     action: z.enum(['apply', 'update']),
     gateway_id: z.int().positive(),

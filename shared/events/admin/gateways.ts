@@ -24,7 +24,7 @@ const person = (data: { readonly gateway_id: number }) => `gateway:${data.gatewa
 export const gatewayAdded = defineEvent({
   type: 'GatewayAdded',
   version: 2,
-  doc: 'A gateway is known from now on. Its token is sealed.',
+  doc: 'A gateway was created. Its token is sealed.',
   schema: z.object({
     gateway_id,
     name: z.string(),
@@ -45,7 +45,7 @@ export const gatewayAdded = defineEvent({
 export const gatewayChanged = defineEvent({
   type: 'GatewayChanged',
   version: 2,
-  doc: 'Fields of a gateway were set. Those that are missing stayed as they were. A token is sealed; tokenSet says whether there is one from now on.',
+  doc: 'Fields of a gateway were set. Absent fields are unchanged. The token is sealed; `token_set` says whether the gateway has one.',
   schema: reported.partial().extend({
     gateway_id,
     name: z.string().optional(),
@@ -63,7 +63,7 @@ export type GatewayChange = Omit<Parameters<typeof gatewayChanged.draft>[0], 'ga
 export const gatewayRemoved = defineEvent({
   type: 'GatewayRemoved',
   version: 2,
-  doc: 'A gateway is no longer known.',
+  doc: 'A gateway was deleted.',
   schema: z.object({ gateway_id, name: z.string() }),
   audit: ({ data }) => ({
     action: 'gateway_removed',

@@ -7,7 +7,7 @@ export const SETTINGS_STREAM = 'settings';
 export const settingsUpdated = defineEvent({
   type: 'SettingsUpdated',
   version: 1,
-  doc: 'Settings have other values from now on. Values are texts; none of them is a secret.',
+  doc: 'Settings were changed. Values are texts; none of them is a secret.',
   schema: z.object({
     /** `old`: null if it had its default. */
     changes: z.array(z.object({ name: z.string(), old: z.string().nullable(), value: z.string() })),
@@ -27,7 +27,7 @@ export const settingsUpdated = defineEvent({
 export const settingReset = defineEvent({
   type: 'SettingReset',
   version: 1,
-  doc: 'A setting has its default again; one without a default is gone.',
+  doc: 'A setting was reset to its default; one without a default was deleted.',
   schema: z.object({ name: z.string(), old: z.string() }),
   audit: ({ data }) => ({
     action: 'settings_reset',

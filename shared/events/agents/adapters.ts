@@ -5,7 +5,7 @@ import { defineEvent } from '../define.ts';
 export const adapterReported = defineEvent({
   type: 'AdapterReported',
   version: 2,
-  doc: 'A framework adapter (crewai, langgraph, …) reported what one of its agents did. No record changes.',
+  doc: 'A framework adapter (crewai, langgraph, …) reported an action of one of its agents. No record changes.',
   schema: z.object({
     framework: z.string(),
     action: z.enum(['register', 'heartbeat', 'report', 'disconnect']),

@@ -20,7 +20,7 @@ const idleFrame = (data: { agent_id: number; name: string; last_activity: string
 export const agentHeartbeatReceived = defineEvent({
   type: 'AgentHeartbeatReceived',
   version: 2,
-  doc: 'An agent reported that it is alive. It is now idle.',
+  doc: 'An agent sent a heartbeat. It is now idle.',
   schema: z.object({
     ...agentFields,
     last_activity: z.string(),
@@ -45,7 +45,7 @@ export const agentHeartbeatReceived = defineEvent({
 export const agentWoken = defineEvent({
   type: 'AgentWoken',
   version: 2,
-  doc: 'Somebody asked an agent to check its tasks and notifications. It is now idle.',
+  doc: 'A caller asked an agent to check its tasks and notifications. It is now idle.',
   schema: z.object({ ...agentFields, reason: z.string().nullable(), last_activity: z.string() }),
   activity: ({ data }) => ({
     type: 'agent_status_change',
@@ -60,7 +60,7 @@ export const agentWoken = defineEvent({
 export const tokenUsageReported = defineEvent({
   type: 'TokenUsageReported',
   version: 2,
-  doc: 'Tokens that an agent used, as heartbeats of earlier versions reported them; today they are TokensReported.',
+  doc: 'Tokens that an agent reported with a heartbeat. Earlier versions wrote this; now they are in TokensReported.',
   schema: z.object({
     agent_id: z.int().positive(),
     agent_name: z.string(),

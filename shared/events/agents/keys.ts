@@ -5,7 +5,7 @@ import { defineEvent } from '../define.ts';
 export const agentKeyIssued = defineEvent({
   type: 'AgentKeyIssued',
   version: 2,
-  doc: 'An API key for an agent was created. Only its owner has the key itself; its hash is in the credential store.',
+  doc: 'An API key for an agent was created. The key itself is not stored; its hash is in the credential store.',
   schema: z.object({
     key_id: z.int().positive(),
     agent_id: z.int().positive(),
@@ -35,7 +35,7 @@ export const agentKeyIssued = defineEvent({
 export const agentKeyRevoked = defineEvent({
   type: 'AgentKeyRevoked',
   version: 2,
-  doc: 'An API key of an agent was revoked for good.',
+  doc: 'An API key of an agent was revoked permanently.',
   schema: z.object({ key_id: z.int().positive(), agent_id: z.int().positive(), agent_name: z.string() }),
   audit: ({ data }) => ({
     action: 'agent_key_revoked',

@@ -5,7 +5,7 @@ import { defineEvent } from '../define.ts';
 export const livenessChecked = defineEvent({
   type: 'LivenessChecked',
   version: 2,
-  doc: 'The liveness sweep set agents offline that had not reported.',
+  doc: 'The liveness sweep set agents offline that had stopped reporting.',
   schema: z.object({ marked_offline: z.array(z.string()), count: z.int() }),
   audit: ({ data }) => ({
     action: 'heartbeat_check',

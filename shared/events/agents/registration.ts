@@ -120,7 +120,7 @@ export const agentRegistered = defineEvent({
 export const agentReturned = defineEvent({
   type: 'AgentReturned',
   version: 2,
-  doc: 'An existing agent registered again: it is idle and has been seen.',
+  doc: 'An existing agent registered again. It is now idle.',
   schema: z.object(agentFields),
 });
 

@@ -63,7 +63,7 @@ const aboutRule = (id: number) => ({ target_type: 'alert_rule', target_id: id })
 export const alertRuleCreated = defineEvent({
   type: 'AlertRuleCreated',
   version: 2,
-  doc: 'A rule exists from now on.',
+  doc: 'An alert rule was created.',
   schema: sealed.extend({ rule_id }),
   personal: { fields: ['action_config'], person },
   audit: ({ data: { rule_id: id, name } }) => ({ action: 'alert_rule_created', ...aboutRule(id), detail: { name } }),
@@ -72,7 +72,7 @@ export const alertRuleCreated = defineEvent({
 export const alertRuleUpdated = defineEvent({
   type: 'AlertRuleUpdated',
   version: 2,
-  doc: 'Fields of a rule were set. Those that are missing stayed as they were.',
+  doc: 'Fields of an alert rule were set. Absent fields are unchanged.',
   schema: sealed.partial().extend({ rule_id }),
   personal: { fields: ['action_config'], person },
 });
@@ -80,7 +80,7 @@ export const alertRuleUpdated = defineEvent({
 export const alertRuleDeleted = defineEvent({
   type: 'AlertRuleDeleted',
   version: 2,
-  doc: 'A rule is gone. That it triggered stays in the log.',
+  doc: 'An alert rule was deleted. Its triggers remain in the log.',
   schema: z.object({ rule_id, name: z.string() }),
   audit: ({ data: { rule_id: id, name } }) => ({ action: 'alert_rule_deleted', ...aboutRule(id), detail: { name } }),
 });
@@ -108,7 +108,7 @@ const triggerOf = ({ rule_id: id, recipient: _, count: trigger_count, ...rule }:
 export const alertRuleTriggered = defineEvent({
   type: 'AlertRuleTriggered',
   version: 2,
-  doc: 'The condition of a rule was met. Whoever appends this event makes the rule quiet for its cooldown; nobody else triggers it meanwhile.',
+  doc: 'The condition of an alert rule was met. The rule does not trigger again during its cooldown.',
   schema: triggeredSchema,
   notification: ({ data }) =>
     data.recipient === null

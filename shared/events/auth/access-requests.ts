@@ -13,7 +13,7 @@ const personalText = z.string().nullable();
 export const accessRequested = defineEvent({
   type: 'AccessRequested',
   version: 2,
-  doc: 'Somebody who is not an approved user signed in with Google. Each attempt is recorded and makes the request pending again.',
+  doc: 'A person who is not an approved user signed in with Google. Each attempt is recorded and makes the request pending again.',
   schema: z.object({
     ...request,
     provider: z.enum(['google']),

@@ -10,7 +10,7 @@ export type KeySource = (typeof KEY_SOURCES)[number];
 export const globalKeyConfigured = defineEvent({
   type: 'GlobalKeyConfigured',
   version: 2,
-  doc: 'The deployment has a new API key, from its environment or generated because there was none. It is the only valid one.',
+  doc: 'The deployment got an API key, from its environment or generated because there was none. It replaces every earlier key.',
   schema: z.object({
     key_id: z.int().positive(),
     source: z.enum(['environment', 'database']),
@@ -22,7 +22,7 @@ export const globalKeyConfigured = defineEvent({
 export const globalKeyRotated = defineEvent({
   type: 'GlobalKeyRotated',
   version: 2,
-  doc: 'An admin replaced the API key of the deployment. The new key takes precedence over the environment for good; the old one stops working at once.',
+  doc: 'An admin replaced the API key of the deployment. From now on the new key takes precedence over the environment; the old one stopped working at once.',
   schema: z.object({
     key_id: z.int().positive(),
     masked: z.string(),

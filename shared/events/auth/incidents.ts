@@ -44,7 +44,7 @@ export function securityFrame(
 export const accessDenied = defineEvent({
   type: 'AccessDenied',
   version: 1,
-  doc: 'An authenticated caller requested something that needs a higher role.',
+  doc: 'An authenticated caller sent a request that needs a higher role.',
   schema: z.object({ route: z.string(), needed: z.enum(ROLES), ...counted }),
   audit: ({ data }) => ({
     action: 'access_denied',
@@ -55,7 +55,7 @@ export const accessDenied = defineEvent({
 export const agentAccessDenied = defineEvent({
   type: 'AgentAccessDenied',
   version: 1,
-  doc: 'A caller with the key of an agent requested something that is not for agents, or that belongs to another agent.',
+  doc: 'A caller with an agent’s key sent a request that agents may not make, or that concerns another agent.',
   schema: z.object({ route: z.string(), ...counted }),
   audit: ({ data, meta }) => ({
     action: 'agent_access_denied',
@@ -68,7 +68,7 @@ export const agentAccessDenied = defineEvent({
 export const tenantAccessDenied = defineEvent({
   type: 'TenantAccessDenied',
   version: 1,
-  doc: 'An authenticated caller requested something outside its tenant.',
+  doc: 'An authenticated caller sent a request that concerns another tenant.',
   schema: z.object({ route: z.string(), ...counted }),
   audit: ({ data, meta }) => ({
     action: 'tenant_access_denied',
@@ -81,7 +81,7 @@ export const tenantAccessDenied = defineEvent({
 export const workspaceIsolationDenied = defineEvent({
   type: 'WorkspaceIsolationDenied',
   version: 1,
-  doc: 'A caller of a workspace with strict isolation requested something that workspaces share.',
+  doc: 'A caller of a workspace with strict isolation requested a resource that workspaces share.',
   schema: z.object({ route: z.string(), resource: z.string(), ...counted }),
   audit: ({ data: { route, resource, count }, meta }) => ({
     action: 'workspace_isolation_denied',
@@ -102,7 +102,7 @@ export const rateLimitHit = defineEvent({
 export const apiKeyRefused = defineEvent({
   type: 'ApiKeyRefused',
   version: 1,
-  doc: 'Somebody sent an invalid API key. Recorded once per address and minute; the key itself is not stored.',
+  doc: 'A request had an invalid API key. Recorded once per address and minute; the key itself is not stored.',
   schema: z.object({ route: z.string(), ...counted }),
   audit: ({ data }) => ({
     action: 'login_failed',
@@ -136,7 +136,7 @@ export const globalKeyUsed = defineEvent({
 export const proxyAuthMisconfigured = defineEvent({
   type: 'ProxyAuthMisconfigured',
   version: 1,
-  doc: 'A request named a user in the proxy header, but no address is trusted to do so, so the header was ignored.',
+  doc: 'A request named a user in the proxy header. No address is trusted to do so, so the header was ignored.',
   schema: z.object({ header: z.string(), ...counted }),
   frames: (event) => securityFrame(event, 'proxy_auth_misconfigured', 'critical', 'proxy_auth', event.data),
 });
@@ -144,7 +144,7 @@ export const proxyAuthMisconfigured = defineEvent({
 export const injectionRefused = defineEvent({
   type: 'InjectionRefused',
   version: 1,
-  doc: 'A caller sent a text that tries to take an agent over. It was refused, and the text itself is not stored.',
+  doc: 'A caller sent a text that tries to take over an agent. It was refused, and the text is not stored.',
   schema: z.object({ route: z.string(), rules: z.array(z.string()), ...counted }),
   frames: (event) => securityFrame(event, 'injection_attempt', 'warning', event.data.route, event.data),
 });

@@ -22,7 +22,7 @@ export const adminRemovalBegun = defineEvent({
 export const adminRemovalVoided = defineEvent({
   type: 'AdminRemovalVoided',
   version: 2,
-  doc: 'An announced removal of an admin did not take place. Written to the stream of the admin before somebody else takes a turn, so that a late removal has to take a new one.',
+  doc: 'An announced removal of an admin did not take place. Written to the admin’s stream before another removal begins, so that a late removal must announce itself again.',
   schema: z.object({ user_id: z.int().positive() }),
 });
 

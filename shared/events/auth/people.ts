@@ -20,7 +20,7 @@ export const personOf = ({ kind, id }: PersonRecord): string => `${kind}:${id}`;
 export const personErased = defineEvent({
   type: 'PersonErased',
   version: 1,
-  doc: 'The key of a person was deleted: nobody can read their personal fields any more, in no event. What Signalbox keeps beside the log has forgotten them, too.',
+  doc: 'The key of a person was deleted. Their personal fields can no longer be read in any event, and stores beside the log no longer contain them.',
   schema: z.object(record),
   audit: ({ data: { kind, id } }) => ({ action: 'person_erase', target_type: kind, target_id: id }),
 });
@@ -35,7 +35,7 @@ export const auditEntriesErased = defineEvent({
 export const fieldRedacted = defineEvent({
   type: 'FieldRedacted',
   version: 1,
-  doc: 'The key of a personal field of one event was deleted: the field can no longer be read. It is in the stream of that event. The read models that had the field are built anew afterwards.',
+  doc: 'The key of a personal field of one event was deleted: the field can no longer be read. Written to the stream of that event. The read models that contained the field are rebuilt afterwards.',
   schema: z.object({
     /** Id of the event. */
     event: z.uuid(),

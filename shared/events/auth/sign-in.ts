@@ -16,7 +16,7 @@ const target = (data: { readonly user_id: number }) => ({ target_type: 'user', t
 export const userSignedIn = defineEvent({
   type: 'UserSignedIn',
   version: 2,
-  doc: 'A user signed in; a session began.',
+  doc: 'A user signed in, and a session began.',
   schema: z.object({ ...user, method: z.enum(['password', 'google', 'oidc']) }),
   audit: ({ data }) => ({
     action: data.method === 'password' ? 'login' : `login_${data.method}`,
@@ -27,7 +27,7 @@ export const userSignedIn = defineEvent({
 export const userSignedOut = defineEvent({
   type: 'UserSignedOut',
   version: 2,
-  doc: 'A user signed out; the session ended.',
+  doc: 'A user signed out, and the session ended.',
   schema: z.object(user),
   audit: ({ data }) => ({ action: 'logout', ...target(data) }),
 });
@@ -38,7 +38,7 @@ export type SignInFailure = (typeof SIGN_IN_FAILURES)[number];
 export const signInFailed = defineEvent({
   type: 'SignInFailed',
   version: 2,
-  doc: 'A sign-in with a password was refused. The caller gets the same answer whatever the reason.',
+  doc: 'A sign-in with a password was refused. The response is the same for every reason.',
   schema: z.object({
     /** As typed; people also type e-mail addresses and passwords here. Null once the person is erased. */
     username: z.string().nullable(),

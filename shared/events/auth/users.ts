@@ -101,7 +101,7 @@ export const userUpdated = defineEvent({
 export const userPasswordChanged = defineEvent({
   type: 'UserPasswordChanged',
   version: 2,
-  doc: 'A user has a new password, which ends all sessions of the user. If an admin set it, the UserUpdated event of the same append records the audit entry.',
+  doc: 'The password of a user was changed, which ends all sessions of the user. If an admin set it, the UserUpdated event of the same append records the audit entry.',
   schema: z.object({ ...user, credential_id: z.uuid(), by: z.enum(['self', 'admin', 'cli']) }),
   audit: ({ data }) => (data.by === 'self' ? { action: 'password_change', ...target(data) } : undefined),
   frames: ({ data, meta }) =>
@@ -131,7 +131,7 @@ export const userMoved = defineEvent({
 export const userTransferred = defineEvent({
   type: 'UserTransferred',
   version: 2,
-  doc: 'An admin put a user into another workspace. Sessions and open streams of the user follow.',
+  doc: 'An admin moved a user to another workspace. Sessions and open streams of the user follow.',
   schema: z.object({ ...user, tenant: z.int().positive(), workspace: z.int().positive() }),
   audit: ({ data }) => ({
     action: 'user_update',
@@ -143,7 +143,7 @@ export const userTransferred = defineEvent({
 export const userDeleted = defineEvent({
   type: 'UserDeleted',
   version: 2,
-  doc: 'A user was deleted: sessions and password stop working, and the name is free again. Past actions of the user stay in the history.',
+  doc: 'A user was deleted: sessions and password stop working, and the name is free. Past actions of the user remain in the history.',
   schema: z.object(user),
   audit: ({ data }) => ({ action: 'user_delete', ...target(data), detail: { username: data.username } }),
 });

@@ -23,7 +23,7 @@ const about = ({ repo, issue_number: issueNumber, task_id: taskId }: AboutIssue)
 export const githubIssueCommented = defineEvent({
   type: 'GithubIssueCommented',
   version: 2,
-  doc: 'Somebody commented on an issue of GitHub. The text is there.',
+  doc: 'A comment was added to a GitHub issue. Its text is at GitHub.',
   schema: z.object(issueFields),
   activity: ({ data }) => ({
     type: 'github_comment',
@@ -35,7 +35,7 @@ export const githubIssueCommented = defineEvent({
 export const githubIssueClosed = defineEvent({
   type: 'GithubIssueClosed',
   version: 2,
-  doc: 'Somebody closed an issue of GitHub.',
+  doc: 'A GitHub issue was closed.',
   schema: z.object(issueFields),
   activity: ({ data }) => ({
     type: 'github_close',

@@ -7,7 +7,7 @@ import { taskFields } from '../tasks/tasks.ts';
 export const githubIssueClaimed = defineEvent({
   type: 'GithubIssueClaimed',
   version: 2,
-  doc: 'From now on this task stands for the issue, and no other one. Written before the task is made, on a stream of the issue.',
+  doc: 'A task was reserved for a GitHub issue, so that no other task represents it. Written to the issue’s stream before the task is created.',
   schema: z.object({ repo: z.string(), issue_number: z.int().positive(), task_id: z.int().positive() }),
 });
 
@@ -53,7 +53,7 @@ const shown = (
 export const taskLinked = defineEvent({
   type: 'TaskLinked',
   version: 2,
-  doc: 'A task stands for an issue of GitHub from now on.',
+  doc: 'A task was linked to a GitHub issue.',
   schema: z.object({ ...linkFields, issue_url: z.string() }),
   frames: ({ data, meta }) => [{ type: 'task.updated', data: shown(data, meta.at) }],
 });
@@ -61,7 +61,7 @@ export const taskLinked = defineEvent({
 export const taskSynced = defineEvent({
   type: 'TaskSynced',
   version: 2,
-  doc: 'A task and its issue were compared, and what one of them had that was newer went to the other. `issue` and `face` are what both agree on now: a field that differs from it still has to be carried over.',
+  doc: 'A task and its issue were synced: newer values were copied both ways. `issue` and `face` are the values that both agree on; a field that differs from them remains to be copied.',
   schema: z.object({
     ...linkFields,
     /** `pull`: from the issue to the task. */
@@ -75,7 +75,7 @@ export const taskSynced = defineEvent({
 export const taskIssueGone = defineEvent({
   type: 'TaskIssueGone',
   version: 2,
-  doc: 'GitHub no longer has the issue of a task, although it has its repository: nothing is carried over to it until it is seen there again. The task stays.',
+  doc: 'The issue of a task is missing at GitHub, although the repository exists. It is not synced until the issue is found again. The task remains.',
   schema: z.object({ ...taskFields, repo: z.string(), issue_number: z.int().positive() }),
 });
 

@@ -8,7 +8,7 @@ const count = z.int().nonnegative();
 export const githubSynced = defineEvent({
   type: 'GithubSynced',
   version: 2,
-  doc: 'A repository was synced, and something was found to do, or failed. A sync of the clock that finds nothing, or fails as the one before, writes no event.',
+  doc: 'A sync of a repository changed something or failed. A scheduled sync that finds nothing, or fails like the one before, writes no event.',
   schema: z.object({
     sync_id: z.int().positive(),
     /** `project-<id>`, or the repository in lower case. */

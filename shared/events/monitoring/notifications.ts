@@ -51,7 +51,7 @@ export const byUser = (
 export const notificationRaised = defineEvent({
   type: 'NotificationRaised',
   version: 3,
-  doc: 'Somebody is told of what the events before it say. Each recipient has one of their own, so that each notification has its own number.',
+  doc: 'A recipient was notified of the events before this one. Each recipient has a separate event, so that each notification has its own number.',
   schema: z.object({
     recipient: z.string(),
     type: z.string(),
@@ -86,14 +86,14 @@ export const notificationsRead = defineEvent({
 export const notificationsDelivered = defineEvent({
   type: 'NotificationsDelivered',
   version: 2,
-  doc: 'A recipient has fetched its notifications, and said so.',
+  doc: 'A recipient confirmed that it fetched its notifications.',
   schema: z.object({ recipient: z.string(), notification_ids }),
 });
 
 export const notificationsDeleted = defineEvent({
   type: 'NotificationsDeleted',
   version: 2,
-  doc: 'Notifications are gone from the lists, because somebody deleted them or because they were too old. What they said stays in the log.',
+  doc: 'Notifications were removed, on request or because they expired. Their texts remain in the log.',
   schema: z.object({ notification_ids, cause: z.enum(['request', 'retention']) }),
 });
 
@@ -105,7 +105,7 @@ export const NOTIFICATION_MESSAGE = 'notification';
 export const notificationForwarded = defineEvent({
   type: 'NotificationForwarded',
   version: 3,
-  doc: 'A notification was delivered: put into the inbox of the agent that it is for. Users have it in their list, so for them it only counts as delivered.',
+  doc: 'A notification was delivered to the inbox of its agent. For users, who see it in their list, it is only marked as delivered.',
   schema: z.object({
     notification_id: z.int().positive(),
     recipient: z.string(),
@@ -157,7 +157,7 @@ export const notificationForwarded = defineEvent({
 export const notificationDeliveryCompleted = defineEvent({
   type: 'NotificationDeliveryCompleted',
   version: 2,
-  doc: 'Undelivered notifications were gone through, to deliver them or to see what would be delivered.',
+  doc: 'Undelivered notifications were processed, to deliver them or to preview what would be delivered.',
   schema: z.object({
     processed: z.int().nonnegative(),
     delivered: z.int().nonnegative(),

@@ -18,7 +18,7 @@ export type StandupSummary = z.infer<typeof standupSummary>;
 export const standupGenerated = defineEvent({
   type: 'StandupGenerated',
   version: 1,
-  doc: 'A standup report of a day was made. It takes the place of an earlier one of the same day.',
+  doc: 'A standup report for a day was created. It replaces an earlier one for the same day.',
   schema: z.object({
     /** `YYYY-MM-DD`, UTC. */
     date: z.string(),

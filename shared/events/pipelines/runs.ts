@@ -37,7 +37,7 @@ const frame = (meta: Metadata, data: FrameDraft['data']): FrameDraft[] => [
 export const pipelineRunStarted = defineEvent({
   type: 'PipelineRunStarted',
   version: 2,
-  doc: 'A run of a pipeline began. It keeps steps and templates as they were at that time.',
+  doc: 'A run of a pipeline began. It keeps the steps and templates of that time.',
   schema: ofRun.extend({
     pipeline_name: z.string(),
     steps: z.array(
@@ -71,14 +71,14 @@ export const pipelineRunStarted = defineEvent({
 export const pipelineStepStarted = defineEvent({
   type: 'PipelineStepStarted',
   version: 2,
-  doc: 'It is the turn of a step.',
+  doc: 'A step of a run began.',
   schema: ofStep.extend({ hand_over: z.enum(HAND_OVERS) }),
 });
 
 export const pipelineStepSpawned = defineEvent({
   type: 'PipelineStepSpawned',
   version: 2,
-  doc: 'The agent runner took a step. It is not handed over again.',
+  doc: 'The agent runner accepted a step. It is not handed over again.',
   schema: ofStep.extend({
     /** From 1. */
     attempt: z.int().positive(),
@@ -113,21 +113,21 @@ const ended = ofStep.extend({ error: z.string().nullable() });
 export const pipelineStepCompleted = defineEvent({
   type: 'PipelineStepCompleted',
   version: 2,
-  doc: 'A step was done.',
+  doc: 'A step succeeded.',
   schema: ended,
 });
 
 export const pipelineStepFailed = defineEvent({
   type: 'PipelineStepFailed',
   version: 2,
-  doc: 'A step failed. Whether the run goes on is what the step says of failures.',
+  doc: 'A step failed. The step’s `on_failure` decides whether the run continues.',
   schema: ended,
 });
 
 export const pipelineRunCompleted = defineEvent({
   type: 'PipelineRunCompleted',
   version: 2,
-  doc: 'A run came to its end. Some of its steps may have failed.',
+  doc: 'A run completed. Some of its steps may have failed.',
   schema: ofRun.extend({ pipeline_name: z.string() }),
   frames: ({ data, meta }) =>
     frame(meta, {
@@ -140,21 +140,21 @@ export const pipelineRunCompleted = defineEvent({
 export const pipelineRunFailed = defineEvent({
   type: 'PipelineRunFailed',
   version: 2,
-  doc: 'A run ended at a step that failed. The steps after it were skipped.',
+  doc: 'A run failed at a step. The steps after it were skipped.',
   schema: ofRun,
 });
 
 export const pipelineRunCancelled = defineEvent({
   type: 'PipelineRunCancelled',
   version: 2,
-  doc: 'A run was ended before it was through. The steps that were not done were skipped.',
+  doc: 'A run was cancelled. Its remaining steps were skipped.',
   schema: ofRun.extend({ reason: z.enum(['asked', 'pipeline_deleted']) }),
 });
 
 export const pipelineRunRemoved = defineEvent({
   type: 'PipelineRunRemoved',
   version: 2,
-  doc: 'A run is gone from the lists, because its pipeline is.',
+  doc: 'A run was removed, because its pipeline was deleted.',
   schema: ofRun,
 });
 

@@ -6,7 +6,7 @@ import { projectFields } from './projects.ts';
 export const projectAgentsAssigned = defineEvent({
   type: 'ProjectAgentsAssigned',
   version: 2,
-  doc: 'Agents became members of a project. They are named, and need not exist.',
+  doc: 'Agents were assigned to a project by name. They need not exist.',
   schema: z.object({
     ...projectFields,
     agents: z.array(z.object({ assignment_id: z.int().positive(), agent_name: z.string(), role: z.string() })),
@@ -16,7 +16,7 @@ export const projectAgentsAssigned = defineEvent({
 export const projectAgentsUnassigned = defineEvent({
   type: 'ProjectAgentsUnassigned',
   version: 2,
-  doc: 'Agents are no longer members of a project.',
+  doc: 'Agents were removed from a project.',
   schema: z.object({ ...projectFields, agent_names: z.array(z.string()) }),
 });
 

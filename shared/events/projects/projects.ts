@@ -19,14 +19,14 @@ const details = {
 export const projectCreated = defineEvent({
   type: 'ProjectCreated',
   version: 2,
-  doc: 'A project exists from now on: tasks can be placed in it. `slug` is unique per workspace and never changes.',
+  doc: 'A project was created. `slug` is unique per workspace and never changes.',
   schema: z.object({ ...projectFields, slug: z.string(), ...details }),
 });
 
 export const projectUpdated = defineEvent({
   type: 'ProjectUpdated',
   version: 2,
-  doc: 'Fields of a project were set. A new ticket prefix holds for all of its tasks at once.',
+  doc: 'Fields of a project were set. A new ticket prefix applies to all of its tasks at once.',
   schema: z.object({
     ...projectFields,
     changes: z
@@ -44,28 +44,28 @@ export const projectUpdated = defineEvent({
 export const projectArchived = defineEvent({
   type: 'ProjectArchived',
   version: 2,
-  doc: 'A project takes no further tasks and is left out of the default list. What it has stays.',
+  doc: 'A project was archived: it accepts no new tasks and is left out of the default list. Its tasks remain.',
   schema: z.object(projectFields),
 });
 
 export const projectRestored = defineEvent({
   type: 'ProjectRestored',
   version: 2,
-  doc: 'An archived project is active again.',
+  doc: 'An archived project was restored.',
   schema: z.object(projectFields),
 });
 
 export const projectDeletionBegun = defineEvent({
   type: 'ProjectDeletionBegun',
   version: 2,
-  doc: 'A project is being deleted for good: nobody sees it any more, and its tasks move to the general project.',
+  doc: 'The deletion of a project began: it is no longer listed, and its tasks move to the general project.',
   schema: z.object(projectFields),
 });
 
 export const projectDeleted = defineEvent({
   type: 'ProjectDeleted',
   version: 2,
-  doc: 'The tasks of a project that was being deleted have moved. Its slug and its prefix are free again.',
+  doc: 'The deletion of a project ended: its tasks were moved, and its slug and prefix are free.',
   schema: z.object({ ...projectFields, slug: z.string(), ticket_prefix: z.string() }),
 });
 

@@ -11,7 +11,7 @@ export const GATEKEEPER = 'aegis';
 export const taskReviewed = defineEvent({
   type: 'TaskReviewed',
   version: 2,
-  doc: 'A task was approved or sent back to work. `after` says whether it is done with an approval; those that do not count leave it where it was.',
+  doc: 'A task was approved or rejected. `after` is the status that followed; a review that does not count leaves the status unchanged.',
   schema: z.object({
     ...taskFields,
     review_id: z.int().positive(),

@@ -9,7 +9,7 @@ import { aboutTask, taskFields } from '../tasks/tasks.ts';
 export const taskReviewRequested = defineEvent({
   type: 'TaskReviewRequested',
   version: 2,
-  doc: 'The agent runner is asked for a verdict about a task.',
+  doc: 'The agent runner was asked to review a task.',
   schema: z.object({ ...moveFields, run: handOverNo }),
   frames: (event) => [moveFrame(event, 'aegis_review')],
 });
@@ -17,14 +17,14 @@ export const taskReviewRequested = defineEvent({
 export const taskReviewAccepted = defineEvent({
   type: 'TaskReviewAccepted',
   version: 2,
-  doc: 'The agent runner has taken the review of a task. The verdict comes as a quality review like any other.',
+  doc: 'The agent runner accepted the review of a task. The verdict is recorded as a quality review.',
   schema: z.object({ ...taskFields, run: handOverNo, session_id: sessionId }),
 });
 
 export const taskVerdictGiven = defineEvent({
   type: 'TaskVerdictGiven',
   version: 2,
-  doc: 'An automatic review ended with a verdict: the task is done, waits for its agent again, or has failed for good after too many rejections.',
+  doc: 'An automatic review ended with a verdict: the task is done, returns to its agent, or failed permanently after too many rejections.',
   schema: z.object({
     ...moveFields,
     run: handOverNo,
@@ -71,7 +71,7 @@ export const taskVerdictGiven = defineEvent({
 export const taskReviewAbandoned = defineEvent({
   type: 'TaskReviewAbandoned',
   version: 2,
-  doc: 'An automatic review ended without a verdict: the task waits for its review again.',
+  doc: 'An automatic review ended without a verdict. The task waits for a new review.',
   schema: z.object({ ...moveFields, run: handOverNo, error: z.string() }),
   activity: ({ data: { task_id: taskId, title, error } }) => ({
     type: 'aegis_review_failed',

@@ -30,7 +30,7 @@ const audited = (action: string, { tenant_id: tenantId, job_id, job_type, dry_ru
 export const provisionJobQueued = defineEvent({
   type: 'ProvisionJobQueued',
   version: 2,
-  doc: 'Somebody asked for a provisioning job. Nothing runs before somebody has approved it. Passwords and tokens in the request and the plan are sealed.',
+  doc: 'A provisioning job was requested. It does not run before it is approved. Passwords and tokens in the request and the plan are sealed.',
   schema: z.object({
     ...job,
     request: z.record(z.string(), z.unknown()),
@@ -63,7 +63,7 @@ const decided = (action: string) => (event: { readonly data: Decided }) =>
 export const provisionJobApproved = defineEvent({
   type: 'ProvisionJobApproved',
   version: 2,
-  doc: 'A provisioning job may run.',
+  doc: 'A provisioning job was approved.',
   schema: z.object(decision),
   audit: decided('provision_job_approved'),
 });
@@ -71,7 +71,7 @@ export const provisionJobApproved = defineEvent({
 export const provisionJobRejected = defineEvent({
   type: 'ProvisionJobRejected',
   version: 2,
-  doc: 'A provisioning job must not run, unless somebody approves it after all.',
+  doc: 'A provisioning job was rejected. It may still be approved later.',
   schema: z.object(decision),
   audit: decided('provision_job_rejected'),
 });
@@ -79,7 +79,7 @@ export const provisionJobRejected = defineEvent({
 export const provisionJobCancelled = defineEvent({
   type: 'ProvisionJobCancelled',
   version: 2,
-  doc: 'A provisioning job will never run.',
+  doc: 'A provisioning job was cancelled permanently.',
   schema: z.object(decision),
   audit: decided('provision_job_cancelled'),
 });
@@ -87,21 +87,21 @@ export const provisionJobCancelled = defineEvent({
 export const provisionJobStarted = defineEvent({
   type: 'ProvisionJobStarted',
   version: 2,
-  doc: 'A provisioning job began to run.',
+  doc: 'A provisioning job started.',
   schema: z.object({ ...job, by: actorSchema, runner_host: z.string(), tenant_status }),
 });
 
 export const provisionStepEnded = defineEvent({
   type: 'ProvisionStepEnded',
   version: 2,
-  doc: 'A step of a provisioning job came to its end. In a dry run every step is skipped.',
+  doc: 'A step of a provisioning job ended. In a dry run every step is skipped.',
   schema: z.object({ ...job, key: z.string(), title: z.string(), ok: z.boolean(), skipped: z.boolean() }),
 });
 
 export const provisionJobCompleted = defineEvent({
   type: 'ProvisionJobCompleted',
   version: 2,
-  doc: 'A provisioning job is done.',
+  doc: 'A provisioning job completed.',
   schema: z.object({ ...job, steps: z.int().nonnegative(), tenant_status }),
   audit: ({ data }) => audited('tenant_bootstrap_completed', data),
 });

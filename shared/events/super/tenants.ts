@@ -26,7 +26,7 @@ export const tenantFields = z.object({
 export const tenantCreated = defineEvent({
   type: 'TenantCreated',
   version: 2,
-  doc: 'A tenant is known from now on. Its main workspace is created by the same append. Passwords and tokens in its configuration are sealed.',
+  doc: 'A tenant was created, with its main workspace in the same append. Passwords and tokens in its configuration are sealed.',
   schema: tenantFields.extend({
     tenant_id: z.int().positive(),
     owner_gateway: z.string().nullable(),

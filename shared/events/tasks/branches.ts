@@ -8,7 +8,7 @@ const fields = { ...taskFields, repo: z.string(), branch: z.string() };
 export const taskBranched = defineEvent({
   type: 'TaskBranched',
   version: 2,
-  doc: 'A branch was made for a task.',
+  doc: 'A branch was created for a task.',
   schema: z.object({ ...fields, url: z.string() }),
   activity: ({ data: { task_id: taskId, title, repo, branch } }) => ({
     type: 'task_updated',

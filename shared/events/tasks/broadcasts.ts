@@ -6,7 +6,7 @@ import { aboutTask, taskFields } from './tasks.ts';
 export const taskBroadcast = defineEvent({
   type: 'TaskBroadcast',
   version: 3,
-  doc: 'A message went to the agents that follow a task. The notifications stand behind it.',
+  doc: 'A message was sent to the agents that follow a task. Their notifications follow this event.',
   schema: z.object({
     ...taskFields,
     author: z.string(),

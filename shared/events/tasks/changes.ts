@@ -27,7 +27,7 @@ const TOLD = {
 export const taskUpdated = defineEvent({
   type: 'TaskUpdated',
   version: 4,
-  doc: 'Fields of a task were set. `task` is the whole of it afterwards. A new assignee follows it from now on.',
+  doc: 'Fields of a task were set. `task` is the whole task afterwards. A new assignee follows it.',
   schema: z.object({
     task_id: z.int().positive(),
     /** Unix seconds, for the frame. */
@@ -105,7 +105,7 @@ function entriesOf(
 export const taskStatusChanged = defineEvent({
   type: 'TaskStatusChanged',
   version: 2,
-  doc: 'A task got a status, as one of many in a request. It may have had it before.',
+  doc: 'The status of a task was set by a request for several tasks. It may be the same as before.',
   schema: z.object({
     ...taskFields,
     before: taskPlace,

@@ -10,7 +10,7 @@ const PREVIEW = 100;
 export const taskCommented = defineEvent({
   type: 'TaskCommented',
   version: 3,
-  doc: 'Somebody commented on a task, or replied to a comment on it.',
+  doc: 'A comment on a task, or a reply to one, was added.',
   schema: z.object({
     ...taskFields,
     comment_id: z.int().positive(),
@@ -44,7 +44,7 @@ export const taskCommented = defineEvent({
 export const taskAssigned = defineEvent({
   type: 'TaskAssigned',
   version: 3,
-  doc: 'A task that belonged to nobody was assigned to the first agent that a comment mentions.',
+  doc: 'An unassigned task was assigned to the first agent that a comment mentions.',
   schema: z.object({
     ...taskFields,
     before: taskPlace,

@@ -14,7 +14,7 @@ export const sessionId = z.string().nullable();
 export const taskDispatched = defineEvent({
   type: 'TaskDispatched',
   version: 2,
-  doc: 'A task is handed to the agent runner, for the agent that it is assigned to.',
+  doc: 'A task was handed to the agent runner, for its assignee.',
   schema: z.object({ ...moveFields, agent_id: z.int().positive(), agent: z.string(), run: handOverNo }),
   activity: ({ data: { task_id: taskId, title, agent, after } }) => ({
     type: 'task_dispatched',
@@ -28,7 +28,7 @@ export const taskDispatched = defineEvent({
 export const taskDispatchAccepted = defineEvent({
   type: 'TaskDispatchAccepted',
   version: 2,
-  doc: 'The agent runner has taken a task. The agent reports by itself when it is done.',
+  doc: 'The agent runner accepted a task. The agent reports when it is done.',
   schema: z.object({ ...taskFields, agent: z.string(), run: handOverNo, session_id: sessionId }),
   activity: ({ data: { task_id: taskId, title, agent, session_id: sessionId } }) => ({
     type: 'task_deferred_dispatch',
@@ -53,7 +53,7 @@ export const taskDispatchAccepted = defineEvent({
 export const taskDispatchCompleted = defineEvent({
   type: 'TaskDispatchCompleted',
   version: 2,
-  doc: 'The agent runner has sent the result of a task, which waits for its review now.',
+  doc: 'The agent runner sent the result of a task, which now waits for review.',
   schema: z.object({
     ...moveFields,
     agent_id: z.int().positive(),
@@ -93,7 +93,7 @@ export const taskDispatchCompleted = defineEvent({
 export const taskDispatchFailed = defineEvent({
   type: 'TaskDispatchFailed',
   version: 2,
-  doc: 'The agent runner could not be given a task, or the agent failed over it. The task waits again, or has failed for good after too many attempts.',
+  doc: 'A task could not be handed to the agent runner, or the agent failed. The task waits again, or failed permanently after too many attempts.',
   schema: z.object({
     ...moveFields,
     agent: z.string(),
@@ -136,7 +136,7 @@ export const breaches = z.array(
 export const taskWithheld = defineEvent({
   type: 'TaskWithheld',
   version: 2,
-  doc: 'A task was not handed to the agent runner, for work or for a verdict, because one of its texts tries to take the agent over. It waits for somebody who changes the text.',
+  doc: 'A task was not handed to the agent runner, for work or for review, because one of its texts tries to take over the agent. It waits until the text is changed.',
   schema: z.object({
     ...moveFields,
     what: z.enum(['dispatch', 'review']),

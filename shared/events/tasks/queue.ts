@@ -27,7 +27,7 @@ export const moveFrame = ({ data: { task_id: taskId, before, after }, meta }: Mo
 export const taskClaimed = defineEvent({
   type: 'TaskClaimed',
   version: 2,
-  doc: 'An agent took a task from the queue: it is the assignee now, works on the task, and follows it.',
+  doc: 'An agent claimed a task from the queue: it is the assignee, works on the task, and follows it.',
   schema: z.object({ ...moveFields, agent: z.string() }),
   activity: ({ data: { task_id: taskId, title, agent, before, after } }) => ({
     type: 'task_claimed',
@@ -41,7 +41,7 @@ export const taskClaimed = defineEvent({
 export const taskReleased = defineEvent({
   type: 'TaskReleased',
   version: 2,
-  doc: 'A task that an agent had just claimed is back where it was: polls of the agent had claimed more than it has capacity for. Earlier versions wrote this; now a claim is never taken back.',
+  doc: 'A claim of a task was taken back, because the agent’s polls had claimed more than its capacity. Earlier versions wrote this; now a claim is never taken back.',
   schema: z.object({ ...moveFields, agent: z.string() }),
   activity: ({ data: { task_id: taskId, title, agent, before, after } }) => ({
     type: 'task_released',
@@ -76,7 +76,7 @@ export function sentBackFrames(event: SentBack, reason: string, escalation?: str
 export const taskRequeued = defineEvent({
   type: 'TaskRequeued',
   version: 2,
-  doc: 'A task was taken back from an agent that had fallen silent over it: it waits again, or has failed for good after too many attempts.',
+  doc: 'A task was taken back from an agent that stopped reporting: it waits again, or failed permanently after too many attempts.',
   schema: z.object({
     ...moveFields,
     agent: z.string(),

@@ -6,7 +6,7 @@ import { taskFields } from './tasks.ts';
 export const taskRecurred = defineEvent({
   type: 'TaskRecurred',
   version: 2,
-  doc: 'The schedule of a recurring task was due: a task with this id is made from it, once. A minute that has passed is never due again.',
+  doc: 'The schedule of a recurring task was due: one task with this id is created from it. A minute that has passed is never due again.',
   schema: z.object({
     ...taskFields,
     child_id: z.int().positive(),

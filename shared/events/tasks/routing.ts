@@ -7,7 +7,7 @@ import { aboutTask, taskFields, taskPlace } from './tasks.ts';
 export const taskRouted = defineEvent({
   type: 'TaskRouted',
   version: 2,
-  doc: 'A task that belonged to nobody was given to the agent that fits it best; the agent follows it.',
+  doc: 'An unassigned task was assigned to the most suitable agent, which follows it.',
   schema: z.object({
     ...taskFields,
     agent: z.string(),

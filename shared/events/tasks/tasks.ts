@@ -138,7 +138,7 @@ export const taskFrame = (
 export const taskCreated = defineEvent({
   type: 'TaskCreated',
   version: 4,
-  doc: 'A task exists from now on. Its assignee follows it, and so does its creator, unless it was made on schedule or from an issue of GitHub. `parent_task_id`: the recurring task that it comes from.',
+  doc: 'A task was created. Its assignee follows it, and so does its creator, unless it was created on a schedule or from a GitHub issue. `parent_task_id`: the recurring task of which it is an occurrence.',
   schema: z.object({
     task_id: z.int().positive(),
     task: taskData,
@@ -183,7 +183,7 @@ export const taskCreated = defineEvent({
 export const taskMoved = defineEvent({
   type: 'TaskMoved',
   version: 3,
-  doc: 'The project of a task was deleted for good: the task is in another one now, under a new number.',
+  doc: 'A task moved to another project under a new number, because its project was deleted.',
   schema: z.object({ ...taskFields, before: taskPlace, after: taskPlace, project_ticket_no: z.int().positive() }),
   frames: ({ data, meta }) => [
     {
@@ -202,7 +202,7 @@ export const taskMoved = defineEvent({
 export const taskDeleted = defineEvent({
   type: 'TaskDeleted',
   version: 2,
-  doc: 'A task is gone, with its comments, subscriptions and reviews. What happened to it stays in the history.',
+  doc: 'A task was deleted, with its comments, subscriptions and reviews. Its history remains in the log.',
   schema: z.object({ ...taskFields, before: taskPlace }),
   activity: ({ data: { task_id: taskId, title, before } }) => ({
     type: 'task_deleted',

@@ -8,7 +8,7 @@ const price = z.object({ input: z.number().nonnegative(), output: z.number().non
 export const tokenPriceSet = defineEvent({
   type: 'TokenPriceSet',
   version: 1,
-  doc: 'Tokens of a model have another price from now on. Earlier reports keep theirs.',
+  doc: 'The token price of a model was set. Earlier reports keep their cost.',
   schema: z.object({ model: z.string(), price, before: price.nullable() }),
   audit: ({ data }) => ({
     action: 'token_price_set',
@@ -20,7 +20,7 @@ export const tokenPriceSet = defineEvent({
 export const tokenPriceRemoved = defineEvent({
   type: 'TokenPriceRemoved',
   version: 1,
-  doc: 'The workspace has no price of its own for a model any more: the built-in one applies again.',
+  doc: 'The workspace’s own price for a model was removed. The built-in price applies again.',
   schema: z.object({ model: z.string(), before: price }),
   audit: ({ data }) => ({
     action: 'token_price_removed',

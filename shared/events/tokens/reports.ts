@@ -44,14 +44,14 @@ export const tokensReported = defineEvent({
 export const tokenPageFilled = defineEvent({
   type: 'TokenPageFilled',
   version: 1,
-  doc: 'A page of the ledger takes no more reports; the next ones go to the page after it.',
+  doc: 'A page of the ledger was closed. New reports go to the next page.',
   schema: z.object({ page: z.int().positive() }),
 });
 
 export const tokenReportsPurged = defineEvent({
   type: 'TokenReportsPurged',
   version: 2,
-  doc: 'Reports were too old and are gone from the read model. The event names each of them, and what they added to sums, which go down by it.',
+  doc: 'Expired reports were removed from the read model. The event names each report and what it added to sums, which are reduced accordingly.',
   schema: z.object({
     ids: z.array(z.string()),
     /** By hour, and by every key of the sums. */

@@ -35,7 +35,7 @@ const person = (data: { readonly webhook_id: number }): string => `webhook:${dat
 export const webhookCreated = defineEvent({
   type: 'WebhookCreated',
   version: 3,
-  doc: 'A webhook exists from now on, and is told of the events after this one.',
+  doc: 'A webhook was created. It receives the events after this one.',
   schema: webhookFields.extend({ webhook_id }),
   personal: { fields: ['url', 'secret'], person },
 });
@@ -43,7 +43,7 @@ export const webhookCreated = defineEvent({
 export const webhookUpdated = defineEvent({
   type: 'WebhookUpdated',
   version: 3,
-  doc: 'Fields of a webhook were set. Those that are missing stayed as they were; with none at all, only the time of the last change is new.',
+  doc: 'Fields of a webhook were set. Absent fields are unchanged; without any, only the time of the last change is new.',
   schema: changes.extend({ webhook_id }),
   personal: { fields: ['url', 'secret'], person },
 });
@@ -51,7 +51,7 @@ export const webhookUpdated = defineEvent({
 export const webhookTripped = defineEvent({
   type: 'WebhookTripped',
   version: 2,
-  doc: 'Deliveries failed too often: the webhook was disabled. What it has not been told yet waits until it is enabled again.',
+  doc: 'A webhook was disabled, because its deliveries failed too often. Undelivered events wait until it is enabled again.',
   schema: z.object({
     webhook_id,
     /** Failed attempts in a row. */
@@ -62,7 +62,7 @@ export const webhookTripped = defineEvent({
 export const webhookDeleted = defineEvent({
   type: 'WebhookDeleted',
   version: 2,
-  doc: 'A webhook is gone, and so are its deliveries.',
+  doc: 'A webhook was deleted, with its deliveries.',
   schema: z.object({ webhook_id }),
 });
 

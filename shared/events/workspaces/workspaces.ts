@@ -18,7 +18,7 @@ const target = (data: { readonly workspace_id: number }) => ({
 export const workspaceCreated = defineEvent({
   type: 'WorkspaceCreated',
   version: 2,
-  doc: 'A tenant has one more workspace. Its main workspace comes with the tenant and stays as long as the tenant does.',
+  doc: 'A workspace was created. The main workspace of a tenant is created with the tenant and cannot be deleted.',
   schema: z.object({ ...workspace, brand, isolation, main: z.boolean() }),
   audit: ({ data }) => {
     const { name, slug, brand, isolation, main } = data;
@@ -32,7 +32,7 @@ export const workspaceCreated = defineEvent({
 export const workspaceUpdated = defineEvent({
   type: 'WorkspaceUpdated',
   version: 2,
-  doc: 'Fields of a workspace were set. Those that are missing stayed as they were. `name` is the one from before.',
+  doc: 'Fields of a workspace were set. Absent fields are unchanged. `name` is the old name.',
   schema: z.object({
     ...workspace,
     changes: z.object({ name: z.string(), brand, isolation }).partial(),
@@ -52,7 +52,7 @@ export const workspaceUpdated = defineEvent({
 export const workspaceRemovalBegun = defineEvent({
   type: 'WorkspaceRemovalBegun',
   version: 2,
-  doc: 'A workspace is being deleted: from now on nobody finds it. Its users, agents and projects go to another workspace of the tenant.',
+  doc: 'The deletion of a workspace began: it is no longer found. Its users, agents and projects move to another workspace of the tenant.',
   schema: z.object({
     ...workspace,
     moves_to: id,
@@ -64,7 +64,7 @@ export const workspaceRemovalBegun = defineEvent({
 export const workspaceDeleted = defineEvent({
   type: 'WorkspaceDeleted',
   version: 2,
-  doc: 'A workspace is gone. Its tasks and messages stay in the log, where no call finds them.',
+  doc: 'The deletion of a workspace ended. Its tasks and messages remain in the log, but no request returns them.',
   schema: z.object({ ...workspace, moves_to: id, agents: z.int().nonnegative() }),
   audit: ({ data }) => ({
     action: 'workspace_deleted',
