@@ -36,7 +36,7 @@ export const ROOMS: readonly Room[] = [
 
 export function Frame({ children }: { readonly children: ComponentChildren }) {
   const { path } = useAddress();
-  const { isAdmin } = useRights();
+  const { isAdmin, me } = useRights();
   const moment = useAsOf();
   const [open, setOpen] = useState<'search' | 'help' | 'account'>();
   const [menu, setMenu] = useState(false);
@@ -66,7 +66,10 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
           Search <kbd>/</kbd>
         </button>
         <Connection />
-        <Account open={open === 'account'} setOpen={(is) => setOpen(is ? 'account' : undefined)} />
+        <button type="button" class="account quiet" onClick={() => setOpen('account')}>
+          {me.display_name || me.username}{' '}
+          {me.role !== me.display_name.toLowerCase() && <span class="dim role">{me.role}</span>}
+        </button>
       </header>
       <nav id="rooms" class={`rail ${menu ? 'open' : ''}`} aria-label="Rooms">
         {rooms.map(({ path: to, name }) => (
@@ -94,6 +97,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
       </main>
       <Register />
       <Announcer />
+      {open === 'account' && <Account close={() => setOpen(undefined)} />}
       {open === 'search' && <Search rooms={rooms} close={() => setOpen(undefined)} />}
       {open === 'help' && <Help rooms={rooms} close={() => setOpen(undefined)} />}
     </div>
@@ -156,47 +160,39 @@ function Connection() {
   );
 }
 
-function Account({ open, setOpen }: { readonly open: boolean; readonly setOpen: (open: boolean) => void }) {
+function Account({ close }: { readonly close: () => void }) {
   const { me } = useRights();
   return (
-    <>
-      <button type="button" class="account quiet" onClick={() => setOpen(true)}>
-        {me.display_name || me.username}{' '}
-        {me.role !== me.display_name.toLowerCase() && <span class="dim role">{me.role}</span>}
-      </button>
-      {open && (
-        <Dialog title="Your account" close={() => setOpen(false)}>
-          <p>
-            {me.username}, {me.role}, workspace {me.workspace_id}
-          </p>
-          {me.provider === 'local' && me.id > 0 && (
-            <Form
-              fields={[
-                { name: 'display_name', label: 'Display name', value: me.display_name },
-                {
-                  name: 'current_password',
-                  label: 'Current password',
-                  type: 'password',
-                  hint: 'Needed only for a new password.',
-                },
-                {
-                  name: 'new_password',
-                  label: 'New password',
-                  type: 'password',
-                  hint: 'At least 8 characters. Other sessions end.',
-                },
-              ]}
-              submit="Save"
-              send={(body) => write('PATCH /api/auth/me', { body }, 'Saved.')}
-              close={() => setOpen(false)}
-            />
-          )}
-          <p>
-            <Act act={signOut}>Sign out</Act>
-          </p>
-        </Dialog>
+    <Dialog title="Your account" close={close}>
+      <p>
+        {me.username}, {me.role}, workspace {me.workspace_id}
+      </p>
+      {me.provider === 'local' && me.id > 0 && (
+        <Form
+          fields={[
+            { name: 'display_name', label: 'Display name', value: me.display_name },
+            {
+              name: 'current_password',
+              label: 'Current password',
+              type: 'password',
+              hint: 'Needed only for a new password.',
+            },
+            {
+              name: 'new_password',
+              label: 'New password',
+              type: 'password',
+              hint: 'At least 8 characters. Other sessions end.',
+            },
+          ]}
+          submit="Save"
+          send={(body) => write('PATCH /api/auth/me', { body }, 'Saved.')}
+          close={close}
+        />
       )}
-    </>
+      <p>
+        <Act act={signOut}>Sign out</Act>
+      </p>
+    </Dialog>
   );
 }
 

@@ -82,7 +82,7 @@ export function Search({ rooms, close }: SearchProps) {
     ...(isAsked && typed !== '' ? (found.data?.results ?? []) : []).map((one) => ({
       kind: one.type,
       title: one.title,
-      detail: one.subtitle ?? one.excerpt,
+      detail: [`#${one.id}`, one.subtitle ?? one.excerpt].filter(Boolean).join(' · '),
       url: urlOfResult(one),
     })),
   ];
@@ -105,6 +105,8 @@ export function Search({ rooms, close }: SearchProps) {
           placeholder="Name, id, ticket, position, time or words"
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
+          // By default, browsers only empty the field.
+          onKeyDown={(event) => event.key === 'Escape' && close()}
         />
       </form>
       {found.error && <Failure error={found.error} />}
@@ -113,8 +115,10 @@ export function Search({ rooms, close }: SearchProps) {
           <li key={one.url}>
             <a href={one.url} onClick={close}>
               <span class="kind">{one.kind}</span>
-              <strong>{one.title}</strong>
-              {one.detail && <span class="dim">{one.detail}</span>}
+              <span>
+                <strong>{one.title}</strong>
+                {one.detail && <span class="dim">{one.detail}</span>}
+              </span>
             </a>
           </li>
         ))}

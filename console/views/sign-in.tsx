@@ -140,7 +140,7 @@ export function SignIn({ needsSetup, note }: { readonly needsSetup: boolean; rea
       )}
       {error && <Failure error={error} />}
       <p class="dim">
-        For programs: <a href="/docs">the interface</a>
+        <a href="/docs">API reference</a>
       </p>
     </main>
   );

@@ -209,6 +209,25 @@ describe('the console in Chromium', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
+  it('opens search, shortcuts and account in accessible dialogs, which Escape closes', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    for (const dark of [false, true]) {
+      await page.look({ dark });
+      for (const [name, open] of [
+        ['Search', () => page.press('/').then(() => page.type('ledger'))],
+        ['Shortcuts', () => page.press('?')],
+        ['Your account', () => page.click('button.account')],
+      ] as const) {
+        await open();
+        await page.until(`document.querySelector('dialog[open]')?.ariaLabel === '${name}'`);
+        expect(await barriers(page), `${name}, ${dark ? 'dark' : 'light'}`).to.deep.equal([]);
+        await page.press('Escape');
+        await page.until("!document.querySelector('dialog[open]')");
+      }
+    }
+    expect(page.faults).to.deep.equal([]);
+  });
+
   it('opens a record with its history and offers the underlying request', async () => {
     const page = await signedIn(browser, world.url, 'admin');
     await page.goto(`${world.url}/alerts`);
