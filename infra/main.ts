@@ -41,7 +41,7 @@ import { outgoingOf } from './outgoing/post.ts';
 import { createReleases } from './outgoing/releases.ts';
 import { registerProcess } from './processes.ts';
 import { createLogIndex } from './proof/index.ts';
-import { type Keeper, keeperOptionsOf, startKeeper } from './proof/keeper.ts';
+import { type Keeper, startKeeper } from './proof/keeper.ts';
 import { openSigner } from './proof/keys.ts';
 import { createProofs } from './proof/proofs.ts';
 import { type Projector, startProjector } from './read-models/projector.ts';
@@ -110,17 +110,14 @@ export async function startService(
     let projector: Projector | undefined;
     let keeper: Keeper | undefined;
     if (runs.projector) {
-      const { rows, rowWrites, changes } = core;
       // Without another process, every read runs in this one, and can wait.
       const alone = isAlone(database) && runs.api;
       const gathering = alone ? createGathering(() => positions.isAwaited()) : undefined;
       if (gathering) positions.onWait(gathering.end);
-      const writing = { rows, rowWrites, gathering };
-      const options = { database, store, following, positions, changes, ...writing, log, process: core.process };
-      projector = startProjector(projections, options);
+      projector = startProjector(projections, { ...core, gathering });
       const started = projector;
       undo.push(() => started.close());
-      keeper = startKeeper(keeperOptionsOf(core, true));
+      keeper = startKeeper({ ...core, signs: true });
       undo.push(async () => keeper?.close());
     }
     // On a server, projectors of other processes may be leaders.

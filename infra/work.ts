@@ -66,8 +66,7 @@ export async function startWork(core: Core): Promise<Work> {
   const schedules = schedulesOf(core, () => Date.now(), webhooks.retry);
   for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);
   jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core), webhooks.handler]);
-  const { database, store, following, log, process } = core;
-  const running = startPolicies(policies, { database, store, following, jobs, log, process });
+  const running = startPolicies(policies, { ...core, jobs });
   const waking = webhooks.follow();
   return {
     jobs,

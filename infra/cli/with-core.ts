@@ -1,12 +1,9 @@
 /** Opens the stores for a command, projects events if no service does, and closes the stores. */
-import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { CommandContext } from '../../commands/handler.ts';
 import { projections } from '../../projections/index.ts';
-import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
-import { systemActor } from '../../shared/identity.ts';
 import { type Config, readConfig } from '../config.ts';
 import { type Core, openCore } from '../core.ts';
+import { systemContext } from '../credentials/first-start.ts';
 import { holdsDatabase } from '../embedded/embedded.ts';
 import { createLogger } from '../logging.ts';
 import { startProjector } from '../read-models/projector.ts';
@@ -33,21 +30,10 @@ export async function withCore<T>(
   );
   const core = await openCore(config, log, { attach: true, asIs: options.asIs ?? false });
   try {
-    const { database, store, following, positions } = core;
+    const { database, positions } = core;
     if (!options.project) return await work(core);
     if (database.kind === 'server' || database.attached) positions.watch();
-    const projector = database.attached
-      ? undefined
-      : startProjector(projections, {
-          database,
-          store,
-          following,
-          positions,
-          changes: core.changes,
-          rows: core.rows,
-          log,
-          process: core.process,
-        });
+    const projector = database.attached ? undefined : startProjector(projections, core);
     try {
       const before = await core.eventLog.head();
       const result = await work(core);
@@ -84,21 +70,7 @@ export function requireDatabase({ databaseUrl, dataDir }: Pick<Config, 'database
 }
 
 /** The context of commands given on the command line. */
-export function cliContext(): CommandContext {
-  const id = randomUUID();
-  return {
-    origin: {
-      tenant: DEFAULT_TENANT,
-      workspace: DEFAULT_WORKSPACE,
-      actor: systemActor('cli'),
-      ip: null,
-      userAgent: null,
-      requestId: null,
-      correlationId: id,
-      causationId: null,
-    },
-  };
-}
+export const cliContext = () => systemContext('cli');
 
 /** A number with its noun: 1 event, 2 events. */
 export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;

@@ -41,11 +41,12 @@ const GENERATED_LENGTH = 24;
 const generatePassword = (): string =>
   Array.from({ length: GENERATED_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
 
-const contextOf = (): CommandContext => ({
+/** The context of commands that the service itself, or an operator on its machine, gives. */
+export const systemContext = (name: Parameters<typeof systemActor>[0]): CommandContext => ({
   origin: {
     tenant: DEFAULT_TENANT,
     workspace: DEFAULT_WORKSPACE,
-    actor: systemActor('first start'),
+    actor: systemActor(name),
     ip: null,
     userAgent: null,
     requestId: null,
@@ -53,6 +54,8 @@ const contextOf = (): CommandContext => ({
     causationId: null,
   },
 });
+
+const contextOf = () => systemContext('first start');
 
 /** Creates what is missing. @returns lines with the generated credentials, to be shown once */
 export async function prepareFirstStart(parts: FirstStartParts): Promise<string[]> {

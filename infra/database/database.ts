@@ -2,16 +2,16 @@
  * PostgreSQL, in one of two places: a server (`DATABASE_URL`) or PGlite in the data directory. Everything above
  * this file sees a `pg.Pool` and a Kysely instance and does not know which it is.
  */
-import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
+import type { CompiledQuery } from 'kysely';
 import pg from 'pg';
 import { PREPARED } from '../../shared/prepared.ts';
 import type { Config } from '../config.ts';
 import { openEmbedded, runningEmbedded } from '../embedded/embedded.ts';
 import type { Logger } from '../logging.ts';
-import { Client } from './client.ts';
+import { type AnyDatabase, type Connections, kyselyOver } from './kysely.ts';
 import { createListener, type Listener } from './listener.ts';
 import { createMarkWatch } from './mark.ts';
-import { inTime } from './session.ts';
+import { Client, inTime } from './session.ts';
 import { createStatements } from './statements.ts';
 import { runTogether } from './together.ts';
 
@@ -19,9 +19,7 @@ import { runTogether } from './together.ts';
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 pg.types.setTypeParser(pg.types.builtins.NUMERIC, Number);
 
-/** Tables are addressed with an explicit schema everywhere, so the database type is left open here. */
-// biome-ignore lint/suspicious/noExplicitAny: each query states its own tables; there is no single database type.
-export type AnyDatabase = Kysely<any>;
+export type { AnyDatabase };
 
 export interface Database {
   /** `embedded`: one shared session (no LISTEN, no session locks, no second process); `server`: PostgreSQL. */
@@ -111,12 +109,6 @@ function makePool(config: pg.PoolConfig, options: DatabaseOptions): pg.Pool {
   });
   return pool;
 }
-
-/** The part of a pool that Kysely needs. */
-type Connections = Pick<pg.Pool, 'connect' | 'end'>;
-
-const kyselyOver = (pool: Connections): AnyDatabase =>
-  new Kysely({ dialect: new PostgresDialect({ pool: pool as pg.Pool }) });
 
 type NameOn = (client: pg.PoolClient, text: string) => Promise<string | undefined>;
 

@@ -2,11 +2,11 @@
  * Creating and migrating tables: one process at a time, while the others wait. Both may exceed the time-out for
  * statements, so they use a connection of their own without a time-out.
  */
-import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
 import { createBackOff, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
 import type { AnyDatabase, Database } from './database.ts';
+import { kyselyOn } from './kysely.ts';
 import { endInTime, inTime } from './session.ts';
 import { waitForStore } from './wait.ts';
 
@@ -89,11 +89,4 @@ async function tooLate(client: pg.Client, waitedMs: number): Promise<Error> {
   return new Error(
     `another process makes or migrates the tables of the database, and did not finish within ${Math.round(waitedMs / 1_000)} s (START_TIMEOUT_MS). ${who}`,
   );
-}
-
-/** Statements on one connection. */
-function kyselyOn(client: pg.Client): AnyDatabase {
-  const connection = Object.assign(client, { release: () => undefined });
-  const pool = { connect: async () => connection, end: async () => undefined };
-  return new Kysely({ dialect: new PostgresDialect({ pool: pool as unknown as pg.Pool }) });
 }

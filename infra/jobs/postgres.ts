@@ -19,9 +19,9 @@ import { EventEmitter } from 'node:events';
 import type * as BullMQ from 'bullmq';
 import pg from 'pg';
 import { pause } from '../../shared/waiting.ts';
-import { Client } from '../database/client.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
+import { Client } from '../database/session.ts';
 import type { Logger } from '../logging.ts';
 import type { JobStore } from './store.ts';
 

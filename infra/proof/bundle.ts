@@ -10,7 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import { allNotes } from './checkpoints.ts';
-import { HASH_BYTES, leafHash, leafText } from './hashing.ts';
+import { HASH_BYTES, hashesIn, leafHash, leafText } from './hashing.ts';
 import { knownKeys } from './keys.ts';
 import {
   type Note,
@@ -124,17 +124,6 @@ const chunksOf = (folder: string, name: string, highWaterMark = 1 << 17): AsyncI
   createReadStream(join(folder, name), { highWaterMark }).on('error', () => undefined);
 
 // --- Reading ----------------------------------------------------------------------------------------------------------
-
-/** The hashes in a file; a truncated last one is left out. */
-async function* hashesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let rest: Buffer = Buffer.alloc(0);
-  for await (const chunk of chunks) {
-    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    let at = 0;
-    for (; at + HASH_BYTES <= bytes.length; at += HASH_BYTES) yield bytes.subarray(at, at + HASH_BYTES);
-    rest = bytes.subarray(at);
-  }
-}
 
 /** Lines as they are, without their line feeds; a last line without a line feed is undefined. */
 async function* rawLinesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer | undefined> {

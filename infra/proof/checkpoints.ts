@@ -11,31 +11,24 @@ type Pool = Pick<Database['pool'], 'query'>;
 
 const PAGE = 500;
 
-/** The newest note of the log with this origin. */
-export async function latestNote(pool: Pool, origin: string): Promise<Note | undefined> {
-  const { rows } = await pool.query(
-    'SELECT note FROM credentials.log_checkpoints WHERE origin = $1 ORDER BY size DESC LIMIT 1',
-    [origin],
-  );
-  return noteOf(rows);
+/** The first note with these conditions, in this order. */
+async function findNote(pool: Pool, text: string, values: readonly unknown[] = []): Promise<Note | undefined> {
+  const { rows } = await pool.query(`SELECT note FROM credentials.log_checkpoints ${text} LIMIT 1`, [...values]);
+  const [row] = rows as { note: string }[];
+  return row && parseNote(row.note);
 }
+
+/** The newest note of the log with this origin. */
+export const latestNote = (pool: Pool, origin: string): Promise<Note | undefined> =>
+  findNote(pool, 'WHERE origin = $1 ORDER BY size DESC', [origin]);
 
 /** The note that was signed last, under any origin. */
-export async function newestNote(pool: Pool): Promise<Note | undefined> {
-  const { rows } = await pool.query(
-    'SELECT note FROM credentials.log_checkpoints ORDER BY signed_at DESC, size DESC LIMIT 1',
-  );
-  return noteOf(rows);
-}
+export const newestNote = (pool: Pool): Promise<Note | undefined> =>
+  findNote(pool, 'ORDER BY signed_at DESC, size DESC');
 
 /** The note of a size; if several origins have one, that of the newest. */
-export async function noteOfSize(pool: Pool, size: number): Promise<Note | undefined> {
-  const { rows } = await pool.query(
-    'SELECT note FROM credentials.log_checkpoints WHERE size = $1 ORDER BY signed_at DESC LIMIT 1',
-    [size],
-  );
-  return noteOf(rows);
-}
+export const noteOfSize = (pool: Pool, size: number): Promise<Note | undefined> =>
+  findNote(pool, 'WHERE size = $1 ORDER BY signed_at DESC', [size]);
 
 /** The nearest smaller and larger sizes of one that was not signed. */
 export async function sizesAround(pool: Pool, size: number): Promise<readonly number[]> {
@@ -69,11 +62,6 @@ export async function* allNotes(pool: Pool): AsyncGenerator<Note> {
     ({ size, origin } = last);
   }
 }
-
-const noteOf = (rows: unknown[]): Note | undefined => {
-  const [row] = rows as { note: string }[];
-  return row && parseNote(row.note);
-};
 
 /** The log differs from the one for which a checkpoint was signed. */
 export class AlteredLogError extends Error {}

@@ -3,7 +3,7 @@ import type { LogIndex } from '../../shared/ports/history/events.ts';
 import type { Core } from '../core.ts';
 import { newestNote, signTree } from './checkpoints.ts';
 import { createLogIndex } from './index.ts';
-import { keeperOptionsOf, startKeeper } from './keeper.ts';
+import { startKeeper } from './keeper.ts';
 import { knownKeys, openSigner } from './keys.ts';
 import { type Note, signerOf } from './notes.ts';
 
@@ -15,7 +15,7 @@ export async function currentIndex(core: Core): Promise<LogIndex> {
   const { database, eventLog } = core;
   const index = createLogIndex({ database, eventLog, timeoutMs: TIMEOUT_MS });
   // An attached embedded database belongs to a service.
-  const keeper = database.attached ? undefined : startKeeper(keeperOptionsOf(core, false));
+  const keeper = database.attached ? undefined : startKeeper({ ...core, signs: false });
   try {
     await index.settled();
   } finally {

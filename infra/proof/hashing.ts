@@ -41,6 +41,18 @@ export function splitOf(size: number): number {
   return power;
 }
 
+/** The hashes in their concatenated bytes; a truncated last one is left out. */
+export async function* hashesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, undefined> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    let at = 0;
+    for (; at + HASH_BYTES <= bytes.length; at += HASH_BYTES) yield bytes.subarray(at, at + HASH_BYTES);
+    rest = bytes.subarray(at);
+  }
+  return undefined;
+}
+
 /** The root of a growing tree: it keeps one hash for each bit of its size. */
 export class GrowingRoot {
   /** Hashes of complete trees; the one at `n` has 2^n leaves. */

@@ -5,12 +5,12 @@
 import { UnknownPositionError } from '../../shared/errors.ts';
 import { BEGINNING, type EventLog, type LoggedEvent } from '../../shared/ports/event-log.ts';
 import { createOutage, settledWithin } from '../../shared/waiting.ts';
+import type { Config } from '../config.ts';
 import type { Core } from '../core.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { storeStuck, takeUpOrBegin } from '../following/checkpoints.ts';
 import type { FollowerStatus, Subject } from '../following/follower.ts';
-import type { Following } from '../following/following.ts';
 import { createGathering } from '../following/gathering.ts';
 import type { Logger } from '../logging.ts';
 import { AlteredLogError, signTree } from './checkpoints.ts';
@@ -26,28 +26,11 @@ const SIGN_EVERY_MS = 30_000;
 /** Time limit for the last checkpoint when closing, milliseconds. */
 const CLOSING_MS = 2_000;
 
-export interface KeeperOptions {
-  readonly database: Database;
-  readonly eventLog: EventLog;
-  readonly following: Following;
-  readonly settings: KeySettings;
-  readonly log: Logger;
-  /** Name of this process in `service.checkpoints.leader`. */
-  readonly process: string;
-  /** Whether the log itself refuses an event with the id of another. */
-  readonly uniqueIds: boolean;
+export interface KeeperOptions extends Pick<Core, 'database' | 'eventLog' | 'following' | 'log' | 'process'> {
+  readonly config: KeySettings & Pick<Config, 'eventStoreUrl'>;
   /** Whether checkpoints are signed; otherwise the tree only grows. */
   readonly signs: boolean;
 }
-
-export const keeperOptionsOf = (
-  { database, eventLog, following, config, log, process }: Core,
-  signs: boolean,
-): KeeperOptions => ({
-  signs,
-  ...{ database, eventLog, following, settings: config, log, process },
-  uniqueIds: config.eventStoreUrl === undefined,
-});
 
 export interface Keeper {
   readonly status: FollowerStatus;
@@ -59,7 +42,7 @@ export interface Keeper {
 /** Adds events to the tree where this process becomes the leader. Returns at once. */
 export function startKeeper(options: KeeperOptions): Keeper {
   const log = options.log.child({ follower: TREE });
-  const signing = options.signs ? startSigning({ ...options, log }) : NO_SIGNING;
+  const signing = options.signs ? startSigning({ ...options, log }) : undefined;
   const gathering = createGathering(() => false, GATHER_MS);
   const subject = { ...growing({ ...options, log }, signing), gathering };
   const { status, close } = options.following.follow(subject, { by: 'one process', log });
@@ -68,12 +51,12 @@ export function startKeeper(options: KeeperOptions): Keeper {
     hurry: () => gathering.end(),
     async close() {
       await close();
-      await signing.close();
+      await signing?.close();
     },
   };
 }
 
-function growing({ database, eventLog, log, process, uniqueIds }: KeeperOptions, signing: Signing): Subject {
+function growing({ database, eventLog, log, process, config }: KeeperOptions, signing: Signing | undefined): Subject {
   const { pool } = database;
   /** Undefined: must be read before the next event is added. */
   let edge: Edge | undefined;
@@ -81,7 +64,7 @@ function growing({ database, eventLog, log, process, uniqueIds }: KeeperOptions,
     name: TREE,
     types: undefined,
     async begin() {
-      signing.behind();
+      signing?.behind();
       const checkpoint = await takeUpOrBegin(database, TREE, process, { label: 'tree over the log', first: BEGINNING });
       await checkSameLog(pool, eventLog).catch(async (error: unknown) => {
         // The follower does not know the generation yet, so it cannot record this itself.
@@ -95,9 +78,9 @@ function growing({ database, eventLog, log, process, uniqueIds }: KeeperOptions,
       return checkpoint;
     },
     async apply(events, move) {
-      if (!uniqueIds) await warnOfTwins(pool, log, events);
+      if (config.eventStoreUrl !== undefined) await warnOfTwins(pool, log, events);
       edge = await addLeaves(pool, edge ?? (await readEdge(pool)), events, move);
-      signing.reached(edge.size);
+      signing?.reached(edge.size);
     },
     // After a failed statement, it is unknown which events were added.
     forget() {
@@ -105,7 +88,7 @@ function growing({ database, eventLog, log, process, uniqueIds }: KeeperOptions,
     },
     isTransient: (error) => isConnectionFailure(error as Error),
     stuck: (stuck, generation) => storeStuck(database, TREE, generation, stuck),
-    rests: () => signing.caughtUp(),
+    rests: () => signing?.caughtUp(),
   };
 }
 
@@ -136,25 +119,10 @@ async function warnOfTwins(pool: Database['pool'], log: Logger, events: readonly
   if (twins.size > 0) log.error({ ids: [...twins] }, 'events of several streams have the same id');
 }
 
-interface Signing {
-  /** The tree may lack events of the log. */
-  behind(): void;
-  /** The tree has every event that the log had a moment ago. */
-  caughtUp(): void;
-  /** The tree has this many events. */
-  reached(size: number): void;
-  close(): Promise<void>;
-}
-
-const NO_SIGNING: Signing = {
-  behind: () => undefined,
-  caughtUp: () => undefined,
-  reached: () => undefined,
-  close: () => Promise.resolve(),
-};
+type Signing = ReturnType<typeof startSigning>;
 
 /** Signs the tree at the start and when it has grown, at most once per `SIGN_EVERY_MS`. */
-function startSigning({ database, settings, log }: Pick<KeeperOptions, 'database' | 'settings' | 'log'>): Signing {
+function startSigning({ database, config: settings, log }: Pick<KeeperOptions, 'database' | 'config' | 'log'>) {
   const { pool } = database;
   /** Undefined until the tree has caught up: only then is it known whether events were lost. */
   let size: number | undefined;
@@ -198,21 +166,24 @@ function startSigning({ database, settings, log }: Pick<KeeperOptions, 'database
   }
 
   return {
+    /** The tree may lack events of the log. */
     behind() {
       size = undefined;
       clearTimeout(timer);
       timer = undefined;
     },
+    /** The tree has every event that the log had a moment ago. */
     caughtUp() {
       size ??= 0;
       schedule();
     },
-    reached(now) {
+    /** The tree has this many events. */
+    reached(now: number) {
       if (size === undefined) return;
       size = now;
       schedule();
     },
-    async close() {
+    async close(): Promise<void> {
       closed = true;
       clearTimeout(timer);
       await running;

@@ -7,40 +7,31 @@ export interface Span {
   readonly to: number;
 }
 
-/** The path from a leaf to the root of the tree with `size` leaves, from the leaf upwards. */
-export function inclusionSpans(index: number, size: number): Span[] {
-  const spans: Span[] = [];
-  let [from, to] = [0, size];
-  while (to - from > 1) {
-    const middle = from + splitOf(to - from);
-    if (index < middle) {
-      spans.push({ from: middle, to });
-      to = middle;
-    } else {
-      spans.push({ from, to: middle });
-      from = middle;
-    }
+/** Walks down from the root of the tree with `size` leaves, towards a leaf. @returns the last tree, and those beside the way */
+function walk(leaf: number, size: number, isEnd: (tree: Span) => boolean): { end: Span; beside: Span[] } {
+  const beside: Span[] = [];
+  let end: Span = { from: 0, to: size };
+  while (!isEnd(end)) {
+    const middle = end.from + splitOf(end.to - end.from);
+    const [left, right] = [
+      { ...end, to: middle },
+      { ...end, from: middle },
+    ];
+    beside.unshift(leaf < middle ? right : left);
+    end = leaf < middle ? left : right;
   }
-  return spans.reverse();
+  return { end, beside };
 }
+
+/** The path from a leaf to the root of the tree with `size` leaves, from the leaf upwards. */
+export const inclusionSpans = (index: number, size: number): Span[] =>
+  walk(index, size, ({ from, to }) => to - from <= 1).beside;
 
 /** The proof that the tree with `first` leaves is the beginning of the tree with `second`. */
 export function consistencySpans(first: number, second: number): Span[] {
-  const spans: Span[] = [];
-  let [from, to] = [0, second];
-  while (first !== to) {
-    const middle = from + splitOf(to - from);
-    if (first <= middle) {
-      spans.push({ from: middle, to });
-      to = middle;
-    } else {
-      spans.push({ from, to: middle });
-      from = middle;
-    }
-  }
+  const { end, beside } = walk(first - 1, second, ({ to }) => to === first);
   // The verifier already has the first tree itself.
-  if (from > 0) spans.push({ from, to });
-  return spans.reverse();
+  return end.from > 0 ? [end, ...beside] : beside;
 }
 
 /** The complete trees of a span, from the left, the largest first. */

@@ -2,7 +2,7 @@
  * Compares events with the leaves of the tree, and the tree with the signed checkpoints; findings name the numbers of
  * the events.
  */
-import { EMPTY_ROOT, GrowingRoot } from './hashing.ts';
+import { GrowingRoot } from './hashing.ts';
 import { type Note, signerOf, type VerifierKey } from './notes.ts';
 
 /** One event, by number: the hash of the present event, and its stored leaf; undefined if missing. */
@@ -70,7 +70,7 @@ class Verification {
 
   /** Root of the events up to the first gap. */
   get root(): Buffer {
-    return this.#actual.size === 0 ? EMPTY_ROOT : this.#actual.root;
+    return this.#actual.root;
   }
 
   add({ hash, leaf }: Pair): void {

@@ -2,7 +2,7 @@
 import type { EventLog, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import { allNotes, largestSize } from './checkpoints.ts';
-import { HASH_BYTES, leafHash, leafText } from './hashing.ts';
+import { hashesIn, leafHash, leafText } from './hashing.ts';
 import { type KeySettings, knownKeys, openSigner } from './keys.ts';
 import type { Note } from './notes.ts';
 import { leavesOf, treeSize } from './tree.ts';
@@ -31,7 +31,7 @@ export async function verifyLog(
   const leaves = await treeSize(pool);
   const head = await eventLog.head();
   const verified = await verifyTree({
-    pairs: pairsOf(leavesOf(pool, leaves), eventsUpTo(eventLog, head)),
+    pairs: pairsOf(hashesIn(leavesOf(pool, leaves)), eventsUpTo(eventLog, head)),
     notes: notesUpTo(pool, signed),
     keys,
     origin,
@@ -58,24 +58,15 @@ async function* eventsUpTo(eventLog: EventLog, head: Position): AsyncGenerator<r
 
 /** Each event with its leaf, until both end. */
 async function* pairsOf(
-  leaves: AsyncIterable<Buffer>,
+  leaves: AsyncGenerator<Buffer, undefined>,
   pages: AsyncGenerator<readonly LoggedEvent[]>,
 ): AsyncGenerator<readonly Pair[]> {
-  const stored = leaves[Symbol.asyncIterator]();
-  let rest: Buffer = Buffer.alloc(0);
-  const nextLeaf = async (): Promise<Buffer | undefined> => {
-    if (rest.length === 0) rest = (await stored.next()).value ?? rest;
-    if (rest.length === 0) return undefined;
-    const leaf = rest.subarray(0, HASH_BYTES);
-    rest = rest.subarray(HASH_BYTES);
-    return leaf;
-  };
   for await (const events of pages) {
     const page: Pair[] = [];
-    for (const event of events) page.push({ hash: leafHash(leafText(event)), leaf: await nextLeaf() });
+    for (const event of events) page.push({ hash: leafHash(leafText(event)), leaf: (await leaves.next()).value });
     yield page;
   }
-  for (let leaf = await nextLeaf(); leaf; leaf = await nextLeaf()) yield [{ hash: undefined, leaf }];
+  for await (const leaf of leaves) yield [{ hash: undefined, leaf }];
 }
 
 /** An event store server accepts the same id in two streams. */

@@ -7,52 +7,24 @@
  * usual way.
  */
 import { createHash } from 'node:crypto';
-import {
-  type DatabaseConnection,
-  DummyDriver,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-  sql,
-} from 'kysely';
+import { sql } from 'kysely';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { AnyDatabase } from '../database/database.ts';
+import { kyselyThat } from '../database/kysely.ts';
 import { MIGRATION_TABLE, runMigrations } from '../database/migrations.ts';
 import { createTables } from './tables.ts';
 
-/** Records statements without running them. */
-class Recorder extends DummyDriver {
-  readonly hash = createHash('sha256');
-
-  override acquireConnection(): Promise<DatabaseConnection> {
-    return Promise.resolve({
-      executeQuery: ({ sql: text, parameters }) => {
-        this.hash.update(JSON.stringify([text, parameters]));
-        // Responds to the only query of table creation: the schema of the extension pg_trgm.
-        return Promise.resolve({ rows: [{ schema: 'service' }] as never[] });
-      },
-      streamQuery: () => {
-        throw new Error('making tables streams nothing');
-      },
-    });
-  }
-}
-
 /** Hash of the SQL that creates the tables of the migrations and of these read models. */
 export async function hashOfTables(projections: readonly Projection[]): Promise<string> {
-  const recorder = new Recorder();
-  const db: AnyDatabase = new Kysely({
-    dialect: {
-      createAdapter: () => new PostgresAdapter(),
-      createDriver: () => recorder,
-      createIntrospector: (database) => new PostgresIntrospector(database),
-      createQueryCompiler: () => new PostgresQueryCompiler(),
-    },
+  const hash = createHash('sha256');
+  const db = kyselyThat(async ({ sql: text, parameters }) => {
+    hash.update(JSON.stringify([text, parameters]));
+    // Responds to the only query of table creation: the schema of the extension pg_trgm.
+    return { rows: [{ schema: 'service' }] };
   });
   await runMigrations(db);
   for (const projection of projections) await createTables(db, projection, schemaOf(projection));
-  return recorder.hash.digest('hex').slice(0, 32);
+  return hash.digest('hex').slice(0, 32);
 }
 
 const KIND = 'prepared ';

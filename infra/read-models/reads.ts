@@ -1,11 +1,12 @@
 /** Reads that wait (`queries/reads.ts`): a statement first waits for the read models whose tables it was built with. */
-import { type CompiledQuery, DummyDriver, Kysely, PostgresDialect, type QueryResult } from 'kysely';
+import type { CompiledQuery, QueryResult } from 'kysely';
 import { historyOf, type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { conflict } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import { atHead, type ReadAt } from '../../shared/ports/read-models.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
+import { kyselyThat } from '../database/kysely.ts';
 import { findMissing, lookAt, type Missing, pastOf } from './history.ts';
 import type { Positions } from './positions.ts';
 
@@ -43,7 +44,7 @@ export function createReads({ database, projections, positions }: ReadsParts): R
     };
     return {
       get db() {
-        db ??= kyselyThat(run, live);
+        db ??= kyselyFor(run, live);
         return db;
       },
       schema: schemaOf,
@@ -71,7 +72,7 @@ export function createReads({ database, projections, positions }: ReadsParts): R
       requireNone([...before, ...after], used, position);
       return { rows };
     };
-    const db = kyselyThat(run, past);
+    const db = kyselyFor(run, past);
     const schema = (projection: Pick<Projection, 'name' | 'version'>) => pastOf(schemaOf(projection));
     const reads: Reads = { db, schema, position, past: position, at: () => reads, asOf: readsAsOf };
     return reads;
@@ -92,16 +93,8 @@ function requireNone(missing: readonly Missing[], used: readonly Projection[], p
   );
 }
 
-/** Builds statements for PostgreSQL and passes them to `run`. */
-function kyselyThat(run: Run, named: Named): AnyDatabase {
-  const refuse = () => {
-    throw new Error('reads of read models have no transactions');
-  };
-  const executeQuery = (query: CompiledQuery) => run(query, [...projectionsIn(query.query, named)]);
-  const acquireConnection = async () => ({ executeQuery, streamQuery: refuse });
-  const driver = Object.assign(new DummyDriver(), { acquireConnection, beginTransaction: refuse });
-  return new Kysely({ dialect: Object.assign(new PostgresDialect({ pool: refuse }), { createDriver: () => driver }) });
-}
+const kyselyFor = (run: Run, named: Named): AnyDatabase =>
+  kyselyThat((query) => run(query, [...projectionsIn(query.query, named)]));
 
 /** The projections whose tables a statement reads, found in its syntax tree, never in its text. */
 function projectionsIn(node: unknown, named: Named, found = new Set<Projection>()): ReadonlySet<Projection> {

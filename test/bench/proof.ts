@@ -49,8 +49,8 @@ async function rateOf(callers: number, work: () => Promise<unknown>): Promise<st
 
 async function grow(database: Database, eventLog: EventLog): Promise<void> {
   const following = new Following({ database, eventLog, log });
-  const parts = { database, eventLog, following, settings: SETTINGS, log, process: 'bench' };
-  const keeper = startKeeper({ ...parts, uniqueIds: true, signs: false });
+  const config = { ...SETTINGS, eventStoreUrl: undefined };
+  const keeper = startKeeper({ database, eventLog, following, config, log, process: 'bench', signs: false });
   await createLogIndex({ database, eventLog, timeoutMs: 3_600_000, hurry: keeper.hurry }).settled();
   await keeper.close();
   await following.close();

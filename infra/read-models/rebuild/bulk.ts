@@ -8,12 +8,12 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Table } from '../../../projections/projection.ts';
-import { Client } from '../../database/client.ts';
 import type { AnyDatabase, Database } from '../../database/database.ts';
+import { kyselyOn } from '../../database/kysely.ts';
+import { Client } from '../../database/session.ts';
 
 /** One connection without time limits. Its users take turns. */
 export interface BulkSession {
@@ -30,17 +30,7 @@ export interface BulkSession {
  */
 export async function openBulkSession(database: Database, dataDir: string, name: string): Promise<BulkSession> {
   const client = database.kind === 'server' ? await database.connect(name) : await connectEmbedded(database);
-  // The query in flight reports the error; without a listener it would end the process.
-  client.on('error', () => undefined);
-  const db: AnyDatabase = new Kysely({
-    dialect: new PostgresDialect({
-      pool: {
-        connect: async () =>
-          ({ query: client.query.bind(client), release: () => undefined }) as unknown as pg.PoolClient,
-        end: () => client.end(),
-      },
-    }),
-  });
+  const db = kyselyOn(client);
   let copy: BulkSession['copy'];
   let cleanUp = async () => {};
   if (database.kind === 'server') {

@@ -94,8 +94,9 @@ interface Kept {
 
 function keep({ database, eventLog }: Place, { signs = false } = {}): Kept {
   const following = new Following({ database, eventLog, log });
-  const options = { database, eventLog, following, settings: SETTINGS, log, process: randomUUID() };
-  const keeper = startKeeper({ ...options, uniqueIds: false, signs });
+  // As on an event store, which accepts an id twice.
+  const config = { ...SETTINGS, eventStoreUrl: 'esdb://none' };
+  const keeper = startKeeper({ database, eventLog, following, config, log, process: randomUUID(), signs });
   return {
     keeper,
     async close() {

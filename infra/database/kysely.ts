@@ -1,0 +1,29 @@
+/** Kysely on a pool, on one connection, and on a function that runs its statements. */
+import { type CompiledQuery, DummyDriver, Kysely, PostgresDialect, type QueryResult } from 'kysely';
+import type pg from 'pg';
+
+/** Tables are addressed with an explicit schema everywhere, so the database type is left open here. */
+// biome-ignore lint/suspicious/noExplicitAny: each query states its own tables; there is no single database type.
+export type AnyDatabase = Kysely<any>;
+
+/** The part of a pool that Kysely needs. */
+export type Connections = Pick<pg.Pool, 'connect' | 'end'>;
+
+export const kyselyOver = (pool: Connections): AnyDatabase =>
+  new Kysely({ dialect: new PostgresDialect({ pool: pool as pg.Pool }) });
+
+/** Its transactions are the connection's transactions; destroying it ends the connection. */
+export function kyselyOn(client: pg.Client): AnyDatabase {
+  const connection = { query: client.query.bind(client), release: () => undefined };
+  return kyselyOver({ connect: async () => connection, end: () => client.end() } as unknown as Connections);
+}
+
+/** Builds statements for PostgreSQL and passes them to `run`. It has no transactions. */
+export function kyselyThat(run: (query: CompiledQuery) => Promise<QueryResult<unknown>>): AnyDatabase {
+  const refuse = () => {
+    throw new Error('reads of read models have no transactions');
+  };
+  const acquireConnection = async () => ({ executeQuery: run, streamQuery: refuse });
+  const driver = Object.assign(new DummyDriver(), { acquireConnection, beginTransaction: refuse });
+  return new Kysely({ dialect: Object.assign(new PostgresDialect({ pool: refuse }), { createDriver: () => driver }) });
+}
