@@ -69,7 +69,6 @@ export const SENDER = ['sender', 'from_agent'] as const;
 
 export const chatMessageSent = defineEvent({
   type: 'ChatMessageSent',
-  version: 3,
   doc: 'A message was sent in a conversation. A conversation begins with its first message.',
   schema: sent,
   secrets: { fields: ['metadata'], owner: (_data, { workspace }) => `chat:${workspace}` },
@@ -114,7 +113,6 @@ export const sentRecord = (event: EventOf<typeof chatMessageSent>): ChatMessageR
 
 export const chatMessageRead = defineEvent({
   type: 'ChatMessageRead',
-  version: 2,
   doc: 'A message was marked as read. `first`: it was unread before.',
   schema: z.object({
     message_id: z.int().positive(),
@@ -123,5 +121,3 @@ export const chatMessageRead = defineEvent({
     first: z.boolean(),
   }),
 });
-
-export const chatEvents = [chatMessageSent, chatMessageRead];

@@ -4,21 +4,18 @@ import { defineEvent } from './define.ts';
 
 export const nameClaimed = defineEvent({
   type: 'NameClaimed',
-  version: 1,
   doc: 'The owner of a stream claimed a unique name. Written before the event in the owner’s stream.',
   schema: z.object({ kind: z.string(), name: z.string(), owner: z.string() }),
 });
 
 export const nameReleased = defineEvent({
   type: 'NameReleased',
-  version: 1,
   doc: 'A unique name was released, because its owner was deleted or renamed.',
   schema: z.object({ kind: z.string(), name: z.string(), owner: z.string() }),
 });
 
 export const nameClaimVoided = defineEvent({
   type: 'NameClaimVoided',
-  version: 1,
   doc: 'An owner claimed a name but never used it. Written to the owner’s stream before another owner claims the name.',
   schema: z.object({ kind: z.string(), name: z.string() }),
 });

@@ -7,7 +7,6 @@ const connectionFields = { ...agentFields, connection_id: z.uuid() };
 
 export const connectionOpened = defineEvent({
   type: 'ConnectionOpened',
-  version: 2,
   doc: 'A tool connected as an agent. `replaces`: the agent’s previous connection, which was disconnected.',
   schema: z.object({
     ...connectionFields,
@@ -41,14 +40,12 @@ export const connectionOpened = defineEvent({
 
 export const connectionSeen = defineEvent({
   type: 'ConnectionSeen',
-  version: 2,
   doc: 'A connection sent a heartbeat.',
   schema: z.object(connectionFields),
 });
 
 export const connectionClosed = defineEvent({
   type: 'ConnectionClosed',
-  version: 2,
   doc: 'A connection ended. `cause`: on request, or because its heartbeats stopped.',
   schema: z.object({ ...connectionFields, cause: z.enum(['request', 'stale']) }),
   activity: ({ data }) => ({
@@ -65,5 +62,3 @@ export const connectionClosed = defineEvent({
     },
   ],
 });
-
-export const connectionEvents = [connectionOpened, connectionSeen, connectionClosed];

@@ -4,6 +4,7 @@
  */
 import type { z } from 'zod';
 import type { Role } from '../identity.ts';
+import { LAST_IN_CAMEL_CASE } from './field-names.ts';
 import type { Metadata } from './metadata.ts';
 
 /** An event as the other code sees it: validated, upcast to the newest version, with personal fields decrypted. */
@@ -39,8 +40,8 @@ export interface AuditDraft {
   /** Default: the event's actor. */
   readonly actor?: string;
   readonly actor_id?: number | null;
-  readonly target_type?: string;
-  readonly target_id?: number;
+  /** Type and id of the record that the action was about. */
+  readonly target?: readonly [type: string, id?: number];
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
@@ -150,11 +151,18 @@ export interface DefinedEvent<Type extends string, Data> extends EventDefinition
   draft(data: Data): EventDraft<Type, Data>;
 }
 
-/** Declares an event. The type ends in a past participle, and must never change its meaning once it is written. */
+/**
+ * Declares an event. The type ends in a past participle, and must never change its meaning once it is written.
+ *
+ * @param definition.version default: the first with the names of the interface, which is 1 for types that never were in
+ *   camelCase
+ */
 export function defineEvent<const Type extends string, Data extends object>(
-  definition: EventDefinition<Type, Data>,
+  definition: Omit<EventDefinition<Type, Data>, 'version'> & { readonly version?: number },
 ): DefinedEvent<Type, Data> {
-  return { ...definition, draft: (data) => ({ type: definition.type, data }) };
+  const { type } = definition;
+  const version = (LAST_IN_CAMEL_CASE.get(type) ?? 0) + 1;
+  return { version, ...definition, draft: (data) => ({ type, data }) };
 }
 
 /** An event as it reads after the erasure of its person; the same one if it has no personal fields. */

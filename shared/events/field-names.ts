@@ -4,7 +4,6 @@
  * keys.
  */
 import { z } from 'zod';
-import type { EventDefinition } from './define.ts';
 
 /** The last version that was written in camelCase, with the types that have it. Later types never were. */
 const IN_CAMEL_CASE: Readonly<Record<number, string>> = {
@@ -39,7 +38,8 @@ const IN_CAMEL_CASE: Readonly<Record<number, string>> = {
     TaskCreated TaskUpdated`,
 };
 
-const LAST_IN_CAMEL_CASE: ReadonlyMap<string, number> = new Map(
+/** The last version of a type that was written in camelCase. */
+export const LAST_IN_CAMEL_CASE: ReadonlyMap<string, number> = new Map(
   Object.entries(IN_CAMEL_CASE).flatMap(([version, types]) =>
     types
       .trim()
@@ -99,7 +99,7 @@ const renames = new WeakMap<z.core.$ZodType, Rename>();
 
 /** The step from the last version in camelCase to the next one; undefined: this version needs another one. */
 export function renamed(
-  { type, schema }: Pick<EventDefinition, 'type' | 'schema'>,
+  { type, schema }: { readonly type: string; readonly schema: z.core.$ZodType },
   version: number,
 ): ((data: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>) | undefined {
   if (version !== LAST_IN_CAMEL_CASE.get(type)) return undefined;

@@ -29,7 +29,6 @@ export const SESSION_ACTIONS = [
 
 export const sessionReported = defineEvent({
   type: 'SessionReported',
-  version: 2,
   doc: 'A tool registered a session, or reported its state. Null: unchanged.',
   schema: z.object({
     id: z.int().positive(),
@@ -51,7 +50,6 @@ export const sessionReported = defineEvent({
 
 export const sessionControlled = defineEvent({
   type: 'SessionControlled',
-  version: 2,
   doc: 'A caller sent a command to a session. Its tool receives it from the event stream.',
   schema: z.object({
     id: z.int().positive(),
@@ -68,7 +66,6 @@ export const sessionControlled = defineEvent({
 
 export const gatewaySessionControlled = defineEvent({
   type: 'GatewaySessionControlled',
-  version: 2,
   doc: 'A caller sent a command to a session at the primary gateway, and the gateway executed it.',
   schema: z.object({
     gateway_id: z.int().positive(),
@@ -84,9 +81,6 @@ export const gatewaySessionControlled = defineEvent({
 
 export const sessionPrefSet = defineEvent({
   type: 'SessionPrefSet',
-  version: 1,
   doc: 'The name and color with which clients show a session were set. Null: removed; absent: unchanged.',
   schema: z.object({ key: z.string(), name: text.optional(), color: text.optional() }),
 });
-
-export const sessionEvents = [sessionReported, sessionControlled, gatewaySessionControlled, sessionPrefSet];

@@ -18,7 +18,6 @@ export type WorkflowFields = z.infer<typeof workflowFields>;
 
 export const workflowCreated = defineEvent({
   type: 'WorkflowCreated',
-  version: 2,
   doc: 'A workflow template was created.',
   schema: workflowFields.extend({ workflow_id }),
   activity: ({ data }) => ({
@@ -31,23 +30,18 @@ export const workflowCreated = defineEvent({
 
 export const workflowUpdated = defineEvent({
   type: 'WorkflowUpdated',
-  version: 2,
   doc: 'Fields of a workflow template were set. Absent fields are unchanged.',
   schema: workflowFields.partial().extend({ workflow_id }),
 });
 
 export const workflowUsed = defineEvent({
   type: 'WorkflowUsed',
-  version: 2,
   doc: 'A use of a workflow template was reported.',
   schema: z.object({ workflow_id }),
 });
 
 export const workflowDeleted = defineEvent({
   type: 'WorkflowDeleted',
-  version: 2,
   doc: 'A workflow template was deleted. Pipelines that use it remain.',
   schema: z.object({ workflow_id }),
 });
-
-export const workflowEvents = [workflowCreated, workflowUpdated, workflowUsed, workflowDeleted];

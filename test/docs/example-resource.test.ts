@@ -64,7 +64,7 @@ import { noteRoutes } from './example-resource/api/routes/notes.ts';
 import { decideDiscard, decideRevise, noteDecider, noteStream, writeNote } from './example-resource/commands/notes.ts';
 import { notesProjection } from './example-resource/projections/notes.ts';
 import { listNotes } from './example-resource/queries/notes.ts';
-import { noteDiscarded, noteEvents, noteRevised, noteWritten } from './example-resource/shared/events/notes.ts';
+import { noteDiscarded, noteRevised, noteWritten } from './example-resource/shared/events/notes.ts';
 
 const written = noteWritten.draft({ note_id: 7, text: 'Tests are red' });
 const revised = noteRevised.draft({ note_id: 7, text: 'Tests are green' });
@@ -133,7 +133,13 @@ describe('example resource: on the embedded store', function () {
     const changes = createChangeTracker();
     const credentials = createCredentials(place.database, log);
     const own = { changed: changes.last, credentials: credentials.changes };
-    view = await openView(place.database, [...catalogue.values(), ...noteEvents], models, undefined, own);
+    view = await openView(
+      place.database,
+      [...catalogue.values(), ...[noteWritten, noteRevised, noteDiscarded]],
+      models,
+      undefined,
+      own,
+    );
     close.push(view.close);
     const { server, end } = await serve(changes, credentials);
     close.push(end);

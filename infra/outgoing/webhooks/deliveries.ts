@@ -15,7 +15,12 @@ import { EventUnreadableError } from '../../../shared/errors.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { EventOf } from '../../../shared/events/define.ts';
 import { MESSAGE_EVENTS, messagesOf } from '../../../shared/events/webhooks/messages.ts';
-import { webhookDeleted, webhookEvents, type webhookUpdated } from '../../../shared/events/webhooks/webhooks.ts';
+import {
+  webhookCreated,
+  webhookDeleted,
+  webhookTripped,
+  webhookUpdated,
+} from '../../../shared/events/webhooks/webhooks.ts';
 import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
 import { handleJob, type JobHandler, type Jobs, JobsUnavailableError } from '../../../shared/ports/jobs.ts';
 import type { WebhookQueue } from '../../../shared/ports/webhooks/deliveries.ts';
@@ -37,7 +42,9 @@ const MOST_JOBS = 5;
 const RECORDING_MS = 10_000;
 /** Approximate number of events after which webhooks are notified even if they subscribe to none of them. */
 const FAR_EVENTS = 5_000;
-const OWN_TYPES: ReadonlySet<string> = new Set(webhookEvents.map(({ type }) => type));
+const OWN_TYPES: ReadonlySet<string> = new Set(
+  [webhookCreated, webhookUpdated, webhookTripped, webhookDeleted].map(({ type }) => type),
+);
 
 export interface Webhooks {
   readonly handler: JobHandler;

@@ -4,7 +4,6 @@ import { defineEvent } from '../define.ts';
 
 export const backupCreated = defineEvent({
   type: 'BackupCreated',
-  version: 1,
   doc: 'A backup was written: the whole log, with its credentials and keys.',
   schema: z.object({
     name: z.string(),
@@ -23,10 +22,7 @@ export const backupCreated = defineEvent({
 
 export const backupDeleted = defineEvent({
   type: 'BackupDeleted',
-  version: 1,
   doc: 'The file of a backup was deleted.',
   schema: z.object({ name: z.string() }),
   audit: ({ data }) => ({ action: 'backup_delete', detail: { name: data.name } }),
 });
-
-export const backupEvents = [backupCreated, backupDeleted];

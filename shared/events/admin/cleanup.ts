@@ -6,7 +6,6 @@ export const CLEANUP_STREAM = 'cleanup';
 
 export const oldRecordsRemoved = defineEvent({
   type: 'OldRecordsRemoved',
-  version: 1,
   doc: 'The daily cleanup removed records that were older than the retention settings allow. The events before this one name them; the log keeps their history.',
   schema: z.object({ notifications: z.int().nonnegative() }),
   audit: ({ data }) => ({ action: 'auto_cleanup', detail: { total_deleted: data.notifications } }),
@@ -18,7 +17,6 @@ export type Retained = (typeof RETAINED)[number];
 
 export const recordsPurged = defineEvent({
   type: 'RecordsPurged',
-  version: 2,
   doc: 'Expired rows of a read model were removed. The event names each row, so that every rebuild removes the same ones.',
   schema: z.object({
     table: z.enum(RETAINED),
@@ -32,7 +30,6 @@ export const recordsPurged = defineEvent({
 
 export const auditEntriesPurged = defineEvent({
   type: 'AuditEntriesPurged',
-  version: 1,
   doc: 'Expired entries were removed from the audit trail. The event names each entry and counts them by action, but does not say whom they concern, because personal names in the log are sealed. The events behind the entries remain in the log.',
   schema: z.object({
     ids: z.array(z.int().positive()),
@@ -42,7 +39,6 @@ export const auditEntriesPurged = defineEvent({
 
 export const retentionApplied = defineEvent({
   type: 'RetentionApplied',
-  version: 2,
   doc: 'A removal of expired rows ended.',
   schema: z.object({
     cause: z.enum(['request', 'schedule']),
@@ -69,5 +65,3 @@ export const retentionApplied = defineEvent({
     };
   },
 });
-
-export const cleanupEvents = [oldRecordsRemoved, recordsPurged, auditEntriesPurged, retentionApplied];

@@ -6,7 +6,6 @@ const name = z.string();
 
 export const cronJobAdded = defineEvent({
   type: 'CronJobAdded',
-  version: 2,
   doc: 'A scheduled job was created. It replaces one of the same name.',
   schema: z.object({
     name,
@@ -26,21 +25,18 @@ export const cronJobAdded = defineEvent({
 
 export const cronJobToggled = defineEvent({
   type: 'CronJobToggled',
-  version: 1,
   doc: 'A scheduled job was enabled or disabled.',
   schema: z.object({ name, enabled: z.boolean() }),
 });
 
 export const cronJobRemoved = defineEvent({
   type: 'CronJobRemoved',
-  version: 1,
   doc: 'A scheduled job was deleted, with its runs.',
   schema: z.object({ name }),
 });
 
 export const cronRunStarted = defineEvent({
   type: 'CronRunStarted',
-  version: 2,
   doc: 'A run of a job began, on schedule or on request. Only the process that appends this event executes the run.',
   schema: z.object({
     name,
@@ -55,7 +51,6 @@ export const cronRunStarted = defineEvent({
 
 export const cronRunEnded = defineEvent({
   type: 'CronRunEnded',
-  version: 2,
   doc: 'A run of a job ended.',
   schema: z.object({
     name,
@@ -66,5 +61,3 @@ export const cronRunEnded = defineEvent({
     duration_ms: z.int().nonnegative(),
   }),
 });
-
-export const cronEvents = [cronJobAdded, cronJobToggled, cronJobRemoved, cronRunStarted, cronRunEnded];

@@ -6,7 +6,6 @@ export const EXEC_DECISIONS = ['approve', 'deny', 'always_allow'] as const;
 
 export const execAllowlistChanged = defineEvent({
   type: 'ExecAllowlistChanged',
-  version: 1,
   doc: 'The command patterns that agents may run without approval were replaced; an empty list removes them. Agents that are not named keep theirs.',
   schema: z.object({ agents: z.array(z.object({ agent: z.string(), patterns: z.array(z.string()) })) }),
   audit: ({ data }) => ({
@@ -24,7 +23,6 @@ const decisionFields = {
 
 export const execApprovalDecided = defineEvent({
   type: 'ExecApprovalDecided',
-  version: 3,
   doc: 'A caller decided whether a command may run. The decision is then sent to the gateway; ExecApprovalAnswered records the outcome.',
   schema: z.object({
     ...decisionFields,
@@ -34,15 +32,13 @@ export const execApprovalDecided = defineEvent({
   }),
   audit: ({ data }) => ({
     action: 'exec_approval_decided',
-    target_type: 'gateway',
-    target_id: data.gateway_id,
+    target: ['gateway', data.gateway_id],
     detail: { approval_id: data.approval_id, decision: data.decision, reason: data.reason },
   }),
 });
 
 export const execApprovalAnswered = defineEvent({
   type: 'ExecApprovalAnswered',
-  version: 2,
   doc: 'The outcome of sending a decision to the gateway. Without this event, sending was interrupted, and it is unknown whether the gateway received the decision.',
   schema: z.object({
     ...decisionFields,
@@ -55,8 +51,7 @@ export const execApprovalAnswered = defineEvent({
   }),
   audit: ({ data }) => ({
     action: 'exec_approval_answered',
-    target_type: 'gateway',
-    target_id: data.gateway_id,
+    target: ['gateway', data.gateway_id],
     detail: {
       decision_id: data.decision_id,
       approval_id: data.approval_id,
@@ -66,5 +61,3 @@ export const execApprovalAnswered = defineEvent({
     },
   }),
 });
-
-export const execApprovalEvents = [execAllowlistChanged, execApprovalDecided, execApprovalAnswered];

@@ -4,7 +4,6 @@ import { defineEvent } from '../define.ts';
 
 export const dataExported = defineEvent({
   type: 'DataExported',
-  version: 2,
   doc: 'Data left the deployment as a file.',
   schema: z.object({ what: z.string(), format: z.string(), row_count: z.int().nonnegative() }),
   audit: ({ data }) => ({
@@ -12,5 +11,3 @@ export const dataExported = defineEvent({
     detail: { type: data.what, format: data.format, row_count: data.row_count },
   }),
 });
-
-export const exportEvents = [dataExported];

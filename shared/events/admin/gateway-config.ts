@@ -7,7 +7,6 @@ import { defineEvent } from '../define.ts';
 
 export const gatewayConfigChanged = defineEvent({
   type: 'GatewayConfigChanged',
-  version: 2,
   doc: 'The gateway configuration was replaced or changed. The event holds the whole document, sealed, because it contains tokens and passwords.',
   schema: z.object({
     /** Null once its key has been deleted. */
@@ -36,7 +35,6 @@ export const gatewayConfigChanged = defineEvent({
 
 export const gatewayActionRequested = defineEvent({
   type: 'GatewayActionRequested',
-  version: 2,
   doc: 'The primary gateway was asked to apply the stored configuration or to update itself.',
   schema: z.object({
     action: z.enum(['apply', 'update']),
@@ -47,10 +45,7 @@ export const gatewayActionRequested = defineEvent({
   }),
   audit: ({ data }) => ({
     action: data.action === 'apply' ? 'gateway_config_apply' : 'gateway_config_system_update',
-    target_type: 'gateway',
-    target_id: data.gateway_id,
+    target: ['gateway', data.gateway_id],
     detail: { status: data.status },
   }),
 });
-
-export const gatewayConfigEvents = [gatewayConfigChanged, gatewayActionRequested];

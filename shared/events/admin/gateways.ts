@@ -23,7 +23,6 @@ const person = (data: { readonly gateway_id: number }) => `gateway:${data.gatewa
 
 export const gatewayAdded = defineEvent({
   type: 'GatewayAdded',
-  version: 2,
   doc: 'A gateway was created. Its token is sealed.',
   schema: z.object({
     gateway_id,
@@ -36,15 +35,13 @@ export const gatewayAdded = defineEvent({
   personal: { fields: ['token'], person },
   audit: ({ data }) => ({
     action: 'gateway_added',
-    target_type: 'gateway',
-    target_id: data.gateway_id,
+    target: ['gateway', data.gateway_id],
     detail: { name: data.name, url: data.url },
   }),
 });
 
 export const gatewayChanged = defineEvent({
   type: 'GatewayChanged',
-  version: 2,
   doc: 'Fields of a gateway were set. Absent fields are unchanged. The token is sealed; `token_set` says whether the gateway has one.',
   schema: reported.partial().extend({
     gateway_id,
@@ -62,20 +59,17 @@ export type GatewayChange = Omit<Parameters<typeof gatewayChanged.draft>[0], 'ga
 
 export const gatewayRemoved = defineEvent({
   type: 'GatewayRemoved',
-  version: 2,
   doc: 'A gateway was deleted.',
   schema: z.object({ gateway_id, name: z.string() }),
   audit: ({ data }) => ({
     action: 'gateway_removed',
-    target_type: 'gateway',
-    target_id: data.gateway_id,
+    target: ['gateway', data.gateway_id],
     detail: { name: data.name },
   }),
 });
 
 export const gatewaysProbed = defineEvent({
   type: 'GatewaysProbed',
-  version: 2,
   doc: 'The health of gateways was probed.',
   schema: z.object({
     /** Number of the probe, from a counter. */
@@ -91,5 +85,3 @@ export const gatewaysProbed = defineEvent({
     ),
   }),
 });
-
-export const gatewayEvents = [gatewayAdded, gatewayChanged, gatewayRemoved, gatewaysProbed];

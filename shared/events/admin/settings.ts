@@ -6,7 +6,6 @@ export const SETTINGS_STREAM = 'settings';
 
 export const settingsUpdated = defineEvent({
   type: 'SettingsUpdated',
-  version: 1,
   doc: 'Settings were changed. Values are texts; none of them is a secret.',
   schema: z.object({
     /** `old`: null if it had its default. */
@@ -14,7 +13,7 @@ export const settingsUpdated = defineEvent({
   }),
   audit: ({ data: { changes } }) => ({
     action: 'settings_update',
-    target_type: 'settings',
+    target: ['settings'],
     detail: {
       updated_keys: changes.map(({ name }) => name),
       changes: Object.fromEntries(
@@ -26,14 +25,11 @@ export const settingsUpdated = defineEvent({
 
 export const settingReset = defineEvent({
   type: 'SettingReset',
-  version: 1,
   doc: 'A setting was reset to its default; one without a default was deleted.',
   schema: z.object({ name: z.string(), old: z.string() }),
   audit: ({ data }) => ({
     action: 'settings_reset',
-    target_type: 'settings',
+    target: ['settings'],
     detail: { key: data.name, old_value: data.old },
   }),
 });
-
-export const settingsEvents = [settingsUpdated, settingReset];

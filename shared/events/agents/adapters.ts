@@ -4,7 +4,6 @@ import { defineEvent } from '../define.ts';
 
 export const adapterReported = defineEvent({
   type: 'AdapterReported',
-  version: 2,
   doc: 'A framework adapter (crewai, langgraph, …) reported an action of one of its agents. No record changes.',
   schema: z.object({
     framework: z.string(),
@@ -47,5 +46,3 @@ export const adapterReported = defineEvent({
     return [{ type: 'agent.status_changed', data: { id: agentId, status: 'offline', framework } }];
   },
 });
-
-export const adapterEvents = [adapterReported];

@@ -33,7 +33,6 @@ interface StatusData {
 
 export const agentStatusChanged = defineEvent({
   type: 'AgentStatusChanged',
-  version: 2,
   doc: 'The status of an agent changed. `cause`: an update, a heartbeat, a wake-up, a tool that connected or disconnected, or the liveness sweep.',
   schema: z.object({
     ...agentFields,
@@ -119,7 +118,6 @@ const changes = z.object({
 
 export const agentDetailsChanged = defineEvent({
   type: 'AgentDetailsChanged',
-  version: 2,
   doc: 'Fields of an agent were set. `name` is the old name; a new one is in `changes`.',
   schema: z.object({
     ...agentFields,
@@ -138,8 +136,8 @@ export const agentDetailsChanged = defineEvent({
       ? {
           type: 'agent_config_updated',
           ...aboutAgent(data.agent_id),
-          description: `Updated agent ${data.name}: ${fieldNames(data.changes).join(', ')}`,
-          data: { fields: fieldNames(data.changes), write_to_gateway: data.write_to_gateway },
+          description: `Updated agent ${data.name}: ${Object.keys(data.changes).join(', ')}`,
+          data: { fields: Object.keys(data.changes), write_to_gateway: data.write_to_gateway },
         }
       : undefined,
   // Without a change it is only a sign of life, because agents also report an unchanged status.
@@ -148,9 +146,8 @@ export const agentDetailsChanged = defineEvent({
       ? undefined
       : {
           action: 'agent_updated',
-          target_type: 'agent',
-          target_id: data.agent_id,
-          detail: { name: data.name, fields: fieldNames(data.changes), via: data.via },
+          target: ['agent', data.agent_id],
+          detail: { name: data.name, fields: Object.keys(data.changes), via: data.via },
         },
   frames: (event) => {
     const { data, meta } = event;
@@ -174,32 +171,20 @@ export const agentDetailsChanged = defineEvent({
   },
 });
 
-const FIELD_NAMES: Readonly<Record<string, string>> = {
-  sessionKey: 'session_key',
-  soulContent: 'soul_content',
-  lastActivity: 'last_activity',
-  runtimeType: 'runtime_type',
-};
-
-const fieldNames = (changed: object): string[] => Object.keys(changed).map((field) => FIELD_NAMES[field] ?? field);
-
 export const agentHidden = defineEvent({
   type: 'AgentHidden',
-  version: 2,
   doc: 'An agent was hidden from the default list.',
   schema: z.object(agentFields),
 });
 
 export const agentShown = defineEvent({
   type: 'AgentShown',
-  version: 2,
   doc: 'A hidden agent was shown in the default list again.',
   schema: z.object(agentFields),
 });
 
 export const agentDeleted = defineEvent({
   type: 'AgentDeleted',
-  version: 2,
   doc: 'An agent was deleted; its keys stop working. Its past actions stay in the history.',
   schema: z.object({ ...agentFields, role: z.string(), remove_workspace: z.boolean() }),
   activity: ({ data }) => ({
@@ -210,11 +195,8 @@ export const agentDeleted = defineEvent({
   }),
   audit: ({ data }) => ({
     action: 'agent_deleted',
-    target_type: 'agent',
-    target_id: data.agent_id,
+    target: ['agent', data.agent_id],
     detail: { name: data.name, role: data.role },
   }),
   frames: ({ data }) => [{ type: 'agent.deleted', data: { id: data.agent_id, name: data.name } }],
 });
-
-export const agentEvents = [agentStatusChanged, agentDetailsChanged, agentHidden, agentShown, agentDeleted];

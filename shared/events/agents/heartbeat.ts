@@ -19,7 +19,6 @@ const idleFrame = (data: { agent_id: number; name: string; last_activity: string
 
 export const agentHeartbeatReceived = defineEvent({
   type: 'AgentHeartbeatReceived',
-  version: 2,
   doc: 'An agent sent a heartbeat. It is now idle.',
   schema: z.object({
     ...agentFields,
@@ -44,7 +43,6 @@ export const agentHeartbeatReceived = defineEvent({
 
 export const agentWoken = defineEvent({
   type: 'AgentWoken',
-  version: 2,
   doc: 'A caller asked an agent to check its tasks and notifications. It is now idle.',
   schema: z.object({ ...agentFields, reason: z.string().nullable(), last_activity: z.string() }),
   activity: ({ data }) => ({
@@ -59,7 +57,6 @@ export const agentWoken = defineEvent({
 
 export const tokenUsageReported = defineEvent({
   type: 'TokenUsageReported',
-  version: 2,
   doc: 'Tokens that an agent reported with a heartbeat. Earlier versions wrote this; now they are in TokensReported.',
   schema: z.object({
     agent_id: z.int().positive(),
@@ -71,5 +68,3 @@ export const tokenUsageReported = defineEvent({
     task_id: z.int().positive().nullable(),
   }),
 });
-
-export const agentHeartbeatEvents = [agentHeartbeatReceived, agentWoken, tokenUsageReported];

@@ -4,7 +4,6 @@ import { defineEvent } from '../define.ts';
 
 export const agentKeyIssued = defineEvent({
   type: 'AgentKeyIssued',
-  version: 2,
   doc: 'An API key for an agent was created. The key itself is not stored; its hash is in the credential store.',
   schema: z.object({
     key_id: z.int().positive(),
@@ -20,8 +19,7 @@ export const agentKeyIssued = defineEvent({
   }),
   audit: ({ data }) => ({
     action: 'agent_key_issued',
-    target_type: 'agent',
-    target_id: data.agent_id,
+    target: ['agent', data.agent_id],
     detail: {
       key_id: data.key_id,
       name: data.name,
@@ -34,15 +32,11 @@ export const agentKeyIssued = defineEvent({
 
 export const agentKeyRevoked = defineEvent({
   type: 'AgentKeyRevoked',
-  version: 2,
   doc: 'An API key of an agent was revoked permanently.',
   schema: z.object({ key_id: z.int().positive(), agent_id: z.int().positive(), agent_name: z.string() }),
   audit: ({ data }) => ({
     action: 'agent_key_revoked',
-    target_type: 'agent',
-    target_id: data.agent_id,
+    target: ['agent', data.agent_id],
     detail: { key_id: data.key_id },
   }),
 });
-
-export const agentKeyEvents = [agentKeyIssued, agentKeyRevoked];

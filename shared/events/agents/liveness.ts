@@ -4,7 +4,6 @@ import { defineEvent } from '../define.ts';
 
 export const livenessChecked = defineEvent({
   type: 'LivenessChecked',
-  version: 2,
   doc: 'The liveness sweep set agents offline that had stopped reporting.',
   schema: z.object({ marked_offline: z.array(z.string()), count: z.int() }),
   audit: ({ data }) => ({
@@ -13,5 +12,3 @@ export const livenessChecked = defineEvent({
     detail: { marked_offline: data.marked_offline, marked_offline_count: data.count },
   }),
 });
-
-export const livenessEvents = [livenessChecked];

@@ -6,7 +6,6 @@ import { aboutAgent, agentFields, configOwner } from './agents.ts';
 
 export const agentMemoryWritten = defineEvent({
   type: 'AgentMemoryWritten',
-  version: 2,
   doc: "An agent's working memory was replaced, or text was appended to it.",
   schema: z.object({
     ...agentFields,
@@ -32,7 +31,6 @@ export const agentMemoryWritten = defineEvent({
 
 export const agentMemoryFieldsSet = defineEvent({
   type: 'AgentMemoryFieldsSet',
-  version: 2,
   doc: "The keys of an agent's memory besides its text were replaced.",
   schema: z.object({
     ...agentFields,
@@ -63,7 +61,6 @@ export const agentMemoryFieldsSet = defineEvent({
 
 export const agentMemoryCleared = defineEvent({
   type: 'AgentMemoryCleared',
-  version: 2,
   doc: "An agent's working memory was emptied.",
   schema: z.object(agentFields),
   activity: ({ data, meta }) => ({
@@ -74,5 +71,3 @@ export const agentMemoryCleared = defineEvent({
     data: { timestamp: seconds(meta.at) },
   }),
 });
-
-export const agentMemoryEvents = [agentMemoryWritten, agentMemoryFieldsSet, agentMemoryCleared];

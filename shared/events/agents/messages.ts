@@ -7,7 +7,6 @@ import { aboutAgent } from './agents.ts';
 
 export const agentMessageSent = defineEvent({
   type: 'AgentMessageSent',
-  version: 2,
   doc: 'An agent or a person sent a message to an agent.',
   schema: z.object({
     message_id: z.int().positive(),
@@ -75,8 +74,7 @@ export const agentMessageSent = defineEvent({
       ? {
           action: 'secret_exposure',
           actor: data.from,
-          target_type: 'agent',
-          target_id: data.to_agent_id,
+          target: ['agent', data.to_agent_id],
           detail: { ...data.secrets },
         }
       : undefined,
@@ -85,5 +83,3 @@ export const agentMessageSent = defineEvent({
 /** Key of the conversation between two agents; the same in both directions. */
 export const conversationOf = (data: { readonly from: string; readonly to: string }): string =>
   `a2a:${[data.from, data.to].sort().join(':')}`;
-
-export const agentMessageEvents = [agentMessageSent];

@@ -12,7 +12,6 @@ const NO_TASKS = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, don
 
 export const agentRegistered = defineEvent({
   type: 'AgentRegistered',
-  version: 2,
   doc: 'An agent was created. `via`: by an operator, by itself, from the gateway configuration, or for a tool that connected.',
   schema: z.object({
     ...agentFields,
@@ -69,8 +68,7 @@ export const agentRegistered = defineEvent({
     data.via === 'self'
       ? {
           action: 'agent_self_register',
-          target_type: 'agent',
-          target_id: data.agent_id,
+          target: ['agent', data.agent_id],
           detail: {
             name: data.name,
             role: data.role,
@@ -80,8 +78,7 @@ export const agentRegistered = defineEvent({
         }
       : {
           action: 'agent_created',
-          target_type: 'agent',
-          target_id: data.agent_id,
+          target: ['agent', data.agent_id],
           detail: { name: data.name, role: data.role, via: data.via },
         },
   frames: ({ data, meta }) => {
@@ -119,9 +116,6 @@ export const agentRegistered = defineEvent({
 
 export const agentReturned = defineEvent({
   type: 'AgentReturned',
-  version: 2,
   doc: 'An existing agent registered again. It is now idle.',
   schema: z.object(agentFields),
 });
-
-export const agentRegistrationEvents = [agentRegistered, agentReturned];

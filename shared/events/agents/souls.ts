@@ -5,7 +5,6 @@ import { aboutAgent, agentFields } from './agents.ts';
 
 export const agentSoulChanged = defineEvent({
   type: 'AgentSoulChanged',
-  version: 2,
   doc: "An agent's persona text was replaced.",
   schema: z.object({
     ...agentFields,
@@ -25,5 +24,3 @@ export const agentSoulChanged = defineEvent({
     },
   }),
 });
-
-export const agentSoulEvents = [agentSoulChanged];

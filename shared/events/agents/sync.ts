@@ -4,14 +4,8 @@ import { defineEvent } from '../define.ts';
 
 export const agentsSynced = defineEvent({
   type: 'AgentsSynced',
-  version: 1,
   doc: 'Agents were imported from the gateway configuration.',
-  schema: z.object({
-    synced: z.int(),
-    created: z.int(),
-    updated: z.int(),
-    agents: z.array(z.string()),
-  }),
+  schema: z.object({ synced: z.int(), created: z.int(), updated: z.int(), agents: z.array(z.string()) }),
   audit: ({ data }) => ({ action: 'agent_config_sync', detail: { ...data } }),
   frames: ({ data }) => [
     {
@@ -20,5 +14,3 @@ export const agentsSynced = defineEvent({
     },
   ],
 });
-
-export const agentSyncEvents = [agentsSynced];

@@ -58,20 +58,21 @@ export const ruleAfter = <R extends RuleFields>(
 ): R => ({ ...rule, ...set, action_config: config === undefined ? rule.action_config : (config ?? {}) });
 
 const person = (data: { readonly rule_id: number }): string => `alert_rule:${data.rule_id}`;
-const aboutRule = (id: number) => ({ target_type: 'alert_rule', target_id: id });
 
 export const alertRuleCreated = defineEvent({
   type: 'AlertRuleCreated',
-  version: 2,
   doc: 'An alert rule was created.',
   schema: sealed.extend({ rule_id }),
   personal: { fields: ['action_config'], person },
-  audit: ({ data: { rule_id: id, name } }) => ({ action: 'alert_rule_created', ...aboutRule(id), detail: { name } }),
+  audit: ({ data: { rule_id: id, name } }) => ({
+    action: 'alert_rule_created',
+    target: ['alert_rule', id],
+    detail: { name },
+  }),
 });
 
 export const alertRuleUpdated = defineEvent({
   type: 'AlertRuleUpdated',
-  version: 2,
   doc: 'Fields of an alert rule were set. Absent fields are unchanged.',
   schema: sealed.partial().extend({ rule_id }),
   personal: { fields: ['action_config'], person },
@@ -79,10 +80,13 @@ export const alertRuleUpdated = defineEvent({
 
 export const alertRuleDeleted = defineEvent({
   type: 'AlertRuleDeleted',
-  version: 2,
   doc: 'An alert rule was deleted. Its triggers remain in the log.',
   schema: z.object({ rule_id, name: z.string() }),
-  audit: ({ data: { rule_id: id, name } }) => ({ action: 'alert_rule_deleted', ...aboutRule(id), detail: { name } }),
+  audit: ({ data: { rule_id: id, name } }) => ({
+    action: 'alert_rule_deleted',
+    target: ['alert_rule', id],
+    detail: { name },
+  }),
 });
 
 const triggeredSchema = ruleFields.omit({ enabled: true, action_config: true, cooldown_minutes: true }).extend({
@@ -107,7 +111,6 @@ const triggerOf = ({ rule_id: id, recipient: _, count: trigger_count, ...rule }:
 
 export const alertRuleTriggered = defineEvent({
   type: 'AlertRuleTriggered',
-  version: 2,
   doc: 'The condition of an alert rule was met. The rule does not trigger again during its cooldown.',
   schema: triggeredSchema,
   notification: ({ data }) =>
@@ -124,5 +127,3 @@ export const alertRuleTriggered = defineEvent({
   frames: ({ data, meta }) => [{ type: 'alert.triggered', data: triggerOf(data, meta.at) }],
   webhooks: ({ data, meta }) => [{ type: 'alert.triggered', data: triggerOf(data, meta.at) }],
 });
-
-export const alertRuleEvents = [alertRuleCreated, alertRuleUpdated, alertRuleDeleted, alertRuleTriggered];

@@ -12,7 +12,6 @@ const personalText = z.string().nullable();
 
 export const accessRequested = defineEvent({
   type: 'AccessRequested',
-  version: 2,
   doc: 'A person who is not an approved user signed in with Google. Each attempt is recorded and makes the request pending again.',
   schema: z.object({
     ...request,
@@ -28,15 +27,13 @@ export const accessRequested = defineEvent({
     action: 'google_login_pending_approval',
     actor: data.email ?? '[erased]',
     actor_id: null,
-    target_type: 'access_request',
-    target_id: data.request_id,
+    target: ['access_request', data.request_id],
     detail: { email: data.email, sub: data.provider_id },
   }),
 });
 
 export const accessRequestApproved = defineEvent({
   type: 'AccessRequestApproved',
-  version: 2,
   doc: 'An admin approved an access request. The user is created or updated right after this event.',
   schema: z.object({
     ...request,
@@ -49,30 +46,19 @@ export const accessRequestApproved = defineEvent({
   personal: { fields: ['email'], person },
   audit: ({ data }) => ({
     action: 'access_request_approved',
-    target_type: 'access_request',
-    target_id: data.request_id,
-    detail: {
-      request_id: data.request_id,
-      email: data.email,
-      role: data.role,
-      user_id: data.user_id,
-      note: data.note,
-    },
+    target: ['access_request', data.request_id],
+    detail: { request_id: data.request_id, email: data.email, role: data.role, user_id: data.user_id, note: data.note },
   }),
 });
 
 export const accessRequestRejected = defineEvent({
   type: 'AccessRequestRejected',
-  version: 2,
   doc: 'An admin rejected an access request. An existing user stays unchanged.',
   schema: z.object({ ...request, email: personalText, note: z.string().nullable() }),
   personal: { fields: ['email'], person },
   audit: ({ data }) => ({
     action: 'access_request_rejected',
-    target_type: 'access_request',
-    target_id: data.request_id,
+    target: ['access_request', data.request_id],
     detail: { request_id: data.request_id, email: data.email, note: data.note },
   }),
 });
-
-export const accessRequestEvents = [accessRequested, accessRequestApproved, accessRequestRejected];

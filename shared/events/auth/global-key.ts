@@ -9,7 +9,6 @@ export type KeySource = (typeof KEY_SOURCES)[number];
 
 export const globalKeyConfigured = defineEvent({
   type: 'GlobalKeyConfigured',
-  version: 2,
   doc: 'The deployment got an API key, from its environment or generated because there was none. It replaces every earlier key.',
   schema: z.object({
     key_id: z.int().positive(),
@@ -21,7 +20,6 @@ export const globalKeyConfigured = defineEvent({
 
 export const globalKeyRotated = defineEvent({
   type: 'GlobalKeyRotated',
-  version: 2,
   doc: 'An admin replaced the API key of the deployment. From now on the new key takes precedence over the environment; the old one stopped working at once.',
   schema: z.object({
     key_id: z.int().positive(),
@@ -38,5 +36,3 @@ export const globalKeyRotated = defineEvent({
     },
   }),
 });
-
-export const globalKeyEvents = [globalKeyConfigured, globalKeyRotated];

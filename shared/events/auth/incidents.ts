@@ -43,7 +43,6 @@ export function securityFrame(
 
 export const accessDenied = defineEvent({
   type: 'AccessDenied',
-  version: 1,
   doc: 'An authenticated caller sent a request that needs a higher role.',
   schema: z.object({ route: z.string(), needed: z.enum(ROLES), ...counted }),
   audit: ({ data }) => ({
@@ -54,46 +53,39 @@ export const accessDenied = defineEvent({
 
 export const agentAccessDenied = defineEvent({
   type: 'AgentAccessDenied',
-  version: 1,
   doc: 'A caller with an agent’s key sent a request that agents may not make, or that concerns another agent.',
   schema: z.object({ route: z.string(), ...counted }),
   audit: ({ data, meta }) => ({
     action: 'agent_access_denied',
-    target_type: 'agent',
-    target_id: meta.actor.id,
+    target: ['agent', meta.actor.id],
     detail: { route: data.route, count: data.count },
   }),
 });
 
 export const tenantAccessDenied = defineEvent({
   type: 'TenantAccessDenied',
-  version: 1,
   doc: 'An authenticated caller sent a request that concerns another tenant.',
   schema: z.object({ route: z.string(), ...counted }),
   audit: ({ data, meta }) => ({
     action: 'tenant_access_denied',
-    target_type: 'workspace',
-    target_id: meta.workspace,
+    target: ['workspace', meta.workspace],
     detail: { tenant_id: meta.tenant, route: data.route, count: data.count },
   }),
 });
 
 export const workspaceIsolationDenied = defineEvent({
   type: 'WorkspaceIsolationDenied',
-  version: 1,
   doc: 'A caller of a workspace with strict isolation requested a resource that workspaces share.',
   schema: z.object({ route: z.string(), resource: z.string(), ...counted }),
   audit: ({ data: { route, resource, count }, meta }) => ({
     action: 'workspace_isolation_denied',
-    target_type: 'workspace',
-    target_id: meta.workspace,
+    target: ['workspace', meta.workspace],
     detail: { resource, route, tenant_id: meta.tenant, reason: 'strict_isolation', count },
   }),
 });
 
 export const rateLimitHit = defineEvent({
   type: 'RateLimitHit',
-  version: 1,
   doc: 'A caller exceeded a rate limit.',
   schema: z.object({ route: z.string(), limit: z.string(), ...counted }),
   frames: (event) => securityFrame(event, 'rate_limit_hit', 'warning', event.data.route, event.data),
@@ -101,7 +93,6 @@ export const rateLimitHit = defineEvent({
 
 export const apiKeyRefused = defineEvent({
   type: 'ApiKeyRefused',
-  version: 1,
   doc: 'A request had an invalid API key. Recorded once per address and minute; the key itself is not stored.',
   schema: z.object({ route: z.string(), ...counted }),
   audit: ({ data }) => ({
@@ -127,7 +118,6 @@ export const apiKeyRefused = defineEvent({
 
 export const globalKeyUsed = defineEvent({
   type: 'GlobalKeyUsed',
-  version: 1,
   doc: 'The API key of the deployment was used. Recorded once per address and hour.',
   schema: z.object({ route: z.string(), ...counted }),
   frames: (event) => securityFrame(event, 'global_api_key_used', 'info', event.data.route, event.data),
@@ -135,7 +125,6 @@ export const globalKeyUsed = defineEvent({
 
 export const proxyAuthMisconfigured = defineEvent({
   type: 'ProxyAuthMisconfigured',
-  version: 1,
   doc: 'A request named a user in the proxy header. No address is trusted to do so, so the header was ignored.',
   schema: z.object({ header: z.string(), ...counted }),
   frames: (event) => securityFrame(event, 'proxy_auth_misconfigured', 'critical', 'proxy_auth', event.data),
@@ -143,20 +132,7 @@ export const proxyAuthMisconfigured = defineEvent({
 
 export const injectionRefused = defineEvent({
   type: 'InjectionRefused',
-  version: 1,
   doc: 'A caller sent a text that tries to take over an agent. It was refused, and the text is not stored.',
   schema: z.object({ route: z.string(), rules: z.array(z.string()), ...counted }),
   frames: (event) => securityFrame(event, 'injection_attempt', 'warning', event.data.route, event.data),
 });
-
-export const incidentEvents = [
-  accessDenied,
-  agentAccessDenied,
-  tenantAccessDenied,
-  workspaceIsolationDenied,
-  rateLimitHit,
-  apiKeyRefused,
-  globalKeyUsed,
-  proxyAuthMisconfigured,
-  injectionRefused,
-];

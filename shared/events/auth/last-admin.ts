@@ -9,7 +9,6 @@ export const adminsStream = (tenant: number): string => `admins-${tenant}`;
 
 export const adminRemovalBegun = defineEvent({
   type: 'AdminRemovalBegun',
-  version: 2,
   doc: 'A tenant is about to lose an enabled admin, and another one remains. Written before the user is changed; the protocol is in `commands/auth/last-admin.ts`.',
   schema: z.object({
     tenant: z.int().positive(),
@@ -21,9 +20,6 @@ export const adminRemovalBegun = defineEvent({
 
 export const adminRemovalVoided = defineEvent({
   type: 'AdminRemovalVoided',
-  version: 2,
   doc: 'An announced removal of an admin did not take place. Written to the admin’s stream before another removal begins, so that a late removal must announce itself again.',
   schema: z.object({ user_id: z.int().positive() }),
 });
-
-export const lastAdminEvents = [adminRemovalBegun, adminRemovalVoided];

@@ -19,22 +19,19 @@ export const personOf = ({ kind, id }: PersonRecord): string => `${kind}:${id}`;
 
 export const personErased = defineEvent({
   type: 'PersonErased',
-  version: 1,
   doc: 'The key of a person was deleted. Their personal fields can no longer be read in any event, and stores beside the log no longer contain them.',
   schema: z.object(record),
-  audit: ({ data: { kind, id } }) => ({ action: 'person_erase', target_type: kind, target_id: id }),
+  audit: ({ data: { kind, id } }) => ({ action: 'person_erase', target: [kind, id] }),
 });
 
 export const auditEntriesErased = defineEvent({
   type: 'AuditEntriesErased',
-  version: 1,
   doc: 'Entries of the audit trail no longer show the personal fields of a person whose key was deleted. A read model that is built later never shows them.',
   schema: z.object({ ...record, ids: z.array(z.int().positive()) }),
 });
 
 export const fieldRedacted = defineEvent({
   type: 'FieldRedacted',
-  version: 1,
   doc: 'The key of a personal field of one event was deleted: the field can no longer be read. Written to the stream of that event. The read models that contained the field are rebuilt afterwards.',
   schema: z.object({
     /** Id of the event. */
@@ -43,5 +40,3 @@ export const fieldRedacted = defineEvent({
   }),
   audit: ({ data: { event, field } }) => ({ action: 'field_redact', detail: { event, field } }),
 });
-
-export const peopleEvents = [personErased, auditEntriesErased, fieldRedacted];

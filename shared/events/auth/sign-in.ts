@@ -11,25 +11,22 @@ export const signInStream = (id: number | null): string => `sign_ins-${id ?? 'un
 const ERASED = '[erased]';
 
 const user = { user_id: z.int().positive(), username: z.string() };
-const target = (data: { readonly user_id: number }) => ({ target_type: 'user', target_id: data.user_id });
 
 export const userSignedIn = defineEvent({
   type: 'UserSignedIn',
-  version: 2,
   doc: 'A user signed in, and a session began.',
   schema: z.object({ ...user, method: z.enum(['password', 'google', 'oidc']) }),
   audit: ({ data }) => ({
     action: data.method === 'password' ? 'login' : `login_${data.method}`,
-    ...target(data),
+    target: ['user', data.user_id],
   }),
 });
 
 export const userSignedOut = defineEvent({
   type: 'UserSignedOut',
-  version: 2,
   doc: 'A user signed out, and the session ended.',
   schema: z.object(user),
-  audit: ({ data }) => ({ action: 'logout', ...target(data) }),
+  audit: ({ data }) => ({ action: 'logout', target: ['user', data.user_id] }),
 });
 
 export const SIGN_IN_FAILURES = ['user_not_found', 'wrong_provider', 'not_approved', 'invalid_password'] as const;
@@ -37,7 +34,6 @@ export type SignInFailure = (typeof SIGN_IN_FAILURES)[number];
 
 export const signInFailed = defineEvent({
   type: 'SignInFailed',
-  version: 2,
   doc: 'A sign-in with a password was refused. The response is the same for every reason.',
   schema: z.object({
     /** As typed; people also type e-mail addresses and passwords here. Null once the person is erased. */
@@ -56,7 +52,7 @@ export const signInFailed = defineEvent({
     action: 'login_failed',
     actor: data.username ?? ERASED,
     actor_id: data.user_id,
-    ...(data.user_id !== null && { target_type: 'user', target_id: data.user_id }),
+    ...(data.user_id !== null && { target: ['user', data.user_id] as const }),
     detail: { reason: data.reason },
   }),
   frames: ({ data, meta }) => [
@@ -90,5 +86,3 @@ export const signInFailed = defineEvent({
     },
   ],
 });
-
-export const signInEvents = [userSignedIn, userSignedOut, signInFailed];

@@ -16,13 +16,11 @@ export const userStream = (id: number): string => `user-${id}`;
 
 const user = { user_id: z.int().positive(), username: z.string() };
 const person = (data: { readonly user_id: number }) => `user:${data.user_id}`;
-const target = (data: { readonly user_id: number }) => ({ target_type: 'user', target_id: data.user_id });
 /** Null once the person is erased. */
 const personalText = z.string().nullable();
 
 export const userCreated = defineEvent({
   type: 'UserCreated',
-  version: 2,
   doc: 'A user was created. `source`: the first-run form, an admin, the first start, an approved access request, a trusted proxy, an OpenID Connect provider, or the command line.',
   schema: z.object({
     ...user,
@@ -45,10 +43,11 @@ export const userCreated = defineEvent({
     const { username, role, provider, email, source } = data;
     // The approval of the access request is audited instead.
     if (source === 'access_request') return undefined;
-    if (source === 'setup') return { action: 'setup_admin_created', ...target(data), detail: { username } };
+    if (source === 'setup')
+      return { action: 'setup_admin_created', target: ['user', data.user_id], detail: { username } };
     return {
       action: 'user_create',
-      ...target(data),
+      target: ['user', data.user_id],
       detail: { username, role, provider, email, ...(source !== 'admin' && { source }) },
     };
   },
@@ -67,7 +66,6 @@ const updatable = {
 
 export const userUpdated = defineEvent({
   type: 'UserUpdated',
-  version: 2,
   doc: 'Fields of a user were set: by an admin, by the user, by a sign-in with Google or an OpenID Connect provider that has newer values, or by an approved access request.',
   schema: z.object({
     ...user,
@@ -79,7 +77,11 @@ export const userUpdated = defineEvent({
   personal: { fields: ['display_name', 'email', 'avatar_url', 'provider_id'], person },
   audit: ({ data }) => {
     if (data.by === 'self') {
-      return { action: 'profile_update', ...target(data), detail: { display_name: data.display_name ?? null } };
+      return {
+        action: 'profile_update',
+        target: ['user', data.user_id],
+        detail: { display_name: data.display_name ?? null },
+      };
     }
     // Changes by a provider are audited if they change the user's permissions.
     const isAudited = data.by === 'admin' || data.by === 'cli' || (data.by === 'oidc' && data.role !== undefined);
@@ -87,7 +89,7 @@ export const userUpdated = defineEvent({
     const { display_name, role, is_approved, password_changed } = data;
     return {
       action: 'user_update',
-      ...target(data),
+      target: ['user', data.user_id],
       detail: {
         ...(display_name !== undefined && { display_name }),
         ...(role !== undefined && { role }),
@@ -100,10 +102,9 @@ export const userUpdated = defineEvent({
 
 export const userPasswordChanged = defineEvent({
   type: 'UserPasswordChanged',
-  version: 2,
   doc: 'The password of a user was changed, which ends all sessions of the user. If an admin set it, the UserUpdated event of the same append records the audit entry.',
   schema: z.object({ ...user, credential_id: z.uuid(), by: z.enum(['self', 'admin', 'cli']) }),
-  audit: ({ data }) => (data.by === 'self' ? { action: 'password_change', ...target(data) } : undefined),
+  audit: ({ data }) => (data.by === 'self' ? { action: 'password_change', target: ['user', data.user_id] } : undefined),
   frames: ({ data, meta }) =>
     data.by === 'self'
       ? [
@@ -113,7 +114,8 @@ export const userPasswordChanged = defineEvent({
             data: {
               action: 'password_change',
               actor: meta.actor.name,
-              ...target(data),
+              target_type: 'user',
+              target_id: data.user_id,
               timestamp: seconds(meta.at),
             },
           },
@@ -123,45 +125,31 @@ export const userPasswordChanged = defineEvent({
 
 export const userMoved = defineEvent({
   type: 'UserMoved',
-  version: 2,
   doc: 'A user was moved to another workspace, because the old one was removed.',
   schema: z.object({ ...user, tenant: z.int().positive(), workspace: z.int().positive() }),
 });
 
 export const userTransferred = defineEvent({
   type: 'UserTransferred',
-  version: 2,
   doc: 'An admin moved a user to another workspace. Sessions and open streams of the user follow.',
   schema: z.object({ ...user, tenant: z.int().positive(), workspace: z.int().positive() }),
   audit: ({ data }) => ({
     action: 'user_update',
-    ...target(data),
+    target: ['user', data.user_id],
     detail: { workspace_id: data.workspace, tenant_id: data.tenant },
   }),
 });
 
 export const userDeleted = defineEvent({
   type: 'UserDeleted',
-  version: 2,
   doc: 'A user was deleted: sessions and password stop working, and the name is free. Past actions of the user remain in the history.',
   schema: z.object(user),
-  audit: ({ data }) => ({ action: 'user_delete', ...target(data), detail: { username: data.username } }),
+  audit: ({ data }) => ({ action: 'user_delete', target: ['user', data.user_id], detail: { username: data.username } }),
 });
 
 export const googleDisconnected = defineEvent({
   type: 'GoogleDisconnected',
-  version: 2,
   doc: 'A user was switched from Google sign-in back to a password. All sessions of the user end.',
   schema: z.object(user),
-  audit: ({ data }) => ({ action: 'google_disconnect', ...target(data) }),
+  audit: ({ data }) => ({ action: 'google_disconnect', target: ['user', data.user_id] }),
 });
-
-export const userEvents = [
-  userCreated,
-  userUpdated,
-  userPasswordChanged,
-  userMoved,
-  userTransferred,
-  userDeleted,
-  googleDisconnected,
-];

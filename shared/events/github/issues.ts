@@ -22,7 +22,6 @@ const about = ({ repo, issue_number: issueNumber, task_id: taskId }: AboutIssue)
 
 export const githubIssueCommented = defineEvent({
   type: 'GithubIssueCommented',
-  version: 2,
   doc: 'A comment was added to a GitHub issue. Its text is at GitHub.',
   schema: z.object(issueFields),
   activity: ({ data }) => ({
@@ -34,7 +33,6 @@ export const githubIssueCommented = defineEvent({
 
 export const githubIssueClosed = defineEvent({
   type: 'GithubIssueClosed',
-  version: 2,
   doc: 'A GitHub issue was closed.',
   schema: z.object(issueFields),
   activity: ({ data }) => ({
@@ -43,5 +41,3 @@ export const githubIssueClosed = defineEvent({
     ...about(data),
   }),
 });
-
-export const githubIssueEvents = [githubIssueCommented, githubIssueClosed];

@@ -6,7 +6,6 @@ import { taskFields } from '../tasks/tasks.ts';
 
 export const githubIssueClaimed = defineEvent({
   type: 'GithubIssueClaimed',
-  version: 2,
   doc: 'A task was reserved for a GitHub issue, so that no other task represents it. Written to the issue’s stream before the task is created.',
   schema: z.object({ repo: z.string(), issue_number: z.int().positive(), task_id: z.int().positive() }),
 });
@@ -43,16 +42,10 @@ const linkFields = {
 const shown = (
   { task_id: taskId, repo, issue_number: issueNumber }: { task_id: number; repo: string; issue_number: number },
   at: number,
-) => ({
-  id: taskId,
-  github_repo: repo,
-  github_issue_number: issueNumber,
-  github_synced_at: seconds(at),
-});
+) => ({ id: taskId, github_repo: repo, github_issue_number: issueNumber, github_synced_at: seconds(at) });
 
 export const taskLinked = defineEvent({
   type: 'TaskLinked',
-  version: 2,
   doc: 'A task was linked to a GitHub issue.',
   schema: z.object({ ...linkFields, issue_url: z.string() }),
   frames: ({ data, meta }) => [{ type: 'task.updated', data: shown(data, meta.at) }],
@@ -60,7 +53,6 @@ export const taskLinked = defineEvent({
 
 export const taskSynced = defineEvent({
   type: 'TaskSynced',
-  version: 2,
   doc: 'A task and its issue were synced: newer values were copied both ways. `issue` and `face` are the values that both agree on; a field that differs from them remains to be copied.',
   schema: z.object({
     ...linkFields,
@@ -74,12 +66,9 @@ export const taskSynced = defineEvent({
 
 export const taskIssueGone = defineEvent({
   type: 'TaskIssueGone',
-  version: 2,
   doc: 'The issue of a task is missing at GitHub, although the repository exists. It is not synced until the issue is found again. The task remains.',
   schema: z.object({ ...taskFields, repo: z.string(), issue_number: z.int().positive() }),
 });
-
-export const githubLinkEvents = [githubIssueClaimed, taskLinked, taskSynced, taskIssueGone];
 
 type Metadata = Readonly<Record<string, unknown>>;
 

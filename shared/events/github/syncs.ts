@@ -7,7 +7,6 @@ const count = z.int().nonnegative();
 
 export const githubSynced = defineEvent({
   type: 'GithubSynced',
-  version: 2,
   doc: 'A sync of a repository changed something or failed. A scheduled sync that finds nothing, or fails like the one before, writes no event.',
   schema: z.object({
     sync_id: z.int().positive(),
@@ -66,5 +65,3 @@ export const githubSynced = defineEvent({
     },
   ],
 });
-
-export const githubSyncEvents = [githubSynced];

@@ -20,14 +20,15 @@ export interface AuditRecord {
 export function auditOf(definition: EventDefinition, event: DomainEvent): AuditRecord | undefined {
   const draft = definition.audit?.(event);
   const { meta } = event;
+  const [targetType = null, targetId = null] = draft?.target ?? [];
   return (
     draft && {
       id: meta.number,
       action: draft.action,
       actor: draft.actor ?? meta.actor.name,
       actor_id: draft.actor_id === undefined ? meta.actor.id : draft.actor_id,
-      target_type: draft.target_type ?? null,
-      target_id: draft.target_id ?? null,
+      target_type: targetType,
+      target_id: targetId,
       detail: draft.detail ?? null,
       ip_address: meta.ip,
       user_agent: meta.userAgent,

@@ -50,7 +50,6 @@ export const byUser = (
 
 export const notificationRaised = defineEvent({
   type: 'NotificationRaised',
-  version: 3,
   doc: 'A recipient was notified of the events before this one. Each recipient has a separate event, so that each notification has its own number.',
   schema: z.object({
     recipient: z.string(),
@@ -78,21 +77,18 @@ const notification_ids = z.array(z.int().positive());
 
 export const notificationsRead = defineEvent({
   type: 'NotificationsRead',
-  version: 2,
   doc: 'Notifications were marked as read.',
   schema: z.object({ notification_ids }),
 });
 
 export const notificationsDelivered = defineEvent({
   type: 'NotificationsDelivered',
-  version: 2,
   doc: 'A recipient confirmed that it fetched its notifications.',
   schema: z.object({ recipient: z.string(), notification_ids }),
 });
 
 export const notificationsDeleted = defineEvent({
   type: 'NotificationsDeleted',
-  version: 2,
   doc: 'Notifications were removed, on request or because they expired. Their texts remain in the log.',
   schema: z.object({ notification_ids, cause: z.enum(['request', 'retention']) }),
 });
@@ -104,7 +100,6 @@ export const NOTIFICATION_MESSAGE = 'notification';
 
 export const notificationForwarded = defineEvent({
   type: 'NotificationForwarded',
-  version: 3,
   doc: 'A notification was delivered to the inbox of its agent. For users, who see it in their list, it is only marked as delivered.',
   schema: z.object({
     notification_id: z.int().positive(),
@@ -156,7 +151,6 @@ export const notificationForwarded = defineEvent({
 
 export const notificationDeliveryCompleted = defineEvent({
   type: 'NotificationDeliveryCompleted',
-  version: 2,
   doc: 'Undelivered notifications were processed, to deliver them or to preview what would be delivered.',
   schema: z.object({
     processed: z.int().nonnegative(),
@@ -176,12 +170,3 @@ export const notificationDeliveryCompleted = defineEvent({
     data: { total_processed: processed, delivered, errors, dry_run, agent_filter },
   }),
 });
-
-export const notificationEvents = [
-  notificationRaised,
-  notificationsRead,
-  notificationsDelivered,
-  notificationsDeleted,
-  notificationForwarded,
-  notificationDeliveryCompleted,
-];

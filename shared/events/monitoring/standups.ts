@@ -17,7 +17,6 @@ export type StandupSummary = z.infer<typeof standupSummary>;
 
 export const standupGenerated = defineEvent({
   type: 'StandupGenerated',
-  version: 1,
   doc: 'A standup report for a day was created. It replaces an earlier one for the same day.',
   schema: z.object({
     /** `YYYY-MM-DD`, UTC. */
@@ -42,5 +41,3 @@ export const standupGenerated = defineEvent({
     },
   }),
 });
-
-export const standupEvents = [standupGenerated];

@@ -19,7 +19,6 @@ export const aboutPipeline = (id: number) => ({ entity_type: 'pipeline', entity_
 
 export const pipelineCreated = defineEvent({
   type: 'PipelineCreated',
-  version: 2,
   doc: 'A pipeline was created.',
   schema: pipelineFields.extend({ pipeline_id: pipelineId }),
   activity: ({ data }) => ({
@@ -31,23 +30,18 @@ export const pipelineCreated = defineEvent({
 
 export const pipelineUpdated = defineEvent({
   type: 'PipelineUpdated',
-  version: 2,
   doc: 'Fields of a pipeline were set. Absent fields are unchanged, and so are runs that have started.',
   schema: pipelineFields.partial().extend({ pipeline_id: pipelineId }),
 });
 
 export const pipelineUsed = defineEvent({
   type: 'PipelineUsed',
-  version: 2,
   doc: 'A use of a pipeline was reported. Runs are counted separately.',
   schema: z.object({ pipeline_id: pipelineId }),
 });
 
 export const pipelineDeleted = defineEvent({
   type: 'PipelineDeleted',
-  version: 2,
   doc: 'A pipeline was deleted. Its runs are then cancelled and removed.',
   schema: z.object({ pipeline_id: pipelineId }),
 });
-
-export const pipelineEvents = [pipelineCreated, pipelineUpdated, pipelineUsed, pipelineDeleted];

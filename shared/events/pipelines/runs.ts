@@ -36,7 +36,6 @@ const frame = (meta: Metadata, data: FrameDraft['data']): FrameDraft[] => [
 
 export const pipelineRunStarted = defineEvent({
   type: 'PipelineRunStarted',
-  version: 2,
   doc: 'A run of a pipeline began. It keeps the steps and templates of that time.',
   schema: ofRun.extend({
     pipeline_name: z.string(),
@@ -70,14 +69,12 @@ export const pipelineRunStarted = defineEvent({
 
 export const pipelineStepStarted = defineEvent({
   type: 'PipelineStepStarted',
-  version: 2,
   doc: 'A step of a run began.',
   schema: ofStep.extend({ hand_over: z.enum(HAND_OVERS) }),
 });
 
 export const pipelineStepSpawned = defineEvent({
   type: 'PipelineStepSpawned',
-  version: 2,
   doc: 'The agent runner accepted a step. It is not handed over again.',
   schema: ofStep.extend({
     /** From 1. */
@@ -90,7 +87,6 @@ export const pipelineStepSpawned = defineEvent({
 
 export const pipelineStepAttemptFailed = defineEvent({
   type: 'PipelineStepAttemptFailed',
-  version: 2,
   doc: 'An attempt to hand a step to the agent runner failed.',
   schema: ofStep.extend({
     /** From 1. */
@@ -112,21 +108,18 @@ const ended = ofStep.extend({ error: z.string().nullable() });
 
 export const pipelineStepCompleted = defineEvent({
   type: 'PipelineStepCompleted',
-  version: 2,
   doc: 'A step succeeded.',
   schema: ended,
 });
 
 export const pipelineStepFailed = defineEvent({
   type: 'PipelineStepFailed',
-  version: 2,
   doc: 'A step failed. The step’s `on_failure` decides whether the run continues.',
   schema: ended,
 });
 
 export const pipelineRunCompleted = defineEvent({
   type: 'PipelineRunCompleted',
-  version: 2,
   doc: 'A run completed. Some of its steps may have failed.',
   schema: ofRun.extend({ pipeline_name: z.string() }),
   frames: ({ data, meta }) =>
@@ -139,34 +132,18 @@ export const pipelineRunCompleted = defineEvent({
 
 export const pipelineRunFailed = defineEvent({
   type: 'PipelineRunFailed',
-  version: 2,
   doc: 'A run failed at a step. The steps after it were skipped.',
   schema: ofRun,
 });
 
 export const pipelineRunCancelled = defineEvent({
   type: 'PipelineRunCancelled',
-  version: 2,
   doc: 'A run was cancelled. Its remaining steps were skipped.',
   schema: ofRun.extend({ reason: z.enum(['asked', 'pipeline_deleted']) }),
 });
 
 export const pipelineRunRemoved = defineEvent({
   type: 'PipelineRunRemoved',
-  version: 2,
   doc: 'A run was removed, because its pipeline was deleted.',
   schema: ofRun,
 });
-
-export const pipelineRunEvents = [
-  pipelineRunStarted,
-  pipelineStepStarted,
-  pipelineStepSpawned,
-  pipelineStepAttemptFailed,
-  pipelineStepCompleted,
-  pipelineStepFailed,
-  pipelineRunCompleted,
-  pipelineRunFailed,
-  pipelineRunCancelled,
-  pipelineRunRemoved,
-];

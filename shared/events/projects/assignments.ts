@@ -5,7 +5,6 @@ import { projectFields } from './projects.ts';
 
 export const projectAgentsAssigned = defineEvent({
   type: 'ProjectAgentsAssigned',
-  version: 2,
   doc: 'Agents were assigned to a project by name. They need not exist.',
   schema: z.object({
     ...projectFields,
@@ -15,9 +14,6 @@ export const projectAgentsAssigned = defineEvent({
 
 export const projectAgentsUnassigned = defineEvent({
   type: 'ProjectAgentsUnassigned',
-  version: 2,
   doc: 'Agents were removed from a project.',
   schema: z.object({ ...projectFields, agent_names: z.array(z.string()) }),
 });
-
-export const projectAssignmentEvents = [projectAgentsAssigned, projectAgentsUnassigned];

@@ -18,14 +18,12 @@ const details = {
 
 export const projectCreated = defineEvent({
   type: 'ProjectCreated',
-  version: 2,
   doc: 'A project was created. `slug` is unique per workspace and never changes.',
   schema: z.object({ ...projectFields, slug: z.string(), ...details }),
 });
 
 export const projectUpdated = defineEvent({
   type: 'ProjectUpdated',
-  version: 2,
   doc: 'Fields of a project were set. A new ticket prefix applies to all of its tasks at once.',
   schema: z.object({
     ...projectFields,
@@ -43,37 +41,24 @@ export const projectUpdated = defineEvent({
 
 export const projectArchived = defineEvent({
   type: 'ProjectArchived',
-  version: 2,
   doc: 'A project was archived: it accepts no new tasks and is left out of the default list. Its tasks remain.',
   schema: z.object(projectFields),
 });
 
 export const projectRestored = defineEvent({
   type: 'ProjectRestored',
-  version: 2,
   doc: 'An archived project was restored.',
   schema: z.object(projectFields),
 });
 
 export const projectDeletionBegun = defineEvent({
   type: 'ProjectDeletionBegun',
-  version: 2,
   doc: 'The deletion of a project began: it is no longer listed, and its tasks move to the general project.',
   schema: z.object(projectFields),
 });
 
 export const projectDeleted = defineEvent({
   type: 'ProjectDeleted',
-  version: 2,
   doc: 'The deletion of a project ended: its tasks were moved, and its slug and prefix are free.',
   schema: z.object({ ...projectFields, slug: z.string(), ticket_prefix: z.string() }),
 });
-
-export const projectEvents = [
-  projectCreated,
-  projectUpdated,
-  projectArchived,
-  projectRestored,
-  projectDeletionBegun,
-  projectDeleted,
-];

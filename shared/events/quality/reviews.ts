@@ -10,7 +10,6 @@ export const GATEKEEPER = 'aegis';
 
 export const taskReviewed = defineEvent({
   type: 'TaskReviewed',
-  version: 2,
   doc: 'A task was approved or rejected. `after` is the status that followed; a review that does not count leaves the status unchanged.',
   schema: z.object({
     ...taskFields,
@@ -47,5 +46,3 @@ export const taskReviewed = defineEvent({
     return [{ type: 'task.status_changed', data: changed }];
   },
 });
-
-export const qualityReviewEvents = [taskReviewed];

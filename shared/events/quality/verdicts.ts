@@ -8,7 +8,6 @@ import { aboutTask, taskFields } from '../tasks/tasks.ts';
 
 export const taskReviewRequested = defineEvent({
   type: 'TaskReviewRequested',
-  version: 2,
   doc: 'The agent runner was asked to review a task.',
   schema: z.object({ ...moveFields, run: handOverNo }),
   frames: (event) => [moveFrame(event, 'aegis_review')],
@@ -16,14 +15,12 @@ export const taskReviewRequested = defineEvent({
 
 export const taskReviewAccepted = defineEvent({
   type: 'TaskReviewAccepted',
-  version: 2,
   doc: 'The agent runner accepted the review of a task. The verdict is recorded as a quality review.',
   schema: z.object({ ...taskFields, run: handOverNo, session_id: sessionId }),
 });
 
 export const taskVerdictGiven = defineEvent({
   type: 'TaskVerdictGiven',
-  version: 2,
   doc: 'An automatic review ended with a verdict: the task is done, returns to its agent, or failed permanently after too many rejections.',
   schema: z.object({
     ...moveFields,
@@ -70,7 +67,6 @@ export const taskVerdictGiven = defineEvent({
 
 export const taskReviewAbandoned = defineEvent({
   type: 'TaskReviewAbandoned',
-  version: 2,
   doc: 'An automatic review ended without a verdict. The task waits for a new review.',
   schema: z.object({ ...moveFields, run: handOverNo, error: z.string() }),
   activity: ({ data: { task_id: taskId, title, error } }) => ({
@@ -81,5 +77,3 @@ export const taskReviewAbandoned = defineEvent({
   }),
   frames: (event) => [moveFrame(event, 'aegis_error')],
 });
-
-export const qualityVerdictEvents = [taskReviewRequested, taskReviewAccepted, taskVerdictGiven, taskReviewAbandoned];

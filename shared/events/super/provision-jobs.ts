@@ -22,14 +22,12 @@ interface Job {
 
 const audited = (action: string, { tenant_id: tenantId, job_id, job_type, dry_run }: Job, more: object = {}) => ({
   action,
-  target_type: 'tenant',
-  target_id: tenantId,
+  target: ['tenant', tenantId] as const,
   detail: { job_id, job_type, dry_run, ...more },
 });
 
 export const provisionJobQueued = defineEvent({
   type: 'ProvisionJobQueued',
-  version: 2,
   doc: 'A provisioning job was requested. It does not run before it is approved. Passwords and tokens in the request and the plan are sealed.',
   schema: z.object({
     ...job,
@@ -62,7 +60,6 @@ const decided = (action: string) => (event: { readonly data: Decided }) =>
 
 export const provisionJobApproved = defineEvent({
   type: 'ProvisionJobApproved',
-  version: 2,
   doc: 'A provisioning job was approved.',
   schema: z.object(decision),
   audit: decided('provision_job_approved'),
@@ -70,7 +67,6 @@ export const provisionJobApproved = defineEvent({
 
 export const provisionJobRejected = defineEvent({
   type: 'ProvisionJobRejected',
-  version: 2,
   doc: 'A provisioning job was rejected. It may still be approved later.',
   schema: z.object(decision),
   audit: decided('provision_job_rejected'),
@@ -78,7 +74,6 @@ export const provisionJobRejected = defineEvent({
 
 export const provisionJobCancelled = defineEvent({
   type: 'ProvisionJobCancelled',
-  version: 2,
   doc: 'A provisioning job was cancelled permanently.',
   schema: z.object(decision),
   audit: decided('provision_job_cancelled'),
@@ -86,21 +81,18 @@ export const provisionJobCancelled = defineEvent({
 
 export const provisionJobStarted = defineEvent({
   type: 'ProvisionJobStarted',
-  version: 2,
   doc: 'A provisioning job started.',
   schema: z.object({ ...job, by: actorSchema, runner_host: z.string(), tenant_status }),
 });
 
 export const provisionStepEnded = defineEvent({
   type: 'ProvisionStepEnded',
-  version: 2,
   doc: 'A step of a provisioning job ended. In a dry run every step is skipped.',
   schema: z.object({ ...job, key: z.string(), title: z.string(), ok: z.boolean(), skipped: z.boolean() }),
 });
 
 export const provisionJobCompleted = defineEvent({
   type: 'ProvisionJobCompleted',
-  version: 2,
   doc: 'A provisioning job completed.',
   schema: z.object({ ...job, steps: z.int().nonnegative(), tenant_status }),
   audit: ({ data }) => audited('tenant_bootstrap_completed', data),
@@ -108,19 +100,7 @@ export const provisionJobCompleted = defineEvent({
 
 export const provisionJobFailed = defineEvent({
   type: 'ProvisionJobFailed',
-  version: 2,
   doc: 'A provisioning job failed. It may be approved again.',
   schema: z.object({ ...job, error: z.string(), tenant_status }),
   audit: ({ data }) => audited('tenant_bootstrap_failed', data, { error: data.error }),
 });
-
-export const provisionJobEvents = [
-  provisionJobQueued,
-  provisionJobApproved,
-  provisionJobRejected,
-  provisionJobCancelled,
-  provisionJobStarted,
-  provisionStepEnded,
-  provisionJobCompleted,
-  provisionJobFailed,
-];

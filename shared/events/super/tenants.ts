@@ -25,7 +25,6 @@ export const tenantFields = z.object({
 
 export const tenantCreated = defineEvent({
   type: 'TenantCreated',
-  version: 2,
   doc: 'A tenant was created, with its main workspace in the same append. Passwords and tokens in its configuration are sealed.',
   schema: tenantFields.extend({
     tenant_id: z.int().positive(),
@@ -35,5 +34,3 @@ export const tenantCreated = defineEvent({
   }),
   secrets: { fields: ['config'], owner: (data) => `tenant:${data.tenant_id}` },
 });
-
-export const tenantEvents = [tenantCreated];

@@ -7,7 +7,6 @@ const fields = { ...taskFields, repo: z.string(), branch: z.string() };
 
 export const taskBranched = defineEvent({
   type: 'TaskBranched',
-  version: 2,
   doc: 'A branch was created for a task.',
   schema: z.object({ ...fields, url: z.string() }),
   activity: ({ data: { task_id: taskId, title, repo, branch } }) => ({
@@ -21,7 +20,6 @@ export const taskBranched = defineEvent({
 
 export const taskPullOpened = defineEvent({
   type: 'TaskPullOpened',
-  version: 2,
   doc: "A pull request of a task's branch was opened.",
   schema: z.object({ ...fields, pull_number: z.int().positive(), pull_url: z.string() }),
   activity: ({ data: { task_id: taskId, title, pull_number: pullNumber, pull_url: pullUrl } }) => ({
@@ -34,5 +32,3 @@ export const taskPullOpened = defineEvent({
     { type: 'task.updated', data: { id: data.task_id, github_pr_number: data.pull_number, github_pr_state: 'open' } },
   ],
 });
-
-export const taskBranchEvents = [taskBranched, taskPullOpened];

@@ -5,7 +5,6 @@ import { aboutTask, taskFields } from './tasks.ts';
 
 export const taskBroadcast = defineEvent({
   type: 'TaskBroadcast',
-  version: 3,
   doc: 'A message was sent to the agents that follow a task. Their notifications follow this event.',
   schema: z.object({
     ...taskFields,
@@ -24,5 +23,3 @@ export const taskBroadcast = defineEvent({
     data: { sent, skipped, message },
   }),
 });
-
-export const taskBroadcastEvents = [taskBroadcast];

@@ -15,18 +15,10 @@ import {
 } from './tasks.ts';
 
 /** Fields of the task before a change that activities show and counts use. */
-const TOLD = {
-  title: true,
-  status: true,
-  priority: true,
-  assigned_to: true,
-  project_id: true,
-  outcome: true,
-} as const;
+const TOLD = { title: true, status: true, priority: true, assigned_to: true, project_id: true, outcome: true } as const;
 
 export const taskUpdated = defineEvent({
   type: 'TaskUpdated',
-  version: 4,
   doc: 'Fields of a task were set. `task` is the whole task afterwards. A new assignee follows it.',
   schema: z.object({
     task_id: z.int().positive(),
@@ -104,7 +96,6 @@ function entriesOf(
 
 export const taskStatusChanged = defineEvent({
   type: 'TaskStatusChanged',
-  version: 2,
   doc: 'The status of a task was set by a request for several tasks. It may be the same as before.',
   schema: z.object({
     ...taskFields,
@@ -132,5 +123,3 @@ export const taskStatusChanged = defineEvent({
     },
   ],
 });
-
-export const taskChangeEvents = [taskUpdated, taskStatusChanged];

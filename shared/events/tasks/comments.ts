@@ -9,7 +9,6 @@ const PREVIEW = 100;
 
 export const taskCommented = defineEvent({
   type: 'TaskCommented',
-  version: 3,
   doc: 'A comment on a task, or a reply to one, was added.',
   schema: z.object({
     ...taskFields,
@@ -43,7 +42,6 @@ export const taskCommented = defineEvent({
 
 export const taskAssigned = defineEvent({
   type: 'TaskAssigned',
-  version: 3,
   doc: 'An unassigned task was assigned to the first agent that a comment mentions.',
   schema: z.object({
     ...taskFields,
@@ -62,5 +60,3 @@ export const taskAssigned = defineEvent({
     data: { assigned_to: after.assigned_to, trigger },
   }),
 });
-
-export const taskCommentEvents = [taskCommented, taskAssigned];

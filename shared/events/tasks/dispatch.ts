@@ -13,7 +13,6 @@ export const sessionId = z.string().nullable();
 
 export const taskDispatched = defineEvent({
   type: 'TaskDispatched',
-  version: 2,
   doc: 'A task was handed to the agent runner, for its assignee.',
   schema: z.object({ ...moveFields, agent_id: z.int().positive(), agent: z.string(), run: handOverNo }),
   activity: ({ data: { task_id: taskId, title, agent, after } }) => ({
@@ -27,7 +26,6 @@ export const taskDispatched = defineEvent({
 
 export const taskDispatchAccepted = defineEvent({
   type: 'TaskDispatchAccepted',
-  version: 2,
   doc: 'The agent runner accepted a task. The agent reports when it is done.',
   schema: z.object({ ...taskFields, agent: z.string(), run: handOverNo, session_id: sessionId }),
   activity: ({ data: { task_id: taskId, title, agent, session_id: sessionId } }) => ({
@@ -52,7 +50,6 @@ export const taskDispatchAccepted = defineEvent({
 
 export const taskDispatchCompleted = defineEvent({
   type: 'TaskDispatchCompleted',
-  version: 2,
   doc: 'The agent runner sent the result of a task, which now waits for review.',
   schema: z.object({
     ...moveFields,
@@ -92,7 +89,6 @@ export const taskDispatchCompleted = defineEvent({
 
 export const taskDispatchFailed = defineEvent({
   type: 'TaskDispatchFailed',
-  version: 2,
   doc: 'A task could not be handed to the agent runner, or the agent failed. The task waits again, or failed permanently after too many attempts.',
   schema: z.object({
     ...moveFields,
@@ -128,14 +124,13 @@ export const breaches = z.array(
     what: z.string(),
     /** Author of the text: `user ann`. */
     by: z.string(),
-    /** Names of the critical rules that it breaks. */
+    /** Names of the rules that it breaks. */
     rules: z.array(z.string()),
   }),
 );
 
 export const taskWithheld = defineEvent({
   type: 'TaskWithheld',
-  version: 2,
   doc: 'A task was not handed to the agent runner, for work or for review, because one of its texts tries to take over the agent. It waits until the text is changed.',
   schema: z.object({
     ...moveFields,
@@ -161,11 +156,3 @@ export const taskWithheld = defineEvent({
     ];
   },
 });
-
-export const taskDispatchEvents = [
-  taskDispatched,
-  taskDispatchAccepted,
-  taskDispatchCompleted,
-  taskDispatchFailed,
-  taskWithheld,
-];

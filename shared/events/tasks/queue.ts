@@ -26,7 +26,6 @@ export const moveFrame = ({ data: { task_id: taskId, before, after }, meta }: Mo
 
 export const taskClaimed = defineEvent({
   type: 'TaskClaimed',
-  version: 2,
   doc: 'An agent claimed a task from the queue: it is the assignee, works on the task, and follows it.',
   schema: z.object({ ...moveFields, agent: z.string() }),
   activity: ({ data: { task_id: taskId, title, agent, before, after } }) => ({
@@ -40,7 +39,6 @@ export const taskClaimed = defineEvent({
 
 export const taskReleased = defineEvent({
   type: 'TaskReleased',
-  version: 2,
   doc: 'A claim of a task was taken back, because the agent’s polls had claimed more than its capacity. Earlier versions wrote this; now a claim is never taken back.',
   schema: z.object({ ...moveFields, agent: z.string() }),
   activity: ({ data: { task_id: taskId, title, agent, before, after } }) => ({
@@ -75,7 +73,6 @@ export function sentBackFrames(event: SentBack, reason: string, escalation?: str
 
 export const taskRequeued = defineEvent({
   type: 'TaskRequeued',
-  version: 2,
   doc: 'A task was taken back from an agent that stopped reporting: it waits again, or failed permanently after too many attempts.',
   schema: z.object({
     ...moveFields,
@@ -103,5 +100,3 @@ export const taskRequeued = defineEvent({
   },
   frames: (event) => sentBackFrames(event, event.data.reason, event.data.reason),
 });
-
-export const taskQueueEvents = [taskClaimed, taskReleased, taskRequeued];

@@ -5,7 +5,6 @@ import { taskFields } from './tasks.ts';
 
 export const taskRecurred = defineEvent({
   type: 'TaskRecurred',
-  version: 2,
   doc: 'The schedule of a recurring task was due: one task with this id is created from it. A minute that has passed is never due again.',
   schema: z.object({
     ...taskFields,
@@ -16,5 +15,3 @@ export const taskRecurred = defineEvent({
     spawn_count: z.int().nonnegative(),
   }),
 });
-
-export const taskRecurrenceEvents = [taskRecurred];

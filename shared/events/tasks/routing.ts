@@ -6,7 +6,6 @@ import { aboutTask, taskFields, taskPlace } from './tasks.ts';
 
 export const taskRouted = defineEvent({
   type: 'TaskRouted',
-  version: 2,
   doc: 'An unassigned task was assigned to the most suitable agent, which follows it.',
   schema: z.object({
     ...taskFields,
@@ -37,5 +36,3 @@ export const taskRouted = defineEvent({
     },
   ],
 });
-
-export const taskRoutingEvents = [taskRouted];

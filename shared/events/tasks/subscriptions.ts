@@ -5,11 +5,8 @@ import { taskFields } from './tasks.ts';
 
 export const taskSubscribed = defineEvent({
   type: 'TaskSubscribed',
-  version: 3,
   doc: 'Agents or users follow a task, because they were mentioned in it or commented on it.',
   /** Those who did not follow it before. Usernames, and names of agents; up to version 1 also display names. */
   schema: z.object({ ...taskFields, names: z.array(z.string()) }),
   formerNames: { before: 2, fields: () => ['names'] },
 });
-
-export const taskSubscriptionEvents = [taskSubscribed];

@@ -137,7 +137,6 @@ export const taskFrame = (
 
 export const taskCreated = defineEvent({
   type: 'TaskCreated',
-  version: 4,
   doc: 'A task was created. Its assignee follows it, and so does its creator, unless it was created on a schedule or from a GitHub issue. `parent_task_id`: the recurring task of which it is an occurrence.',
   schema: z.object({
     task_id: z.int().positive(),
@@ -182,7 +181,6 @@ export const taskCreated = defineEvent({
 
 export const taskMoved = defineEvent({
   type: 'TaskMoved',
-  version: 3,
   doc: 'A task moved to another project under a new number, because its project was deleted.',
   schema: z.object({ ...taskFields, before: taskPlace, after: taskPlace, project_ticket_no: z.int().positive() }),
   frames: ({ data, meta }) => [
@@ -201,7 +199,6 @@ export const taskMoved = defineEvent({
 
 export const taskDeleted = defineEvent({
   type: 'TaskDeleted',
-  version: 2,
   doc: 'A task was deleted, with its comments, subscriptions and reviews. Its history remains in the log.',
   schema: z.object({ ...taskFields, before: taskPlace }),
   activity: ({ data: { task_id: taskId, title, before } }) => ({
@@ -212,5 +209,3 @@ export const taskDeleted = defineEvent({
   }),
   frames: ({ data }) => [{ type: 'task.deleted', data: { id: data.task_id, title: data.title } }],
 });
-
-export const taskEvents = [taskCreated, taskMoved, taskDeleted];

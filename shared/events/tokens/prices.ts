@@ -7,26 +7,22 @@ const price = z.object({ input: z.number().nonnegative(), output: z.number().non
 
 export const tokenPriceSet = defineEvent({
   type: 'TokenPriceSet',
-  version: 1,
   doc: 'The token price of a model was set. Earlier reports keep their cost.',
   schema: z.object({ model: z.string(), price, before: price.nullable() }),
   audit: ({ data }) => ({
     action: 'token_price_set',
-    target_type: 'token_price',
+    target: ['token_price'],
     detail: { model: data.model, price: data.price, before: data.before },
   }),
 });
 
 export const tokenPriceRemoved = defineEvent({
   type: 'TokenPriceRemoved',
-  version: 1,
   doc: 'The workspace’s own price for a model was removed. The built-in price applies again.',
   schema: z.object({ model: z.string(), before: price }),
   audit: ({ data }) => ({
     action: 'token_price_removed',
-    target_type: 'token_price',
+    target: ['token_price'],
     detail: { model: data.model, before: data.before },
   }),
 });
-
-export const tokenPriceEvents = [tokenPriceSet, tokenPriceRemoved];

@@ -32,7 +32,6 @@ export type TokenReport = z.infer<typeof tokenReport>;
 
 export const tokensReported = defineEvent({
   type: 'TokensReported',
-  version: 2,
   doc: 'Tokens were used: one report, or those of a batch.',
   schema: z.object({
     /** Page of the ledger; null for reports without a client's ids. */
@@ -43,14 +42,12 @@ export const tokensReported = defineEvent({
 
 export const tokenPageFilled = defineEvent({
   type: 'TokenPageFilled',
-  version: 1,
   doc: 'A page of the ledger was closed. New reports go to the next page.',
   schema: z.object({ page: z.int().positive() }),
 });
 
 export const tokenReportsPurged = defineEvent({
   type: 'TokenReportsPurged',
-  version: 2,
   doc: 'Expired reports were removed from the read model. The event names each report and what it added to sums, which are reduced accordingly.',
   schema: z.object({
     ids: z.array(z.string()),
@@ -68,5 +65,3 @@ export const tokenReportsPurged = defineEvent({
     ),
   }),
 });
-
-export const tokenReportEvents = [tokensReported, tokenPageFilled, tokenReportsPurged];

@@ -34,7 +34,6 @@ const person = (data: { readonly webhook_id: number }): string => `webhook:${dat
 
 export const webhookCreated = defineEvent({
   type: 'WebhookCreated',
-  version: 3,
   doc: 'A webhook was created. It receives the events after this one.',
   schema: webhookFields.extend({ webhook_id }),
   personal: { fields: ['url', 'secret'], person },
@@ -42,7 +41,6 @@ export const webhookCreated = defineEvent({
 
 export const webhookUpdated = defineEvent({
   type: 'WebhookUpdated',
-  version: 3,
   doc: 'Fields of a webhook were set. Absent fields are unchanged; without any, only the time of the last change is new.',
   schema: changes.extend({ webhook_id }),
   personal: { fields: ['url', 'secret'], person },
@@ -50,7 +48,6 @@ export const webhookUpdated = defineEvent({
 
 export const webhookTripped = defineEvent({
   type: 'WebhookTripped',
-  version: 2,
   doc: 'A webhook was disabled, because its deliveries failed too often. Undelivered events wait until it is enabled again.',
   schema: z.object({
     webhook_id,
@@ -61,9 +58,6 @@ export const webhookTripped = defineEvent({
 
 export const webhookDeleted = defineEvent({
   type: 'WebhookDeleted',
-  version: 2,
   doc: 'A webhook was deleted, with its deliveries.',
   schema: z.object({ webhook_id }),
 });
-
-export const webhookEvents = [webhookCreated, webhookUpdated, webhookTripped, webhookDeleted];

@@ -10,14 +10,9 @@ const id = z.int().positive();
 const workspace = { tenant_id: id, workspace_id: id, name: z.string(), slug: z.string() };
 const brand = z.string().nullable();
 const isolation = z.enum(ISOLATIONS);
-const target = (data: { readonly workspace_id: number }) => ({
-  target_type: 'workspace',
-  target_id: data.workspace_id,
-});
 
 export const workspaceCreated = defineEvent({
   type: 'WorkspaceCreated',
-  version: 2,
   doc: 'A workspace was created. The main workspace of a tenant is created with the tenant and cannot be deleted.',
   schema: z.object({ ...workspace, brand, isolation, main: z.boolean() }),
   audit: ({ data }) => {
@@ -25,13 +20,16 @@ export const workspaceCreated = defineEvent({
     // The audit entry of a new tenant also covers its main workspace.
     return main
       ? undefined
-      : { action: 'workspace_created', ...target(data), detail: { name, slug, brand, isolation } };
+      : {
+          action: 'workspace_created',
+          target: ['workspace', data.workspace_id],
+          detail: { name, slug, brand, isolation },
+        };
   },
 });
 
 export const workspaceUpdated = defineEvent({
   type: 'WorkspaceUpdated',
-  version: 2,
   doc: 'Fields of a workspace were set. Absent fields are unchanged. `name` is the old name.',
   schema: z.object({
     ...workspace,
@@ -39,7 +37,7 @@ export const workspaceUpdated = defineEvent({
   }),
   audit: ({ data: { changes, ...data } }) => ({
     action: 'workspace_updated',
-    ...target(data),
+    target: ['workspace', data.workspace_id],
     detail: {
       old_name: data.name,
       new_name: changes.name ?? data.name,
@@ -51,7 +49,6 @@ export const workspaceUpdated = defineEvent({
 
 export const workspaceRemovalBegun = defineEvent({
   type: 'WorkspaceRemovalBegun',
-  version: 2,
   doc: 'The deletion of a workspace began: it is no longer found. Its users, agents and projects move to another workspace of the tenant.',
   schema: z.object({
     ...workspace,
@@ -63,14 +60,11 @@ export const workspaceRemovalBegun = defineEvent({
 
 export const workspaceDeleted = defineEvent({
   type: 'WorkspaceDeleted',
-  version: 2,
   doc: 'The deletion of a workspace ended. Its tasks and messages remain in the log, but no request returns them.',
   schema: z.object({ ...workspace, moves_to: id, agents: z.int().nonnegative() }),
   audit: ({ data }) => ({
     action: 'workspace_deleted',
-    ...target(data),
+    target: ['workspace', data.workspace_id],
     detail: { name: data.name, slug: data.slug, agents_moved: data.agents, moved_to_workspace: data.moves_to },
   }),
 });
-
-export const workspaceEvents = [workspaceCreated, workspaceUpdated, workspaceRemovalBegun, workspaceDeleted];

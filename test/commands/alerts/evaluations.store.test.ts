@@ -4,11 +4,18 @@ import { type Evaluating, evaluateRule, evaluateWorkspace, PAGE } from '../../..
 import { createRule } from '../../../commands/alerts/rules.ts';
 import { createCommands } from '../../../commands/handler.ts';
 import { createRecentCounts } from '../../../commands/limits.ts';
-import { evaluateAlerts, FIRST } from '../../../commands/schedules/alerts/evaluations.ts';
+import { evaluateAlerts } from '../../../commands/schedules/alerts/evaluations.ts';
+import { FIRST } from '../../../commands/schedules/schedule.ts';
 import { createLocks } from '../../../infra/database/locks.ts';
 import { alertRulesProjection } from '../../../projections/alerts/rules.ts';
 import { alertReads } from '../../../queries/alerts/rules.ts';
-import { alertRuleEvents, NO_RULE } from '../../../shared/events/alerts/rules.ts';
+import {
+  alertRuleCreated,
+  alertRuleDeleted,
+  alertRuleTriggered,
+  alertRuleUpdated,
+  NO_RULE,
+} from '../../../shared/events/alerts/rules.ts';
 import type { AlertReads, WatchedRule } from '../../../shared/ports/alerts/rules.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
 import { ensureTables, openView, testDatabase, testOrigin } from '../../support/world.ts';
@@ -31,7 +38,12 @@ describe('commands: evaluation of alert rules', function () {
     ({ close } = opened);
     locks = createLocks(opened.database);
     await ensureTables(opened.database, [alertRulesProjection]);
-    const open = () => openView(opened.database, alertRuleEvents, [alertRulesProjection]);
+    const open = () =>
+      openView(
+        opened.database,
+        [alertRuleCreated, alertRuleUpdated, alertRuleDeleted, alertRuleTriggered],
+        [alertRulesProjection],
+      );
     const [one, other] = [await open(), await open()];
     const projector = one.project('one');
     // What it has appended is shown by the projector of the other one.

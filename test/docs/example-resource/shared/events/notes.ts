@@ -10,7 +10,6 @@ export const noteFields = z.object({ text: z.string() });
 
 export const noteWritten = defineEvent({
   type: 'NoteWritten',
-  version: 1,
   doc: 'A note exists from now on.',
   schema: noteFields.extend({ note_id }),
   activity: ({ data, meta }) => ({
@@ -26,17 +25,13 @@ export const noteWritten = defineEvent({
 
 export const noteRevised = defineEvent({
   type: 'NoteRevised',
-  version: 1,
   doc: 'The text of a note was replaced.',
   schema: noteFields.extend({ note_id }),
 });
 
 export const noteDiscarded = defineEvent({
   type: 'NoteDiscarded',
-  version: 1,
   doc: 'A note is gone from the lists. What it said stays in the log.',
   schema: z.object({ note_id }),
-  audit: ({ data }) => ({ action: 'note_discarded', target_type: 'note', target_id: data.note_id }),
+  audit: ({ data }) => ({ action: 'note_discarded', target: ['note', data.note_id] }),
 });
-
-export const noteEvents = [noteWritten, noteRevised, noteDiscarded];
