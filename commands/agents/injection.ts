@@ -3,7 +3,7 @@
  * agent: one table of rules, applied to the text and to the forms in which an attacker hides it. Pure: no clock, no
  * I/O.
  *
- * The caller refuses a text with a critical finding (422); warnings and infos are recorded and never block.
+ * The caller refuses a text with a finding (422). Rules that would only warn are left out, because nothing shows warnings.
  *
  * The text is hostile, so every matcher is linear in its length. "A, later on the line, B" is therefore a search for A
  * and then for B from there, never `A.*B`, which starts over at every A.
@@ -11,19 +11,14 @@
 
 import { AppError } from '../../shared/errors.ts';
 
-export type FindingCategory = 'prompt' | 'command' | 'exfiltration' | 'encoding';
-export type FindingSeverity = 'critical' | 'warning' | 'info';
-
 export type Finding = {
   rule: string;
-  category: FindingCategory;
-  severity: FindingSeverity;
   /** One sentence for the sender. It never quotes the text. */
   description: string;
 };
 
 type Matcher = (text: string) => boolean;
-type Rule = Finding & { hits: Matcher };
+type Rule = Finding & { hits: readonly (RegExp | Matcher)[] };
 
 /** Length in UTF-16 units of the part that is screened; the rest is ignored. */
 export const SCREENED_LENGTH = 50_000;
@@ -34,10 +29,6 @@ export const SCREENED_LENGTH = 50_000;
 function endOf(pattern: RegExp, text: string, from: number): number {
   pattern.lastIndex = from;
   return pattern.test(text) ? pattern.lastIndex : -1;
-}
-
-function anyOf(...matchers: (RegExp | Matcher)[]): Matcher {
-  return (text) => matchers.some((matcher) => (matcher instanceof RegExp ? matcher.test(text) : matcher(text)));
 }
 
 /** All patterns on one line, in this order. */
@@ -53,20 +44,6 @@ function inOrder(...patterns: [RegExp, ...RegExp[]]): Matcher {
         return position >= 0;
       });
     });
-  };
-}
-
-/** A template expression between the two marks that mentions `name`. */
-function between(open: string, close: string, name: RegExp): Matcher {
-  return (text) => {
-    let start = text.indexOf(open);
-    while (start >= 0) {
-      const end = text.indexOf(close, start + open.length);
-      if (end < 0) return false;
-      if (name.test(text.slice(start + open.length, end))) return true;
-      start = text.indexOf(open, end + close.length);
-    }
-    return false;
   };
 }
 
@@ -95,14 +72,9 @@ function dangerousSubstitution(text: string): boolean {
 
 // --- Words several rules share --------------------------------------------------------------------------------------
 
-const ENV_WORD = /\benv\b/gi;
-const SECRET_NAME = /AUTH_PASS|API_KEY|SECRET|TOKEN/gi;
-const DOWNLOADER = /\b(?:curl|wget)\b/gi;
 const FETCHER = /\b(?:curl|wget|fetch|http\.get|requests\.get|axios)\b/gi;
 const INTERNAL_ADDRESS =
   /169\.254\.169\.254|metadata\.google|100\.100\.100\.200|(?:\blocalhost|\b127(?:\.\d{1,3}){1,3}|\b0\.0\.0\.0|\[::(?:1|ffff:127\.\d{1,3}\.\d{1,3}\.\d{1,3})?\]):\d/gi;
-const TEMPLATE_NAME =
-  /\b(?:config|env|environ|process|os|system|exec|eval|import|require|popen|subprocess|constructor)\b|runtime|__(?:class|globals|builtins|import|init|mro|subclasses)__/i;
 
 // --- The rules ------------------------------------------------------------------------------------------------------
 // Small words between the parts ("all of the", "your") are allowed where the rule would be trivial to dodge without.
@@ -110,182 +82,91 @@ const TEMPLATE_NAME =
 const RULES: readonly Rule[] = [
   {
     rule: 'prompt-override',
-    category: 'prompt',
-    severity: 'critical',
     description: 'Tells the agent to ignore, forget or override its instructions.',
-    hits: anyOf(
+    hits: [
       /\b(?:ignore|disregard|forget|override)\s+(?:(?:all|any|of|the|these|those)\s+){0,3}(?:(?:previous|prior|above|your|system)\s+){1,3}(?:instruction|rule|guideline|prompt|directive|constraint)s?\b/i,
-    ),
+    ],
   },
   {
     rule: 'prompt-new-identity',
-    category: 'prompt',
-    severity: 'critical',
     description: 'Gives the agent a new or unrestricted identity.',
-    hits: anyOf(
+    hits: [
       /\byou\s+are\s+now\b/i,
       /\bact\s+as\s+(?:if\s+you\s+(?:are|were)\s+)?(?:an?\s+)?(?:restricted|unrestricted|evil|jailbroken|different|new)\b/i,
-    ),
+    ],
   },
   {
     rule: 'prompt-safety-bypass',
-    category: 'prompt',
-    severity: 'critical',
     description: 'Asks to switch off or get around safety, security or moderation.',
-    hits: anyOf(
+    hits: [
       /\b(?:bypass|disable|turn\s+off|deactivate|circumvent)\s+(?:(?:all|any|of|your)\s+){0,3}(?:safety|security|content|moderation|ethic(?:s|al)?)\b/i,
       // "turn off the content cache" is daily work, so after "the" the thing switched off must be a guard.
       /\b(?:bypass|disable|turn\s+off|deactivate|circumvent)\s+(?:all\s+)?(?:of\s+)?the\s+(?:safety|security|content|moderation|ethic(?:s|al)?)\s+(?:filter|check|guard|guardrail|rule|measure|restriction)s?\b/i,
-    ),
+    ],
   },
   {
     rule: 'prompt-hidden-instruction',
-    category: 'prompt',
-    severity: 'critical',
     description: 'Carries a bracketed system, admin or hidden marker followed by text.',
-    hits: anyOf(
+    hits: [
       /\[\s*(?:SYSTEM|INST|HIDDEN|ADMIN|IMPORTANT)(?:[\s_-]+(?:OVERRIDE|MESSAGE|INSTRUCTION)S?)?\s*[\]:]\s*\S[\s\S]{9}/i,
-    ),
-  },
-  {
-    rule: 'prompt-delimiter-escape',
-    category: 'prompt',
-    severity: 'warning',
-    description: 'Contains role tags or markers that delimit a prompt.',
-    hits: anyOf(
-      /<[\s|/]*(?:system|user|assistant|human|ai|instructions?|context)[\s|]*>/i,
-      /```[ \t]*system\b/i,
-      /\|>\s*(?:system|admin)\b/i,
-    ),
-  },
-  {
-    rule: 'prompt-repeat-leak',
-    category: 'prompt',
-    severity: 'warning',
-    description: 'Asks the agent to show its own prompt or instructions.',
-    hits: anyOf(
-      /\b(?:repeat|recite|echo|output|print|reveal|show|display)\s+(?:(?:me|all|of|the|your)\s+){0,3}(?:system\s+)?(?:(?:prompt|instruction|rule|guideline)s?|initial\s+(?:message|prompt)s?)\b/i,
-    ),
+    ],
   },
   {
     rule: 'cmd-shell-metachar',
-    category: 'command',
-    severity: 'critical',
     description: 'Chains or substitutes a shell command that downloads, deletes or interprets code.',
-    hits: anyOf(
+    hits: [
       /[;&|`$]\s*(?:\/(?:usr\/)?(?:local\/)?s?bin\/)?(?:rm|wget|curl|nc|ncat|bash|sh|python\d*|perl|ruby|php|node)\b/i,
       dangerousSubstitution,
-    ),
+    ],
   },
   {
     rule: 'cmd-path-traversal',
-    category: 'command',
-    severity: 'critical',
     description: 'Climbs two or more directories up in a path.',
-    hits: anyOf(/(?:\.\.[\\/]+){2}/),
+    hits: [/(?:\.\.[\\/]+){2}/],
   },
   {
     rule: 'cmd-pipe-download',
-    category: 'command',
-    severity: 'critical',
     description: 'Pipes a download into an interpreter.',
-    hits: inOrder(
-      DOWNLOADER,
-      /\|\s*(?:sudo\s+)?(?:\/(?:usr\/)?(?:local\/)?bin\/)?(?:bash|sh|zsh|python\d*|perl|ruby|node)\b/gi,
-    ),
+    hits: [
+      inOrder(
+        /\b(?:curl|wget)\b/gi,
+        /\|\s*(?:sudo\s+)?(?:\/(?:usr\/)?(?:local\/)?bin\/)?(?:bash|sh|zsh|python\d*|perl|ruby|node)\b/gi,
+      ),
+    ],
   },
   {
     rule: 'cmd-reverse-shell',
-    category: 'command',
-    severity: 'critical',
     description: 'Opens a shell to another machine.',
-    hits: anyOf(
+    hits: [
       /\/dev\/tcp\//i,
       /\bmkfifo\b/i,
       // The flag may follow the host, but not in another command and not after a whole sentence.
       /\b(?:nc|ncat)(?:\s+[^\s;|&]+){0,4}?\s+-(?:[a-z]*[elp]|-(?:exec|sh-exec|listen)\b)/i,
       inOrder(/\b(?:ba)?sh\s+-i\b/gi, />&?\s*\/dev\//g),
       inOrder(/\bpython/gi, /\bsocket\b/gi, /\b(?:connect|connect_ex|create_connection)\s*\(/gi),
-    ),
-  },
-  {
-    rule: 'cmd-env-access',
-    category: 'command',
-    severity: 'warning',
-    description: 'Reads environment variables or files that hold secrets.',
-    hits: anyOf(
-      /\bprintenv\b/i,
-      inOrder(ENV_WORD, SECRET_NAME),
-      inOrder(SECRET_NAME, ENV_WORD),
-      inOrder(/\bcat\b/gi, /\/proc\/[^\s/]+\/environ\b|(?<![\w.])\.env\b|\/etc\/(?:shadow|passwd)\b/gi),
-    ),
+    ],
   },
   {
     rule: 'cmd-ssrf',
-    category: 'command',
-    severity: 'critical',
     description: 'Fetches from a cloud metadata or loopback address.',
-    hits: inOrder(FETCHER, INTERNAL_ADDRESS),
-  },
-  {
-    rule: 'cmd-template-injection',
-    category: 'command',
-    severity: 'warning',
-    description: 'Contains a template expression that reaches configuration or the runtime.',
-    hits: anyOf(
-      between('{{', '}}', TEMPLATE_NAME),
-      between('<%', '%>', TEMPLATE_NAME),
-      between('${', '}', TEMPLATE_NAME),
-    ),
+    hits: [inOrder(FETCHER, INTERNAL_ADDRESS)],
   },
   {
     rule: 'cmd-sql-injection',
-    category: 'command',
-    severity: 'critical',
     description: 'Contains SQL that breaks out of a query.',
-    hits: anyOf(
+    hits: [
       /\bunion\s+(?:all\s+)?select\b/i,
       /;\s*drop\s+table\b/i,
       /['"][\s)]*\bor\b[\s(]*(?:true\s*(?:--|#)|['"]?(\w{1,32})['"]?\s*=\s*['"]?\1\b)/i,
       /['"]\s*;\s*(?:delete|insert|update|alter)\b/i,
-    ),
+    ],
   },
   {
     rule: 'exfil-send-data',
-    category: 'exfiltration',
-    severity: 'critical',
     description: 'Asks to send data, files or credentials somewhere.',
-    hits: anyOf(
+    hits: [
       /\b(?:send|post|upload|transmit|exfiltrate|forward)\s+(?:(?:all|of|the|your)\s+){0,3}(?:(?:api|access|secret|private|ssh)[\s_-]+)?(?:data|files|contents|secrets|keys|tokens|credentials|passwords|env)\s+(?:to|via|using|through)\b/i,
-    ),
-  },
-  {
-    rule: 'exfil-webhook',
-    category: 'exfiltration',
-    severity: 'warning',
-    description: 'Names a webhook or callback on another machine.',
-    hits: anyOf(
-      // The host must end after "localhost": localhost.example.com and localhost@example.com are other machines.
-      /\b(?:webhook|callback|postback)(?:[_-]?ur[il])?["']?\s*[:=]\s*["']?https?:\/\/(?!(?:localhost|127\.0\.0\.1)(?::\d+)?(?:[/?#\s"']|$))/i,
-    ),
-  },
-  {
-    rule: 'enc-base64-run',
-    category: 'encoding',
-    severity: 'warning',
-    description: 'Decodes base64 in a command or in code.',
-    hits: anyOf(
-      /\bbase64\s+(?:-d|--decode)\b/i,
-      /\b(?:atob|b64decode)\s*\(/i,
-      inOrder(/\bbuffer\.from\s*\(/gi, /,\s*["'`]base64/gi),
-    ),
-  },
-  {
-    rule: 'enc-heavy-hex',
-    category: 'encoding',
-    severity: 'info',
-    description: 'Contains a long run of escaped characters.',
-    hits: anyOf(/(?:\\x[0-9a-f]{2}){8}/i, /(?:\\u[0-9a-f]{4}){6}/i),
+    ],
   },
 ];
 
@@ -370,7 +251,7 @@ function plain(text: string, invisible = ''): string {
     .replace(LOOKALIKE, (character) => ASCII_OF.get(character) ?? character);
 }
 
-/** Words on which the critical rules depend, long enough not to appear in ROT13 of ordinary text. */
+/** Words on which the rules depend, long enough not to appear in ROT13 of ordinary text. */
 const DANGER_WORDS = (
   'ignore disregard forget override previous instructions guidelines prompt system unrestricted jailbroken bypass ' +
   'disable safety security moderation curl wget bash python mkfifo ncat union select upload transmit exfiltrate ' +
@@ -437,21 +318,18 @@ function formsOf(text: string): Set<string> {
 /** What the rules find in the first 50,000 characters, at most once per rule, in the order of the table. Never throws. */
 export function screenText(text: string): Finding[] {
   const forms = [...formsOf(text.slice(0, SCREENED_LENGTH))];
-  return RULES.filter(({ hits }) => forms.some(hits)).map(({ hits: _, ...finding }) => finding);
+  const matches = (matcher: RegExp | Matcher) =>
+    forms.some((form) => (matcher instanceof RegExp ? matcher.test(form) : matcher(form)));
+  return RULES.filter(({ hits }) => hits.some(matches)).map(({ rule, description }) => ({ rule, description }));
 }
 
-/** The findings for which the caller refuses the text; empty if it may pass. */
-export function criticalFindings(text: string): Finding[] {
-  return screenText(text).filter(({ severity }) => severity === 'critical');
-}
-
-/** A text was refused for its critical findings; nothing was stored. */
+/** A text was refused for its findings; nothing was stored. */
 export class InjectionRefused extends AppError {
   /** Names of the broken rules. */
   readonly rules: readonly string[];
   constructor(subject: string, findings: readonly Finding[]) {
     super(422, `${subject} was refused: it tries to take the agent over. Reword what the findings name.`, {
-      body: { injection: findings.map(({ rule, description }) => ({ rule, description })) },
+      body: { injection: findings },
     });
     this.rules = findings.map(({ rule }) => rule);
   }
@@ -462,7 +340,6 @@ export class InjectionRefused extends AppError {
  * @throws AppError 422 `{error, injection}` for an attempt to take over an agent
  */
 export function refuseInjection(subject: string, text: string): void {
-  const findings = criticalFindings(text);
-  if (findings.length === 0) return;
-  throw new InjectionRefused(subject, findings);
+  const findings = screenText(text);
+  if (findings.length > 0) throw new InjectionRefused(subject, findings);
 }

@@ -7,7 +7,7 @@
 import { createHash } from 'node:crypto';
 import type { Actor } from '../../shared/events/metadata.ts';
 import { frontOf } from '../../shared/storable.ts';
-import { criticalFindings, SCREENED_LENGTH } from './injection.ts';
+import { SCREENED_LENGTH, screenText } from './injection.ts';
 
 /** A text of others. */
 export interface Quotation {
@@ -54,15 +54,15 @@ export function promptOf(parts: readonly PromptPart[]): string {
 
 /** A text that is withheld. */
 export interface Breach extends Pick<Quotation, 'what' | 'by'> {
-  /** Names of the critical rules that the text breaks. */
+  /** Names of the rules that the text breaks. */
   readonly rules: string[];
 }
 
-/** Texts that break a critical rule of the screening. */
+/** Texts that break a rule of the screening. */
 export const breachesIn = (parts: readonly PromptPart[]): readonly Breach[] =>
   parts.flatMap((part) => {
     if (typeof part === 'string') return [];
-    const rules = criticalFindings(part.text).map(({ rule }) => rule);
+    const rules = screenText(part.text).map(({ rule }) => rule);
     return rules.length === 0 ? [] : [{ what: inline(part.what), by: inline(part.by), rules }];
   });
 

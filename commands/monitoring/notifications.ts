@@ -19,7 +19,7 @@ import {
 import type { NotificationDirectory, PendingNotification, Some } from '../../shared/ports/monitoring/notifications.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { DAY, seconds } from '../../shared/time.ts';
-import { criticalFindings, refuseInjection } from '../agents/injection.ts';
+import { refuseInjection, screenText } from '../agents/injection.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 
@@ -171,9 +171,9 @@ export async function deleteNotifications(
   return deleted;
 }
 
-/** Names of the critical rules that the text of a notification breaks; other users may have written the text. */
+/** Names of the rules that the text of a notification breaks; other users may have written the text. */
 const rulesBrokenBy = ({ title, message }: PendingNotification): string[] =>
-  criticalFindings(`${title}\n${message}`).map(({ rule }) => rule);
+  screenText(`${title}\n${message}`).map(({ rule }) => rule);
 
 /** The text for an agent. @param withheld broken rules, which are shown instead of the text */
 export function renderedNotification(one: PendingNotification, withheld = rulesBrokenBy(one)): string {

@@ -2,11 +2,10 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { findSecrets } from '../../../commands/agents/exposure.ts';
-import { criticalFindings, SCREENED_LENGTH, screenText } from '../../../commands/agents/injection.ts';
+import { SCREENED_LENGTH, screenText } from '../../../commands/agents/injection.ts';
 import { ATTACK, RULE_CASES, SECRET_CASES } from '../../support/screening-cases.ts';
 
 const rulesOf = (text: string): string[] => screenText(text).map(({ rule }) => rule);
-const criticalsOf = (text: string): string[] => criticalFindings(text).map(({ rule }) => rule);
 
 /** Any string, and strings made of the pieces the rules are made of, which reach far deeper into them. */
 const PIECES = [...RULE_CASES, ...SECRET_CASES].flatMap(({ hits }) => hits.flatMap((text) => text.split(/(\W)/)));
@@ -41,7 +40,7 @@ describe('screening: properties', () => {
     const words = fc.array(fc.constantFrom('deploy', 'tests', 'green', '\n', 'review', '100%')).map((w) => w.join(' '));
     fc.assert(
       fc.property(words, words, (before, after) => {
-        expect(criticalsOf(`${before} ${ATTACK} ${after}`)).to.deep.equal(['prompt-override']);
+        expect(rulesOf(`${before} ${ATTACK} ${after}`)).to.deep.equal(['prompt-override']);
       }),
     );
   });
@@ -67,32 +66,9 @@ describe('screening: properties', () => {
  * takes 64 times as long or worse. `head` stands once before the repetition.
  */
 const ADVERSARIAL: { head?: string; unit: string }[] = [
-  ...[
-    ' ',
-    '\n',
-    '\r',
-    '\\\n',
-    'a',
-    '_',
-    '-',
-    '.',
-    '/',
-    '\\',
-    '%',
-    '+',
-    '*',
-    "'",
-    '"',
-    '(',
-    ')',
-    '[',
-    '<',
-    '{',
-    '$',
-    ';',
-    '|',
-  ],
-  ...['$(', '$(a(', '{{', '{{ a ', '<%', '<% %', '../', '..', '..', '\\x4', '\\x41\\x41 ', '\\u004', '```', '|>'],
+  ...' \n\ra_-./\\%+*\'"()[<{$;|',
+  '\\\n',
+  ...['$(', '$(a(', '../', '..'],
   ...[
     'ignore ',
     'ignore all of the ',
@@ -101,18 +77,7 @@ const ADVERSARIAL: { head?: string; unit: string }[] = [
     'turn off all of ',
     'you are ',
   ],
-  ...[
-    '[SYSTEM',
-    '[SYSTEM ',
-    '[SYSTEM]',
-    '[ ',
-    '< | /',
-    'print me all ',
-    'show the system ',
-    'curl ',
-    'curl |',
-    'curl\n',
-  ],
+  ...['[SYSTEM', '[SYSTEM ', '[SYSTEM]', '[ ', 'curl ', 'curl |', 'curl\n'],
   ...[
     'curl | sudo ',
     'curl 127.0',
@@ -124,17 +89,7 @@ const ADVERSARIAL: { head?: string; unit: string }[] = [
     'nc -aaaaaaaa ',
     'bash -i ',
   ],
-  ...[
-    'bash -i >',
-    'python ',
-    'python socket ',
-    'python socket connect ',
-    'env ',
-    'SECRET ',
-    'cat ',
-    'cat /proc/',
-    'cat .env',
-  ],
+  ...['bash -i >', 'python ', 'python socket ', 'python socket connect '],
   ...[
     "' or ",
     "' or a",
@@ -147,7 +102,6 @@ const ADVERSARIAL: { head?: string; unit: string }[] = [
     'send ssh ',
     'upload data ',
   ],
-  ...['webhook', 'webhook: ', 'callback=http://localhost:1', 'base64 ', 'atob ', 'buffer.from(', 'buffer.from(,'],
   ...[
     '%41',
     '%25',
@@ -208,7 +162,6 @@ for (const head of [
   "' or ",
   'curl |',
   '$(',
-  '{{',
   'eyJ',
   'sk-',
   'bearer ',
