@@ -16,7 +16,7 @@ import {
 } from './agents/registration.ts';
 import type { CommandContext, Commands } from './handler.ts';
 import type { Room } from './limits.ts';
-import { hasReserved } from './reserve.ts';
+import { hasReserved, onRecord } from './reserve.ts';
 
 type Opened = EventOf<typeof connectionOpened>['data'];
 type Tool = Pick<Opened, 'tool_name' | 'tool_version' | 'metadata'>;
@@ -28,26 +28,19 @@ export function decideConnect(
 ): EventDraft[] {
   const agent = existing(state);
   const opened = connectionOpened.draft({ ...agent, ...connection, replaces: state.connection?.id ?? null });
-  if (state.status === 'online') return [opened];
-  const { status: from } = state;
-  const quiet = { last_activity: null, seen: false, announced: false };
-  return [agentStatusChanged.draft({ ...agent, from, to: 'online', cause: 'connect', ...quiet }), opened];
+  return [...decideStatus(state, 'online', 'connect'), opened];
 }
 
-const offline = (state: AgentState, cause: 'disconnect' | 'sweep'): EventDraft[] =>
-  state.status === 'offline'
-    ? []
-    : [
-        agentStatusChanged.draft({
-          ...existing(state),
-          from: state.status,
-          to: 'offline',
-          cause,
-          last_activity: null,
-          seen: false,
-          announced: false,
-        }),
-      ];
+/** A change of status that is no sign of life. No event if the agent has the status. */
+export function decideStatus(
+  state: AgentState,
+  to: 'online' | 'offline',
+  cause: 'connect' | 'disconnect' | 'sweep',
+): EventDraft[] {
+  const { status: from } = state;
+  const quiet = { last_activity: null, seen: false, announced: false };
+  return from === to ? [] : [agentStatusChanged.draft({ ...existing(state), from, to, cause, ...quiet })];
+}
 
 /** No event when the connection has already ended. @throws AppError 404 when the agent is deleted */
 export function decideDisconnect(state: AgentState, connectionId: string): EventDraft[] {
@@ -55,7 +48,7 @@ export function decideDisconnect(state: AgentState, connectionId: string): Event
   if (state.connection?.id !== connectionId) return [];
   return [
     connectionClosed.draft({ ...agent, connection_id: connectionId, cause: 'request' }),
-    ...offline(state, 'disconnect'),
+    ...decideStatus(state, 'offline', 'disconnect'),
   ];
 }
 
@@ -68,7 +61,7 @@ export function decideStale(state: AgentState, since: number): EventDraft[] {
   const { connection } = state;
   if (!state.registered || state.deleted || !connection || connection.seenAt >= since) return [];
   const closed = connectionClosed.draft({ ...existing(state), connection_id: connection.id, cause: 'stale' });
-  return [closed, ...(state.aliveAt < since ? offline(state, 'sweep') : [])];
+  return [closed, ...(state.aliveAt < since ? decideStatus(state, 'offline', 'sweep') : [])];
 }
 
 /** Registration of the agent for a tool that connects under a new name. */
@@ -125,12 +118,4 @@ export function connectTool(
 }
 
 /** Ends a connection of an agent. @throws AppError 404 when the agent is deleted */
-export async function disconnectTool(
-  commands: Commands,
-  context: CommandContext,
-  agentId: number,
-  connectionId: string,
-): Promise<void> {
-  const stream = agentStream(context.origin.workspace, agentId);
-  await commands.execute(agentDecider, stream, context, (state) => decideDisconnect(state, connectionId));
-}
+export const disconnectTool = onRecord(agentDecider, agentStream, decideDisconnect);

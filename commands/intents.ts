@@ -27,6 +27,9 @@ export interface CommandContext {
   step?: number;
 }
 
+/** The context for work that may be repeated safely: a repeated request does it again, instead of its recorded steps. */
+export const withoutIntents = ({ origin }: CommandContext): CommandContext => ({ origin });
+
 interface Acknowledged {
   position: number;
 }

@@ -7,7 +7,7 @@
  */
 import { userStream } from '../shared/events/auth/users.ts';
 import { nameKeys } from '../shared/names.ts';
-import { type AgentState, agentDecider, agentStream } from './agents/agents.ts';
+import { type AgentState, agentDecider, agentStream, holding } from './agents/agents.ts';
 import { type UserState, userDecider } from './auth/users.ts';
 import { claimantOf, type NameKind, type NameScope } from './claims.ts';
 import { type Claim, OLDER_KINDS, SHARED_NAME } from './naming.ts';
@@ -41,12 +41,7 @@ const isKeyOf = (name: string, key: string): boolean => nameKeys(name).includes(
 const agentNames: NameKind<AgentState> = {
   ...shared,
   owner: agentDecider,
-  holds({ registered, deleted, name, givenUpNames }, key) {
-    if (deleted) return 'never';
-    if (registered) return isKeyOf(name, key) ? 'yes' : 'not yet';
-    // A stream whose first claim was voided can never become an agent (`decideRegister`).
-    return Object.keys(givenUpNames).length > 0 ? 'never' : 'not yet';
-  },
+  holds: holding(({ name }, key) => isKeyOf(name, key)),
 };
 
 const userNames: NameKind<UserState> = {

@@ -14,6 +14,7 @@ import type { EventDraft } from '../shared/events/define.ts';
 import { claimName, type NameKind, type NameScope, releaseName } from './claims.ts';
 import { type Decider, type Fold, on } from './decider.ts';
 import type { CommandContext, Commands, Executed } from './handler.ts';
+import { withoutIntents } from './intents.ts';
 
 /** A name must not be taken back while its release may still be in progress. */
 export interface GivenUpName {
@@ -85,12 +86,11 @@ export interface Named<State extends NameOwnerState> {
 const keyOf = <State>(claim: Claim<State>): string => nameKey(claim.kind.kind, claim.name);
 const holds = <State>(state: State, { kind, name, scope }: Claim<State>): boolean =>
   kind.holds(state, name, scope) === 'yes';
-// Claims and releases may be repeated safely, so they need no intents; a repeated request must check them again.
-const bare = ({ origin }: CommandContext): CommandContext => ({ origin });
 
 /**
  * Makes all claims for `owner`, or none.
  *
+ * @param undo default: releases the claims
  * @throws AppError 400 for a name that is not allowed, 409 for one that is taken
  */
 export async function claimAll<State>(
@@ -98,13 +98,13 @@ export async function claimAll<State>(
   context: CommandContext,
   claims: readonly Claim<State>[],
   owner: string,
-  undo: (claimed: readonly Claim<State>[]) => Promise<unknown>,
+  undo = (claimed: readonly Claim<State>[]): Promise<unknown> => releaseAll(commands, context, claimed, owner),
 ): Promise<void> {
   for (const { kind, name, shown = name } of claims) kind.refuse?.(shown);
   const claimed: Claim<State>[] = [];
   try {
     for (const claim of claims) {
-      await claimName(commands, bare(context), claim.kind, claim.scope, claim.name, owner, claim.shown);
+      await claimName(commands, withoutIntents(context), claim.kind, claim.scope, claim.name, owner, claim.shown);
       claimed.push(claim);
     }
   } catch (error) {
@@ -124,8 +124,26 @@ export async function releaseAll<State>(
   owner: string,
 ): Promise<void> {
   await Promise.allSettled(
-    claims.map((claim) => releaseName(commands, bare(context), claim.kind, claim.scope, claim.name, owner)),
+    claims.map((claim) => releaseName(commands, withoutIntents(context), claim.kind, claim.scope, claim.name, owner)),
   );
+}
+
+/** Creates a record with unique names in a new stream. If that is refused, the names are released. */
+export async function createWithNames<State>(
+  commands: Commands,
+  context: CommandContext,
+  decider: Decider<State>,
+  stream: string,
+  claims: readonly Claim<State>[],
+  decide: (state: State) => readonly EventDraft[],
+): Promise<Executed> {
+  await claimAll(commands, context, claims, stream);
+  try {
+    return await commands.execute(decider, stream, context, decide, { fresh: true });
+  } catch (error) {
+    if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
+    throw error;
+  }
 }
 
 /**
@@ -218,7 +236,7 @@ async function voidAndRelease<State extends NameOwnerState>(
 ): Promise<void> {
   if (claims.length === 0) return;
   let voided: readonly Claim<State>[] = [];
-  await commands.execute(named.decider, stream, bare(context), (state) => {
+  await commands.execute(named.decider, stream, withoutIntents(context), (state) => {
     voided = claims.filter((claim) => !holds(state, claim));
     return voided.map(({ kind, name }) => nameClaimVoided.draft({ kind: kind.kind, name }));
   });
@@ -233,8 +251,9 @@ async function release<State extends NameOwnerState>(
   stream: string,
   claims: readonly Claim<State>[],
 ): Promise<void> {
-  for (const { kind, scope, name } of claims) await releaseName(commands, bare(context), kind, scope, name, stream);
-  await commands.execute(decider, stream, bare(context), (state) =>
+  for (const { kind, scope, name } of claims)
+    await releaseName(commands, withoutIntents(context), kind, scope, name, stream);
+  await commands.execute(decider, stream, withoutIntents(context), (state) =>
     claims
       .filter((claim) => typeof state.givenUpNames[keyOf(claim)]?.since === 'number')
       .map(({ kind, name }) => nameReleased.draft({ kind: kind.kind, name, owner: stream })),

@@ -1,4 +1,6 @@
 /**
+ * Commands on records that have an id and a stream each.
+ *
  * Ids of new records under an `Idempotency-Key`: a request that is repeated after a crash must not take a second id,
  * because names may have been claimed for the first one.
  */
@@ -43,6 +45,20 @@ export async function createRecord<State>(
   const executed = await commands.execute(decider, streamOf(workspace, id), context, () => decide(id), { fresh: true });
   return { id, executed };
 }
+
+/**
+ * A command that decides on the stream of one record in the workspace of the caller.
+ *
+ * @throws AppError what `decide` throws
+ */
+export const onRecord =
+  <State, Args extends readonly unknown[]>(
+    decider: Decider<State>,
+    streamOf: (workspace: number, id: number) => string,
+    decide: (state: State, ...args: Args) => readonly EventDraft[],
+  ) =>
+  (commands: Commands, context: CommandContext, id: number, ...args: Args): Promise<Executed> =>
+    commands.execute(decider, streamOf(context.origin.workspace, id), context, (state) => decide(state, ...args));
 
 /** Whether an earlier run of this request reserved an id as its next step, and so was about to create a record. */
 export const hasReserved = ({ intents, step = 0 }: CommandContext): boolean =>

@@ -11,8 +11,8 @@ import {
 import { sent } from '../shared/fields.ts';
 import { refuseInjection } from './agents/injection.ts';
 import { defineDecider, on } from './decider.ts';
-import type { CommandContext, Commands, Executed } from './handler.ts';
-import { createRecord } from './reserve.ts';
+import type { CommandContext, Commands } from './handler.ts';
+import { createRecord, onRecord } from './reserve.ts';
 
 /** The state omits the text of a template: commands only need to know whether it exists. */
 export interface WorkflowState {
@@ -38,11 +38,7 @@ function existing(state: WorkflowState): WorkflowState {
   return state;
 }
 
-/**
- * Without changes, records that the template was used.
- *
- * @throws AppError 404
- */
+/** Without changes, records that the template was used. @throws AppError 404 */
 export function decideChange(state: WorkflowState, changes: Partial<WorkflowFields>): EventDraft[] {
   const { id } = existing(state);
   const set = sent(changes);
@@ -70,19 +66,9 @@ export async function createWorkflow(commands: Commands, context: CommandContext
 }
 
 /** Changes a template, or counts one more use of it. @throws AppError 404, 422 */
-export async function changeWorkflow(
-  commands: Commands,
-  context: CommandContext,
-  id: number,
-  changes: Partial<WorkflowFields>,
-): Promise<Executed> {
-  screened(changes);
-  return commands.execute(workflowDecider, workflowStream(context.origin.workspace, id), context, (state) =>
-    decideChange(state, changes),
-  );
-}
+export const changeWorkflow = onRecord(workflowDecider, workflowStream, (state, changes: Partial<WorkflowFields>) =>
+  decideChange(state, screened(changes)),
+);
 
 /** @throws AppError 404 */
-export async function deleteWorkflow(commands: Commands, context: CommandContext, id: number): Promise<void> {
-  await commands.execute(workflowDecider, workflowStream(context.origin.workspace, id), context, decideDelete);
-}
+export const deleteWorkflow = onRecord(workflowDecider, workflowStream, decideDelete);

@@ -18,6 +18,7 @@ import type { RetentionReads } from '../../shared/ports/admin/cleanup.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { withoutIntents } from '../intents.ts';
 
 /** Rows that one event removes. */
 const CHUNK = 500;
@@ -100,13 +101,10 @@ export async function cleanUp(
   }
   if (results.some(({ deleted }) => deleted > 0)) {
     const stream = retentionStream(context.origin.workspace);
-    await cleaning.commands.record(stream, bare(context), [retentionApplied.draft({ cause, results })]);
+    await cleaning.commands.record(stream, withoutIntents(context), [retentionApplied.draft({ cause, results })]);
   }
   return { results, complete };
 }
-
-// Without intents: a repeated request searches again, and does not find rows that are already removed.
-const bare = ({ origin }: CommandContext): CommandContext => ({ origin });
 
 /** Removes the oldest rows of a table. @returns how many */
 async function purge(
@@ -119,13 +117,13 @@ async function purge(
   for (;;) {
     let known = 0;
     // Without an event, the command waits until the read models show every removal so far.
-    await commands.execute(retentionDecider, stream, bare(context), ({ purges }) => {
+    await commands.execute(retentionDecider, stream, withoutIntents(context), ({ purges }) => {
       known = purges;
       return [];
     });
     const { rows, draft } = await oldest(reads, workspace, table, cutoff);
     if (rows === 0) return 0;
-    const { events } = await commands.execute(retentionDecider, stream, bare(context), ({ purges }) =>
+    const { events } = await commands.execute(retentionDecider, stream, withoutIntents(context), ({ purges }) =>
       purges === known ? [draft] : [],
     );
     if (events.length > 0) return rows;

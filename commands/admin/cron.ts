@@ -111,10 +111,7 @@ function jobOf({ jobs }: CronState, name: string): CronJob {
 
 // --- Decisions --------------------------------------------------------------------------------------------------------
 
-export type NewJob = Pick<
-  CronJob,
-  'name' | 'schedule' | 'command' | 'enabled' | 'timezone' | 'stagger_seconds' | 'task'
->;
+export type NewJob = Omit<CronJob, 'since' | 'runs' | 'running'>;
 
 /** @throws AppError 400 */
 export function checkJob({ schedule, timezone: timeZone }: NewJob): void {

@@ -1,5 +1,6 @@
 /** Commands that agents may run: the allow-list, and decisions that are sent to the primary gateway. */
 import { type Allowlist, allowlistHash } from '../../shared/contract/admin/exec-approvals.ts';
+import { isObject } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, conflict, type ErrorStatus } from '../../shared/errors.ts';
 import {
   type EXEC_DECISIONS,
@@ -91,7 +92,7 @@ export async function waitingApprovals(
     const { status, body } = await gateways.call(gateway, { method: 'GET', path: PATH });
     const { approvals } = (body ?? {}) as { readonly approvals?: unknown };
     if (status !== 200 || !Array.isArray(approvals)) return [];
-    return approvals.filter((one) => typeof one === 'object' && one !== null && !Array.isArray(one));
+    return approvals.filter(isObject);
   } catch (error) {
     if (error instanceof GatewayError) return [];
     throw error;
@@ -148,7 +149,5 @@ export async function decideApproval(
   await answered(isTaken ? 'taken' : 'refused', status);
   if (!isTaken)
     throw new AppError(REFUSALS.includes(status) ? (status as ErrorStatus) : 502, gatewayRefusal({ status, body }));
-  return typeof body === 'object' && body !== null && !Array.isArray(body)
-    ? (body as Record<string, unknown>)
-    : { ok: true };
+  return isObject(body) ? body : { ok: true };
 }

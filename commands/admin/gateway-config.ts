@@ -146,12 +146,7 @@ export async function changeGatewayConfig(
   context: CommandContext,
   decide: (state: GatewayConfigState) => readonly EventDraft[],
 ): Promise<{ readonly hash: string }> {
-  const { events } = await commands.execute(
-    gatewayConfigDecider,
-    gatewayConfigStream(context.origin.workspace),
-    context,
-    decide,
-  );
+  const { events } = await writeToGateway(commands, context, decide);
   const document = events.reduce(
     (state, event) => gatewayConfigDecider.evolve(state, { at: event.meta.at, ...event }),
     gatewayConfigDecider.initial,

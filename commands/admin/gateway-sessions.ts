@@ -2,6 +2,7 @@
  * Sessions at the primary gateway. Signalbox keeps no copy of them: lists come from the gateway, and actions on a
  * session are sent to it.
  */
+import { isObject } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import { gatewaySessionControlled } from '../../shared/events/sessions.ts';
@@ -32,10 +33,6 @@ const USUAL_CONTEXT = 35_000;
 /** The last time that a Date can hold, Unix milliseconds. */
 const MAX_TIME = 8_640_000_000_000_000;
 
-type Reported = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Reported =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const textOf = (value: unknown): string | undefined => {
   const text = typeof value === 'string' ? value.trim() : '';
   return text === '' ? undefined : frontOf(text, MAX_TEXT);

@@ -17,6 +17,7 @@ import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import { connectionClosed, connectionOpened, connectionSeen } from '../../shared/events/connections.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { nameKeys } from '../../shared/names.ts';
+import type { NameKind } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import { giveUpName, type NameOwnerState, nameKey, namingFolds, SHARED_NAME } from '../naming.ts';
 
@@ -193,6 +194,16 @@ export const agentConfigDecider = defineDecider<{
 
 /** Kind of the session keys of agents (`names.ts`). */
 export const SESSION_KEY = 'session_key';
+
+/** Whether an agent holds a name, by `held` while it exists. */
+export const holding =
+  (held: (state: AgentState, name: string) => boolean): NameKind<AgentState>['holds'] =>
+  (state, name) => {
+    if (state.deleted) return 'never';
+    if (state.registered) return held(state, name) ? 'yes' : 'not yet';
+    // A stream whose first claim was voided can never become an agent (`decideRegister`).
+    return Object.keys(state.givenUpNames).length > 0 ? 'never' : 'not yet';
+  };
 
 /** The agent of a state. @throws AppError 404 when it does not exist, or was deleted */
 export function existing(state: AgentState): { readonly agent_id: number; readonly name: string } {

@@ -8,11 +8,11 @@ import { agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/ag
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { MovingAgent } from '../../shared/ports/workspaces/removal.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { claimAll, releaseAll } from '../naming.ts';
+import { claimAll } from '../naming.ts';
 import { agentDecider, agentStream } from './agents.ts';
 import { deleteAgent, updateAgent } from './changes.ts';
 import { claimsFor } from './names.ts';
-import { decideRegister } from './registration.ts';
+import { decideRegister, NEW_AGENT } from './registration.ts';
 
 /** Number of names tried when the agent's own is taken, before a name derived from its id. */
 const NAMES_TRIED = 9;
@@ -44,22 +44,10 @@ function draftsOf(agent: MovingAgent, name: string): EventDraft[] {
 async function register(commands: Commands, context: CommandContext, agent: MovingAgent, name: string): Promise<void> {
   const { workspace } = context.origin;
   const stream = agentStream(workspace, agent.id);
-  const claims = claimsFor(workspace, { name });
-  await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
-  const registration = {
-    name,
-    role: agent.role,
-    status: 'offline',
-    session_key: null,
-    soul_content: agent.soul,
-    config: agent.config,
-    template: null,
-    runtime_type: agent.runtime_type,
-    source: agent.source,
-    via: 'operator' as const,
-    framework: null,
-    capabilities: [],
-  };
+  await claimAll(commands, context, claimsFor(workspace, { name }), stream);
+  const { role, soul, config, runtime_type, source } = agent;
+  const own = { name, role, soul_content: soul, config, runtime_type, source, via: 'operator' as const };
+  const registration = { ...NEW_AGENT, ...own };
   await commands.execute(agentDecider, stream, context, (state) =>
     state.registered ? [] : [...decideRegister(state, agent.id, registration), ...draftsOf(agent, name)],
   );

@@ -9,16 +9,7 @@ import { claimantOf, type NameKind } from '../claims.ts';
 import type { Commands } from '../handler.ts';
 import { agentNameClaims, nameTaken } from '../names.ts';
 import { type Claim, type Named, OLDER_KINDS } from '../naming.ts';
-import { type AgentState, agentDecider, agentStream, existing, SESSION_KEY } from './agents.ts';
-
-const holding =
-  (held: (state: AgentState, name: string) => boolean): NameKind<AgentState>['holds'] =>
-  (state, name) => {
-    if (state.deleted) return 'never';
-    if (state.registered) return held(state, name) ? 'yes' : 'not yet';
-    // A stream whose first claim was voided can never become an agent (`decideRegister`).
-    return Object.keys(state.givenUpNames).length > 0 ? 'never' : 'not yet';
-  };
+import { type AgentState, agentDecider, agentStream, existing, holding, SESSION_KEY } from './agents.ts';
 
 /** @throws AppError 400 for a name that agents must not have */
 export function refuseName(name: string): void {

@@ -1,7 +1,7 @@
 /**
  * Registration of agents: created by an operator, registered by themselves, or imported from the gateway configuration.
  */
-import { AppError, conflict, isRefusal } from '../../shared/errors.ts';
+import { AppError, conflict } from '../../shared/errors.ts';
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { nameKeys } from '../../shared/names.ts';
@@ -13,7 +13,7 @@ import { isTaken } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import type { Room } from '../limits.ts';
 import { nameTaken } from '../names.ts';
-import { claimAll, releaseAll } from '../naming.ts';
+import { createWithNames } from '../naming.ts';
 import { hasReserved, reserveId } from '../reserve.ts';
 import { type AgentState, agentDecider, agentStream, existing, notCoordinator } from './agents.ts';
 import { bounded } from './config.ts';
@@ -31,6 +31,19 @@ export function decideRegister(state: AgentState, agentId: number, registration:
 
 /** An existing agent registers again. @throws AppError 404 */
 export const decideReturn = (state: AgentState): EventDraft[] => [agentReturned.draft(existing(state))];
+
+/** The fields of a new agent that most have. */
+export const NEW_AGENT = {
+  status: 'offline',
+  session_key: null,
+  soul_content: null,
+  config: {},
+  template: null,
+  runtime_type: null,
+  source: 'manual',
+  framework: null,
+  capabilities: [] as string[],
+} as const;
 
 /** An agent created by an operator. @throws AppError 400 when its merged config is too large */
 export function operatorsRegistration(input: {
@@ -51,18 +64,16 @@ export function operatorsRegistration(input: {
     gateway_config: restored(input.gateway_config ?? {}, undefined, 'gateway_config') as Config,
   });
   return {
+    ...NEW_AGENT,
     name: input.name,
     role: input.role,
-    status: input.status ?? 'offline',
+    status: input.status ?? NEW_AGENT.status,
     session_key: input.session_key || null,
     soul_content: input.soul_content ?? null,
     config: bounded(config),
     template,
     runtime_type: input.runtime_type ?? null,
-    source: 'manual',
     via: 'operator',
-    framework: null,
-    capabilities: [],
   };
 }
 
@@ -76,15 +87,11 @@ export function selfRegistration(input: {
   const { name, role = 'agent', framework } = input;
   const capabilities = [...input.capabilities];
   return {
+    ...NEW_AGENT,
     name,
     role,
     status: 'idle',
-    session_key: null,
-    soul_content: null,
     config: { ...(capabilities.length > 0 && { capabilities }), ...(framework !== null && { framework }) },
-    template: null,
-    runtime_type: null,
-    source: 'manual',
     via: 'self',
     framework,
     capabilities,
@@ -115,15 +122,8 @@ async function register(commands: Commands, context: CommandContext, given: Regi
   const id = await reserveId(commands, context, 'agent', (one) => agentStream(workspace, one));
   const stream = agentStream(workspace, id);
   const claims = claimsFor(workspace, registration);
-  await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
-  try {
-    const decide = (state: AgentState) => decideRegister(state, id, registration);
-    const executed = await commands.execute(agentDecider, stream, context, decide, { fresh: true });
-    return { id, executed };
-  } catch (error) {
-    if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
-    throw error;
-  }
+  const decide = (state: AgentState) => decideRegister(state, id, registration);
+  return { id, executed: await createWithNames(commands, context, agentDecider, stream, claims, decide) };
 }
 
 /**

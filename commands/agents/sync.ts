@@ -9,7 +9,7 @@ import { type Room, roomMade } from '../limits.ts';
 import { agentConfigDecider, agentDecider, agentStream } from './agents.ts';
 import { updateFromConfig } from './changes.ts';
 import { bounded, configProblem } from './config.ts';
-import { decideReturn, type Registration, registerAgent } from './registration.ts';
+import { decideReturn, NEW_AGENT, type Registration, registerAgent } from './registration.ts';
 
 /** The message when there is no stored configuration. */
 export const NOTHING_STORED =
@@ -29,18 +29,12 @@ export interface SyncResult {
 }
 
 const registrationOf = ({ name, role, config }: GatewayAgent): Registration => ({
+  ...NEW_AGENT,
   name,
   role,
-  status: 'offline',
-  session_key: null,
-  soul_content: null,
   config: { ...config },
-  template: null,
-  runtime_type: null,
   source: 'gateway',
   via: 'sync',
-  framework: null,
-  capabilities: [],
 });
 
 /**

@@ -16,12 +16,11 @@ import { personErased } from '../../shared/events/auth/people.ts';
 import { userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../shared/events/claims.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
-import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import type { Role } from '../../shared/identity.ts';
 import { cleanDisplayName, userNameFault } from '../../shared/names.ts';
 import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import { claimName, isTaken, NAME_TAKEN, type NameKind } from '../claims.ts';
+import { claimName, isTaken, type NameKind } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
@@ -32,6 +31,7 @@ import {
   differing,
   inWorkspace,
   mustExist,
+  NEW_USER,
   USER_EXISTS,
   type UserState,
   userDecider,
@@ -190,16 +190,11 @@ export function decideApproval(
 }
 
 /** Rejects a request. An existing user of that person stays unchanged. @throws AppError 404 */
-export async function rejectAccess(
+export const rejectAccess = (
   commands: Commands,
   context: CommandContext,
-  request: { readonly id: number; readonly note: string | null },
-): Promise<void> {
-  const { id, note } = request;
-  await commands.execute(accessRequestDecider, accessRequestStream(id), context, (state) =>
-    decideReject(state, id, note),
-  );
-}
+  { id, note }: { readonly id: number; readonly note: string | null },
+) => commands.execute(accessRequestDecider, accessRequestStream(id), context, (state) => decideReject(state, id, note));
 
 /** What an approval reads. */
 export interface ApprovalReads {
@@ -284,9 +279,6 @@ function profileOf(state: AccessRequestState): GoogleProfile {
   return { email, sub: providerId, name: cleanDisplayName(displayName ?? ''), picture: avatarUrl };
 }
 
-/** How many suffixes are tried. */
-const MAX_SUFFIX = 200;
-
 /** @returns false when another approval has created the user in the meantime. @throws AppError 409 */
 async function createWithFreeName(
   commands: Commands,
@@ -296,45 +288,21 @@ async function createWithFreeName(
   profile: GoogleProfile,
   role: Role,
 ): Promise<boolean> {
-  const { email, name, picture, sub } = profile;
-  const base = usernameFrom(email);
-  for (let suffix = 0; ; suffix++) {
-    const username = withSuffix(base, suffix);
-    if (userNameFault(username) !== undefined && suffix < MAX_SUFFIX) continue;
+  const { email, name, picture: avatar_url, sub: provider_id } = profile;
+  const account = { provider: 'google', provider_id, email, display_name: name ?? email, avatar_url } as const;
+  return withFreeName(usernameFrom(email), async (username) => {
+    const user = { ...NEW_USER, ...account, username, role, source: 'access_request' } as const;
     try {
-      await createUser(
-        commands,
-        context,
-        credentials,
-        {
-          username,
-          display_name: name ?? email,
-          email,
-          avatar_url: picture,
-          role,
-          provider: 'google',
-          provider_id: sub,
-          is_approved: true,
-          source: 'access_request',
-          tenant: DEFAULT_TENANT,
-          workspace: DEFAULT_WORKSPACE,
-        },
-        null,
-        { id },
-      );
+      await createUser(commands, context, credentials, user, null, { id });
       return true;
     } catch (error) {
-      const code = error instanceof AppError ? error.extras.code : undefined;
-      if (code === USER_EXISTS) {
-        const { state } = await commands.load(userDecider, userStream(id));
-        // The other approval may have chosen another name.
-        if (state.username !== username)
-          await releaseUsername(commands, context, { username, workspace: DEFAULT_WORKSPACE }, userStream(id));
-        return false;
-      }
-      if (code !== NAME_TAKEN || suffix >= MAX_SUFFIX) throw error;
+      if (!(error instanceof AppError) || error.extras.code !== USER_EXISTS) throw error;
+      const { state } = await commands.load(userDecider, userStream(id));
+      // The other approval may have chosen another name.
+      if (state.username !== username) await releaseUsername(commands, context, user, userStream(id));
+      return false;
     }
-  }
+  });
 }
 
 /** `Ann.Lee+x@example.com` → `ann.leex`; `user` when no character is left. */
@@ -346,3 +314,19 @@ export function usernameFrom(email: string): string {
 
 export const withSuffix = (base: string, suffix: number): string =>
   suffix === 0 ? base : `${base.slice(0, 24)}-${suffix}`;
+
+/** How many suffixes are tried. */
+const MAX_SUFFIX = 200;
+
+/** Creates a user under this name, with a suffix if it is not allowed or taken. @throws AppError 409 after many names */
+export async function withFreeName<T>(base: string, create: (username: string) => Promise<T>): Promise<T> {
+  for (let suffix = 0; ; suffix++) {
+    const username = withSuffix(base, suffix);
+    if (userNameFault(username) !== undefined && suffix < MAX_SUFFIX) continue;
+    try {
+      return await create(username);
+    } catch (error) {
+      if (!isTaken(error) || suffix >= MAX_SUFFIX) throw error;
+    }
+  }
+}

@@ -6,25 +6,24 @@
  * name the account.
  */
 import { createHash } from 'node:crypto';
-import { AppError, forbidden } from '../../shared/errors.ts';
+import { forbidden } from '../../shared/errors.ts';
 import { userCreated, userStream, userTransferred, userUpdated } from '../../shared/events/auth/users.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { type Role, systemActor } from '../../shared/identity.ts';
-import { userNameFault } from '../../shared/names.ts';
 import type { GroupRule, OidcProfile } from '../../shared/ports/auth/oidc.ts';
 import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import { claimantOf, claimName, isTaken, type NameKind } from '../claims.ts';
 import type { CommandContext } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import type { Place } from '../workspaces/workspaces.ts';
-import { usernameFrom, withSuffix } from './access-requests.ts';
+import { usernameFrom, withFreeName } from './access-requests.ts';
 import { claimPlace } from './changes.ts';
 import { changeUser } from './last-admin.ts';
 import { addUser } from './registration.ts';
 import type { SessionParts, SignedIn } from './sessions.ts';
 import { signIn } from './sign-in.ts';
-import { differing, inWorkspace, mustExist, type UserState, userDecider, withOrigin } from './users.ts';
+import { differing, inWorkspace, mustExist, NEW_USER, type UserState, userDecider, withOrigin } from './users.ts';
 
 const accountName = (account: string) => createHash('sha256').update(`oidc\n${account}`).digest('hex');
 
@@ -141,9 +140,6 @@ async function placedBy({ users }: OidcParts, { role, workspace }: GroupRule): P
 const byProvider = (context: CommandContext, place: Place): CommandContext =>
   inWorkspace(withOrigin(context, { actor: systemActor('oidc') }), place);
 
-/** How many suffixes are tried for a username that is taken. */
-const MAX_SUFFIX = 200;
-
 async function create(
   parts: OidcParts,
   request: CommandContext,
@@ -163,29 +159,19 @@ async function create(
     if (!other) throw error;
     return other;
   }
-  const base = usernameFrom(names[0] ?? '');
-  for (let suffix = 0; ; suffix++) {
-    const username = withSuffix(base, suffix);
-    if (userNameFault(username) !== undefined && suffix < MAX_SUFFIX) continue;
-    try {
-      const user = {
-        username,
-        display_name: displayName ?? username,
-        email,
-        avatar_url: picture,
-        role,
-        provider: 'oidc' as const,
-        provider_id: account,
-        is_approved: true,
-        source: 'oidc' as const,
-        ...at,
-      };
-      const { executed } = await addUser(commands, context, credentials, user, null, { id });
-      if (!firstOf(executed.events, userCreated)) throw new Error('a user was not created');
-      return await users.after(id, executed);
-    } catch (error) {
-      const isNameTaken = error instanceof AppError && isTaken(error);
-      if (!isNameTaken || suffix >= MAX_SUFFIX) throw error;
-    }
-  }
+  const own = {
+    email,
+    avatar_url: picture,
+    role,
+    provider: 'oidc',
+    provider_id: account,
+    source: 'oidc',
+    ...at,
+  } as const;
+  return withFreeName(usernameFrom(names[0] ?? ''), async (username) => {
+    const user = { ...NEW_USER, ...own, username, display_name: displayName ?? username };
+    const { executed } = await addUser(commands, context, credentials, user, null, { id });
+    if (!firstOf(executed.events, userCreated)) throw new Error('a user was not created');
+    return users.after(id, executed);
+  });
 }

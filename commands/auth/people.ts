@@ -143,11 +143,7 @@ export interface Redacting {
   readonly rebuild: (type: string) => Promise<void>;
 }
 
-/**
- * Erases one personal field of one event. An interrupted call must be repeated.
- *
- * @param field see `chooseField`
- */
+/** Erases one personal field of one event. An interrupted call must be repeated. @param field see `chooseField` */
 export async function redactField(
   { commands, records, rebuild }: Redacting,
   context: CommandContext,

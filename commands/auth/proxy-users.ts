@@ -1,12 +1,13 @@
 /** Users named by a trusted proxy for the first time: they are created with the role that the operator configured. */
 import type { Logger } from 'pino';
 import { AppError } from '../../shared/errors.ts';
-import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
+import type { Origin } from '../../shared/events/metadata.ts';
 import { type Role, systemActor } from '../../shared/identity.ts';
 import { userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { Commands } from '../handler.ts';
 import { createUser } from './registration.ts';
+import { NEW_USER } from './users.ts';
 
 /** Makes a function that creates a user. Concurrent requests that name the same user share one attempt. */
 export function createProxyUsers(
@@ -27,19 +28,7 @@ export function createProxyUsers(
         commands,
         { origin: { ...origin, actor: systemActor('proxy') } },
         credentials,
-        {
-          username,
-          display_name: username,
-          email: null,
-          avatar_url: null,
-          role,
-          provider: 'local',
-          provider_id: null,
-          is_approved: true,
-          tenant: DEFAULT_TENANT,
-          workspace: DEFAULT_WORKSPACE,
-          source: 'proxy',
-        },
+        { ...NEW_USER, username, display_name: username, role, source: 'proxy' },
         null,
       );
       log.info({ username, role }, 'created a user named by the proxy');

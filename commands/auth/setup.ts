@@ -1,13 +1,12 @@
 /** First-run setup: the first visitor to a deployment that never had a user becomes its admin. */
 import { forbidden } from '../../shared/errors.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
-import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import type { CommandContext } from '../handler.ts';
 import { reserveId } from '../reserve.ts';
 import { addUser } from './registration.ts';
 import type { SessionParts, SignedIn } from './sessions.ts';
 import { signIn } from './sign-in.ts';
-import { asUser } from './users.ts';
+import { asUser, NEW_USER } from './users.ts';
 
 /**
  * Creates the first admin and signs them in.
@@ -22,23 +21,17 @@ export async function setUp(
   const { commands, credentials, users } = parts;
   if (await users.wasSetUp()) throw forbidden('This deployment is already set up; sign in instead.');
   const { username, password, display_name: displayName } = admin;
-  const place = { tenant: DEFAULT_TENANT, workspace: DEFAULT_WORKSPACE };
   const id = await reserveId(commands, context, 'user', userStream);
   const { executed } = await addUser(
     commands,
-    asUser(context, { id, username, ...place }),
+    asUser(context, { ...NEW_USER, id, username }),
     credentials,
     {
+      ...NEW_USER,
       username,
       display_name: displayName || `${username.charAt(0).toUpperCase()}${username.slice(1)}`,
-      email: null,
-      avatar_url: null,
       role: 'admin',
-      provider: 'local',
-      provider_id: null,
-      is_approved: true,
       source: 'setup',
-      ...place,
     },
     password,
     { first: true, id },

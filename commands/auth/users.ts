@@ -17,7 +17,7 @@ import {
 } from '../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../shared/events/claims.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
-import type { Origin } from '../../shared/events/metadata.ts';
+import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
 import type { Role } from '../../shared/identity.ts';
 import { displayNameFault } from '../../shared/names.ts';
 import { claimantOf, type NameKind } from '../claims.ts';
@@ -157,6 +157,17 @@ export const NAME_LOST = 'NAME_LOST';
 export const USER_EXISTS = 'USER_EXISTS';
 
 export type NewUser = Omit<EventOf<typeof userCreated>['data'], 'user_id' | 'credential_id'>;
+
+/** The fields of a new user that most have. */
+export const NEW_USER = {
+  email: null,
+  avatar_url: null,
+  provider: 'local',
+  provider_id: null,
+  is_approved: true,
+  tenant: DEFAULT_TENANT,
+  workspace: DEFAULT_WORKSPACE,
+} as const;
 
 export function decideCreate(
   state: UserState,

@@ -10,6 +10,7 @@ import { type Github, GithubError, type GithubIssue, type IssuesQuery } from '..
 import type { GithubProjects } from '../../shared/ports/github/syncs.ts';
 import type { ProjectDirectory } from '../../shared/ports/projects/projects.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { withoutIntents } from '../intents.ts';
 import { updateProject } from '../projects/changes.ts';
 import { takeTicket } from '../projects/tickets.ts';
 import { recordOf, taskDecider, taskStream } from '../tasks/tasks.ts';
@@ -42,9 +43,6 @@ export function requireRepository({ defaultRepo }: Pick<Github, 'defaultRepo'>, 
   if (repo === undefined) throw invalid('repo: is missing; send owner/name, or set GITHUB_DEFAULT_REPO');
   return repo;
 }
-
-/** The context for idempotent work, which needs no record of its steps. */
-export const withoutIntents = ({ origin }: CommandContext): CommandContext => ({ origin });
 
 export interface Import {
   readonly repo: string;

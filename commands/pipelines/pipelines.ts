@@ -10,8 +10,8 @@ import {
 } from '../../shared/events/pipelines/pipelines.ts';
 import { sent } from '../../shared/fields.ts';
 import { defineDecider, on } from '../decider.ts';
-import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { createRecord } from '../reserve.ts';
+import type { CommandContext, Commands } from '../handler.ts';
+import { createRecord, onRecord } from '../reserve.ts';
 
 export interface PipelineState {
   /** 0 before the pipeline is created and after it is deleted. */
@@ -30,11 +30,7 @@ export const pipelineDecider = defineDecider<PipelineState>({
   ],
 });
 
-/**
- * Without changes, records that the pipeline was used.
- *
- * @throws AppError 404
- */
+/** Without changes, records that the pipeline was used. @throws AppError 404 */
 export function decideChange(state: PipelineState, changes: Partial<PipelineFields>): EventDraft[] {
   const { id } = state;
   if (id === 0) throw notFound('Pipeline');
@@ -54,21 +50,10 @@ export const createPipeline = (commands: Commands, context: CommandContext, fiel
   ]);
 
 /** Changes a pipeline, or counts one more use of it. @throws AppError 404 */
-export async function changePipeline(
-  commands: Commands,
-  context: CommandContext,
-  id: number,
-  changes: Partial<PipelineFields>,
-): Promise<Executed> {
-  return commands.execute(pipelineDecider, pipelineStream(context.origin.workspace, id), context, (state) =>
-    decideChange(state, changes),
-  );
-}
+export const changePipeline = onRecord(pipelineDecider, pipelineStream, decideChange);
 
 /** Deletes a pipeline. A policy then cancels and removes its runs. */
-export async function deletePipeline(commands: Commands, context: CommandContext, id: number): Promise<void> {
-  await commands.execute(pipelineDecider, pipelineStream(context.origin.workspace, id), context, decideDelete);
-}
+export const deletePipeline = onRecord(pipelineDecider, pipelineStream, decideDelete);
 
 /** Whether the pipeline with this id exists, according to the log. */
 export async function pipelineExists(commands: Commands, workspace: number, id: number): Promise<boolean> {

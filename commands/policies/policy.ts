@@ -6,6 +6,7 @@
  * the effect. `infra/jobs/policies.ts` calls each policy for every event since its first start; rebuilding read models
  * does not call policies.
  */
+import { z } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
 import { systemActor } from '../../shared/identity.ts';
@@ -96,6 +97,21 @@ export function scheduledContext(run: string, tenant: number, workspace: number)
     },
   };
 }
+
+/** The event behind a job, as part of its payload. */
+export const cause = z.object({ tenant: z.int(), workspace: z.int(), event: z.string(), correlation: z.string() });
+
+export const causeOf = ({ id, meta }: Pick<DomainEvent, 'id' | 'meta'>): z.infer<typeof cause> => ({
+  tenant: meta.tenant,
+  workspace: meta.workspace,
+  event: id,
+  correlation: meta.correlationId,
+});
+
+/** The context for commands of a job. */
+export const causedBy = ({ correlation, tenant, workspace, event }: z.infer<typeof cause>): CommandContext => ({
+  origin: { ...scheduledContext(correlation, tenant, workspace).origin, causationId: event },
+});
 
 /** The events of a command of a schedule; none if the record is busy, because others are then already changing it. */
 export const unlessBusy = (executed: Promise<Executed>): Promise<Executed['events']> =>

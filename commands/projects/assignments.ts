@@ -3,6 +3,7 @@ import { invalid } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { projectAgentsAssigned, projectAgentsUnassigned } from '../../shared/events/projects/assignments.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
+import { onRecord } from '../reserve.ts';
 import { existing, type ProjectState, projectDecider, projectStream } from './projects.ts';
 
 /** Maximum number of agents per project. */
@@ -47,12 +48,4 @@ export async function assignAgent(
 }
 
 /** @throws AppError 404 */
-export const unassignAgent = (
-  commands: Commands,
-  context: CommandContext,
-  projectId: number,
-  agentName: string,
-): Promise<Executed> =>
-  commands.execute(projectDecider, projectStream(context.origin.workspace, projectId), context, (state) =>
-    decideUnassign(state, agentName),
-  );
+export const unassignAgent = onRecord(projectDecider, projectStream, decideUnassign);

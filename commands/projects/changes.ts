@@ -1,10 +1,10 @@
 /** Commands that create or change a project. */
-import { isRefusal, unavailable } from '../../shared/errors.ts';
+import { unavailable } from '../../shared/errors.ts';
 import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects/projects.ts';
 import { pause } from '../../shared/waiting.ts';
 import { claimantOf, isClaimed } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { claimAll, executeWithNames, releaseAll } from '../naming.ts';
+import { createWithNames, executeWithNames } from '../naming.ts';
 import { reserveId } from '../reserve.ts';
 import { ASSIGNMENT } from './assignments.ts';
 import { claimsFor, namedProject, projectSlugKind } from './names.ts';
@@ -29,15 +29,8 @@ export async function createProject(
   const id = await reserveId(commands, context, 'project', (one) => projectStream(workspace, one));
   const stream = projectStream(workspace, id);
   const claims = claimsFor(workspace, project);
-  await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
-  try {
-    const decide = (state: ProjectState) => decideCreate(state, id, project);
-    const executed = await commands.execute(projectDecider, stream, context, decide, { fresh: true });
-    return { id, executed };
-  } catch (error) {
-    if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
-    throw error;
-  }
+  const decide = (state: ProjectState) => decideCreate(state, id, project);
+  return { id, executed: await createWithNames(commands, context, projectDecider, stream, claims, decide) };
 }
 
 /**

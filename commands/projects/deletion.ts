@@ -9,12 +9,13 @@
  */
 import { AppError, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import { placeOf, taskMoved } from '../../shared/events/tasks/tasks.ts';
+import { taskMoved } from '../../shared/events/tasks/tasks.ts';
 import type { ProjectDirectory, ProjectTasks } from '../../shared/ports/projects/projects.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
-import type { CommandContext, Commands, Executed } from '../handler.ts';
+import type { CommandContext, Commands } from '../handler.ts';
 import { releaseAll } from '../naming.ts';
-import { type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
+import { onRecord } from '../reserve.ts';
+import { moved, type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
 import { ensureGeneral } from './changes.ts';
 import { namedProject } from './names.ts';
 import { decideArchive, decideBeginDeletion, decideEndDeletion, projectDecider, projectStream } from './projects.ts';
@@ -28,23 +29,12 @@ export interface DeletionParts {
 }
 
 /** @throws AppError 400 for the general project, 404 */
-export const archiveProject = (commands: Commands, context: CommandContext, id: number): Promise<Executed> =>
-  commands.execute(projectDecider, projectStream(context.origin.workspace, id), context, (state) =>
-    decideArchive(state, true),
-  );
+export const archiveProject = onRecord(projectDecider, projectStream, (state) => decideArchive(state, true));
 
 /** No event for a task that has left the project in the meantime, or was deleted. */
-export function decideMove({ id, task }: TaskState, from: number, to: Ticket): EventDraft[] {
-  if (id === 0 || task.project_id !== from) return [];
-  return [
-    taskMoved.draft({
-      task_id: id,
-      title: task.title,
-      before: placeOf(task),
-      after: { ...placeOf(task), project_id: to.project_id },
-      project_ticket_no: to.project_ticket_no,
-    }),
-  ];
+export function decideMove(state: TaskState, from: number, { project_id, project_ticket_no }: Ticket): EventDraft[] {
+  if (state.id === 0 || state.task.project_id !== from) return [];
+  return [taskMoved.draft({ ...moved(state, { project_id }), project_ticket_no })];
 }
 
 /** Tasks that are moved concurrently. */
@@ -73,11 +63,7 @@ export async function deleteProject(parts: DeletionParts, context: CommandContex
   await unlessBehind(goOn());
 }
 
-/**
- * Resumes a deletion: moves the remaining tasks, and ends the deletion when none is left.
- *
- * @param deadline Unix ms
- */
+/** Resumes a deletion: moves the remaining tasks, and ends the deletion when none is left. @param deadline Unix ms */
 export async function goOnDeleting(
   parts: DeletionParts,
   context: CommandContext,

@@ -5,7 +5,7 @@
 import { isRefusal } from '../../shared/errors.ts';
 import type { MovingProject } from '../../shared/ports/workspaces/removal.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { claimAll, releaseAll } from '../naming.ts';
+import { claimAll } from '../naming.ts';
 import { claimsFor } from './names.ts';
 import { decideArchive, decideCreate, projectDecider, projectStream } from './projects.ts';
 
@@ -36,8 +36,7 @@ async function create(
   const { workspace } = context.origin;
   const { id, archived, ...fields } = project;
   const stream = projectStream(workspace, id);
-  const claims = claimsFor(workspace, names);
-  await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
+  await claimAll(commands, context, claimsFor(workspace, names), stream);
   await commands.execute(projectDecider, stream, context, (state) => {
     if (state.life !== 'none') return [];
     const created = decideCreate(state, id, { ...fields, ...names });

@@ -2,9 +2,8 @@
 import type { QualityReviewBody } from '../../shared/contract/quality/reviews.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
-import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { completedAtOf, existing, placedAt, type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
+import { completedAtOf, existing, moved, type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
 import { rejectionText } from './verdicts.ts';
 
 export interface Review extends Pick<QualityReviewBody, 'status' | 'notes'> {
@@ -20,19 +19,16 @@ export function decideReview(
   { reviewer, status, notes, counts }: Review,
   now: number,
 ): EventDraft[] {
-  const { id, task } = existing(state);
+  const { task } = existing(state);
   const approved = counts ? 'done' : task.status;
   const next = status === 'approved' ? approved : 'in_progress';
   return [
     taskReviewed.draft({
-      task_id: id,
-      title: task.title,
+      ...moved(state, { status: next }),
       review_id: reviewId,
       reviewer,
       status,
       notes,
-      before: placeOf(task),
-      after: placedAt(task, { status: next }),
       completed_at: completedAtOf(task, next, now),
       error_message: status === 'approved' ? null : rejectionText(notes, reviewer),
     }),

@@ -6,14 +6,13 @@ import {
   taskReviewRequested,
   taskVerdictGiven,
 } from '../../shared/events/quality/verdicts.ts';
-import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { WorkAnswer } from '../../shared/ports/runner.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { MINUTE } from '../../shared/time.ts';
 import type { PromptPart } from '../agents/prompts.ts';
 import { commentFrom } from '../tasks/comments.ts';
 import { describedTask, isAsked, quoted } from '../tasks/dispatch.ts';
-import { completedAtOf, GATEKEEPER, placedAt, type TaskState } from '../tasks/tasks.ts';
+import { completedAtOf, GATEKEEPER, moved, ofTask, type TaskState } from '../tasks/tasks.ts';
 
 /** After this many rejections in a row a task has failed. */
 export const MAX_REJECTIONS = 3;
@@ -51,10 +50,8 @@ export const isReviewable = ({ id, task, abandoned, updated_at }: TaskState, now
 
 /** No event when the task was deleted, or is no longer to be reviewed. @param now Unix seconds */
 export function decideReviewRequest(state: TaskState, now: number): EventDraft[] {
-  const { id, task, runs } = state;
   if (!isReviewable(state, now)) return [];
-  const after = placedAt(task, { status: 'quality_review' });
-  return [taskReviewRequested.draft({ task_id: id, title: task.title, run: runs + 1, before: placeOf(task), after })];
+  return [taskReviewRequested.draft({ ...moved(state, { status: 'quality_review' }), run: state.runs + 1 })];
 }
 
 /**
@@ -70,21 +67,19 @@ export function decideReviewAnswer(
   ids: { readonly review: number; readonly comment: number },
   now: number,
 ): EventDraft[] {
-  const { id, task } = state;
+  const { task } = state;
   if (!isAsked(state, 'review', run)) return [];
   if (status === 'failed') return decideReviewAbandoned(state, run, error ?? output ?? 'The reviewer gave no reason.');
-  const about = { task_id: id, title: task.title, run };
-  if (status === 'accepted') return [taskReviewAccepted.draft({ ...about, session_id: sessionId })];
+  if (status === 'accepted') return [taskReviewAccepted.draft({ ...ofTask(state), run, session_id: sessionId })];
   const verdict = verdictOf(output);
   const rejected = verdict.status === 'rejected';
   const next = rejected ? statusAfterRejection(state) : 'done';
   const given = taskVerdictGiven.draft({
-    ...about,
+    ...moved(state, { status: next }),
     ...verdict,
+    run,
     review_id: ids.review,
     reviewer: GATEKEEPER,
-    before: placeOf(task),
-    after: placedAt(task, { status: next }),
     completed_at: completedAtOf(task, next, now),
     dispatch_attempts: task.dispatch_attempts + (rejected ? 1 : 0),
     error_message: rejected ? rejectionText(verdict.notes) : null,
@@ -103,11 +98,11 @@ export const rejectionText = (notes: string, reviewer = GATEKEEPER): string =>
   `Quality review rejected by ${reviewer}: ${notes}`;
 
 /** Records that the review with this number ended without a verdict. */
-export function decideReviewAbandoned({ id, task, asked }: TaskState, run: number, reason: string): EventDraft[] {
+export function decideReviewAbandoned(state: TaskState, run: number, reason: string): EventDraft[] {
+  const { asked } = state;
   if (asked?.what !== 'review' || asked.run !== run) return [];
-  const after = placedAt(task, { status: 'review' });
   const error = frontOf(reason, MAX_NOTES);
-  return [taskReviewAbandoned.draft({ task_id: id, title: task.title, run, before: placeOf(task), after, error })];
+  return [taskReviewAbandoned.draft({ ...moved(state, { status: 'review' }), run, error })];
 }
 
 /** What the reviewer reads. */

@@ -3,14 +3,13 @@
  * own stream decides.
  */
 import { randomUUID } from 'node:crypto';
-import { AppError } from '../../shared/errors.ts';
 import { connectionClosed } from '../../shared/events/connections.ts';
 import { firstOf } from '../../shared/events/define.ts';
 import { MINUTE, seconds } from '../../shared/time.ts';
 import { agentDecider, agentStream } from '../agents/agents.ts';
 import { decideStale } from '../connections.ts';
 import type { Commands } from '../handler.ts';
-import { scheduledContext } from '../policies/policy.ts';
+import { scheduledContext, unlessBusy } from '../policies/policy.ts';
 import { counted, EVERY_MINUTE_MS, type Schedule } from './schedule.ts';
 
 export interface StaleConnection {
@@ -36,16 +35,14 @@ export async function disconnectStale(parts: StaleSearch): Promise<readonly stri
   const ended: string[] = [];
   for (const { tenant, workspace, agent_id: agentId } of await parts.staleConnections(seconds(since))) {
     const context = scheduledContext(run, tenant, workspace);
-    try {
-      const { events } = await parts.commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
+    // If the agent keeps changing, it is alive.
+    const events = await unlessBusy(
+      parts.commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
         decideStale(state, since),
-      );
-      const closed = firstOf(events, connectionClosed);
-      if (closed) ended.push(closed.data.connection_id);
-    } catch (error) {
-      // The agent keeps changing, so it is alive.
-      if (!(error instanceof AppError) || error.status !== 409) throw error;
-    }
+      ),
+    );
+    const closed = firstOf(events, connectionClosed);
+    if (closed) ended.push(closed.data.connection_id);
   }
   return ended;
 }

@@ -1,14 +1,14 @@
 /** Creates tenants: with unique names, a main workspace and a first job. */
 import { randomUUID } from 'node:crypto';
 import type { NewTenantBody } from '../../shared/contract/super/tenants.ts';
-import { conflict, isRefusal } from '../../shared/errors.ts';
+import { conflict } from '../../shared/errors.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { tenantCreated, tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceCreated } from '../../shared/events/workspaces/workspaces.ts';
 import { systemActor } from '../../shared/identity.ts';
 import type { NameKind } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { type Claim, claimAll, releaseAll } from '../naming.ts';
+import { type Claim, createWithNames } from '../naming.ts';
 import { makeGeneral } from '../projects/changes.ts';
 import { reserveAfterDefault, slugClaim } from '../workspaces/workspaces.ts';
 import { decideQueue, planFor, reserveJob } from './provision-jobs.ts';
@@ -120,18 +120,10 @@ export async function createTenant(
     { kind: linuxUsers, scope: 'all', name: linux_user },
     slugClaim(slug),
   ];
-  await claimAll(commands, context, claims, stream, (claimed) => releaseAll(commands, context, claimed, stream));
-  let executed: Executed;
-  try {
-    const decide = (state: TenantState) => [
-      ...decideCreateTenant(state, tenant, created),
-      ...decideQueue({ ...state, id: tenant }, job, queued),
-    ];
-    executed = await commands.execute(tenantDecider, stream, context, decide, { fresh: true });
-  } catch (error) {
-    if (isRefusal(error)) await releaseAll(commands, context, claims, stream);
-    throw error;
-  }
+  const executed = await createWithNames(commands, context, tenantDecider, stream, claims, (state) => [
+    ...decideCreateTenant(state, tenant, created),
+    ...decideQueue({ ...state, id: tenant }, job, queued),
+  ]);
   // Recorded in the new workspace, which must not see the caller's name and address.
   const { requestId, correlationId, causationId } = origin;
   const actor = systemActor('first start');

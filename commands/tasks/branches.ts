@@ -7,7 +7,7 @@ import { ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { Github } from '../../shared/ports/github/client.ts';
 import { answerWith } from '../github/issues.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { existing, type TaskState, taskDecider, taskStream } from './tasks.ts';
+import { existing, ofTask, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
 /** Maximum number of characters in a branch's name. */
 const MAX_NAME = 60;
@@ -28,8 +28,7 @@ export function decideBranch(
   state: TaskState,
   made: { readonly repo: string; readonly branch: string; readonly url: string },
 ): EventDraft[] {
-  const { id, task, source } = existing(state);
-  return source?.github_branch ? [] : [taskBranched.draft({ task_id: id, title: task.title, ...made })];
+  return existing(state).source?.github_branch ? [] : [taskBranched.draft({ ...ofTask(state), ...made })];
 }
 
 /** No event when the task already has this pull request. @throws AppError 404 */
@@ -37,9 +36,8 @@ export function decidePull(
   state: TaskState,
   pull: { readonly repo: string; readonly branch: string; readonly pull_number: number; readonly pull_url: string },
 ): EventDraft[] {
-  const { id, task, source } = existing(state);
-  if (source?.github_pr_number === pull.pull_number) return [];
-  return [taskPullOpened.draft({ task_id: id, title: task.title, ...pull })];
+  if (existing(state).source?.github_pr_number === pull.pull_number) return [];
+  return [taskPullOpened.draft({ ...ofTask(state), ...pull })];
 }
 
 interface Place {

@@ -4,7 +4,7 @@ import { taskBroadcast } from '../../shared/events/tasks/broadcasts.ts';
 import type { AgentDirectory } from '../../shared/ports/agents/agents.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { quoted } from './comments.ts';
-import { existing, notice, type TaskState, taskDecider, taskStream } from './tasks.ts';
+import { existing, notice, ofTask, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
 export interface Broadcast {
   /** The caller, who does not receive the message. */
@@ -22,8 +22,7 @@ export function decideBroadcast(state: TaskState, { author, message, agents }: B
   const reached = targets.filter((name) => agents.get(name)?.hasSession);
   return [
     taskBroadcast.draft({
-      task_id: id,
-      title: task.title,
+      ...ofTask(state),
       author,
       message,
       sent: reached.length,

@@ -4,7 +4,7 @@ import type { BulkStatus, UpdateTask } from '../../shared/contract/tasks/tasks.t
 import { AppError, conflict, invalid } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
-import { placeOf, projectFields, type TaskData, taskRecord } from '../../shared/events/tasks/tasks.ts';
+import { projectFields, type TaskData, taskRecord } from '../../shared/events/tasks/tasks.ts';
 import { atHead } from '../../shared/ports/read-models.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
@@ -16,8 +16,8 @@ import {
   completedAtOf,
   existing,
   fieldsOf,
+  moved,
   notice,
-  placedAt,
   recordOf,
   requireApproval,
   type TaskLookups,
@@ -258,18 +258,10 @@ async function ticketIn(
 
 /** @throws AppError 403 without approval, 404 */
 export function decideStatus(state: TaskState, status: string, now: number): EventDraft[] {
-  const { id, task } = existing(state);
+  const { task } = existing(state);
   if (status === 'done') requireApproval(state, true);
-  return [
-    taskStatusChanged.draft({
-      task_id: id,
-      title: task.title,
-      before: placeOf(task),
-      after: placedAt(task, { status }),
-      cause: 'bulk',
-      completed_at: completedAtOf(task, status, now),
-    }),
-  ];
+  const completed_at = completedAtOf(task, status, now);
+  return [taskStatusChanged.draft({ ...moved(state, { status }), cause: 'bulk', completed_at })];
 }
 
 const isMissing = (error: unknown): boolean => error instanceof AppError && error.status === 404;

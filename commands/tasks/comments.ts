@@ -4,14 +4,22 @@ import { invalid, notFound } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
-import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { MentionTargets } from '../../shared/ports/mentions.ts';
 import type { CommentDirectory } from '../../shared/ports/tasks/comments.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type Mentioned, mentionedIn } from '../mentions.ts';
-import { decideSubscribe, existing, placedAt, type TaskState, taskDecider, taskStream, tellAssignee } from './tasks.ts';
+import {
+  decideSubscribe,
+  existing,
+  moved,
+  ofTask,
+  type TaskState,
+  taskDecider,
+  taskStream,
+  tellAssignee,
+} from './tasks.ts';
 
 /** Characters of a comment that a notification quotes. */
 const QUOTED = 100;
@@ -35,7 +43,7 @@ export interface Comment {
 
 /** @throws AppError 400 when the task or the thread takes no more comments, 404 */
 export function decideComment(state: TaskState, comment: Comment): EventDraft[] {
-  const { id, task, comments } = existing(state);
+  const { task, comments } = existing(state);
   const { author, content, mentioned } = comment;
   if (isFull(comments, content))
     throw invalid(
@@ -46,8 +54,7 @@ export function decideComment(state: TaskState, comment: Comment): EventDraft[] 
       'parent_id: is too deep in its thread',
     ]);
   const commented = taskCommented.draft({
-    task_id: id,
-    title: task.title,
+    ...ofTask(state),
     comment_id: comment.id,
     parent_id: comment.parent_id,
     depth: comment.depth,
@@ -75,32 +82,25 @@ export function decideComment(state: TaskState, comment: Comment): EventDraft[] 
 
 /** A comment without notifications, because subscribers see its subject; no event if there is no room. */
 export function commentFrom(
-  { id: taskId, task, comments }: TaskState,
+  state: TaskState,
   { id, author, content }: Pick<Comment, 'id' | 'author' | 'content'>,
 ): EventDraft[] {
-  if (isFull(comments, content)) return [];
-  const about = { task_id: taskId, title: task.title, comment_id: id, parent_id: null, depth: 0 };
-  return [taskCommented.draft({ ...about, author, content, mentions: [] })];
+  if (isFull(state.comments, content)) return [];
+  const first = { comment_id: id, parent_id: null, depth: 0 };
+  return [taskCommented.draft({ ...ofTask(state), ...first, author, content, mentions: [] })];
 }
 
 const isFull = ({ count, characters }: TaskState['comments'], content: string): boolean =>
   count >= MAX_COMMENTS.count || characters + content.length > MAX_COMMENTS.characters;
 
 /** An unassigned task is assigned to the first mentioned agent. */
-function assignToMentioned({ id, task }: TaskState, { author, mentioned }: Comment): EventDraft[] {
+function assignToMentioned(state: TaskState, { author, mentioned }: Comment): EventDraft[] {
+  const { id, task } = state;
   const [agent] = mentioned.agents;
   if (task.assigned_to !== null || agent === undefined) return [];
   const status = task.status === 'inbox' ? 'assigned' : task.status;
-  const after = placedAt(task, { assigned_to: agent, status });
   return [
-    taskAssigned.draft({
-      task_id: id,
-      title: task.title,
-      before: placeOf(task),
-      after,
-      trigger: 'mention',
-      by: author,
-    }),
+    taskAssigned.draft({ ...moved(state, { assigned_to: agent, status }), trigger: 'mention', by: author }),
     ...tellAssignee(id, { ...task, assigned_to: agent }),
   ];
 }

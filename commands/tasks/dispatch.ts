@@ -8,13 +8,12 @@ import {
   taskDispatchFailed,
   taskWithheld,
 } from '../../shared/events/tasks/dispatch.ts';
-import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { WorkAnswer } from '../../shared/ports/runner.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { type Breach, breachReason, type PromptPart, type Quotation } from '../agents/prompts.ts';
 import { commentFrom } from './comments.ts';
 import { MAX_ATTEMPTS } from './queue.ts';
-import { type Asked, GATEKEEPER, placedAt, type TaskState } from './tasks.ts';
+import { type Asked, GATEKEEPER, moved, ofTask, type TaskState } from './tasks.ts';
 
 /** Maximum number of characters in a task's error message. */
 const MAX_ERROR = 5_000;
@@ -25,13 +24,12 @@ export const isAsked = ({ asked }: TaskState, what: Asked['what'], run: number):
 
 /** No event when the task was deleted, or no longer waits for this agent. */
 export function decideDispatch(
-  { id, task, runs }: TaskState,
+  state: TaskState,
   { agent_id, agent }: { readonly agent_id: number; readonly agent: string },
 ): EventDraft[] {
+  const { id, task, runs } = state;
   if (id === 0 || task.status !== 'assigned' || task.assigned_to !== agent) return [];
-  const after = placedAt(task, { status: 'in_progress' });
-  const about = { task_id: id, title: task.title, agent_id, agent, run: runs + 1 };
-  return [taskDispatched.draft({ ...about, before: placeOf(task), after })];
+  return [taskDispatched.draft({ ...moved(state, { status: 'in_progress' }), agent_id, agent, run: runs + 1 })];
 }
 
 /** Handles the response to the dispatch with this number. No event if the task was changed in the meantime. */
@@ -41,35 +39,31 @@ export function decideDispatchAnswer(
   { status, output, error, sessionId }: WorkAnswer,
   commentId: number,
 ): EventDraft[] {
-  const { id, task, asked } = state;
+  const { task, asked } = state;
   if (!isAsked(state, 'dispatch', run) || !asked?.agent_id) return [];
   const { agent_id } = asked;
   if (status === 'failed') return decideDispatchFailed(state, run, error ?? output ?? 'The agent gave no reason.');
   const agent = task.assigned_to ?? '';
-  const about = { task_id: id, title: task.title, agent, run, session_id: sessionId };
-  if (status === 'accepted') return [taskDispatchAccepted.draft(about)];
+  const by = { agent, run, session_id: sessionId };
+  if (status === 'accepted') return [taskDispatchAccepted.draft({ ...ofTask(state), ...by })];
   const resolution = output === null || output.trim() === '' ? null : output;
-  const after = placedAt(task, { status: 'review' });
   return [
-    taskDispatchCompleted.draft({ ...about, agent_id, before: placeOf(task), after, resolution }),
+    taskDispatchCompleted.draft({ ...moved(state, { status: 'review' }), ...by, agent_id, resolution }),
     ...(resolution === null ? [] : commentFrom(state, { id: commentId, author: agent, content: resolution })),
   ];
 }
 
 /** Records that the dispatch with this number failed. */
 export function decideDispatchFailed(state: TaskState, run: number, reason: string): EventDraft[] {
-  const { id, task } = state;
+  const { task } = state;
   if (!isAsked(state, 'dispatch', run)) return [];
   const dispatchAttempts = task.dispatch_attempts + 1;
   const status = dispatchAttempts >= MAX_ATTEMPTS ? 'failed' : 'assigned';
   return [
     taskDispatchFailed.draft({
-      task_id: id,
-      title: task.title,
+      ...moved(state, { status }),
       agent: task.assigned_to ?? '',
       run,
-      before: placeOf(task),
-      after: placedAt(task, { status }),
       dispatch_attempts: dispatchAttempts,
       error_message: frontOf(reason, MAX_ERROR),
     }),
@@ -118,18 +112,14 @@ export function decideWithheld(
   run: number,
   breaches: readonly Breach[],
 ): EventDraft[] {
-  const { id, task } = state;
   if (!isAsked(state, what, run)) return [];
   const next = what === 'dispatch' ? 'assigned' : 'review';
   return [
     taskWithheld.draft({
-      task_id: id,
-      title: task.title,
+      ...moved(state, { status: 'awaiting_owner' }),
       what,
-      agent: task.assigned_to,
+      agent: state.task.assigned_to,
       run,
-      before: placeOf(task),
-      after: placedAt(task, { status: 'awaiting_owner' }),
       breaches: [...breaches],
       error_message: frontOf(
         `${breachReason(breaches)} Change the text, then set the status to ${next} again.`,

@@ -12,12 +12,11 @@ import type { PollReason } from '../../shared/contract/tasks/queue.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
-import { placeOf } from '../../shared/events/tasks/tasks.ts';
 import type { Locks } from '../../shared/ports/locks.ts';
 import type { QueuedTask, TaskQueueReads } from '../../shared/ports/tasks/queue.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { commentFrom } from './comments.ts';
-import { placedAt, recordOf, type TaskState, taskDecider, taskStream } from './tasks.ts';
+import { moved, recordOf, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
 export interface Polled {
   readonly task: QueuedTask | null;
@@ -27,11 +26,11 @@ export interface Polled {
 const WAITING: readonly string[] = ['assigned', 'inbox'];
 
 /** No event when the task does not wait for this agent: deleted, assigned to another one, or in another status. */
-export function decideClaim({ id, task }: TaskState, agent: string): EventDraft[] {
+export function decideClaim(state: TaskState, agent: string): EventDraft[] {
+  const { id, task } = state;
   const open = id !== 0 && WAITING.includes(task.status) && (task.assigned_to === null || task.assigned_to === agent);
   if (!open) return [];
-  const after = placedAt(task, { status: 'in_progress', assigned_to: agent });
-  return [taskClaimed.draft({ task_id: id, title: task.title, agent, before: placeOf(task), after })];
+  return [taskClaimed.draft({ ...moved(state, { status: 'in_progress', assigned_to: agent }), agent })];
 }
 
 /** After this many attempts a task has failed. */
@@ -60,11 +59,8 @@ export function decideRequeue(
   const after = failed ? { status: 'failed' } : { status: 'assigned', ...(!known && { assigned_to: null }) };
   return [
     taskRequeued.draft({
-      task_id: id,
-      title: task.title,
+      ...moved(state, after),
       agent,
-      before: placeOf(task),
-      after: placedAt(task, after),
       dispatch_attempts: dispatchAttempts,
       error_message: failed ? `${silence} while it worked on the task; that was attempt ${dispatchAttempts}.` : null,
       reason: failed ? 'stale_task_max_retries' : 'stale_task_requeue',

@@ -6,7 +6,7 @@ import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskCreated } from '../../shared/events/tasks/tasks.ts';
 import { frontOf } from '../../shared/storable.ts';
 import type { Ticket } from '../projects/tickets.ts';
-import { type TaskState, taskDecider } from './tasks.ts';
+import { ofTask, type TaskState, taskDecider } from './tasks.ts';
 
 /** Characters of a title. */
 const MAX_TITLE = 500;
@@ -17,9 +17,7 @@ export function decideRecurrence(state: TaskState, cron: string, dueAt: number, 
   if (id === 0 || activeCron(task.metadata) !== cron || (recurred?.due_at ?? 0) >= dueAt) return [];
   const { spawn_count: count } = recurrenceOf(task.metadata);
   const spawnCount = (Number.isSafeInteger(count) && Number(count) >= 0 ? Number(count) : 0) + 1;
-  return [
-    taskRecurred.draft({ task_id: id, title: task.title, child_id: childId, due_at: dueAt, spawn_count: spawnCount }),
-  ];
+  return [taskRecurred.draft({ ...ofTask(state), child_id: childId, due_at: dueAt, spawn_count: spawnCount })];
 }
 
 /** The title of the task for a minute: with the day, and the time if there may be several on one day. */

@@ -1,9 +1,9 @@
 /** Which agent fits an unassigned task. `commands/schedules/tasks/routing.ts` finds such tasks. */
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
-import { placeOf, type TaskData } from '../../shared/events/tasks/tasks.ts';
+import type { TaskData } from '../../shared/events/tasks/tasks.ts';
 import type { RoutableAgent } from '../../shared/ports/tasks/routing.ts';
-import { placedAt, type TaskState, tellAssignee } from './tasks.ts';
+import { moved, type TaskState, tellAssignee } from './tasks.ts';
 
 /** An agent with this many tasks in progress gets no further ones. */
 export const BUSY = 3;
@@ -53,19 +53,12 @@ export function bestOf(task: TaskData, agents: readonly RoutableAgent[]): Fit | 
 }
 
 /** No event if the task was deleted, has left the inbox, or is already assigned. */
-export function decideRoute({ id, task }: TaskState, { agent, score }: Fit): EventDraft[] {
+export function decideRoute(state: TaskState, { agent, score }: Fit): EventDraft[] {
+  const { id, task } = state;
   if (id === 0 || task.status !== 'inbox' || task.assigned_to !== null) return [];
-  const after = placedAt(task, { status: 'assigned', assigned_to: agent.name });
+  const to = moved(state, { status: 'assigned', assigned_to: agent.name });
   return [
-    taskRouted.draft({
-      task_id: id,
-      title: task.title,
-      agent: agent.name,
-      role: agent.role,
-      score,
-      before: placeOf(task),
-      after,
-    }),
+    taskRouted.draft({ ...to, agent: agent.name, role: agent.role, score }),
     ...tellAssignee(id, { ...task, assigned_to: agent.name }),
   ];
 }

@@ -180,14 +180,14 @@ const BESIDES_TEXTS = 1_000;
 const sizeOf = ({
   title,
   description,
-  error_message: errorMessage,
+  error_message,
   resolution,
-  feedback_notes: feedbackNotes,
+  feedback_notes,
   tags,
   metadata,
 }: TaskData): number => {
   let size = BESIDES_TEXTS + title.length;
-  for (const text of [description, errorMessage, resolution, feedbackNotes]) size += text?.length ?? 0;
+  for (const text of [description, error_message, resolution, feedback_notes]) size += text?.length ?? 0;
   // Most tasks have neither tags nor metadata; serialising both took as long as the rest of a fold.
   for (const json of [tags, metadata]) if (Object.keys(json).length > 0) size += JSON.stringify(json).length;
   return size;
@@ -412,30 +412,27 @@ export function requireApproval({ id, approved }: Pick<TaskState, 'id' | 'approv
 export const completedAtOf = (task: TaskData, status: string, now: number): number | null =>
   status === 'done' ? (task.completed_at ?? now) : task.completed_at;
 
-/** The same place, with another status, or another assignee. */
-export const placedAt = (task: TaskData, changes: Partial<TaskPlace>): TaskPlace => ({ ...placeOf(task), ...changes });
+/** Fields of every event about the task. */
+export const ofTask = ({ id, task }: Pick<TaskState, 'id' | 'task'>) => ({ task_id: id, title: task.title });
+
+/** Fields of every event that moves the task to another status or assignee. */
+export const moved = (state: Pick<TaskState, 'id' | 'task'>, changes: Partial<TaskPlace>) => {
+  const before = placeOf(state.task);
+  return { ...ofTask(state), before, after: { ...before, ...changes } };
+};
 
 /** Adds subscribers to a task; no event when all names already subscribe. */
 export function decideSubscribe(state: TaskState, names: readonly string[]): EventDraft[] {
-  const { id, task } = existing(state);
-  const added = followedBy(state, names).slice(state.subscribers.length);
-  return added.length === 0 ? [] : [taskSubscribed.draft({ task_id: id, title: task.title, names: added })];
+  const added = followedBy(existing(state), names).slice(state.subscribers.length);
+  return added.length === 0 ? [] : [taskSubscribed.draft({ ...ofTask(state), names: added })];
 }
 
 /** A notification about a task. `by`: the name at the beginning of the message. */
 export const notice = (
   taskId: number,
-  {
-    by = null,
-    ...told
-  }: {
-    readonly recipient: string;
-    readonly type: string;
-    readonly title: string;
-    readonly message: string;
-    readonly by?: string | null;
-  },
-): EventDraft => notificationRaised.draft({ source_type: 'task', source_id: taskId, by, ...told });
+  told: Pick<Notice, 'recipient' | 'type' | 'title' | 'message'> & Partial<Pick<Notice, 'by'>>,
+): EventDraft => notificationRaised.draft({ source_type: 'task', source_id: taskId, by: null, ...told });
+type Notice = EventOf<typeof notificationRaised>['data'];
 
 /** The assignee in this text; null: none. */
 export const assigneeOf = (text: string | undefined): string | null => text?.trim() || null;
@@ -459,17 +456,16 @@ const mentionNotice = (taskId: number, title: string, recipient: string, by: str
 
 /** Subscribes the mentioned users and agents to the task, and notifies all but the author. */
 export function tellMentioned(
-  { id, task, subscribers }: Pick<TaskState, 'id' | 'task' | 'subscribers'>,
+  state: Pick<TaskState, 'id' | 'task' | 'subscribers'>,
   mentioned: readonly string[],
   by: string,
 ): EventDraft[] {
+  const { id, task, subscribers } = state;
   const names = mentioned.filter((name) => !subscribers.includes(name));
   const room = MAX_SUBSCRIBERS - subscribers.length;
   const told = mentioned.filter((name) => name !== by);
   return [
-    ...(names.length > 0 && room > 0
-      ? [taskSubscribed.draft({ task_id: id, title: task.title, names: names.slice(0, room) })]
-      : []),
+    ...(names.length > 0 && room > 0 ? [taskSubscribed.draft({ ...ofTask(state), names: names.slice(0, room) })] : []),
     ...told.map((recipient) => mentionNotice(id, task.title, recipient, by)),
   ];
 }
@@ -577,6 +573,5 @@ async function makeTask(
 
 /** @throws AppError 404 */
 export function decideDelete(state: TaskState): EventDraft[] {
-  const { id, task } = existing(state);
-  return [taskDeleted.draft({ task_id: id, title: task.title, before: placeOf(task) })];
+  return [taskDeleted.draft({ ...ofTask(existing(state)), before: placeOf(state.task) })];
 }

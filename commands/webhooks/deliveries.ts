@@ -60,6 +60,13 @@ export const isSuccess = ({ statusCode }: Pick<NewDelivery, 'statusCode'>): bool
 
 export type Attempted = Omit<NewDelivery, 'nextRetryAt'>;
 
+export interface AttemptNumber {
+  /** From 0. */
+  readonly number: number;
+  /** The delivery that is repeated; null: none. */
+  readonly parent_id: number | null;
+}
+
 /** Sends a message once. @param at Unix ms @throws what the signal aborts with */
 export async function attempt(
   outgoing: Outgoing,
@@ -70,12 +77,7 @@ export async function attempt(
     parent_id: parentId,
     at,
     signal,
-  }: {
-    readonly number: number;
-    readonly parent_id: number | null;
-    readonly at: number;
-    readonly signal?: AbortSignal | undefined;
-  },
+  }: AttemptNumber & { readonly at: number; readonly signal?: AbortSignal | undefined },
 ): Promise<Attempted> {
   const { secret, format, workspace } = webhook;
   const body = format === 'cloudevents' ? cloudEventOf(message, workspace) : bodyOf(message, at);

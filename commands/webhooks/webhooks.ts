@@ -15,7 +15,7 @@ import type { Position } from '../../shared/ports/event-log.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
-import { createRecord } from '../reserve.ts';
+import { createRecord, onRecord } from '../reserve.ts';
 
 /** Everything that deliveries need. Stored only in the log, where address and secret are sealed. */
 export interface WebhookState extends Readonly<WebhookFields> {
@@ -114,9 +114,7 @@ export async function changeWebhook(
 }
 
 /** @throws AppError 404 */
-export async function deleteWebhook(commands: Commands, context: CommandContext, id: number): Promise<void> {
-  await commands.execute(webhookDecider, webhookStream(context.origin.workspace, id), context, decideDelete);
-}
+export const deleteWebhook = onRecord(webhookDecider, webhookStream, decideDelete);
 
 /** The webhook as the log has it now. @throws AppError 404 */
 export async function existingWebhook(commands: Commands, workspace: number, id: number): Promise<WebhookState> {

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
 import { createUser } from '../../commands/auth/registration.ts';
+import { NEW_USER } from '../../commands/auth/users.ts';
 import { newUserBody } from '../../shared/contract/auth/users.ts';
-import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ROLES } from '../../shared/identity.ts';
 import { box } from './start.ts';
 import { cliContext, withCore } from './with-core.ts';
@@ -47,16 +47,11 @@ export function addCreateUser(program: Command): void {
             cliContext(),
             core.credentials,
             {
+              ...NEW_USER,
               username,
               display_name: display_name?.trim() || username,
               email: email?.trim() || null,
-              avatar_url: null,
               role,
-              provider: 'local',
-              provider_id: null,
-              is_approved: true,
-              tenant: DEFAULT_TENANT,
-              workspace: DEFAULT_WORKSPACE,
               source: 'cli',
             },
             password,

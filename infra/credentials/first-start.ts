@@ -6,7 +6,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { configureGlobalKey, generateGlobalKey } from '../../commands/auth/global-key.ts';
 import { createUser } from '../../commands/auth/registration.ts';
-import { hasFirstAdmin } from '../../commands/auth/users.ts';
+import { hasFirstAdmin, NEW_USER } from '../../commands/auth/users.ts';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
 import { ensureGeneral } from '../../commands/projects/changes.ts';
 import { ensureDefaultTenant } from '../../commands/super/tenants.ts';
@@ -104,16 +104,10 @@ async function seedAdmin({ config, commands, credentials, reads, log }: FirstSta
       contextOf(),
       credentials,
       {
+        ...NEW_USER,
         username,
         display_name: `${username.charAt(0).toUpperCase()}${username.slice(1)}`,
-        email: null,
-        avatar_url: null,
         role: 'admin',
-        provider: 'local',
-        provider_id: null,
-        is_approved: true,
-        tenant: DEFAULT_TENANT,
-        workspace: DEFAULT_WORKSPACE,
         source: 'seed',
       },
       password,

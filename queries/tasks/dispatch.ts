@@ -4,7 +4,8 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { qualityReviewsProjection } from '../../projections/quality/reviews.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { DispatchReads, NextTask, WaitingTask } from '../../shared/ports/tasks/dispatch.ts';
+import type { RecordPlace } from '../../shared/ports/read-models.ts';
+import type { DispatchReads, NextTask } from '../../shared/ports/tasks/dispatch.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 
 /** Statuses of tasks that the runner works on, by the kind of request. */
@@ -55,7 +56,7 @@ export function dispatchReads(reads: Reads): DispatchReads {
       return rows;
     },
     async forgotten(what, since, limit) {
-      const { rows } = await sql<WaitingTask>`
+      const { rows } = await sql<RecordPlace>`
         SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id
         FROM ${tasks} t JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
         WHERE t.asked IS NOT NULL AND (t.asked = ${sql.lit(what)} OR (${sql.lit(what)} = 'review' AND t.asked = 'accepted'))

@@ -3,7 +3,8 @@ import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { RoutableAgent, RoutingReads, UnassignedTask } from '../../shared/ports/tasks/routing.ts';
+import type { RecordPlace } from '../../shared/ports/read-models.ts';
+import type { RoutableAgent, RoutingReads } from '../../shared/ports/tasks/routing.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { URGENT_FIRST } from './queue.ts';
 
@@ -17,7 +18,7 @@ export function routingReads(reads: Reads): RoutingReads {
   const tasks = tableOf(reads, tasksProjection, 'tasks');
   return {
     async unassigned(limit) {
-      const { rows } = await sql<UnassignedTask>`
+      const { rows } = await sql<RecordPlace>`
         SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id
         FROM (SELECT DISTINCT a.workspace_id FROM ${agents} a WHERE ${AVAILABLE}) w
         CROSS JOIN LATERAL (

@@ -71,12 +71,7 @@ export function sealedParts(event: NewEvent, definition: Sealing): readonly Seal
   return parts;
 }
 
-/**
- * A copy with these parts readable.
- *
- * @param id of the event
- * @throws Error when one was altered or moved
- */
+/** A copy with these parts readable. @param id of the event @throws Error when one was altered or moved */
 export const opened = (id: string, data: Data, parts: readonly SealedPart[], keyOf: KeyOf): Data =>
   parts.reduce((open, { path, value, erased }) => {
     const place = `${id}/${path}`;

@@ -20,6 +20,13 @@ export interface ReadAt {
 /** At the head of the log as of this call. */
 export const atHead = (): ReadAt => ({ since: performance.now() });
 
+/** A record and where it is, for work on all workspaces. */
+export interface RecordPlace {
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly id: number;
+}
+
 /** The methods of read models for commands with rules that span many streams. */
 export interface ReadModels {
   /**

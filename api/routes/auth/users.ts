@@ -2,6 +2,7 @@
 
 import { deleteUser, type Transfer, updateUser } from '../../../commands/auth/changes.ts';
 import { addUser } from '../../../commands/auth/registration.ts';
+import { NEW_USER } from '../../../commands/auth/users.ts';
 import { mustBeThere, noSuchWorkspace, type Place } from '../../../commands/workspaces/workspaces.ts';
 import { adminsIn, findUser, findUserByName, listUsers, userAfter } from '../../../queries/auth/users.ts';
 import { findWorkspace } from '../../../queries/workspaces/workspaces.ts';
@@ -80,14 +81,12 @@ const create = defineRoute({
       command,
       services.credentials,
       {
+        ...NEW_USER,
         username,
         display_name: body.display_name?.trim() || username,
         email: body.email?.trim() || null,
-        avatar_url: null,
         role,
         provider,
-        provider_id: null,
-        is_approved: true,
         ...place,
         source: 'admin',
       },

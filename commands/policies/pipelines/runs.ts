@@ -9,7 +9,7 @@
  */
 import { z } from 'zod';
 import type { EventStore } from '../../../shared/event-store.ts';
-import type { DomainEvent, EventOf } from '../../../shared/events/define.ts';
+import type { EventOf } from '../../../shared/events/define.ts';
 import { pipelineDeleted } from '../../../shared/events/pipelines/pipelines.ts';
 import {
   HAND_OVER_FAULTS,
@@ -21,7 +21,7 @@ import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../sha
 import type { ReadModels } from '../../../shared/ports/read-models.ts';
 import { type Runner, type RunnerAnswer, RunnerError, type StepRequest } from '../../../shared/ports/runner.ts';
 import { type Breach, breachesIn, breachReason, type PromptPart, promptOf } from '../../agents/prompts.ts';
-import type { CommandContext, Commands } from '../../handler.ts';
+import type { Commands } from '../../handler.ts';
 import { pipelineExists } from '../../pipelines/pipelines.ts';
 import {
   decideAttemptFailed,
@@ -32,10 +32,7 @@ import {
   runDecider,
   runStream,
 } from '../../pipelines/runs.ts';
-import { definePolicy, type Policy, scheduledContext, wantJob, whenever } from '../policy.ts';
-
-/** The event behind a job. */
-const cause = z.object({ tenant: z.int(), workspace: z.int(), event: z.string(), correlation: z.string() });
+import { cause, causedBy, causeOf, definePolicy, type Policy, wantJob, whenever } from '../policy.ts';
 
 /** Longer than the maximum wait for the runner (`RUNNER_TIMEOUT_MS`), milliseconds. */
 const STEP_MS = 660_000;
@@ -52,13 +49,6 @@ export const removalJob = defineJob({
   name: 'pipeline-runs-removal',
   schema: cause.extend({ pipeline: z.int(), position: z.int() }),
   timeoutMs: 240_000,
-});
-
-const causeOf = ({ id, meta }: Pick<DomainEvent, 'id' | 'meta'>) => ({
-  tenant: meta.tenant,
-  workspace: meta.workspace,
-  event: id,
-  correlation: meta.correlationId,
 });
 
 /** A run may be started before any process has run the policies; its steps must not be missed. */
@@ -114,7 +104,7 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
   const { commands, runner, now } = parts;
   const { workspace, run, step } = payload;
   const stream = runStream(workspace, run);
-  const context = contextOf(payload);
+  const context = causedBy(payload);
   const { state } = await commands.load(runDecider, stream);
   if (!isWaiting(state, step)) return;
   if (!(await pipelineExists(commands, workspace, state.pipeline_id))) {
@@ -204,7 +194,7 @@ async function removeRuns(
 ): Promise<void> {
   const { workspace, pipeline, position } = payload;
   await readModels.reach([pipelineDeleted.type], { position });
-  const context = contextOf(payload);
+  const context = causedBy(payload);
   for (let after = 0; ; ) {
     const ids = await runsOf(workspace, pipeline, after);
     for (const id of ids) {
@@ -216,7 +206,3 @@ async function removeRuns(
     after = last;
   }
 }
-
-const contextOf = ({ correlation, tenant, workspace, event }: z.infer<typeof cause>): CommandContext => ({
-  origin: { ...scheduledContext(correlation, tenant, workspace).origin, causationId: event },
-});

@@ -24,37 +24,20 @@ import {
   taskPrompt,
 } from '../../tasks/dispatch.ts';
 import { type Asked, type TaskState, taskDecider, taskStream } from '../../tasks/tasks.ts';
-import { definePolicy, scheduledContext, wantJob, whenever } from '../policy.ts';
+import { cause, causedBy, causeOf, definePolicy, wantJob, whenever } from '../policy.ts';
 
 /** Longer than the maximum wait for the runner (`RUNNER_TIMEOUT_MS`), milliseconds. */
 const ASK_MS = 660_000;
 
-const payloadSchema = z.object({
-  tenant: z.int(),
-  workspace: z.int(),
-  /** Id of the event behind the job. */
-  event: z.string(),
-  correlation: z.string(),
-  task: z.int(),
-  run: z.int(),
-});
+const payloadSchema = cause.extend({ task: z.int(), run: z.int() });
 export type AskPayload = z.infer<typeof payloadSchema>;
 
 export const askJob = (name: string) => defineJob({ name, schema: payloadSchema, timeoutMs: ASK_MS });
 export const dispatchJob = askJob('task-dispatch-run');
 
-export const payloadOf = ({
-  id,
-  meta,
-  data,
-}: DomainEvent<string, { readonly task_id: number; readonly run: number }>): AskPayload => ({
-  tenant: meta.tenant,
-  workspace: meta.workspace,
-  event: id,
-  correlation: meta.correlationId,
-  task: data.task_id,
-  run: data.run,
-});
+export const payloadOf = (
+  event: DomainEvent<string, { readonly task_id: number; readonly run: number }>,
+): AskPayload => ({ ...causeOf(event), task: event.data.task_id, run: event.data.run });
 
 export const dispatchPolicy = definePolicy(
   'task-dispatch',
@@ -98,10 +81,9 @@ export async function runErrand(
   payload: AskPayload,
   job: JobRun,
 ): Promise<void> {
-  const { tenant, workspace, task: id, run, event, correlation } = payload;
+  const { workspace, task: id, run, event } = payload;
   const stream = taskStream(workspace, id);
-  const { origin } = scheduledContext(correlation, tenant, workspace);
-  const context = () => ({ origin: { ...origin, causationId: event } });
+  const context = () => causedBy(payload);
   const { state } = await commands.load(taskDecider, stream);
   if (!isAsked(state, what, run)) return;
   let answer: WorkAnswer;

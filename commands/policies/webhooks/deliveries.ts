@@ -32,6 +32,7 @@ import { pause } from '../../../shared/waiting.ts';
 import type { Commands } from '../../handler.ts';
 import {
   type Attempted,
+  type AttemptNumber,
   attempt,
   isOpen,
   isSuccess,
@@ -287,15 +288,7 @@ class Turn {
   async #send(
     webhook: WebhookState,
     message: WebhookMessage,
-    {
-      number,
-      parent_id,
-      position,
-    }: {
-      readonly number: number;
-      readonly parent_id: number | null;
-      readonly position: Position | undefined;
-    },
+    { position, ...attempted }: AttemptNumber & { readonly position: Position | undefined },
   ): Promise<Ending | Gone | 'enabled'> {
     const { outgoing, schedule, now, random, queue } = this.#work;
     const before = await this.#renewed();
@@ -303,14 +296,14 @@ class Turn {
     const to = { ...webhook, workspace: this.#claim.workspace };
     let done: Attempted;
     try {
-      done = await attempt(outgoing, to, message, { number, parent_id, at: now(), signal: this.#signal });
+      done = await attempt(outgoing, to, message, { ...attempted, at: now(), signal: this.#signal });
     } catch (error) {
       // An abort because this process stops says nothing about the receiver.
       if (this.#signal.aborted) return 'unfinished';
       throw error;
     }
     const success = isSuccess(done);
-    const verdict = judge({ attempt: number, success, failures: before }, schedule, { now: now(), random });
+    const verdict = judge({ attempt: attempted.number, success, failures: before }, schedule, { now: now(), random });
     const { failures, nextRetryAt, trips } = verdict;
     if (!(await queue.settle(this.#claim, { delivery: { ...done, nextRetryAt }, failures, position }))) return 'lost';
     this.#failures = failures;

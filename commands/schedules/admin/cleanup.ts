@@ -59,8 +59,14 @@ export async function cleanUp(parts: {
 }
 
 /** Further tables that are cleaned every day: by workspace, each with its own event. */
-export const CLEANED = ['activities', 'pipeline_runs', 'token_usage', 'audit_log'] as const;
-export type CleanedTable = (typeof CLEANED)[number];
+export type CleanedTable = 'activities' | 'pipeline_runs' | 'token_usage' | 'audit_log';
+const NOUNS: Readonly<Record<CleanedTable, readonly [one: string, many: string]>> = {
+  activities: ['activity', 'activities'],
+  pipeline_runs: ['pipeline run', 'pipeline runs'],
+  token_usage: ['token report', 'token reports'],
+  audit_log: ['audit entry', 'audit entries'],
+};
+const CLEANED = Object.keys(NOUNS) as CleanedTable[];
 
 /**
  * Removes rows that are older than the settings allow from the other read models.
@@ -110,23 +116,17 @@ export function cleanupSchedule(parts: {
       const notificationDays = await days('retention.notifications_days');
       const deadline = now() + CLEANUP_MS;
       const removed = await cleanUp({ commands, notifications, notificationDays, deadline, now });
+      const retention = { activities: 0, pipeline_runs: 0, token_usage: 0, audit_log: 0 };
+      for (const table of CLEANED) retention[table] = await days(`retention.${table}_days`);
       const others = await cleanUpWorkspaces({
         cleaning: { commands, reads, now },
         workspaces: await workspaces(),
-        retention: {
-          activities: await days('retention.activities_days'),
-          pipeline_runs: await days('retention.pipeline_runs_days'),
-          token_usage: await days('retention.token_usage_days'),
-          audit_log: await days('retention.audit_log_days'),
-        },
+        retention,
         deadline,
       });
       const all = [
         counted(removed, 'notification', 'notifications'),
-        ...(others.activities > 0 ? [counted(others.activities, 'activity', 'activities')] : []),
-        ...(others.pipeline_runs > 0 ? [counted(others.pipeline_runs, 'pipeline run', 'pipeline runs')] : []),
-        ...(others.token_usage > 0 ? [counted(others.token_usage, 'token report', 'token reports')] : []),
-        ...(others.audit_log > 0 ? [counted(others.audit_log, 'audit entry', 'audit entries')] : []),
+        ...CLEANED.filter((table) => others[table] > 0).map((table) => counted(others[table], ...NOUNS[table])),
       ];
       return `${all.join(', ')} ${all.length === 1 && removed === 1 ? 'was' : 'were'} removed.`;
     },

@@ -5,37 +5,24 @@
  * reported is left alone.
  */
 import { randomUUID } from 'node:crypto';
-import { AppError } from '../../../shared/errors.ts';
-import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { livenessChecked } from '../../../shared/events/agents/liveness.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
+import type { RecordPlace } from '../../../shared/ports/read-models.ts';
 import { MINUTE, seconds } from '../../../shared/time.ts';
-import { type AgentState, agentDecider, agentStream, existing } from '../../agents/agents.ts';
+import { type AgentState, agentDecider, agentStream } from '../../agents/agents.ts';
+import { decideStatus } from '../../connections.ts';
 import type { Commands } from '../../handler.ts';
-import { scheduledContext } from '../../policies/policy.ts';
+import { scheduledContext, unlessBusy } from '../../policies/policy.ts';
 import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** @param since Unix ms; agents whose last sign of life is older are set offline */
 export function decideSilence(state: AgentState, since: number): EventDraft[] {
-  if (!state.registered || state.deleted || state.status === 'offline' || state.aliveAt >= since) return [];
-  return [
-    agentStatusChanged.draft({
-      ...existing(state),
-      from: state.status,
-      to: 'offline',
-      cause: 'sweep',
-      last_activity: null,
-      seen: false,
-      announced: false,
-    }),
-  ];
+  if (!state.registered || state.deleted || state.aliveAt >= since) return [];
+  return decideStatus(state, 'offline', 'sweep');
 }
 
 /** An agent that is not offline, according to the read model. */
-export interface SilentAgent {
-  readonly tenant: number;
-  readonly workspace: number;
-  readonly id: number;
+export interface SilentAgent extends RecordPlace {
   readonly name: string;
 }
 
@@ -57,15 +44,11 @@ export async function sweepLiveness(parts: Sweep): Promise<readonly string[]> {
   const silent = await silentAgents(seconds(since));
   const marked = new Map<number, { tenant: number; names: string[] }>();
   for (const { workspace, tenant, id, name } of silent) {
-    const { events } = await commands
-      .execute(agentDecider, agentStream(workspace, id), scheduledContext(run, tenant, workspace), (state) =>
-        decideSilence(state, since),
-      )
-      .catch((error) => {
-        // The agent keeps changing, so it is alive.
-        if (error instanceof AppError && error.status === 409) return { events: [] };
-        throw error;
-      });
+    const context = scheduledContext(run, tenant, workspace);
+    // If the agent keeps changing, it is alive.
+    const events = await unlessBusy(
+      commands.execute(agentDecider, agentStream(workspace, id), context, (state) => decideSilence(state, since)),
+    );
     if (events.length === 0) continue;
     const place = marked.get(workspace) ?? { tenant, names: [] };
     place.names.push(name);

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Evaluating, evaluateRule, PAGE } from '../../alerts/evaluations.ts';
 import { scheduledContext } from '../../policies/policy.ts';
-import { counted, type Schedule } from '../schedule.ts';
+import { counted, FIRST, type Place, paged, type Schedule } from '../schedule.ts';
 
 /**
  * @returns the number of evaluated and of triggered rules. A failed rule does not stop the others.
@@ -12,39 +12,28 @@ import { counted, type Schedule } from '../schedule.ts';
  * @throws the first failure, at the end
  */
 export async function evaluateAlerts(
-  parts: Evaluating & { readonly deadline: number; readonly begin: RulePlace },
-): Promise<{ readonly evaluated: number; readonly triggered: number; readonly stopped: RulePlace }> {
+  parts: Evaluating & { readonly deadline: number; readonly begin: Place },
+): Promise<{ readonly evaluated: number; readonly triggered: number; readonly stopped: Place }> {
   const run = randomUUID();
   const failures: unknown[] = [];
   let evaluated = 0;
   let triggered = 0;
-  let after = parts.begin;
-  for (;;) {
-    const page = await parts.reads.watched(after, PAGE);
-    for (const rule of page) {
-      if (parts.now() >= parts.deadline) return { evaluated, triggered, stopped: after };
-      after = { workspace: rule.workspace, id: rule.id };
-      evaluated++;
-      try {
-        const context = scheduledContext(run, rule.tenant, rule.workspace);
-        if ((await evaluateRule(parts, context, rule)).trigger) triggered++;
-      } catch (error) {
-        parts.failed(error, rule);
-        failures.push(error);
-      }
+  let stopped = parts.begin;
+  for await (const rule of paged((after, limit) => parts.reads.watched(after, limit), PAGE, parts.begin)) {
+    if (parts.now() >= parts.deadline) return { evaluated, triggered, stopped };
+    stopped = { workspace: rule.workspace, id: rule.id };
+    evaluated++;
+    try {
+      const context = scheduledContext(run, rule.tenant, rule.workspace);
+      if ((await evaluateRule(parts, context, rule)).trigger) triggered++;
+    } catch (error) {
+      parts.failed(error, rule);
+      failures.push(error);
     }
-    if (page.length < PAGE) break;
   }
   if (failures.length > 0) throw failures[0];
   return { evaluated, triggered, stopped: FIRST };
 }
-
-export interface RulePlace {
-  readonly workspace: number;
-  readonly id: number;
-}
-/** Before every rule. */
-export const FIRST: RulePlace = { workspace: 0, id: 0 };
 
 /** Maximum duration of one turn, milliseconds; the next one continues. */
 const TURN_MS = 40_000;

@@ -10,13 +10,14 @@ import { AppError } from '../../../shared/errors.ts';
 import { GithubError, type GithubIssue } from '../../../shared/ports/github/client.ts';
 import type { GithubProject } from '../../../shared/ports/github/syncs.ts';
 import { seconds } from '../../../shared/time.ts';
-import { type GithubWork, type Import, importIssues, messageOf, withoutIntents } from '../../github/issues.ts';
+import { type GithubWork, type Import, importIssues, messageOf } from '../../github/issues.ts';
 import { decideGone, decidePull, decidePushed, issueDecider, issueStream, pushOf } from '../../github/links.ts';
 import { cursorFor, decideSynced, projectSource, syncDecider, syncStream } from '../../github/syncs.ts';
 import type { CommandContext } from '../../handler.ts';
+import { withoutIntents } from '../../intents.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
-import { counted, isOn, type Schedule, type Setting } from '../schedule.ts';
+import { counted, isOn, paged, type Schedule, type Setting } from '../schedule.ts';
 
 /** Issues per page, and pages per turn. */
 const PAGE = 100;
@@ -232,25 +233,19 @@ export async function syncProjects(
   const { signal, workspace, context } = options;
   const run = randomUUID();
   const total = { projects: 0, pulled: 0, pushed: 0, failures: [] as unknown[] };
-  let after = { workspace: 0, id: 0 };
-  for (;;) {
-    const page = await work.githubProjects.enabled(after, PROJECTS, workspace);
-    for (const project of page) {
-      signal?.throwIfAborted();
-      const own = context ?? scheduledContext(run, project.tenant, project.workspace);
-      const quiet = context === undefined;
-      const { pulled, pushed, failure } = await syncProject(work, own, project, { quiet, ...(signal && { signal }) });
-      total.projects++;
-      total.pulled += pulled;
-      total.pushed += pushed;
-      if (failure === undefined) continue;
-      total.failures.push(failure);
-      if (isFatal(failure)) return total;
-    }
-    const last = page.at(-1);
-    if (!last || page.length < PROJECTS) return total;
-    after = { workspace: last.workspace, id: last.id };
+  for await (const project of paged((after, limit) => work.githubProjects.enabled(after, limit, workspace), PROJECTS)) {
+    signal?.throwIfAborted();
+    const own = context ?? scheduledContext(run, project.tenant, project.workspace);
+    const quiet = context === undefined;
+    const { pulled, pushed, failure } = await syncProject(work, own, project, { quiet, ...(signal && { signal }) });
+    total.projects++;
+    total.pulled += pulled;
+    total.pushed += pushed;
+    if (failure === undefined) continue;
+    total.failures.push(failure);
+    if (isFatal(failure)) break;
   }
+  return total;
 }
 
 export function githubSchedule(parts: GithubWork & { readonly setting: Setting; readonly everyMs: number }): Schedule {

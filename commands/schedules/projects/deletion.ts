@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { scheduledContext } from '../../policies/policy.ts';
 import { type DeletionParts, goOnDeleting } from '../../projects/deletion.ts';
-import { EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
+import { EVERY_MINUTE_MS, forAll, type Schedule } from '../schedule.ts';
 
 /**
  * Checks all workspaces once. A failed project does not stop the others.
@@ -15,14 +15,9 @@ import { EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
  */
 export async function finishDeletions(parts: DeletionParts, deadline: number): Promise<void> {
   const run = randomUUID();
-  const failures: unknown[] = [];
-  for (const { tenant, workspace, id } of await parts.projectTasks.inDeletion()) {
-    if (Date.now() >= deadline) break;
-    await goOnDeleting(parts, scheduledContext(run, tenant, workspace), id, deadline).catch((error) => {
-      failures.push(error);
-    });
-  }
-  if (failures.length > 0) throw failures[0];
+  await forAll(await parts.projectTasks.inDeletion(), async ({ tenant, workspace, id }) => {
+    if (Date.now() < deadline) await goOnDeleting(parts, scheduledContext(run, tenant, workspace), id, deadline);
+  });
 }
 
 /** Maximum duration of one turn, milliseconds. */

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
-import type { DispatchReads, NextTask, WaitingTask } from '../../../shared/ports/tasks/dispatch.ts';
+import type { DispatchReads, NextTask } from '../../../shared/ports/tasks/dispatch.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
 import type { Commands, Executed } from '../../handler.ts';
 import { scheduledContext, unlessBusy } from '../../policies/policy.ts';
@@ -86,8 +86,7 @@ export async function failForgotten(
 ): Promise<void> {
   const since = seconds(now()) - FORGOTTEN;
   const turn = randomUUID();
-  const forgotten: readonly WaitingTask[] = await reads.forgotten(what, since, FORGOTTEN_AT_ONCE);
-  for (const { tenant, workspace, id } of forgotten) {
+  for (const { tenant, workspace, id } of await reads.forgotten(what, since, FORGOTTEN_AT_ONCE)) {
     const context = scheduledContext(turn, tenant, workspace);
     await unlessBusy(
       commands.execute(taskDecider, taskStream(workspace, id), context, (state) =>

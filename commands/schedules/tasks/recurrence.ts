@@ -15,7 +15,7 @@ import { scheduledContext } from '../../policies/policy.ts';
 import { takeTicket } from '../../projects/tickets.ts';
 import { decideRecurrence, decideSpawn, titleFor } from '../../tasks/recurrence.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
-import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
+import { counted, EVERY_MINUTE_MS, forAll, isOn, paged, type Schedule, type Setting } from '../schedule.ts';
 
 /** Due minutes are made up for this far back if no process was running; seconds. */
 const LOOK_BACK = 15 * MINUTE;
@@ -41,24 +41,14 @@ const PAGE = 200;
  */
 export async function spawnRecurring(parts: Recurrence): Promise<readonly number[]> {
   const made: number[] = [];
-  const failures: unknown[] = [];
   const run = randomUUID();
   const until = minuteOf(seconds(parts.now()));
-  let after = { workspace: 0, id: 0 };
-  for (;;) {
-    const page = await parts.reads.recurring(after, PAGE);
-    for (const template of page) {
-      try {
-        for await (const id of spawnDue(parts, run, template, until)) made.push(id);
-      } catch (error) {
-        failures.push(error);
-      }
-    }
-    const last = page.at(-1);
-    if (!last || page.length < PAGE) break;
-    after = { workspace: last.workspace, id: last.id };
-  }
-  if (failures.length > 0) throw failures[0];
+  await forAll(
+    paged((after, limit) => parts.reads.recurring(after, limit), PAGE),
+    async (template) => {
+      for await (const id of spawnDue(parts, run, template, until)) made.push(id);
+    },
+  );
   return made;
 }
 

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { scheduledContext } from '../../policies/policy.ts';
 import { goOnRemoving, type RemovalParts } from '../../workspaces/removal.ts';
-import { EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
+import { EVERY_MINUTE_MS, forAll, type Schedule } from '../schedule.ts';
 
 /**
  * Checks all tenants once. A failed workspace does not stop the others.
@@ -15,13 +15,10 @@ import { EVERY_MINUTE_MS, type Schedule } from '../schedule.ts';
  */
 export async function finishRemovals(parts: RemovalParts, deadline: number): Promise<void> {
   const run = randomUUID();
-  const failures: unknown[] = [];
-  for (const removed of await parts.contents.inRemoval()) {
-    if (Date.now() >= deadline) break;
+  await forAll(await parts.contents.inRemoval(), async (removed) => {
     const context = scheduledContext(run, removed.tenant, removed.moves_to);
-    await goOnRemoving(parts, context, removed, deadline).catch((error) => failures.push(error));
-  }
-  if (failures.length > 0) throw failures[0];
+    if (Date.now() < deadline) await goOnRemoving(parts, context, removed, deadline);
+  });
 }
 
 /** Maximum duration of one turn, milliseconds. */

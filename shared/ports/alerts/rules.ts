@@ -1,11 +1,9 @@
 /** Alert rules as the read models have them, and whether their conditions are met. */
 import type { Condition } from '../../contract/alerts/conditions.ts';
+import type { RecordPlace } from '../read-models.ts';
 
 /** An enabled rule. */
-export interface WatchedRule extends Condition {
-  readonly tenant: number;
-  readonly workspace: number;
-  readonly id: number;
+export interface WatchedRule extends Condition, RecordPlace {
   readonly name: string;
   readonly cooldown_minutes: number;
   /** Unix seconds. */

@@ -1,9 +1,7 @@
 /** Projects with a repository of GitHub, and their tasks that wait for a push. */
+import type { RecordPlace } from '../read-models.ts';
 
-export interface GithubProject {
-  readonly tenant: number;
-  readonly workspace: number;
-  readonly id: number;
+export interface GithubProject extends RecordPlace {
   readonly name: string;
   /** As people wrote it. */
   readonly repo: string;

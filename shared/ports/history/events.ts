@@ -40,11 +40,7 @@ export interface Moment {
 }
 
 export interface LogIndex {
-  /**
-   * Resolves when the index has every event that the log has now.
-   *
-   * @throws AppError 503 when that takes too long
-   */
+  /** Resolves when the index has every event that the log has now. @throws AppError 503 when that takes too long */
   settled(): Promise<void>;
   find(id: string): Promise<LogEntry | undefined>;
   /** The last event up to a position or time; undefined: that is before the first event. Waits for the index. */

@@ -1,16 +1,9 @@
 /** Notifications from the read models, for commands that change them. */
+import type { NotificationRecord } from '../../events/monitoring/notifications.ts';
+import type { RecordPlace } from '../read-models.ts';
 
 /** A pending notification, and whether its recipient exists. */
-export interface PendingNotification {
-  readonly id: number;
-  readonly recipient: string;
-  readonly type: string;
-  readonly title: string;
-  readonly message: string;
-  readonly source_type: string | null;
-  readonly source_id: number | null;
-  /** Unix seconds. */
-  readonly created_at: number;
+export interface PendingNotification extends Omit<NotificationRecord, 'workspace_id'> {
   /** The agent with this name, if there is one. */
   readonly agent: { readonly id: number; readonly session_key: string | null } | null;
   /** Whether there is a user with this name, or it stands for the operators. */
@@ -36,8 +29,5 @@ export interface NotificationDirectory {
    */
   pending(workspace: number, recipient: string | undefined, limit: number): Promise<PendingNotification[]>;
   /** Notifications of all workspaces, created before `before`, Unix seconds; the oldest `limit`. */
-  expired(
-    before: number,
-    limit: number,
-  ): Promise<readonly { readonly workspace: number; readonly tenant: number; readonly id: number }[]>;
+  expired(before: number, limit: number): Promise<readonly RecordPlace[]>;
 }

@@ -1,5 +1,5 @@
 /** Projects from the read models, for commands that do not know the stream yet. */
-import type { ReadAt } from '../read-models.ts';
+import type { ReadAt, RecordPlace } from '../read-models.ts';
 
 /** A project that is neither deleted nor being deleted. */
 export interface FoundProject {
@@ -24,19 +24,12 @@ export interface ProjectDirectory {
   placeFor(workspace: number, id: number | undefined, at?: ReadAt): Promise<FoundProject | undefined>;
 }
 
-/** A project whose deletion has begun. */
-export interface ProjectInDeletion {
-  readonly tenant: number;
-  readonly workspace: number;
-  readonly id: number;
-}
-
 /** Tasks by project, for moving them out of a deleted one. */
 export interface ProjectTasks {
   /** Ids of tasks of a project, at most `limit`, the oldest first. */
   idsIn(workspace: number, project: number, limit: number): Promise<readonly number[]>;
   /** Projects that are being deleted, and deleted ones in which a task was placed at the last moment; some of them. */
-  inDeletion(): Promise<readonly ProjectInDeletion[]>;
+  inDeletion(): Promise<readonly RecordPlace[]>;
 }
 
 /** The project's fields in a task; the project may have been deleted. */

@@ -1,14 +1,9 @@
 /** Tasks for the agent runner, from the read models. */
 
-/** A task about which the runner could be asked. */
-export interface WaitingTask {
-  readonly tenant: number;
-  readonly workspace: number;
-  readonly id: number;
-}
+import type { RecordPlace } from '../read-models.ts';
 
 /** @property unanswered number of tasks of its workspace that the runner was asked for and has not responded to */
-export interface NextTask extends WaitingTask {
+export interface NextTask extends RecordPlace {
   readonly unanswered: number;
 }
 
@@ -24,7 +19,7 @@ export interface DispatchReads {
    * Tasks that the runner was asked for and that have not changed after `since` (Unix seconds): dispatches without a
    * response, reviews without a verdict. At most `limit`.
    */
-  forgotten(what: 'dispatch' | 'review', since: number, limit: number): Promise<readonly WaitingTask[]>;
+  forgotten(what: 'dispatch' | 'review', since: number, limit: number): Promise<readonly RecordPlace[]>;
   /** Undefined if there is no agent with this name. */
   agent(
     workspace: number,

@@ -1,14 +1,12 @@
 /** The queue of tasks from the read models, for polls: tasks in progress, and waiting tasks. */
 import type { TaskRecord } from '../../contract/tasks/tasks.ts';
+import type { RecordPlace } from '../read-models.ts';
 
 /** A task in the response to a poll: the record without the fields from its project. */
 export type QueuedTask = Omit<TaskRecord, 'project_name' | 'project_prefix' | 'ticket_ref'>;
 
 /** A task in progress whose agent is offline or unknown. */
-export interface StaleTask {
-  readonly tenant: number;
-  readonly workspace: number;
-  readonly id: number;
+export interface StaleTask extends RecordPlace {
   readonly agent: string;
   /** False: the agent does not exist. */
   readonly known: boolean;

@@ -1,10 +1,8 @@
 /** Recurring tasks from the read models, for their schedule. */
+import type { RecordPlace } from '../read-models.ts';
 
 /** A recurring task. Times in Unix seconds. */
-export interface RecurringTask {
-  readonly tenant: number;
-  readonly workspace: number;
-  readonly id: number;
+export interface RecurringTask extends RecordPlace {
   readonly cron: string;
   /** Since when it has this schedule. */
   readonly cronSince: number;

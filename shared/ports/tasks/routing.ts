@@ -1,10 +1,5 @@
 /** Unassigned tasks, and agents that could get them. */
-
-export interface UnassignedTask {
-  readonly tenant: number;
-  readonly workspace: number;
-  readonly id: number;
-}
+import type { RecordPlace } from '../read-models.ts';
 
 /** An agent that is neither hidden nor offline, and has no error. */
 export interface RoutableAgent {
@@ -21,7 +16,7 @@ export interface RoutableAgent {
 
 export interface RoutingReads {
   /** Tasks in the inboxes of workspaces that have such agents: at most `limit` per workspace, most urgent first. */
-  unassigned(limit: number): Promise<readonly UnassignedTask[]>;
+  unassigned(limit: number): Promise<readonly RecordPlace[]>;
   /** Such agents of a workspace, by name; at most `limit`. */
   agents(workspace: number, limit: number): Promise<readonly RoutableAgent[]>;
 }

@@ -104,11 +104,7 @@ export interface WebhookQueue {
     position: Position,
     alone: boolean,
   ): Promise<void>;
-  /**
-   * Notifies webhooks of events to deliver, up to a position.
-   *
-   * @returns how many of them had not been notified yet
-   */
+  /** Notifies webhooks of events to deliver, up to a position. @returns how many of them had not been notified yet */
   wake(webhooks: readonly number[], position: Position): Promise<number>;
   /** Takes the webhook that has waited longest; undefined when none has pending work. */
   claim(): Promise<Claim | undefined>;

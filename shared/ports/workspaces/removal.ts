@@ -1,4 +1,6 @@
 /** The contents of a workspace according to the read models, for moving them out of a deleted one. */
+import type { EventOf } from '../../events/define.ts';
+import type { projectCreated } from '../../events/projects/projects.ts';
 
 export interface MovingAgent {
   readonly id: number;
@@ -14,15 +16,8 @@ export interface MovingAgent {
   readonly memoryFields: Readonly<Record<string, unknown>>;
 }
 
-export interface MovingProject {
+export interface MovingProject extends Omit<EventOf<typeof projectCreated>['data'], 'project_id'> {
   readonly id: number;
-  readonly name: string;
-  readonly slug: string;
-  readonly description: string | null;
-  readonly ticket_prefix: string;
-  readonly github_repo: string | null;
-  readonly deadline: number | null;
-  readonly color: string | null;
   readonly archived: boolean;
 }
 
