@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { type ChatDirectory, type ChatMessage, readMessage, say } from '../../commands/chat.ts';
 import { agentsMemory } from '../support/agents-memory.ts';
 import { outcomeOf } from '../support/kit.ts';
+import { repeatedRequest } from '../support/memory-world.ts';
 
 describe('chat', () => {
   const message: ChatMessage = {
@@ -165,11 +166,7 @@ describe('chat', () => {
   });
 
   it('a repeated request returns the message of the first run', async () => {
-    const recorded: never[] = [];
-    const record = async (step: number, intent: unknown) => {
-      recorded[step] = intent as never;
-    };
-    const once = () => ({ ...context(), intents: { recorded, record } });
+    const once = repeatedRequest();
     const [first] = await said({}, once());
     expect(await said({}, once())).to.deep.equal([]);
     const again = await say(commands, once(), directory, message);

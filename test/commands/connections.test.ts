@@ -6,6 +6,7 @@ import { connectionClosed, connectionOpened, connectionSeen } from '../../shared
 import { ada, deleted, given, registered, status } from '../support/agent.ts';
 import { agentsMemory } from '../support/agents-memory.ts';
 import { anyRoom, type Draft, outcomeOf, timeOf } from '../support/kit.ts';
+import { repeatedRequest } from '../support/memory-world.ts';
 
 const FIRST = '00000000-0000-4000-8000-000000000001';
 const SECOND = '00000000-0000-4000-8000-000000000002';
@@ -112,12 +113,8 @@ describe('connecting a tool', () => {
   });
 
   it('returns the agent and connection of the first run if its request is repeated', async () => {
-    const { commands, context, world } = agentsMemory();
-    const recorded: never[] = [];
-    const record = async (step: number, intent: unknown) => {
-      recorded[step] = intent as never;
-    };
-    const once = () => ({ ...context(), intents: { recorded, record } });
+    const { commands, world } = agentsMemory();
+    const once = repeatedRequest();
     const first = await connectTool(commands, once(), rooms, async () => undefined, input);
     const written = world.written().length;
     expect(await connectTool(commands, once(), rooms, async () => first.agent_id, input)).to.deep.equal(first);

@@ -17,7 +17,7 @@ import { ann } from '../support/ann.ts';
 import { memoryCredentials } from '../support/auth-memory.ts';
 import { fixtureForEach } from '../support/fixture.ts';
 import { anyRoom, outcomeOf } from '../support/kit.ts';
-import { gate, memoryWorld } from '../support/memory-world.ts';
+import { memoryWorld } from '../support/memory-world.ts';
 import { testOrigin } from '../support/world.ts';
 
 const { store: credentials } = memoryCredentials();
@@ -210,13 +210,7 @@ describe('names of users and agents', () => {
       const [{ kind, scope, name } = expect.fail()] = userNameClaims(2, 'ann');
       await claimName(one, context(), kind, scope, name, userStream(userId));
       later();
-      const held = gate();
-      let holding = true;
-      world.beforeAppend = async (stream) => {
-        if (!holding || stream !== 'name-2-ann' || count('NameClaimVoided') === 0) return;
-        holding = false;
-        await held.wait();
-      };
+      const held = world.holdNext((stream) => stream === 'name-2-ann' && count('NameClaimVoided') > 0);
       const agent = outcomeOf(agentOf(two, 'ann', 2));
       await held.reached;
       expect(count('NameClaimVoided')).to.equal(1);
@@ -229,13 +223,7 @@ describe('names of users and agents', () => {
 
     it('a transfer is rejected if it is so late that an agent has taken over the name', async () => {
       const userId = await userOf(one, 'ann');
-      const held = gate();
-      let holding = true;
-      world.beforeAppend = async (stream, [event]) => {
-        if (!holding || stream !== userStream(userId) || event?.type !== 'UserTransferred') return;
-        holding = false;
-        await held.wait();
-      };
+      const held = world.holdNext((stream, type) => stream === userStream(userId) && type === 'UserTransferred');
       const slow = outcomeOf(transfer(one, userId, 2));
       await held.reached;
       later();

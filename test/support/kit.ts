@@ -156,6 +156,16 @@ export const failureOf = (work: Promise<unknown>): Promise<string> =>
     (error: Error) => error.message,
   );
 
+/** The refusal of a command. */
+export const refusalFrom = (work: Promise<unknown>): Promise<AppError> =>
+  work.then(
+    () => expect.fail('it was not refused'),
+    (error) => {
+      if (error instanceof AppError) return error;
+      throw error;
+    },
+  );
+
 /** Shows every user by the username, and every project by its id. */
 export const NAMES: FrameNames = {
   people: { of: async () => (name) => name },

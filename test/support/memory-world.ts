@@ -2,7 +2,7 @@
  * Commands on a log in memory, for tests of what happens between the appends of a command: several processes on one
  * log, and a hook that holds an append back.
  */
-import { type Commands, createCommands } from '../../commands/handler.ts';
+import { type CommandContext, type Commands, createCommands, type Intent } from '../../commands/handler.ts';
 import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -10,6 +10,7 @@ import type { EventLog, LoggedEvent, NewEvent } from '../../shared/ports/event-l
 import type { Locks } from '../../shared/ports/locks.ts';
 import { takingTurnsByKey } from '../../shared/waiting.ts';
 import { memoryKeys } from './memory-keys.ts';
+import { testOrigin } from './world.ts';
 
 export interface MemoryWorld {
   /** A separate process, which shares nothing with the others. */
@@ -26,6 +27,8 @@ export interface MemoryWorld {
   beforeAppend: (stream: string, events: readonly NewEvent[]) => Promise<void>;
   /** The same after it was made, before the command hears of it. */
   afterAppend: (stream: string, events: readonly NewEvent[]) => Promise<void>;
+  /** Holds the next append that fits back until the gate is opened. */
+  holdNext(fits: (stream: string, type: string | undefined) => boolean): Gate;
   /** From now on nothing can be appended to streams whose name begins like this, by default to none. */
   breakStreams(beginning?: string): void;
 }
@@ -90,6 +93,15 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
     },
     beforeAppend: async () => undefined,
     afterAppend: async () => undefined,
+    holdNext(fits) {
+      const held = gate();
+      world.beforeAppend = async (stream, [event]) => {
+        if (!fits(stream, event?.type)) return;
+        world.beforeAppend = async () => undefined;
+        await held.wait();
+      };
+      return held;
+    },
     breakStreams(beginning = '') {
       world.beforeAppend = async (stream) => {
         if (stream.startsWith(beginning)) throw new Error('the disk is full');
@@ -99,8 +111,24 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
   return world;
 }
 
-/** A gate that blocks callers until it is opened. */
-export function gate(): { readonly reached: Promise<void>; wait(): Promise<void>; open(): void } {
+/** Contexts of a request that is repeated: each has the steps that were recorded before. */
+export function repeatedRequest(): () => CommandContext {
+  const steps: Intent[] = [];
+  const record = async (step: number, intent: Intent) => {
+    steps[step] = intent;
+  };
+  return () => ({ origin: testOrigin, intents: { recorded: steps.slice(), record } });
+}
+
+/** Blocks callers until it is opened. */
+interface Gate {
+  /** Resolves when the first caller waits. */
+  readonly reached: Promise<void>;
+  wait(): Promise<void>;
+  open(): void;
+}
+
+export function gate(): Gate {
   let arrive: () => void;
   let open: () => void = () => undefined;
   const reached = new Promise<void>((resolve) => {

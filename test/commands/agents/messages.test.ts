@@ -5,6 +5,7 @@ import { refuseInjection } from '../../../commands/agents/injection.ts';
 import { sendMessage } from '../../../commands/agents/messages.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { outcomeOf, refusalOf } from '../../support/kit.ts';
+import { repeatedRequest } from '../../support/memory-world.ts';
 
 describe('a message', () => {
   const message = { from: 'ada', to: 'eve', content: 'hello', message_type: 'text' };
@@ -53,14 +54,10 @@ describe('a message', () => {
   });
 
   it('keeps the id of the first run if its request is repeated', async () => {
-    const { world, commands, context } = agentsMemory();
-    let recorded: unknown;
-    const record = async (_step: number, intent: unknown) => {
-      recorded = intent;
-    };
-    const first = await sendMessage(commands, { ...context(), intents: { recorded: [], record } }, agentIdOf, message);
-    const again = { ...context(), intents: { recorded: [recorded as never], record } };
-    expect(await sendMessage(commands, again, agentIdOf, message)).to.equal(first);
+    const { world, commands } = agentsMemory();
+    const once = repeatedRequest();
+    const first = await sendMessage(commands, once(), agentIdOf, message);
+    expect(await sendMessage(commands, once(), agentIdOf, message)).to.equal(first);
     expect(world.written()).to.have.length(1);
   });
 });

@@ -12,20 +12,14 @@ import {
   selfRegistration,
 } from '../../../commands/agents/registration.ts';
 import { NOTHING_STORED, syncAgents } from '../../../commands/agents/sync.ts';
-import type { AppError } from '../../../shared/errors.ts';
 import { agentReturned } from '../../../shared/events/agents/registration.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { ada, given, registered, registration } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { anyRoom, failureOf, outcomeOf, refusalOf } from '../../support/kit.ts';
+import { anyRoom, failureOf, outcomeOf, refusalFrom, refusalOf } from '../../support/kit.ts';
+import { repeatedRequest } from '../../support/memory-world.ts';
 
 const NOW = 1_700_000_000_900;
-
-const refused = (work: Promise<unknown>): Promise<AppError> =>
-  work.then(
-    () => expect.fail('it was not refused'),
-    (error) => error,
-  );
 
 /** A caller for whom this agent, if any, has the name, and who may register as any. */
 const registering = (known?: RegisteredAgent): Registering => ({
@@ -190,7 +184,7 @@ describe('self-registration of an agent', () => {
     const input = { name: 'ada', framework: null, capabilities: [] };
     const { agent } = await registerSelf(agents.commands, agents.context(), input, registering());
     const as = { ...registering(agent), mayBe: () => false };
-    const { status, message } = await refused(registerSelf(agents.commands, agents.context(), input, as));
+    const { status, message } = await refusalFrom(registerSelf(agents.commands, agents.context(), input, as));
     expect(status).to.equal(409);
     expect(message).to.include('another agent').and.include('another name');
     expect(agents.events('AgentReturned')).to.deep.equal([]);
@@ -198,20 +192,11 @@ describe('self-registration of an agent', () => {
 
   it('returns the agent of the first run as new if the request is repeated', async () => {
     const agents = agentsMemory();
-    const steps: unknown[] = [];
-    const record = async (step: number, intent: unknown) => {
-      steps[step] = intent;
-    };
+    const once = repeatedRequest();
     const input = { name: 'ada', framework: null, capabilities: [] };
-    const run = (recorded: unknown[], known?: RegisteredAgent) =>
-      registerSelf(
-        agents.commands,
-        { ...agents.context(), intents: { recorded: recorded as never[], record } },
-        input,
-        registering(known),
-      );
-    const first = await run([]);
-    expect(await run(steps.slice(), first.agent)).to.deep.equal(first);
+    const run = (known?: RegisteredAgent) => registerSelf(agents.commands, once(), input, registering(known));
+    const first = await run();
+    expect(await run(first.agent)).to.deep.equal(first);
     expect(agents.events('AgentReturned')).to.deep.equal([]);
   });
 });
@@ -273,13 +258,6 @@ describe('agent: registration', () => {
   it('creates an agent once', () => {
     given().when(decideRegister, 7, registration).then(registered);
     given(registered).when(decideRegister, 7, registration).thenRefuses(409);
-  });
-
-  it('by the agent itself stores its capabilities in the config', () => {
-    const self = selfRegistration({ name: 'bot', framework: 'crewai', capabilities: ['a', 'b'] });
-    expect(self).to.deep.include({ status: 'idle', role: 'agent', via: 'self' });
-    expect(self.config).to.deep.equal({ capabilities: ['a', 'b'], framework: 'crewai' });
-    expect(selfRegistration({ name: 'bot', framework: null, capabilities: [] }).config).to.deep.equal({});
   });
 
   it('of a known agent is recorded as a return', () => {

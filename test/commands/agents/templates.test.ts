@@ -17,7 +17,6 @@ const keys = fc.dictionary(fc.constantFrom('model', 'identity', 'a', 'b', 'c'), 
 describe('agent templates', () => {
   it('are the seven documented ones, with the documented values', () => {
     for (const id of TEMPLATE_IDS) expect(templateConfig(id, 'ada'), id).to.have.property('model');
-    expect(templateConfig('toString', 'ada')).to.equal(undefined);
     expect(templateConfig('developer', 'ada')).to.deep.equal({
       model: { primary: 'anthropic/claude-sonnet-4-20250514', fallbacks: ['anthropic/claude-haiku-4-5'] },
       identity: { name: 'ada', theme: 'builder engineer', emoji: '🛠️' },

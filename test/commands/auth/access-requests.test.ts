@@ -20,7 +20,7 @@ import { nameClaimVoided } from '../../../shared/events/claims.ts';
 import type { Credentials } from '../../../shared/ports/credentials.ts';
 import { authMemory } from '../../support/auth-memory.ts';
 import { givenFor, outcomeOf, sample } from '../../support/kit.ts';
-import { gate, memoryWorld } from '../../support/memory-world.ts';
+import { memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
 const context = () => ({ origin: testOrigin });
@@ -247,14 +247,8 @@ describe('concurrent approvals', () => {
 
   it('do not make the loser try another name', async () => {
     const [one, two] = [world.process(), world.process()];
-    const slow = gate();
     // The loser has named the user and claimed nothing yet when the winner creates them.
-    world.beforeAppend = async (stream, [event]) => {
-      if (stream.startsWith('username-') && event?.type === 'NameClaimed') {
-        world.beforeAppend = async () => undefined;
-        await slow.wait();
-      }
-    };
+    const slow = world.holdNext((stream, type) => stream.startsWith('username-') && type === 'NameClaimed');
     const loser = approve(one, 'viewer');
     await slow.reached;
     const winner = await approve(two, 'admin');

@@ -11,7 +11,7 @@ import { ROLES } from '../../../shared/identity.ts';
 import type { Credentials } from '../../../shared/ports/credentials.ts';
 import { newUser } from '../../support/ann.ts';
 import { outcomeOf } from '../../support/kit.ts';
-import { gate, memoryWorld } from '../../support/memory-world.ts';
+import { memoryWorld } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
 /** These tests sign in no user. */
@@ -131,13 +131,7 @@ describe('the last admin', function () {
 
   it('is kept when a request is too late for its turn and must take another one', async () => {
     const [ann, bob] = [await make(), await make()];
-    const late = gate();
-    world.beforeAppend = async (stream) => {
-      if (stream === userStream(bob)) {
-        world.beforeAppend = async () => undefined;
-        await late.wait();
-      }
-    };
+    const late = world.holdNext((stream) => stream === userStream(bob));
     const slow = remove(one, bob);
     await late.reached;
     // The turn at bob is open, and does not end: it is voided, and bob is the one who stays.

@@ -2,23 +2,14 @@
 import { expect } from 'chai';
 import { hashToken, SESSION_SECONDS } from '../../../commands/auth/sessions.ts';
 import { signInWithGoogle, signInWithPassword, signOut } from '../../../commands/auth/sign-in.ts';
-import { AppError } from '../../../shared/errors.ts';
 import { DAY } from '../../../shared/time.ts';
 import { authMemory, SESSIONS_NOW } from '../../support/auth-memory.ts';
 import { fixtureForEach } from '../../support/fixture.ts';
-import { failureOf, outcomeOf } from '../../support/kit.ts';
+import { failureOf, outcomeOf, refusalFrom } from '../../support/kit.ts';
 import { testOrigin } from '../../support/world.ts';
 
 const PASSWORD = 'a long enough password';
 const profile = { sub: 'sub-1', email: 'ann@example.com', name: 'Ann', picture: null };
-const refused = async (work: Promise<unknown>): Promise<AppError> => {
-  const error = await work.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  if (error instanceof AppError) return error;
-  throw error ?? new Error('it was not refused');
-};
 
 describe('sign-in with a password', () => {
   const auth = fixtureForEach(() => authMemory());
@@ -69,7 +60,7 @@ describe('sign-in with a password', () => {
       ['nobody', PASSWORD, null, 'user_not_found'],
     ] as const;
     for (const [username, password, userId, reason] of attempts) {
-      const error = await refused(signIn(username, password));
+      const error = await refusalFrom(signIn(username, password));
       expect([error.status, error.message, error.extras.code], reason).to.deep.equal([
         401,
         'Invalid credentials',
@@ -91,20 +82,20 @@ describe('sign-in with a password', () => {
       verified.push(id);
       return verifyPassword(id, password);
     };
-    await refused(signIn('nobody'));
-    await refused(signIn('off'));
+    await refusalFrom(signIn('nobody'));
+    await refusalFrom(signIn('off'));
     expect(verified).to.deep.equal([null, null]);
   });
 
   it('explains how to create the first user if there is none', async () => {
-    const { status, extras } = await refused(signIn('admin'));
+    const { status, extras } = await refusalFrom(signIn('admin'));
     expect([status, extras.code, extras.hint]).to.deep.equal([
       401,
       'NO_USERS',
       'There are no users yet; create the first admin at /setup (POST /api/setup).',
     ]);
     await auth.make();
-    expect((await refused(signIn('admin'))).extras.code).to.equal(undefined);
+    expect((await refusalFrom(signIn('admin'))).extras.code).to.equal(undefined);
   });
 
   it('leaves no session that is missing from the audit trail', async () => {
@@ -137,7 +128,7 @@ describe('sign-in with Google', () => {
   it('with an unknown account creates one access request per account', async () => {
     await auth.make({ provider: 'google', provider_id: 'sub-1', is_approved: false });
     for (const more of [{}, { sub: 'sub-2', email: 'eve@example.com' }]) {
-      const { status, extras } = await refused(signIn(more));
+      const { status, extras } = await refusalFrom(signIn(more));
       expect([status, extras.code]).to.deep.equal([403, 'PENDING_APPROVAL']);
     }
     expect(auth.events('AccessRequested').map(({ stream }) => stream)).to.deep.equal([
@@ -152,12 +143,12 @@ describe('sign-in with Google', () => {
   });
 
   it('twice at once with one account creates one request, and its claim does not name the account', async () => {
-    await refused(signIn());
-    await refused(signIn());
+    await refusalFrom(signIn());
+    await refusalFrom(signIn());
     expect(auth.events('AccessRequested')).to.have.length(1);
     const [claim] = auth.events('NameClaimed').filter(({ data }) => data.kind === 'google_account');
     expect(claim?.data.name).to.match(/^[0-9a-f]{64}$/);
-    await refused(signIn({ sub: 'sub-2' }));
+    await refusalFrom(signIn({ sub: 'sub-2' }));
     expect(auth.events('AccessRequested'), 'another account').to.have.length(2);
   });
 
