@@ -59,11 +59,7 @@ describe('MCP: restart after the service is killed', function () {
         expect((await agent.value('next_task')).task.id).to.equal(task);
         await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
         await kill();
-        const failed = await agent.call('who_am_i').then(
-          () => undefined,
-          (error: Error) => error,
-        );
-        expect(failed, 'while nothing listens').to.be.an('error');
+        expect(await agent.call('who_am_i').catch((error: Error) => error), 'while nothing listens').to.be.an('error');
         await start();
         // It cannot know whether the call before the kill was carried out: it repeats it.
         await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });

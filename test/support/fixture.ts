@@ -6,9 +6,17 @@ type Close = () => unknown;
 const openIn = new WeakMap<object, Close[]>();
 
 const closeOf = (value: object): Close => {
-  const { close, stop, remove } = value as { close?: Close; stop?: Close; remove?: Close };
-  return () => (close ?? stop ?? remove)?.call(value);
+  const { close, stop, remove, end } = value as { close?: Close; stop?: Close; remove?: Close; end?: Close };
+  return () => (close ?? stop ?? remove ?? end)?.call(value);
 };
+
+/** For `await using`: a value whose `close`, `stop`, `remove` or `end` is called at the end of the block. */
+export const closing = <T extends object>(value: T): T & AsyncDisposable =>
+  Object.assign(value, {
+    async [Symbol.asyncDispose]() {
+      await closeOf(value)();
+    },
+  });
 
 function fixtureWith<T extends object>(
   begin: Mocha.HookFunction,

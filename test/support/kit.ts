@@ -166,6 +166,13 @@ export const refusalFrom = (work: Promise<unknown>): Promise<AppError> =>
     },
   );
 
+/** The message of the error with which work fails; `done` if it succeeds. */
+export const outcomeText = (work: Promise<unknown>): Promise<string> =>
+  work.then(
+    () => 'done',
+    (error: Error) => error.message,
+  );
+
 /** Shows every user by the username, and every project by its id. */
 export const NAMES: FrameNames = {
   people: { of: async () => (name) => name },

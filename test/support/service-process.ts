@@ -1,5 +1,5 @@
 /** The real service as a child process, for fault tests and the benchmark. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { get } from 'node:http';
@@ -111,6 +111,23 @@ export async function startProcess(
       await ended;
     },
   };
+}
+
+/** Runs a command of the command line to its end. */
+export function runCommand(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  input = '',
+): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+  return new Promise((resolve) => {
+    const child = execFile(
+      process.execPath,
+      commandLine(...args),
+      { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, timeout: 120_000 },
+      (error, out, err) => resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
+    );
+    child.stdin?.end(input);
+  });
 }
 
 /** Starts a process for each role, all at once: first starts must not trip over each other. */

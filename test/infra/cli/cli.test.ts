@@ -1,5 +1,4 @@
 /** The command line as users see it: real processes on a data directory, with and without a running service. */
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
@@ -11,25 +10,20 @@ import { createLogger } from '../../../infra/logging.ts';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { fixture, fixtureForEach } from '../../support/fixture.ts';
-import { commandLine, KEY, startProcess, temporaryDirectory } from '../../support/service-process.ts';
+import { KEY, runCommand as run, startProcess, temporaryDirectory } from '../../support/service-process.ts';
 import { dataDirectory } from '../../support/template.ts';
 
-interface Ran {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-function run(args: readonly string[], env: Record<string, string> = {}, input = ''): Promise<Ran> {
-  return new Promise((resolve) => {
-    const child = execFile(
-      process.execPath,
-      commandLine(...args),
-      { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, timeout: 60_000 },
-      (error, out, err) => resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
-    );
-    child.stdin?.end(input);
-  });
+/** Expects a command with each of these arguments to be refused with its reason. */
+async function refuses(
+  command: string,
+  env: Record<string, string>,
+  ...cases: readonly (readonly [args: readonly string[], reason: RegExp])[]
+): Promise<void> {
+  for (const [args, reason] of cases) {
+    const { code, err } = await run([command, ...args], env);
+    expect([code, err], args.join(' ')).to.deep.equal([1, err]);
+    expect(err).to.match(reason);
+  }
 }
 
 describe('command line', function () {
@@ -177,15 +171,13 @@ describe('command line', function () {
     expect((await run(['rebuild', '--check'], here)).code).to.equal(0);
     const replayed = await run(['replay', '--projection', 'all'], here);
     expect([replayed.code, replayed.err]).to.deep.equal([0, '']);
-    for (const [args, reason] of [
+    await refuses(
+      'erase-person',
+      here,
       [['zoe'], /Person not found/],
       [['ada'], /last enabled admin/],
       [['zoe', '--id', 'x'], /id of a user/],
-    ] as const) {
-      const { code, err } = await run(['erase-person', ...args], here);
-      expect(code).to.equal(1);
-      expect(err).to.match(reason);
-    }
+    );
   });
 
   it('builds the read models of a new version once before it starts', async () => {
@@ -238,17 +230,15 @@ describe('command line', function () {
       .to.include('avatar_url')
       .and.not.match(/planted|sesame/);
     expect((await run(['replay', '--projection', 'users', '--limit', '0'], here)).out).not.to.include('operator');
-    for (const [args, reason] of [
+    await refuses(
+      'replay',
+      here,
       [['--projection', 'nonsense'], /Unknown projection: nonsense\. Known ones: /],
       [['--projection', 'users', '--from', 'x'], /--from must be a whole number, not x/],
       [['--projection', 'users', '--until', '999999'], /--until: must be at most \d+, the position of users_v/],
       [[], /Specify what to replay: --projection or --decider/],
       [['--decider', 'nonsense'], /Unknown decider: nonsense\. Known ones: agent, /],
-    ] as const) {
-      const { code, err } = await run(['replay', ...args], here);
-      expect([code, err]).to.deep.equal([1, err]);
-      expect(err).to.match(reason);
-    }
+    );
   });
 
   describe('with a running service', () => {
@@ -341,17 +331,15 @@ describe('command line', function () {
       expect(await shown()).not.to.include('vq4w');
       expect(await shown()).to.include('kim');
       expect((await run(['verify'], here())).code).to.equal(0);
-      for (const [args, reason] of [
+      await refuses(
+        'erase-person',
+        here(),
         [[], /Name either a user or, with --redact, an event/],
         [['kim', '--redact', id], /Name either a user or/],
         [['kim', '--field', 'email'], /--field needs --redact/],
         [['--redact', 'nonsense'], /Event not found/],
         [['--redact', id, '--id', '3'], /--redact takes none/],
-      ] as const) {
-        const refused = await run(['erase-person', ...args], here());
-        expect([refused.code, refused.err], args.join(' ')).to.match(/^1,/);
-        expect(refused.err).to.match(reason);
-      }
+      );
     });
 
     it('exports the log with a matching hash, encrypted by default, and audits the export', async () => {

@@ -1,6 +1,7 @@
 /** The embedded database: durable, one owner, many connections on its one session. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,8 +17,10 @@ import { type Embedded, openEmbedded, runningEmbedded } from '../../../infra/emb
 import { message, notificationsIn, SWAPPED, startupMessage } from '../../../infra/embedded/protocol.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { PREPARED } from '../../../shared/prepared.ts';
+import { closing } from '../../support/fixture.ts';
 import { nodeArgs } from '../../support/service-process.ts';
 import { copyDatabase } from '../../support/template.ts';
+import { until } from '../../support/until.ts';
 
 const warnings: string[] = [];
 const log = {
@@ -33,16 +36,11 @@ const log = {
 const text = (value: string): Buffer => Buffer.from(`${value}\0`);
 const socketFile = ({ socketDir, port }: Embedded): string => join(socketDir, `.s.PGSQL.${port}`);
 
-async function until(condition: () => Promise<boolean> | boolean, everyMs = 5): Promise<void> {
-  const giveUp = Date.now() + 20_000;
-  while (!(await condition())) {
-    if (Date.now() > giveUp) throw new Error(`waited too long for: ${condition}`);
-    await sleep(everyMs);
-  }
-}
-
-async function clientOf({ socketDir, port }: Pick<Embedded, 'socketDir' | 'port'>): Promise<pg.Client> {
-  const client = new pg.Client({ host: socketDir, port, user: 'postgres', database: 'postgres' });
+async function clientOf({
+  socketDir,
+  port,
+}: Pick<Embedded, 'socketDir' | 'port'>): Promise<pg.Client & AsyncDisposable> {
+  const client = closing(new pg.Client({ host: socketDir, port, user: 'postgres', database: 'postgres' }));
   client.on('error', () => {
     // Tests end connections on purpose; errors of queries are checked where these are awaited.
   });
@@ -100,9 +98,8 @@ describe('embedded database', function () {
 
   afterEach(async () => {
     for (const child of children) await kill(child);
-    const client = await clientOf(shared);
+    await using client = await clientOf(shared);
     await client.query('TRUNCATE numbers');
-    await client.end();
   });
 
   /** A copy of the template, so that initdb runs once. */
@@ -136,18 +133,14 @@ describe('embedded database', function () {
       for (const name of ['.', 'pg', 'run'])
         expect((await stat(join(template, name))).mode & 0o777, name).to.equal(0o700);
       expect(await readdir(template)).to.have.members(['pg', 'run']);
-      const client = await clientOf(shared);
+      await using client = await clientOf(shared);
       expect((await client.query('SHOW fsync')).rows).to.deep.equal([{ fsync: 'on' }]);
       expect((await client.query('SHOW wal_sync_method')).rows).to.deep.equal([{ wal_sync_method: 'fsync' }]);
       expect((await client.query('SELECT datname FROM pg_database')).rows).to.deep.equal([{ datname: 'postgres' }]);
-      await client.end();
     });
 
     it('is refused to a second opener in this or another process, with the pid and the remedy', async () => {
-      const refused = await openEmbedded({ dataDir: sharedDir, log }).then(
-        () => undefined,
-        (error: unknown) => error,
-      );
+      const refused = await openEmbedded({ dataDir: sharedDir, log }).catch((error: unknown) => error);
       expect(refused).to.be.instanceOf(DirectoryLockedError);
       const told = String(await answer(child('open', sharedDir)));
       expect(told).to.include(sharedDir).and.to.include(`process ${process.pid}.`).and.to.include('Stop that process');
@@ -155,9 +148,8 @@ describe('embedded database', function () {
 
     it('shows how to connect while it is open', async () => {
       const running = await runningEmbedded(sharedDir);
-      const client = await clientOf({ socketDir: running?.host ?? '', port: running?.port ?? 0 });
+      await using client = await clientOf({ socketDir: running?.host ?? '', port: running?.port ?? 0 });
       expect(await numbers(client)).to.deep.equal([]);
-      await client.end();
       expect(await runningEmbedded(template)).to.equal(undefined);
       expect(await runningEmbedded(join(root, 'nothing here'))).to.equal(undefined);
     });
@@ -178,11 +170,7 @@ describe('embedded database', function () {
       await embedded.close();
       // Neither the killed owner's socket directory nor this one is left.
       for (const directory of [running?.host ?? '', embedded.socketDir]) {
-        const left = await stat(directory).then(
-          () => 'left',
-          () => 'gone',
-        );
-        expect(left, directory).to.equal('gone');
+        expect(existsSync(directory), directory).to.equal(false);
       }
     });
 
@@ -225,7 +213,7 @@ describe('embedded database', function () {
         expect([...acknowledged].filter((n) => !kept.has(n))).to.deep.equal([]);
         const before = acknowledged.size;
         writer.on('message', (n: number) => acknowledged.add(n));
-        if (round < 3) await until(() => acknowledged.size >= before + 100);
+        if (round < 3) await until('a hundred more are acknowledged', () => acknowledged.size >= before + 100);
         await kill(writer);
       }
       expect(acknowledged.size).to.be.at.least(300);
@@ -243,11 +231,9 @@ describe('embedded database', function () {
       await busy.query('COMMIT');
       await closed;
       await embedded.close();
-      const reopened = await openEmbedded({ dataDir, log });
-      const client = await clientOf(reopened);
+      await using reopened = closing(await openEmbedded({ dataDir, log }));
+      await using client = await clientOf(reopened);
       expect(await numbers(client)).to.deep.equal([1]);
-      await client.end();
-      await reopened.close();
     });
 
     it('is reported at once if it becomes unwritable, and opens again with every acknowledged row', async () => {
@@ -264,11 +250,9 @@ describe('embedded database', function () {
       expect(await outcome).not.to.equal('done');
       await embedded.close();
       await rename(away, wal);
-      const reopened = await openEmbedded({ dataDir, log });
-      const again = await clientOf(reopened);
+      await using reopened = closing(await openEmbedded({ dataDir, log }));
+      await using again = await clientOf(reopened);
       expect(await numbers(again)).to.deep.equal([1]);
-      await again.end();
-      await reopened.close();
     });
   });
 
@@ -292,20 +276,19 @@ describe('embedded database', function () {
     it('do not mix data that exceeds one packet', async () => {
       await Promise.all(
         [0, 1, 2, 3].map(async (index) => {
-          const client = await clientOf(shared);
+          await using client = await clientOf(shared);
           for (let round = 0; round < 5; round++) {
             const large = `${index}.${round}.`.repeat(100_000);
             const query = 'SELECT md5($1::text) = md5($2::text) AS same, $3::int AS index';
             const { rows } = await client.query(query, [large, large, index]);
             expect(rows).to.deep.equal([{ same: true, index }]);
           }
-          await client.end();
         }),
       );
     });
 
     it('have transactions that exclude the statements of all others', async () => {
-      const pool = new pg.Pool({ host: shared.socketDir, port: shared.port, user: 'postgres', max: 12 });
+      await using pool = closing(new pg.Pool({ host: shared.socketDir, port: shared.port, user: 'postgres', max: 12 }));
       const transfer = async (): Promise<void> => {
         const client = await pool.connect();
         try {
@@ -324,17 +307,16 @@ describe('embedded database', function () {
       };
       await Promise.all(Array.from({ length: 150 }, (_, index) => (index % 3 === 0 ? look() : transfer())));
       expect((await pool.query('SELECT balance FROM accounts WHERE id = 1')).rows).to.deep.equal([{ balance: 100 }]);
-      await pool.end();
     });
 
     it('that die inside a transaction are rolled back and block no one', async () => {
-      const [dying, other] = [await clientOf(shared), await clientOf(shared)];
+      const dying = await clientOf(shared);
+      await using other = await clientOf(shared);
       await dying.query('BEGIN');
       await dying.query('INSERT INTO numbers VALUES (1)');
       const waiting = numbers(other);
       socketOf(dying).destroy();
       expect(await waiting).to.deep.equal([]);
-      await other.end();
     });
 
     it('that die between a statement and its Sync are rolled back and block no one', async () => {
@@ -344,12 +326,11 @@ describe('embedded database', function () {
       socket.write(message('B', text(''), text(''), Buffer.alloc(6)));
       socket.write(message('E', text(''), Buffer.alloc(4)));
       socket.write(message('H'));
-      await until(() => heard().includes('INSERT 0 1'));
-      const other = await clientOf(shared);
+      await until('it has run', () => heard().includes('INSERT 0 1'));
+      await using other = await clientOf(shared);
       const waiting = numbers(other);
       socket.destroy();
       expect(await waiting).to.deep.equal([]);
-      await other.end();
     });
 
     it('have their own named statements, and never run another’s unnamed statement', async () => {
@@ -365,14 +346,13 @@ describe('embedded database', function () {
       await clients[0]?.query('SELECT $1::int', [1]);
       socket.write(message('B', text(''), text(''), Buffer.from([0, 0, 0, 1, 0, 0, 0, 1, 0x37, 0, 0])));
       socket.write(message('S'));
-      await until(() => heard().includes('does not exist'));
+      await until('it is refused', () => heard().includes('does not exist'));
       socket.destroy();
       await Promise.all(clients.map((client) => client.end()));
-      const last = await clientOf(shared);
+      await using last = await clientOf(shared);
       const left = async (): Promise<number> =>
         (await last.query('SELECT count(*)::int AS n FROM pg_prepared_statements WHERE name <> $1', [''])).rows[0].n;
-      await until(async () => (await left()) === 0);
-      await last.end();
+      await until('none is left', async () => (await left()) === 0);
     });
 
     it('prepare repeated statements, and close the least recently used ones above a limit', async () => {
@@ -419,14 +399,15 @@ describe('embedded database', function () {
       await ask(0);
       busy.release();
       await database.close();
-      const client = await clientOf(shared);
+      await using client = await clientOf(shared);
       const left = 'SELECT count(*)::int AS n FROM pg_prepared_statements WHERE starts_with(statement, $1)';
-      await until(async () => (await client.query(left, [PREPARED])).rows[0].n === 0);
-      await client.end();
+      await until('none is left', async () => (await client.query(left, [PREPARED])).rows[0].n === 0);
     });
 
     it('are limited to 150, and one more is refused with a reason', async () => {
-      const pool = new pg.Pool({ host: shared.socketDir, port: shared.port, user: 'postgres', max: 150 });
+      await using pool = closing(
+        new pg.Pool({ host: shared.socketDir, port: shared.port, user: 'postgres', max: 150 }),
+      );
       const each = Array.from({ length: 150 }, (_, index) => index);
       const results = await Promise.all(each.map((index) => pool.query('SELECT $1::int AS i', [index])));
       expect(results.map(({ rows }) => rows[0].i)).to.deep.equal(each);
@@ -434,11 +415,10 @@ describe('embedded database', function () {
       const refused = more.filter((result) => result.status === 'rejected');
       expect(refused[0]?.reason).to.have.property('code', '53300');
       for (const result of more) if (result.status === 'fulfilled') await result.value.end();
-      await pool.end();
     });
 
     it('cannot break the engine with COPY, a timeout setting, endless recursion or an invalid message', async () => {
-      const client = await clientOf(shared);
+      await using client = await clientOf(shared);
       const outcome = (query: string | pg.QueryConfig): Promise<string> =>
         client.query(query).then(() => 'done', String);
       expect(await outcome('COPY numbers FROM STDIN')).to.include('not available on the embedded database');
@@ -454,7 +434,6 @@ describe('embedded database', function () {
       socket.write('GET / HTTP/1.1\r\n\r\n');
       await once(socket, 'close');
       expect(await numbers(client)).to.deep.equal([]);
-      await client.end();
     });
   });
 
@@ -462,28 +441,24 @@ describe('embedded database', function () {
     it('are sent after the commit, before the client receives the response to it', async () => {
       const heard: string[] = [];
       const stop = shared.onSwap((schema) => heard.push(schema));
-      const client = await clientOf(shared);
+      await using client = await clientOf(shared);
       const notify = (schema: string) => client.query('SELECT pg_notify($1, $2)', [SWAPPED, schema]);
-      try {
-        await client.query('BEGIN');
-        await notify('undone_v1');
-        await client.query('ROLLBACK');
-        await client.query('BEGIN');
-        await notify('one_v1');
-        await notify('two_v1');
-        expect(heard).to.deep.equal([]);
-        await client.query('COMMIT');
-        await client.query("SELECT pg_notify('another_channel', 'x')");
-        await until(() => heard.length >= 2);
-        await notify('three_v1');
-        await until(() => heard.length >= 3);
-        expect(heard).to.deep.equal(['one_v1', 'two_v1', 'three_v1']);
-        stop();
-        await notify('four_v1');
-        expect(heard).to.have.length(3);
-      } finally {
-        await client.end();
-      }
+      await client.query('BEGIN');
+      await notify('undone_v1');
+      await client.query('ROLLBACK');
+      await client.query('BEGIN');
+      await notify('one_v1');
+      await notify('two_v1');
+      expect(heard).to.deep.equal([]);
+      await client.query('COMMIT');
+      await client.query("SELECT pg_notify('another_channel', 'x')");
+      await until('both are heard', () => heard.length >= 2);
+      await notify('three_v1');
+      await until('the third is heard', () => heard.length >= 3);
+      expect(heard).to.deep.equal(['one_v1', 'two_v1', 'three_v1']);
+      stop();
+      await notify('four_v1');
+      expect(heard).to.have.length(3);
     });
 
     it('are found in a response wherever it is split', () => {
@@ -508,17 +483,17 @@ describe('embedded database', function () {
     after(() => embedded.close());
 
     it('ends a connection that keeps a transaction open and idle while others wait', async () => {
-      const [idle, other] = [await clientOf(embedded), await clientOf(embedded)];
+      const idle = await clientOf(embedded);
+      await using other = await clientOf(embedded);
       const told = once(idle, 'error');
       await idle.query('BEGIN');
       await idle.query('INSERT INTO numbers VALUES (1)');
       expect(await numbers(other)).to.deep.equal([]);
       expect((await told)[0]).to.have.property('code', '25P03');
-      await other.end();
     });
 
     it('creates a checkpoint after 64 MB of log, removes dead rows and renews statistics', async () => {
-      const client = await clientOf(embedded);
+      await using client = await clientOf(embedded);
       const redo = async (): Promise<string> =>
         (await client.query('SELECT redo_lsn::text AS lsn FROM pg_control_checkpoint()')).rows[0].lsn;
       const first = await redo();
@@ -529,17 +504,21 @@ describe('embedded database', function () {
       for (let round = 0; round < 7; round++) {
         await client.query("INSERT INTO large SELECT repeat('x', 100000) FROM generate_series(1, 100)");
       }
-      await until(async () => (await redo()) !== first, 400);
+      // A database that is asked all the time is not idle.
+      await until('there is a checkpoint', async () => {
+        await sleep(400);
+        return (await redo()) !== first;
+      });
       expect((await readdir(join(dataDir, 'pg', 'pg_wal'))).length).to.be.lessThan(12);
-      await until(async () => {
+      await until('it is vacuumed', async () => {
+        await sleep(400);
         const { rows } = await client.query(
           `SELECT vacuum_count > 0 AND analyze_count > 0 AND n_dead_tup = 0 AS done
              FROM pg_stat_all_tables WHERE relid = 'numbers'::regclass`,
         );
         return rows[0].done;
-      }, 400);
+      });
       expect(warnings.filter((line) => /VACUUM|ANALYZE|maintenance/.test(line))).to.deep.equal([]);
-      await client.end();
     });
   });
 });

@@ -21,6 +21,7 @@ import {
   type Position,
 } from '../../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
+import { gate } from '../../support/memory-world.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -127,11 +128,8 @@ describe('the log reader', () => {
   });
 
   it('does not let a slow follower delay others, and delivers everything once in growing batches', async () => {
-    let release = () => {};
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const slow = subject('slow', ['A'], () => gate);
+    const held = gate();
+    const slow = subject('slow', ['A'], held.wait);
     const fast = subject('fast', ['A']);
     const all = subject('all', undefined);
     const statuses = [slow, fast, all].map(({ one }) => follow(one));
@@ -142,7 +140,7 @@ describe('the log reader', () => {
     }
     await until('the others have it all', () => [fast, all].every(({ state }) => state.taken.length === 50));
     expect(slow.state.taken).to.deep.equal([]);
-    release();
+    held.open();
     await until('it has it all', () => slow.state.taken.length === 50);
     const wanted = Array.from({ length: 50 }, (_, n) => n + 1);
     for (const { state } of [slow, fast, all]) expect(state.taken).to.deep.equal(wanted);
@@ -171,11 +169,8 @@ describe('the log reader', () => {
   });
 
   it('lets a follower whose inbox overflows read the log itself and rejoin without gaps or duplicates', async () => {
-    let release = () => {};
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const slow = subject('slow', ['A'], () => gate);
+    const held = gate();
+    const slow = subject('slow', ['A'], held.wait);
     const status = follow(slow.one);
     await until('it has caught up', () => status.caughtUp);
     const before = memory.counts.reads;
@@ -184,7 +179,7 @@ describe('the log reader', () => {
       memory.append('B', 10);
       await new Promise(setImmediate);
     }
-    release();
+    held.open();
     await until('it is at the end', () => status.position === memory.events.length);
     memory.append('A');
     await until('it gets what is new', () => status.position === memory.events.length);

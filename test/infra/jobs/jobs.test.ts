@@ -17,23 +17,16 @@ import {
   MAX_PAYLOAD_BYTES,
 } from '../../../shared/ports/jobs.ts';
 import { fixture } from '../../support/fixture.ts';
+import { gate } from '../../support/memory-world.ts';
 import { describeWith } from '../../support/needs.ts';
 import { until } from '../../support/until.ts';
 import { databaseOnServer, embeddedDatabase, type TestDatabase } from '../../support/world.ts';
+import { errorOf } from '../event-log/conformance/subject.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const work = defineJob({ name: 'work', schema: z.object({ n: z.int() }) });
 /** Three pauses of 40, 126 and 400 ms, each a fifth longer or shorter. */
 const QUICK = { attempts: 4, firstMs: 40, lastMs: 400 };
-
-/** Something that others wait for. */
-function gate(): { readonly promise: Promise<void>; resolve(): void } {
-  let resolve: () => void = () => undefined;
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve: () => resolve() };
-}
 
 interface Place {
   readonly options: Pick<JobsOptions, 'database' | 'databaseUrl' | 'redisUrl'>;
@@ -226,9 +219,9 @@ function suite(name: string, open: () => Promise<Place>): void {
         handleJob(work, async (_payload, { id }) => {
           seen.push(id);
           who.add(process);
-          if (who.size === 2) both.resolve();
+          if (who.size === 2) both.open();
           // A process runs ten at once: while the first ones wait, the other process has to take some.
-          await both.promise;
+          await both.wait();
         });
       const [one] = await Promise.all([start([as('one')]), start([as('two')])]);
       const ids = Array.from({ length: 40 }, (_, index) => `shared-${index}`);
@@ -257,24 +250,19 @@ function suite(name: string, open: () => Promise<Place>): void {
     });
 
     it('waits for a running job before it closes', async () => {
-      const running = gate();
       const finish = gate();
       let ended = false;
       const jobs = await start([
         handleJob(work, async () => {
-          running.resolve();
-          await finish.promise;
+          await finish.wait();
           ended = true;
         }),
       ]);
       await jobs.enqueue(work, { n: 1 }, { id: 'last' });
-      await running.promise;
+      await finish.reached;
       const closing = jobs.close();
-      await jobs.enqueue(work, { n: 1 }, { id: 'late' }).then(
-        () => expect.fail('a closed one takes no jobs'),
-        (error) => expect(error).to.be.instanceOf(JobsUnavailableError),
-      );
-      finish.resolve();
+      expect(await errorOf(jobs.enqueue(work, { n: 1 }, { id: 'late' }))).to.be.instanceOf(JobsUnavailableError);
+      finish.open();
       await closing;
       expect(ended).to.equal(true);
       const next = await start();
@@ -286,14 +274,14 @@ function suite(name: string, open: () => Promise<Place>): void {
       const jobs = await start(
         [
           handleJob(work, (_payload, { signal }) => {
-            running.resolve();
+            running.open();
             return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
           }),
         ],
         { shutdownTimeoutMs: 30 },
       );
       await jobs.enqueue(work, { n: 1 }, { id: 'long' });
-      await running.promise;
+      await running.wait();
       await jobs.close();
       const attempts: number[] = [];
       const next = await start([

@@ -25,10 +25,7 @@ describe('jobs while the store is unavailable', () => {
     jobs.work([handleJob(work, () => Promise.resolve())]);
     jobs.every(defineJob({ name: 'tick', schema: z.object({}) }), 1_000);
     const begun = performance.now();
-    const failure = await jobs.enqueue(work, { n: 1 }, { id: 'one' }).then(
-      () => undefined,
-      (error: unknown) => error,
-    );
+    const failure = await jobs.enqueue(work, { n: 1 }, { id: 'one' }).catch((error: unknown) => error);
     expect(failure).to.be.instanceOf(JobsUnavailableError);
     await jobs.close();
     expect(performance.now() - begun, 'milliseconds').to.be.below(15_000);

@@ -180,11 +180,7 @@ describe('requests to user-supplied URLs', () => {
     const post = outgoing.post(request(receiver.url), stop.signal);
     const reason = new Error('stopping');
     setImmediate(() => stop.abort(reason));
-    const thrown = await post.then(
-      () => undefined,
-      (error: unknown) => error,
-    );
-    expect(thrown).to.equal(reason);
+    expect(await post.catch((error: unknown) => error)).to.equal(reason);
   });
 });
 

@@ -10,6 +10,8 @@ import { ConflictError, LogUnavailableError } from '../../../shared/errors.ts';
 import type { Expectation } from '../../../shared/ports/event-log.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
 import { fixture } from '../../support/fixture.ts';
+import { outcomeText } from '../../support/kit.ts';
+import { gate } from '../../support/memory-world.ts';
 import { needsServer } from '../../support/needs.ts';
 import { freshDatabase } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
@@ -23,11 +25,7 @@ const open = (place: { url?: string; dataDir?: string }): Promise<Database> =>
 
 async function refusesChanges(database: Database): Promise<void> {
   for (const statement of ['UPDATE log.events SET type = type', 'DELETE FROM log.events', 'TRUNCATE log.events']) {
-    const refusal = await database.pool.query(statement).then(
-      () => 'done',
-      (error: Error) => error.message,
-    );
-    expect(refusal, statement).to.match(/append-only/);
+    expect(await outcomeText(database.pool.query(statement)), statement).to.match(/append-only/);
   }
 }
 
@@ -177,13 +175,9 @@ describe('waiting appends', () => {
     gate.catch(() => undefined);
     const database = { kind: 'embedded', pool: { connect: () => gate } } as unknown as Database;
     const events = openPostgresLog({ database, log });
+    const text = 'x'.repeat(900_000);
     const append = (n: number) =>
-      events
-        .append(`s-${n}`, [{ id: randomUUID(), type: 'Large', data: { text: 'x'.repeat(900_000) }, meta: {} }], 'none')
-        .then(
-          () => 'written',
-          (error: Error) => error.message,
-        );
+      outcomeText(events.append(`s-${n}`, [{ id: randomUUID(), type: 'Large', data: { text }, meta: {} }], 'none'));
     const asked = Array.from({ length: 80 }, (_, n) => append(n));
     broken(new Error('the disk is full'));
     const answers = await Promise.all(asked);
@@ -262,17 +256,15 @@ describe('groups of appends', () => {
     const rows: { inFlight: Promise<void> | undefined } = { inFlight: undefined };
     const { statements, append, close } = open({ rowsInFlight: () => rows.inFlight, rowsFirstMs: 60_000 });
     await append('first');
-    let written = () => {};
-    rows.inFlight = new Promise((resolve) => {
-      written = resolve;
-    });
+    const written = gate();
+    rows.inFlight = written.wait();
     const asked = [append('second')];
     for (let turn = 0; turn < 5; turn++) await nextTurn();
     asked.push(append('third'));
     for (let turn = 0; turn < 5; turn++) await nextTurn();
     expect(statements).to.deep.equal([['first']]);
     rows.inFlight = undefined;
-    written();
+    written.open();
     await Promise.all(asked);
     expect(statements).to.deep.equal([['first'], ['second', 'third']]);
     await close();

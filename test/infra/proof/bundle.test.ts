@@ -1,5 +1,4 @@
 /** Signed exports and the log itself, altered in every way that one can think of: each is found and named. */
-import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,34 +9,17 @@ import { type Core, openCore } from '../../../infra/core.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { verifyBundle } from '../../../infra/proof/bundle.ts';
 import { currentNote } from '../../../infra/proof/current.ts';
-import { leafHash } from '../../../infra/proof/hashing.ts';
+import { leafHash, leafText } from '../../../infra/proof/hashing.ts';
 import { publicKeyOf, signNote, verifierKeyText } from '../../../infra/proof/notes.ts';
 import { verifyLog } from '../../../infra/proof/verify-log.ts';
 import { dataExported } from '../../../shared/events/admin/export.ts';
 import { leafOf, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
-import { commandLine } from '../../support/service-process.ts';
+import { runCommand as run } from '../../support/service-process.ts';
 import { dataDirectory } from '../../support/template.ts';
 import { testOrigin } from '../../support/world.ts';
 
 const log = createLogger('silent');
 const openAt = (dataDir: string): Promise<Core> => openCore(readConfig({ DATA_DIR: dataDir }), log);
-
-interface Ran {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-function run(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
-  return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      commandLine(...args),
-      { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, timeout: 120_000 },
-      (error, out, err) => resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
-    );
-  });
-}
 
 /** Appends events until the log has this many. */
 async function fill({ eventLog, store }: Core, size: number): Promise<void> {
@@ -361,7 +343,6 @@ describe('signalbox verify', function () {
     await alter(`UPDATE log.events SET data = '{"x":1}' WHERE position = 41`);
     const [event] = (await core.database.pool.query('SELECT * FROM log.events WHERE position = 41')).rows;
     const { id, type, stream, revision, data, meta } = event;
-    const { leafText } = await import('../../../infra/proof/hashing.ts');
     await core.database.pool.query('UPDATE log.entries SET leaf = $1 WHERE number = 40', [
       leafHash(leafText({ id, type, stream, revision, data, meta })),
     ]);

@@ -6,6 +6,7 @@ import type { CompiledQuery } from 'kysely';
 import type { AnyDatabase } from '../../../infra/database/database.ts';
 import { BatchWriter, type RowWrites } from '../../../infra/read-models/batch-writer.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
+import { outcomeText } from '../../support/kit.ts';
 
 describe('writes of several followers', () => {
   const batch = (schema: string) => ({
@@ -36,15 +37,12 @@ describe('writes of several followers', () => {
   it('are reported while they are pending, even if they fail later', async () => {
     const { statements, writes, writer } = open('b_v1');
     for (const schema of ['a_v1', 'b_v1']) {
-      const outcome = writer.write(batch(schema)).then(
-        () => 'written',
-        (error: Error) => error.message,
-      );
+      const outcome = outcomeText(writer.write(batch(schema)));
       const { inFlight } = writes;
       expect(inFlight, schema).to.be.instanceOf(Promise);
       await inFlight;
       expect(statements.at(-1)).to.deep.equal([schema]);
-      expect(await outcome).to.equal(schema === 'b_v1' ? 'b_v1 is fenced' : 'written');
+      expect(await outcome).to.equal(schema === 'b_v1' ? 'b_v1 is fenced' : 'done');
       await nextTurn();
       expect(writes.inFlight, `after ${schema}`).to.equal(undefined);
     }

@@ -10,6 +10,7 @@ import { tables } from '../../../queries/reads.ts';
 import type { AppError } from '../../../shared/errors.ts';
 import { defineEvent } from '../../../shared/events/define.ts';
 import { fixture } from '../../support/fixture.ts';
+import { outcomeText } from '../../support/kit.ts';
 import { rebuildProjection } from '../../support/rebuild.ts';
 import { temporaryDirectory } from '../../support/service-process.ts';
 import { openView, testDatabase, testOrigin } from '../../support/world.ts';
@@ -174,11 +175,7 @@ describe('past versions of a read model', () => {
       const found = await past.selectFrom('things').select('name').executeTakeFirst();
       return found?.name;
     };
-    const refusal = (n: number) =>
-      nameAt(n).then(
-        () => undefined,
-        (error: AppError) => [error.status, error.extras.code],
-      );
+    const refusal = (n: number) => nameAt(n).catch((error: AppError) => [error.status, error.extras.code]);
     const count = async (): Promise<number> =>
       (await one(`SELECT count(*)::int AS count FROM ${historyOf(schema)}.things`)).count;
     const begin = (n: number, options = {}) => beginPastAt(place.database.db, [projection], at[n] as number, options);
@@ -191,10 +188,7 @@ describe('past versions of a read model', () => {
     it('move their start before a version is removed, so that a killed process leaves no partial past', async () => {
       // As if the process had been killed when it was about to remove the first version.
       await one(`ALTER TABLE ${historyOf(schema)}.things RENAME TO away`);
-      const failure = await begin(2).then(
-        () => '',
-        (error: Error) => error.message,
-      );
+      const failure = await outcomeText(begin(2));
       await one(`ALTER TABLE ${historyOf(schema)}.away RENAME TO things`);
       expect(failure).to.match(/does not exist/);
       expect(await count()).to.equal(9);

@@ -11,6 +11,7 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { tableOf, tables } from '../../../queries/reads.ts';
 import type { ReadAt } from '../../../shared/ports/read-models.ts';
 import { failureOf } from '../../support/kit.ts';
+import { gate } from '../../support/memory-world.ts';
 
 const [AGENTS, TASKS] = [schemaOf(agentsProjection), schemaOf(tasksProjection)];
 
@@ -52,14 +53,12 @@ function open() {
 describe('read model reads', () => {
   it('wait for the read models of a statement’s tables before they take a connection', async () => {
     const { reads, waits, statements, state } = open();
-    let arrive = () => {};
-    state.later = new Promise((resolve) => {
-      arrive = resolve;
-    });
+    const shown = gate();
+    state.later = shown.wait();
     const found = tables(reads, agentsProjection).selectFrom('agents').select('id').execute();
     await new Promise(setImmediate);
     expect([waits.map(({ schemas }) => schemas), statements]).to.deep.equal([[[AGENTS]], []]);
-    arrive();
+    shown.open();
     expect(await found).to.deep.equal([{ id: 1 }]);
     expect(statements).to.have.length(1);
   });
@@ -124,11 +123,7 @@ describe('reads of the past', () => {
     expect(await read()).to.deep.equal([{ id: 1 }]);
     for (const when of [0, 1]) {
       missing[when] = [{ schema: AGENTS, from: 6 }];
-      const refused = await read().then(
-        () => '',
-        (error: Error) => error.message,
-      );
-      expect(refused).to.match(
+      expect(await failureOf(read())).to.match(
         /^as_of: the past of agents goes back to position 6 only, and position 5 is before that/,
       );
       missing[when] = [];

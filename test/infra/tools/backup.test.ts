@@ -14,6 +14,27 @@ describe('backups during writes', function () {
   const service = fixture(() => startTestService());
   const directory = fixture(temporaryDirectory);
 
+  /** The backups of a log that calls back whenever its end is asked for, and before and after all of it is read. */
+  function backupsOf(calls: { head?(): unknown; before?(): unknown; after?(): unknown }) {
+    const { database, eventLog, config } = service.service.core;
+    const watched = Object.create(eventLog, {
+      head: {
+        async value() {
+          await calls.head?.();
+          return eventLog.head();
+        },
+      },
+      readAll: {
+        async *value(options: Parameters<EventLog['readAll']>[0]) {
+          await calls.before?.();
+          yield* eventLog.readAll(options);
+          await calls.after?.();
+        },
+      },
+    }) as EventLog;
+    return createBackups({ database, eventLog: watched, config: { ...config, dataDir: directory.path } });
+  }
+
   let users = 0;
   /** A user whose e-mail address is sealed with a new key, under a new id. */
   async function newUser(): Promise<number> {
@@ -24,21 +45,13 @@ describe('backups during writes', function () {
   }
 
   it('report their progress while they are being written', async () => {
-    const { database, eventLog, config } = service.service.core;
     const seen: unknown[] = [];
-    const watched = Object.create(eventLog, {
-      head: { value: () => eventLog.head() },
-      readAll: {
-        async *value(options: Parameters<EventLog['readAll']>[0]) {
-          seen.push(backups.progress());
-          yield* eventLog.readAll(options);
-          seen.push({ ...backups.progress() });
-        },
-      },
-    }) as EventLog;
-    const backups = createBackups({ database, eventLog: watched, config: { ...config, dataDir: directory.path } });
+    const backups = backupsOf({
+      before: () => seen.push(backups.progress()),
+      after: () => seen.push({ ...backups.progress() }),
+    });
     expect(backups.progress()).to.equal(undefined);
-    const head = await eventLog.head();
+    const head = await service.service.core.eventLog.head();
     const { createdAt } = await backups.create(5);
     const [begun, ended] = seen as Record<string, number>[];
     expect(begun).to.include({ startedAt: createdAt });
@@ -49,29 +62,9 @@ describe('backups during writes', function () {
   });
 
   it('contain a key and a counter for every event, including the last ones', async () => {
-    const { database, eventLog, config } = service.service.core;
     const late: number[] = [];
-    /** Writes whenever the backup looks at the log. */
-    const busy = Object.create(eventLog, {
-      head: {
-        async value() {
-          late.push(await newUser());
-          return eventLog.head();
-        },
-      },
-      readAll: {
-        async *value(options: Parameters<EventLog['readAll']>[0]) {
-          late.push(await newUser());
-          yield* eventLog.readAll(options);
-          late.push(await newUser());
-        },
-      },
-    }) as EventLog;
-    const { path } = await createBackups({
-      database,
-      eventLog: busy,
-      config: { ...config, dataDir: directory.path },
-    }).create(5);
+    const write = async () => late.push(await newUser());
+    const { path } = await backupsOf({ head: write, before: write, after: write }).create(5);
     const { pages, counters } = await readBackup(path);
 
     const events = gunzipSync(await readFile(path))
@@ -92,28 +85,18 @@ describe('backups during writes', function () {
   });
 
   it('contain the password and the key that their events name, even if both are replaced meanwhile', async () => {
-    const { database, eventLog, config } = service.service.core;
     const userId = await newUser();
     const done = async (method: string, path: string, body?: object) => {
       const { status, body: reply } = await call(service, method, path, body);
       expect(status, JSON.stringify(reply)).to.equal(200);
       return reply;
     };
-    /** Replaces both once the end of the backup is known. */
-    const busy = Object.create(eventLog, {
-      head: { value: () => eventLog.head() },
-      readAll: {
-        async *value(options: Parameters<EventLog['readAll']>[0]) {
-          await done('PUT', '/api/auth/users', { id: userId, password: 'another long enough password' });
-          await done('POST', '/api/tokens/rotate');
-          yield* eventLog.readAll(options);
-        },
+    const { path } = await backupsOf({
+      // Once the end of the backup is known.
+      async before() {
+        await done('PUT', '/api/auth/users', { id: userId, password: 'another long enough password' });
+        await done('POST', '/api/tokens/rotate');
       },
-    }) as EventLog;
-    const { path } = await createBackups({
-      database,
-      eventLog: busy,
-      config: { ...config, dataDir: directory.path },
     }).create(5);
     const { pages, counts } = await readBackup(path);
     const rowsOf = (table: string) => (pages.get(table) ?? []).flatMap((text) => JSON.parse(text));

@@ -16,12 +16,13 @@ import { openEventStoreLog } from '../../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { openPostgresLog } from '../../../infra/postgres/event-log.ts';
 import { createCounters } from '../../../infra/stores/counters.ts';
-import { type CopyError, type CopySide, canonical, copyLog } from '../../../infra/tools/copy-log.ts';
+import { type CopySide, canonical, copyLog } from '../../../infra/tools/copy-log.ts';
 import { createEventStore } from '../../../shared/event-store.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
 import { writeHistory } from '../../support/history.ts';
+import { outcomeText } from '../../support/kit.ts';
 import { needsServer } from '../../support/needs.ts';
 import { freshDatabase, freshPrefix } from '../../support/service.ts';
 import { commandLine, temporaryDirectory } from '../../support/service-process.ts';
@@ -82,11 +83,6 @@ async function fill({ log: events, database }: Opened, count: number): Promise<v
 }
 
 const texts = async (events: EventLog) => (await allOf(events)).map(canonical);
-const errorOf = (promise: Promise<unknown>) =>
-  promise.then(
-    () => 'it succeeded',
-    (error: CopyError) => error.message,
-  );
 
 /** `signalbox copy-log` as a process. */
 function start(...args: string[]): { child: ChildProcess; ended: Promise<{ code: number | null; said: string }> } {
@@ -294,7 +290,7 @@ describe('copy of a log', function () {
     undo.push(() => target.close());
     try {
       const cut = { ...source, log: { head: () => Promise.reject(new Error('cut off')) } as unknown as EventLog };
-      expect(await errorOf(copyLog(cut, target))).to.equal('cut off');
+      expect(await outcomeText(copyLog(cut, target))).to.equal('cut off');
       expect((await target.database.pool.query('SELECT 1 FROM credentials.keys')).rows).to.have.length(1);
       expect((await copyLog(source, target)).sha256).to.equal(sha256);
     } finally {
@@ -347,7 +343,7 @@ describe('copy of a log', function () {
     // A run that was cut off, and one that goes on with it.
     const cut = new AbortController();
     cut.abort(new Error('cut off'));
-    expect(await errorOf(copyLog(source, target, { signal: cut.signal }))).to.equal('cut off');
+    expect(await outcomeText(copyLog(source, target, { signal: cut.signal }))).to.equal('cut off');
     const first = await copyLog(source, target);
     expect(first).to.deep.include({ events: 12, sealed: 11 });
     expect(await copyLog(source, target)).to.deep.include({ copied: 0, sealed: 11, sha256: first.sha256 });
@@ -423,7 +419,7 @@ describe('copy of a log', function () {
     for (let n = 0; n < 30; n++) await source.log.append(`s-${n}`, Array.from({ length: 100 }, one), 'none');
     const stop = new AbortController();
     const onProgress = () => stop.abort(new Error('stopped'));
-    expect(await errorOf(copyLog(source, target, { signal: stop.signal, onProgress }))).to.equal('stopped');
+    expect(await outcomeText(copyLog(source, target, { signal: stop.signal, onProgress }))).to.equal('stopped');
     const held = await target.log.head();
     expect(held).to.be.within(1, 2_999);
     const rest = await copyLog(source, target);
@@ -432,16 +428,20 @@ describe('copy of a log', function () {
 
     // An event that the source does not have, at the end and then in the middle.
     await target.log.append('foreign', [one()], 'none');
-    expect(await errorOf(copyLog(source, target))).to.match(/holds events that .* does not have.*foreign, revision 0/);
+    expect(await outcomeText(copyLog(source, target))).to.match(
+      /holds events that .* does not have.*foreign, revision 0/,
+    );
     await source.log.append('s-1', [one()], 99);
-    expect(await errorOf(copyLog(source, target))).to.match(/Copy into an empty target/);
+    expect(await outcomeText(copyLog(source, target))).to.match(/Copy into an empty target/);
   });
 
   it('rejects a database that is in use, and invalid locations', async () => {
     const target = await open({ dataDir: newDirectory('in-use') });
     await createCredentials(target.database, log).addKey('other', { kind: 'global', keyId: 1 });
     const source = await open({ dataDir: newDirectory('copy-4') });
-    expect(await errorOf(copyLog(source, target))).to.match(/is empty, but its database has rows in credentials.keys/);
+    expect(await outcomeText(copyLog(source, target))).to.match(
+      /is empty, but its database has rows in credentials.keys/,
+    );
     await source.close();
     const locked = await start('--from', origin, '--to', beside('in-use')).ended;
     expect(locked.code).to.equal(1);

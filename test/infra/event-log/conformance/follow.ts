@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { UnknownPositionError } from '../../../../shared/errors.ts';
 import { BEGINNING, type Followed } from '../../../../shared/ports/event-log.ts';
+import { gate } from '../../../support/memory-world.ts';
 import {
   errorOf,
   eventsOf,
@@ -126,15 +127,12 @@ export function followConformance(subject: Subject): void {
     it('supports independent followers', async () => {
       const stream = newStream();
       const start = await subject.log.head();
-      let release = () => {};
-      const gate = new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      const slow = followUntil(subject.log, start, sawEvents(200, stream), () => gate);
+      const held = gate();
+      const slow = followUntil(subject.log, start, sawEvents(200, stream), held.wait);
       const fast = followUntil(subject.log, start, sawEvents(200, stream));
       for (let n = 0; n < 20; n++) await subject.log.append(stream, newEvents(10), 'any');
       const fastEvents = eventsOf(await fast).filter(inStreams(stream));
-      release();
+      held.open();
       expect(eventsOf(await slow).filter(inStreams(stream))).to.deep.equal(fastEvents);
       expect(fastEvents).to.deep.equal(await readAfter(subject.log, start, [stream]));
     });

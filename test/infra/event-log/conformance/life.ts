@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { LogUnavailableError } from '../../../../shared/errors.ts';
 import { BEGINNING, type EventLog } from '../../../../shared/ports/event-log.ts';
+import { gate } from '../../../support/memory-world.ts';
 import { errorOf, gather, idsOf, newEvent, newEvents, newStream, type OpenLog } from './subject.ts';
 
 export function lifeConformance(open: OpenLog): void {
@@ -25,16 +26,13 @@ export function lifeConformance(open: OpenLog): void {
     it('ends followers cleanly', async () => {
       const opened = await open();
       const after = await opened.log.head();
-      let caughtUp = () => {};
-      const reached = new Promise<void>((resolve) => {
-        caughtUp = resolve;
-      });
+      const caughtUp = gate();
       const following = (async () => {
         for await (const step of opened.log.follow({ after, signal: new AbortController().signal })) {
-          if (step.caughtUp) caughtUp();
+          if (step.caughtUp) caughtUp.open();
         }
       })();
-      await reached;
+      await caughtUp.wait();
       await opened.log.close();
       await following;
       await opened.close();

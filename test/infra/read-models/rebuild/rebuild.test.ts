@@ -23,16 +23,17 @@ import {
   update,
 } from '../../../../projections/projection.ts';
 import { tables } from '../../../../queries/reads.ts';
-import type { AppError } from '../../../../shared/errors.ts';
 import type { EventStore } from '../../../../shared/event-store.ts';
 import { catalogue } from '../../../../shared/events/catalogue.ts';
 import { type DomainEvent, defineEvent } from '../../../../shared/events/define.ts';
 import type { EventLog, LoggedEvent } from '../../../../shared/ports/event-log.ts';
 import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
+import { failureOf, outcomeText } from '../../../support/kit.ts';
 import { rebuildProjection } from '../../../support/rebuild.ts';
 import { until } from '../../../support/until.ts';
 import { onEveryDatabase, openView, type TestDatabase, testOrigin, viewOn } from '../../../support/world.ts';
+import { errorOf } from '../../event-log/conformance/subject.ts';
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
@@ -266,15 +267,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       await pool.query('UPDATE service.checkpoints SET history_from = position');
       const early = events[0]?.position as number;
       const then = view.reads.asOf(early);
-      const refused = await tables(then, agentsProjection)
-        .selectFrom('agents')
-        .selectAll()
-        .execute()
-        .then(
-          () => '',
-          (error: Error) => error.message,
-        );
-      expect(refused).to.match(
+      expect(await failureOf(tables(then, agentsProjection).selectFrom('agents').selectAll().execute())).to.match(
         /^as_of: the past of agents goes back to position \d+ only, .*rebuild --history agents$/,
       );
 
@@ -295,11 +288,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       await pool.query('UPDATE service.checkpoints SET history_to = position - 1 WHERE schema_name = $1', [schema]);
       const at = await view.store.log.head();
       const read = () => tables(view.reads.asOf(at), agentsProjection).selectFrom('agents').select('id').execute();
-      const refused = await read().then(
-        () => undefined,
-        (error: AppError) => error,
-      );
-      expect(refused?.extras.code).to.equal('HISTORY_NOT_KEPT');
+      expect(await errorOf(read())).to.have.nested.property('extras.code', 'HISTORY_NOT_KEPT');
       await projector?.close();
       projector = view.project('next');
       await live();
@@ -373,7 +362,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
           signal: stop.signal,
           onProgress: ({ phase }) => phase === 'reading the log' && stop.abort(new Error('stopped')),
         });
-        expect(await cut.then(String, (error: Error) => error.message)).to.equal('stopped');
+        expect(await failureOf(cut)).to.equal('stopped');
         expect(await schemas()).to.include(`${schemaNamed('activities')}_rebuild`);
       };
       const events = (reports: readonly RebuildReport[]) => reports[activities]?.events ?? 0;
@@ -435,7 +424,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
         (await place.database.pool.query('SELECT * FROM odd_v7.notes ORDER BY position, id')).rows;
       const before = await rows();
       breaks = true;
-      const failed = await rebuildProjection(stores(), oddProjection).then(String, (error: Error) => error.message);
+      const failed = await outcomeText(rebuildProjection(stores(), oddProjection));
       breaks = false;
       expect(failed).to.match(/cannot be applied/);
       expect(await rows()).to.deep.equal(before);
@@ -465,9 +454,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
         yield page;
       });
       const given = { ...stores(), store: { log: paged, decode: store.decode } };
-      const failed = await rebuildProjection(given, oddProjection, { fresh: true }).then(String, (error: Error) =>
-        String(error),
-      );
+      const failed = await outcomeText(rebuildProjection(given, oddProjection, { fresh: true }));
       breaks = false;
       expect(failed).to.match(/cannot be applied/);
       const { rows } = await place.database.pool.query(`

@@ -18,7 +18,7 @@ import { catalogue } from '../../../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../../../shared/events/define.ts';
 import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
-import { sample } from '../../../support/kit.ts';
+import { failureOf, sample } from '../../../support/kit.ts';
 import { until } from '../../../support/until.ts';
 import { onEveryDatabase, type TestDatabase, testOrigin, viewOn } from '../../../support/world.ts';
 
@@ -58,11 +58,6 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     const replayed = async (which: Projection, options: ReplayOptions = {}): Promise<ProjectionReplay> =>
       (await replay([which], options))[0] as ProjectionReplay;
     const agentsOf = ({ tables }: ProjectionReplay) => tables.find(({ table }) => table === 'agents')?.differences;
-    const refusal = (work: Promise<unknown>): Promise<string> =>
-      work.then(
-        () => '',
-        (error: Error) => error.message,
-      );
     /** Everything that is not to change: the schemas, the checkpoints, and the rows of all tables. */
     const everything = async () => {
       const { rows: schemas } = await pool().query('SELECT nspname FROM pg_namespace ORDER BY 1');
@@ -310,12 +305,12 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
             },
           })),
       };
-      expect(await refusal(replay([broken]))).to.equal(
+      expect(await failureOf(replay([broken]))).to.equal(
         `agents cannot apply AgentHeartbeatReceived at position ${failing.position} (${failing.id}): no such field`,
       );
       const stop = new AbortController();
       stop.abort(new Error('interrupted'));
-      expect(await refusal(replay([agentsProjection], { signal: stop.signal }))).to.equal('interrupted');
+      expect(await failureOf(replay([agentsProjection], { signal: stop.signal }))).to.equal('interrupted');
       expect(await everything()).to.deep.equal(before);
     });
 
@@ -335,19 +330,19 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     it('rejects positions beyond the live read model', async () => {
       const head = await view.store.log.head();
       const schema = schemaOf(agentsProjection);
-      expect(await refusal(replay([agentsProjection], { until: head + 1 }))).to.equal(
+      expect(await failureOf(replay([agentsProjection], { until: head + 1 }))).to.equal(
         `--until: must be at most ${head}, the position of ${schema}`,
       );
-      expect(await refusal(replay([agentsProjection], { from: 20, until: 10 }))).to.equal(
+      expect(await failureOf(replay([agentsProjection], { from: 20, until: 10 }))).to.equal(
         '--from must not be after the end',
       );
-      expect(await refusal(replay([{ ...agentsProjection, name: 'unheard_of' }]))).to.match(/has no read model/);
+      expect(await failureOf(replay([{ ...agentsProjection, name: 'unheard_of' }]))).to.match(/has no read model/);
       await pool().query('UPDATE service.checkpoints SET history_from = 10 WHERE schema_name = $1', [schema]);
       try {
         expect((await replayed(agentsProjection)).from).to.equal(10);
-        expect(await refusal(replay([agentsProjection], { from: 9 }))).to.match(/goes back to position 10 only/);
+        expect(await failureOf(replay([agentsProjection], { from: 9 }))).to.match(/goes back to position 10 only/);
         await pool().query('UPDATE service.checkpoints SET history_to = position - 1 WHERE schema_name = $1', [schema]);
-        expect(await refusal(replay([agentsProjection]))).to.match(/has no past to compare with; run: .* agents$/);
+        expect(await failureOf(replay([agentsProjection]))).to.match(/has no past to compare with; run: .* agents$/);
       } finally {
         await pool().query(
           'UPDATE service.checkpoints SET history_from = 0, history_to = position WHERE schema_name = $1',
