@@ -123,7 +123,8 @@ export function askedSince<Answer>(
   };
   function next(): Promise<Answer> {
     if (gathering) return gathering;
-    const mine = last.then(send);
+    // Requests that arrived together are handled one after the other in a turn, and share the query.
+    const mine = last.then(nextTurn).then(send);
     gathering = mine;
     const done = () => {
       // The query failed before it was sent.

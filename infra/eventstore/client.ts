@@ -27,18 +27,19 @@ import { classify, createGate, StoreFailure } from './failure.ts';
 import { gatherPage, type Page, type PageOptions, type Place } from './page.ts';
 
 type StreamsCalls = InstanceType<typeof streamsService.StreamsClient>;
-type Batch = ReturnType<StreamsCalls['batchAppend']>;
 type Resolved = ResolvedEvent | AllStreamResolvedEvent;
 type BatchAnswer = InstanceType<typeof streamsMessages.BatchAppendResp>;
 type BatchRequest = InstanceType<typeof streamsMessages.BatchAppendReq>;
+type ReadRequest = InstanceType<typeof streamsMessages.ReadReq>;
+type ReadAnswer = InstanceType<typeof streamsMessages.ReadResp>;
 
 /** Private members of the client, from which its own calls are built. */
 interface ClientInternals {
-  GRPCStreamCreator(
+  GRPCStreamCreator<Call>(
     service: typeof streamsService.StreamsClient,
     name: string,
-    create: (calls: StreamsCalls) => Batch,
-  ): () => Promise<Batch>;
+    create: (calls: StreamsCalls) => Call,
+  ): () => Promise<Call>;
   callArguments(options: object, call: { deadline: number }): Parameters<StreamsCalls['batchAppend']>;
   getChannel(): Promise<{ close(): void }>;
 }
@@ -65,6 +66,13 @@ export interface BatchListener {
   ended(failure: StoreFailure): void;
 }
 
+/** The last event of $all. */
+export interface LastEvent {
+  readonly position: Position;
+  /** False for system events and events of other applications. */
+  readonly isOurs: boolean;
+}
+
 export interface SubscriptionListener {
   /** The server has accepted the subscription. */
   confirmed(): void;
@@ -84,6 +92,8 @@ export interface Connection {
   openBatch(listener: BatchListener): Promise<BatchCall>;
   readStream(stream: string, options: PageOptions): Promise<Page>;
   readAll(options: PageOptions): Promise<Page>;
+  /** Undefined when the log is empty. @param timeoutMs time limit, milliseconds */
+  readLast(timeoutMs: number): Promise<LastEvent | undefined>;
   /**
    * Subscribes to $all after this position; the server filters out events of others.
    *
@@ -175,6 +185,35 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
       return gatherPage<Resolved>(read, conversion, options, gate, late);
     },
 
+    // Reads wait for this call, so it leaves out what the client's own read does besides: converting the event, and
+    // another stream.
+    readLast(timeoutMs) {
+      return new Promise((resolve, reject) => {
+        let last: LastEvent | undefined;
+        const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'read', (service) => {
+          const deadline = Date.now() + timeoutMs;
+          const call = service.read(LAST_EVENT, ...internals.callArguments({ requiresLeader }, { deadline }));
+          call.on('data', (answer: ReadAnswer) => {
+            last ??= lastEvent(answer, prefix);
+          });
+          call.on('error', (error: Error) => {
+            const failure = classify(convertToCommandError(error));
+            if (failure.kind === 'unavailable') gate.failed();
+            reject(failure);
+          });
+          call.on('end', () => {
+            gate.worked();
+            resolve(last);
+          });
+          return call;
+        });
+        open().catch((error: unknown) => {
+          gate.failed();
+          reject(classify(error));
+        });
+      });
+    },
+
     subscribe(after, listener) {
       let over = false;
       const checkpoints: NonNullable<Parameters<typeof excludeSystemEvents>[0]> = {
@@ -228,6 +267,32 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
     },
   };
 }
+
+const LAST_EVENT = lastEventRequest();
+
+function lastEventRequest(): ReadRequest {
+  const { Options } = streamsMessages.ReadReq;
+  const empty = new sharedMessages.Empty();
+  const options = new Options()
+    .setAll(new Options.AllOptions().setEnd(empty))
+    .setReadDirection(Options.ReadDirection.BACKWARDS)
+    .setCount('1')
+    .setUuidOption(new Options.UUIDOption().setString(empty))
+    .setNoFilter(empty);
+  return new streamsMessages.ReadReq().setOptions(options);
+}
+
+function lastEvent(answer: ReadAnswer, prefix: string): LastEvent | undefined {
+  const event = answer.getEvent()?.getEvent();
+  if (!event) return undefined;
+  const stream = Buffer.from(event.getStreamIdentifier()?.getStreamName_asU8() ?? []).toString();
+  const type = event.getMetadataMap().get('type') ?? '';
+  return { position: positionOf(event.getCommitPosition()), isOurs: isOurs(stream, type, prefix) };
+}
+
+/** Whether an event is neither a system event nor of another prefix. */
+const isOurs = (stream: string, type: string, prefix: string): boolean =>
+  stream.startsWith(prefix) && !stream.startsWith('$') && !type.startsWith('$');
 
 function clientFor(url: string): EventStoreDBClient {
   try {
@@ -326,8 +391,7 @@ function isJsonObject(value: unknown): value is Record<string, unknown> {
 
 /** Converts an event; undefined for events that are not ours: system events, links, other prefixes and formats. */
 function loggedEvent({ event, link }: Resolved, prefix: string): LoggedEvent | undefined {
-  if (!event?.position || link || event.type.startsWith('$') || event.streamId.startsWith('$')) return undefined;
-  if (!event.streamId.startsWith(prefix)) return undefined;
+  if (!event?.position || link || !isOurs(event.streamId, event.type, prefix)) return undefined;
   const meta: unknown = event.metadata ?? {};
   if (!event.isJson || !isJsonObject(event.data) || !isJsonObject(meta)) return undefined;
   return {

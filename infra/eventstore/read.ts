@@ -27,8 +27,12 @@ export interface Reader {
 }
 
 const PAGE = 500;
-/** The head is usually among the last few events; system events after it may require more pages. */
-const HEAD_PAGE = 16;
+
+interface SeenHead {
+  readonly head: Position;
+  readonly seen: Position;
+}
+const NOTHING_SEEN: SeenHead = { head: BEGINNING, seen: BEGINNING };
 
 function checkLimit(limit: number | undefined): number {
   if (limit === undefined) return Number.POSITIVE_INFINITY;
@@ -45,7 +49,7 @@ function checkFrom(from: number | undefined): void {
 export function createReader({ connection, known: knownIds, timeoutMs, closing }: ReaderOptions): Reader {
   const closed = () => connection.closed();
   /** `head` is our last event up to `seen`, so that the next search for the head can stop there. */
-  let known: { readonly head: Position; readonly seen: Position } = { head: BEGINNING, seen: BEGINNING };
+  let known: SeenHead = NOTHING_SEEN;
 
   const streamPage = async (stream: string, from: number | 'start' | 'end', backwards: boolean, count: number) => {
     try {
@@ -87,6 +91,21 @@ export function createReader({ connection, known: knownIds, timeoutMs, closing }
     return { ...page, events: page.events.filter((event) => event.position > position), received };
   };
 
+  const lastEvent = () =>
+    repeatRead({ what: 'read of the head', timeoutMs, closing, closed }, (waitMs) => connection.readLast(waitMs));
+
+  /** The position of our last event before `position`, below which `before` is known. */
+  const ourLast = async (position: Position, before: SeenHead): Promise<Position> => {
+    for (let from = position; from > before.seen; ) {
+      const page = await allPage(from, true, PAGE);
+      const ours = page.events[0]?.position;
+      if (ours !== undefined) return ours;
+      if (page.received < PAGE || !page.last) return BEGINNING;
+      from = page.last.position;
+    }
+    return before.head;
+  };
+
   return {
     async *readStream(stream, options) {
       checkFrom(options.from);
@@ -126,21 +145,13 @@ export function createReader({ connection, known: knownIds, timeoutMs, closing }
     },
 
     async head() {
-      let from: Position | 'end' = 'end';
-      let end: Position | undefined;
-      for (let count = HEAD_PAGE; ; count = PAGE) {
-        const page: Page = await allPage(from, true, count);
-        end ??= page.first?.position ?? BEGINNING;
-        const { seen, head: before } = known;
-        const last = page.events[0]?.position;
-        const over = page.received < count || !page.last;
-        if (last !== undefined || over || page.last.position <= seen) {
-          const head = last ?? (over ? BEGINNING : before);
-          if (end >= known.seen) known = { head, seen: end };
-          return head;
-        }
-        from = page.last.position;
-      }
+      const last = await lastEvent();
+      if (!last) return BEGINNING;
+      const { position, isOurs } = last;
+      // A log that ends before `seen` is another one.
+      const before = position < known.seen ? NOTHING_SEEN : known;
+      known = { head: isOurs ? position : await ourLast(position, before), seen: position };
+      return known.head;
     },
 
     async checkPosition(position) {

@@ -1,6 +1,6 @@
 /** Taking turns; outages, which are logged once in a while, and their end. */
 import { expect } from 'chai';
-import { askedSince, askingTogether, createOutage, takingTurnsByKey } from '../../shared/waiting.ts';
+import { askedSince, askingTogether, createOutage, nextTurn, takingTurnsByKey } from '../../shared/waiting.ts';
 import { until } from '../support/until.ts';
 
 describe('an outage', () => {
@@ -119,7 +119,11 @@ describe('a shared request', () => {
     );
     return { sent, ask };
   };
-  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  /** A request is sent at the end of a turn. */
+  const turn = async () => {
+    await nextTurn();
+    await nextTurn();
+  };
   const outcomes = async (asked: readonly (Promise<string> | string)[]) =>
     Promise.all(asked.map((one) => Promise.resolve(one).catch((error: Error) => error.message)));
 
@@ -140,6 +144,17 @@ describe('a shared request', () => {
     sent[1]?.answer('new');
     expect(await outcomes(late)).to.deep.equal(['new', 'new']);
     expect(ask(early)).to.equal('new');
+  });
+
+  it('is sent once for callers who come one after the other in a turn', async () => {
+    const { sent, ask } = open();
+    const first = ask();
+    await Promise.resolve().then(() => Promise.resolve());
+    const second = ask();
+    await turn();
+    expect(sent).to.have.length(1);
+    sent[0]?.answer('there');
+    expect(await outcomes([first, second])).to.deep.equal(['there', 'there']);
   });
 
   for (const failsAll of [false, true])
