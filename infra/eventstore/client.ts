@@ -4,7 +4,8 @@
  *
  * Appends do not use the client's `appendToStream` but make the same gRPC call on the client's connection: the client
  * keeps waiting appends in a module-wide map, and when a connection breaks while its send queue is full, every queued
- * append leaves an unhandled rejection, which ends the Node process.
+ * append leaves an unhandled rejection, which ends the Node process. Subscriptions and the read of the last event also
+ * make the call directly: the client would pass each event through another stream and parse all of it.
  */
 import {
   type AllStreamResolvedEvent,
@@ -12,18 +13,18 @@ import {
   convertToCommandError,
   END,
   EventStoreDBClient,
-  excludeSystemEvents,
   FORWARDS,
   type ResolvedEvent,
   START,
-  streamNameFilter,
 } from '@eventstore/db-client';
 import sharedMessages from '@eventstore/db-client/generated/shared_pb.js';
 import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import streamsMessages from '@eventstore/db-client/generated/streams_pb.js';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
+import { rememberSize } from '../event-log/size.ts';
 import { classify, createGate, StoreFailure } from './failure.ts';
+import type { OwnEvents } from './own.ts';
 import { gatherPage, type Page, type PageOptions, type Place } from './page.ts';
 
 type StreamsCalls = InstanceType<typeof streamsService.StreamsClient>;
@@ -32,6 +33,7 @@ type BatchAnswer = InstanceType<typeof streamsMessages.BatchAppendResp>;
 type BatchRequest = InstanceType<typeof streamsMessages.BatchAppendReq>;
 type ReadRequest = InstanceType<typeof streamsMessages.ReadReq>;
 type ReadAnswer = InstanceType<typeof streamsMessages.ReadResp>;
+type RecordedEvent = InstanceType<typeof streamsMessages.ReadResp.ReadEvent.RecordedEvent>;
 
 /** Private members of the client, from which its own calls are built. */
 interface ClientInternals {
@@ -97,9 +99,10 @@ export interface Connection {
   /**
    * Subscribes to $all after this position; the server filters out events of others.
    *
+   * @param own events that need not be parsed
    * @returns a function that ends it
    */
-  subscribe(after: Position, listener: SubscriptionListener): () => void;
+  subscribe(after: Position, own: Pick<OwnEvents, 'take'>, listener: SubscriptionListener): () => void;
   close(): Promise<void>;
 }
 
@@ -185,8 +188,6 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
       return gatherPage<Resolved>(read, conversion, options, gate, late);
     },
 
-    // Reads wait for this call, so it leaves out what the client's own read does besides: converting the event, and
-    // another stream.
     readLast(timeoutMs) {
       return new Promise((resolve, reject) => {
         let last: LastEvent | undefined;
@@ -214,39 +215,44 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
       });
     },
 
-    subscribe(after, listener) {
+    subscribe(after, own, listener) {
       let over = false;
-      const checkpoints: NonNullable<Parameters<typeof excludeSystemEvents>[0]> = {
-        checkpointInterval: CHECKPOINT_INTERVAL,
-        checkpointReached: (_subscription, position) => {
-          // This can overtake events that are still in the client's buffer; resuming from here would skip them.
-          const at = Number(position.commit);
-          if (!over && subscription.readableLength === 0 && Number.isSafeInteger(at)) listener.checkpoint(at);
-        },
+      const receive = (answer: ReadAnswer) => {
+        if (answer.hasConfirmation()) listener.confirmed();
+        else if (answer.hasCaughtUp()) listener.caughtUp();
+        else if (answer.hasFellBehind()) listener.fellBehind();
+        const checkpoint = answer.getCheckpoint();
+        if (checkpoint) listener.checkpoint(positionOf(checkpoint.getCommitPosition()));
+        const recorded = answer.getEvent()?.getEvent();
+        if (!recorded) return;
+        const event = followedEvent(recorded, prefix, own);
+        if (event) listener.event(event);
+        else listener.checkpoint(positionOf(recorded.getCommitPosition()));
       };
-      const subscription = client.subscribeToAll({
-        fromPosition: after === 0 ? START : wirePosition(after),
-        filter:
-          prefix === '' ? excludeSystemEvents(checkpoints) : streamNameFilter({ prefixes: [prefix], ...checkpoints }),
-        requiresLeader,
+      const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'read', (service) => {
+        const request = subscriptionRequest(after, prefix);
+        const call = service.read(request, ...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
+        call.on('data', (answer: ReadAnswer) => {
+          if (over) return;
+          try {
+            receive(answer);
+          } catch (error) {
+            fail(error);
+          }
+        });
+        call.on('error', (error: Error) => fail(convertToCommandError(error)));
+        call.on('end', () => fail(new StoreFailure('unavailable', 'the server ended the subscription')));
+        return call;
       });
-      subscription.on('confirmation', () => over || listener.confirmed());
-      subscription.on('caughtUp', () => over || listener.caughtUp());
-      subscription.on('fellBehind', () => over || listener.fellBehind());
-      subscription.on('data', (resolved: AllStreamResolvedEvent) => {
-        if (over) return;
-        try {
-          const event = loggedEvent(resolved, prefix);
-          if (event) listener.event(event);
-          else if (resolved.event) listener.checkpoint(positionOf(resolved.event.position.commit));
-        } catch (error) {
-          fail(error);
-        }
-      });
+      const opened = open();
       const unsubscribe = () => {
         if (over) return;
         over = true;
-        subscription.unsubscribe().catch((error: unknown) => late(error, 'unsubscribe'));
+        opened.then(
+          // Not from within its own events: grpc/grpc-node#1464.
+          (call) => setImmediate(() => call.cancel()),
+          (error: unknown) => late(error, 'unsubscribe'),
+        );
       };
       const fail = (error: unknown) => {
         if (over) return;
@@ -255,7 +261,7 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
         if (failure.kind === 'unavailable') gate.failed();
         listener.failed(failure);
       };
-      subscription.on('error', fail);
+      opened.catch(fail);
       return unsubscribe;
     },
 
@@ -268,26 +274,67 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
   };
 }
 
-const LAST_EVENT = lastEventRequest();
+const { Options: ReadOptions } = streamsMessages.ReadReq;
+const EMPTY = new sharedMessages.Empty();
+const readOptions = () => new ReadOptions().setUuidOption(new ReadOptions.UUIDOption().setString(EMPTY));
 
-function lastEventRequest(): ReadRequest {
-  const { Options } = streamsMessages.ReadReq;
-  const empty = new sharedMessages.Empty();
-  const options = new Options()
-    .setAll(new Options.AllOptions().setEnd(empty))
-    .setReadDirection(Options.ReadDirection.BACKWARDS)
+const LAST_EVENT: ReadRequest = new streamsMessages.ReadReq().setOptions(
+  readOptions()
+    .setAll(new ReadOptions.AllOptions().setEnd(EMPTY))
+    .setReadDirection(ReadOptions.ReadDirection.BACKWARDS)
     .setCount('1')
-    .setUuidOption(new Options.UUIDOption().setString(empty))
-    .setNoFilter(empty);
-  return new streamsMessages.ReadReq().setOptions(options);
+    .setNoFilter(EMPTY),
+);
+
+function subscriptionRequest(after: Position, prefix: string): ReadRequest {
+  const { AllOptions, FilterOptions, SubscriptionOptions } = ReadOptions;
+  const all = new AllOptions();
+  const commit = String(after);
+  if (after === 0) all.setStart(EMPTY);
+  else all.setPosition(new ReadOptions.Position().setCommitPosition(commit).setPreparePosition(commit));
+  const filter = new FilterOptions().setCount(EMPTY).setCheckpointintervalmultiplier(CHECKPOINT_INTERVAL);
+  if (prefix === '') filter.setEventType(new FilterOptions.Expression().setRegex('^[^$].*'));
+  else filter.setStreamIdentifier(new FilterOptions.Expression().setPrefixList([prefix]));
+  return new streamsMessages.ReadReq().setOptions(
+    readOptions().setAll(all).setSubscription(new SubscriptionOptions()).setFilter(filter),
+  );
 }
+
+const textOf = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+const streamOf = (event: RecordedEvent): string => {
+  const name = event.getStreamIdentifier()?.getStreamName_asU8();
+  return name ? textOf(name) : '';
+};
+const typeOf = (event: RecordedEvent): string => event.getMetadataMap().get('type') ?? '';
 
 function lastEvent(answer: ReadAnswer, prefix: string): LastEvent | undefined {
   const event = answer.getEvent()?.getEvent();
   if (!event) return undefined;
-  const stream = Buffer.from(event.getStreamIdentifier()?.getStreamName_asU8() ?? []).toString();
-  const type = event.getMetadataMap().get('type') ?? '';
-  return { position: positionOf(event.getCommitPosition()), isOurs: isOurs(stream, type, prefix) };
+  return { position: positionOf(event.getCommitPosition()), isOurs: isOurs(streamOf(event), typeOf(event), prefix) };
+}
+
+/** Converts an event of a subscription; undefined for events that are not ours, as `loggedEvent`. */
+function followedEvent(event: RecordedEvent, prefix: string, own: Pick<OwnEvents, 'take'>): LoggedEvent | undefined {
+  const [name, type] = [streamOf(event), typeOf(event)];
+  if (!isOurs(name, type, prefix)) return undefined;
+  const [id, stream] = [uuidOf(event.getId()), name.slice(prefix.length)];
+  const { data, meta } = own.take(stream, id, type) ?? parsed(event);
+  if (!isJsonObject(data) || !isJsonObject(meta)) return undefined;
+  const revision = Number(event.getStreamRevision());
+  const followed = { id, type, data, meta, stream, revision, position: positionOf(event.getCommitPosition()) };
+  rememberSize(followed, event.getData_asU8().length + event.getCustomMetadata_asU8().length);
+  return followed;
+}
+
+/** Undefined where something is not JSON. */
+function parsed(event: RecordedEvent): { readonly data?: unknown; readonly meta?: unknown } {
+  if (event.getMetadataMap().get('content-type') !== 'application/json') return {};
+  const meta = event.getCustomMetadata_asU8();
+  try {
+    return { data: JSON.parse(textOf(event.getData_asU8())), meta: meta.length > 0 ? JSON.parse(textOf(meta)) : {} };
+  } catch {
+    return {};
+  }
 }
 
 /** Whether an event is neither a system event nor of another prefix. */
@@ -346,7 +393,7 @@ function answerOf(answer: BatchAnswer): [correlationId: string, answer: AppendAn
 }
 
 /** The client's generated code returns structured UUIDs as two signed 64-bit halves in decimal. */
-function uuidOf(uuid: ReturnType<BatchAnswer['getCorrelationId']>): string {
+function uuidOf(uuid: ReturnType<RecordedEvent['getId']>): string {
   const halves = uuid?.getStructured();
   if (!halves) return uuid?.getString().toLowerCase() ?? '';
   const hex = [halves.getMostSignificantBits(), halves.getLeastSignificantBits()]

@@ -175,15 +175,14 @@ class Feed {
   #subscribe(): void {
     const { connection, confirmTimeoutMs, own } = this.#options;
     this.#silentSince = undefined;
-    const end = connection.subscribe(this.#covered, {
+    const end = connection.subscribe(this.#covered, own, {
       confirmed: () => {
         if (this.#state.name === 'asking') this.#state = { name: 'catching up', end };
       },
       event: (event) => {
         if (event.position <= this.#covered) return;
-        const known = own.instead(event);
-        this.#buffer.push(known);
-        this.#bytes += sizeOf(known);
+        this.#buffer.push(event);
+        this.#bytes += sizeOf(event);
         this.#moved(event.position);
         // Resumed once the consumer has emptied the buffer.
         if (this.#buffer.length >= this.#options.bufferSize || this.#bytes >= this.#options.bufferBytes) this.#leave(0);

@@ -1,14 +1,13 @@
 /**
  * Keeps the events that this process appended until they arrive again through its subscription, so that the
- * subscription can return the original objects. They need no second validation and decryption.
+ * subscription can return the original objects. They need not be parsed, validated and decrypted again.
  *
  * Only their positions must come from the server: positions are byte offsets, and only the server knows what other
  * processes have written in between.
  */
 import { LRUCache } from 'lru-cache';
-import type { LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
+import type { NewEvent } from '../../shared/ports/event-log.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
-import { rememberSize } from '../event-log/size.ts';
 
 /** Most bytes of JSON that are remembered, and the least that an event counts for: so there are at most 10,000. */
 const MAX_BYTES = 16_000_000;
@@ -17,8 +16,8 @@ const MIN_EVENT_BYTES = 1_600;
 export interface OwnEvents {
   /** Call this when an append is about to be sent. */
   sends(append: PreparedAppend): void;
-  /** Returns the event, with its original data and metadata if this process appended it. Works once per event. */
-  instead(event: LoggedEvent): LoggedEvent;
+  /** The event as it was appended, if this process appended it. Works once per event. */
+  take(stream: string, id: string, type: string): NewEvent | undefined;
   /** Call this when a follower starts. Events are remembered until the returned function is called. */
   expect(): () => void;
 }
@@ -41,14 +40,11 @@ export function createOwnEvents(): OwnEvents {
       for (const { id, event, data, meta } of events)
         sent.set(keyOf(stream, id), { event, bytes: data.length + meta.length });
     },
-    instead(event) {
-      const key = keyOf(event.stream, event.id);
-      const own = sent.get(key);
+    take(stream, id, type) {
+      const key = keyOf(stream, id);
+      const event = sent.get(key)?.event;
       sent.delete(key);
-      if (own?.event.type !== event.type) return event;
-      const known = { ...event, data: own.event.data, meta: own.event.meta };
-      rememberSize(known, own.bytes);
-      return known;
+      return event?.type === type ? event : undefined;
     },
     expect() {
       expecting++;
