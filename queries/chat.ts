@@ -15,7 +15,7 @@ import type { TaskView } from '../shared/identity.ts';
 import type { Freshness, ReadAt } from '../shared/ports/read-models.ts';
 import { settingValues } from './admin/settings.ts';
 import { createKept, createLookUps } from './kept.ts';
-import { type Reads, type Row, tableOf, tables } from './reads.ts';
+import { inWorkspace, type Reads, type Row, tableOf, tables } from './reads.ts';
 import { conversationSeen, messageSeen } from './tasks/visibility.ts';
 
 const own = (reads: Reads) => tables(reads, chatProjection);
@@ -108,7 +108,7 @@ const withConversation = (reads: Reads, view: TaskView) =>
 
 /** A conversation by id or key; undefined when there is none. */
 export async function findConversation(reads: Reads, workspace: number, ref: ConversationRef) {
-  const all = own(reads).selectFrom('conversations').where('workspace_id', '=', workspace);
+  const all = inWorkspace(reads, chatProjection, 'conversations', workspace);
   return ('id' in ref ? all.where('id', '=', ref.id) : all.where('conversation', '=', ref.key))
     .select(['id', 'conversation as key', 'message_count'])
     .executeTakeFirst();
@@ -133,7 +133,7 @@ export async function listMessages(reads: Reads, view: TaskView, query: Messages
   const filtered = from_agent !== undefined || to_agent !== undefined || since !== undefined || view.agent !== null;
   const kept = conversation
     ? sql<number>`${conversation.message_count}::bigint`
-    : sql<number>`(${own(reads).selectFrom('message_totals').where('workspace_id', '=', workspace).select('messages')})`;
+    : sql<number>`(${inWorkspace(reads, chatProjection, 'message_totals', workspace).select('messages')})`;
   const total = filtered ? sql<number>`(${all.select(({ fn }) => fn.countAll<number>().as('total'))})` : kept;
   const page = all.select(['m.id', 'm.created_at']).orderBy('m.created_at').orderBy('m.id').limit(limit).offset(offset);
   const { rows } = await sql<{ total: number | null; messages: ChatMessageRecord[] | null }>`

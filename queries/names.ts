@@ -6,7 +6,7 @@ import type { DisplayNames } from '../shared/ports/auth/users.ts';
 import type { NameDirectory } from '../shared/ports/names.ts';
 import type { Freshness } from '../shared/ports/read-models.ts';
 import { createKept, createLookUps } from './kept.ts';
-import { type Reads, tableOf, tables } from './reads.ts';
+import { inWorkspace, type Reads, tableOf, tables } from './reads.ts';
 
 /** The lookups of claims of names. */
 export const nameDirectory = (reads: Reads): NameDirectory => ({
@@ -17,11 +17,7 @@ export const nameDirectory = (reads: Reads): NameDirectory => ({
       .where('user_names.key', '=', key)
       .select('users.id');
     if (scope === 'all') return (await users.execute()).map(({ id }) => ({ type: 'user', id }) as const);
-    const agents = tables(reads, agentsProjection)
-      .selectFrom('agent_names')
-      .where('workspace_id', '=', scope)
-      .where('key', '=', key)
-      .select('id');
+    const agents = inWorkspace(reads, agentsProjection, 'agent_names', scope).where('key', '=', key).select('id');
     const [people, others] = await Promise.all([
       users.where('users.workspace_id', '=', scope).execute(),
       agents.execute(),
@@ -89,9 +85,7 @@ export function createDisplayNames({
     }
     if (missing.length > 0) {
       const before = stamp;
-      const rows = await tables(shownFrom, usersProjection)
-        .selectFrom('users')
-        .where('workspace_id', '=', workspace)
+      const rows = await inWorkspace(shownFrom, usersProjection, 'users', workspace)
         .where(sql<boolean>`username = ANY(${missing})`)
         .select(['username', 'display_name', 'created_at'])
         .execute();
@@ -122,9 +116,7 @@ export function createDisplayNames({
 /** Up to two usernames of users with this display name. */
 const displayedAs = async (reads: Reads, workspace: number, shown: string): Promise<readonly string[]> =>
   (
-    await tables(reads, usersProjection)
-      .selectFrom('users')
-      .where('workspace_id', '=', workspace)
+    await inWorkspace(reads, usersProjection, 'users', workspace)
       .where('display_name', '=', shown)
       .select('username')
       .limit(2)

@@ -1,5 +1,5 @@
 /** How queries access read models: a database and, for each projection, the schema of its tables. */
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import { historyOf, type Projection, type Row, schemaOf, type Table } from '../projections/projection.ts';
 import type { Position } from '../shared/ports/event-log.ts';
 import type { ReadAt } from '../shared/ports/read-models.ts';
@@ -57,6 +57,28 @@ export function tables<T extends AnyTable>(
   projection: Projection<T>,
 ): Kysely<{ [K in T as K['name']]: Row<K> }> {
   return reads.db.withSchema(reads.schema(projection)) as Kysely<{ [K in T as K['name']]: Row<K> }>;
+}
+
+/** The rows of one workspace in a table of a projection. */
+export const inWorkspace = <T extends AnyTable, const N extends T['name']>(
+  reads: Reads,
+  projection: Projection<T>,
+  table: N,
+  workspace: number,
+) =>
+  reads.db
+    .withSchema(reads.schema(projection))
+    .selectFrom(table as string)
+    .where('workspace_id', '=', workspace) as unknown as SelectQueryBuilder<
+    { [K in T as K['name']]: Row<K> },
+    N,
+    object
+  >;
+
+/** Number of rows that a query matches. */
+export async function countOf<DB, TB extends keyof DB>(rows: SelectQueryBuilder<DB, TB, object>): Promise<number> {
+  const counted = await rows.select(({ fn }) => fn.countAll<number>().as('count')).executeTakeFirst();
+  return Number((counted as { readonly count: number } | undefined)?.count ?? 0);
 }
 
 /** From this offset on, the total is read first, so that the page can be read from the nearer end. */

@@ -13,10 +13,8 @@ import { NANO } from '../shared/contract/tokens/costs.ts';
 import { fieldNames } from '../shared/fields.ts';
 import type { GatewaySession } from '../shared/ports/admin/gateways.ts';
 import { DAY, HOUR, MINUTE, seconds } from '../shared/time.ts';
-import { type Reads, tableOf, tables } from './reads.ts';
+import { countOf, inWorkspace, type Reads, tableOf } from './reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from './records.ts';
-
-const own = (reads: Reads) => tables(reads, sessionsProjection);
 
 /** A session without a report for this long is not active. */
 const ACTIVE_FOR = 15 * MINUTE;
@@ -70,8 +68,7 @@ async function cliSessionStats(reads: Reads, workspace: number, now: number) {
 
 /** A page of sessions, last reported first, and overall numbers. @param now Unix seconds */
 export async function listCliSessions(reads: Reads, workspace: number, query: CliSessionsQuery, now: number) {
-  const everything = own(reads).selectFrom('cli_sessions').where('workspace_id', '=', workspace);
-  let matching = everything;
+  let matching = inWorkspace(reads, sessionsProjection, 'cli_sessions', workspace);
   if (query.project !== undefined) matching = matching.where('project_slug', '=', query.project);
   if (query.active === '1')
     matching = matching.where('terminated', '=', false).where('reported_at', '>', now - ACTIVE_FOR);
@@ -84,13 +81,10 @@ export async function listCliSessions(reads: Reads, workspace: number, query: Cl
     .execute();
   const { totals, active_sessions, unique_projects } = await cliSessionStats(reads, workspace, now);
   // Without a project, the overall numbers include the total.
-  const counted =
-    query.project === undefined
-      ? { total: query.active === '1' ? active_sessions : totals.sessions }
-      : await matching.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirst();
+  const unfiltered = query.active === '1' ? active_sessions : totals.sessions;
   return {
     sessions: rows.map((row) => recordOf(row, now)),
-    total: Number(counted?.total ?? 0),
+    total: query.project === undefined ? unfiltered : await countOf(matching),
     stats: {
       total_sessions: totals.sessions,
       active_sessions,
@@ -104,10 +98,8 @@ export async function listCliSessions(reads: Reads, workspace: number, query: Cl
 
 /** One session; undefined when the workspace has none with this id. @param now Unix seconds */
 export async function cliSession(reads: Reads, workspace: number, sessionId: string, now: number) {
-  const row = await own(reads)
-    .selectFrom('cli_sessions')
+  const row = await inWorkspace(reads, sessionsProjection, 'cli_sessions', workspace)
     .selectAll()
-    .where('workspace_id', '=', workspace)
     .where('session_id', '=', sessionId)
     .executeTakeFirst();
   return row && recordOf(row, now);
@@ -180,10 +172,8 @@ export async function listSessions(
   now: number,
   live: readonly GatewaySession[],
 ): Promise<SessionRecord[]> {
-  const rows = await own(reads)
-    .selectFrom('cli_sessions')
+  const rows = await inWorkspace(reads, sessionsProjection, 'cli_sessions', workspace)
     .selectAll()
-    .where('workspace_id', '=', workspace)
     .orderBy('reported_at', 'desc')
     .orderBy('id', 'desc')
     .limit(LISTED)
@@ -231,10 +221,8 @@ const prefOf = ({ name, color }: { readonly name: string | null; readonly color:
 
 /** How clients show sessions, by session. */
 export async function sessionPrefs(reads: Reads, workspace: number): Promise<Record<string, SessionPref>> {
-  const rows = await own(reads)
-    .selectFrom('session_prefs')
+  const rows = await inWorkspace(reads, sessionsProjection, 'session_prefs', workspace)
     .select(['session', 'name', 'color'])
-    .where('workspace_id', '=', workspace)
     .orderBy('session')
     .limit(PREFS)
     .execute();

@@ -3,13 +3,12 @@ import { sql } from 'kysely';
 import { workflowsProjection, workflowsTable } from '../projections/workflows.ts';
 import { type WorkflowRecord, type WorkflowsQuery, workflowSchema } from '../shared/contract/workflows.ts';
 import { fieldNames } from '../shared/fields.ts';
-import { type Reads, tables } from './reads.ts';
+import { inWorkspace, type Reads } from './reads.ts';
 import { recordAfter } from './records.ts';
 
 const COLUMNS = fieldNames(workflowSchema);
 
-const own = (reads: Reads, workspace: number) =>
-  tables(reads, workflowsProjection).selectFrom('workflows').where('workspace_id', '=', workspace);
+const own = (reads: Reads, workspace: number) => inWorkspace(reads, workflowsProjection, 'workflows', workspace);
 
 /** Most used first, then by the last change. */
 export function listWorkflows(

@@ -10,36 +10,22 @@ import { NANO } from '../../shared/contract/tokens/costs.ts';
 import type { Retained } from '../../shared/events/admin/cleanup.ts';
 import type { Expired, ExpiredEntries, ExpiredReports, RetentionReads } from '../../shared/ports/admin/cleanup.ts';
 import { startOf } from '../../shared/time-buckets.ts';
-import { type Reads, tables } from '../reads.ts';
+import { countOf, inWorkspace, type Reads } from '../reads.ts';
 
 /** Ids of the rows of a table that are too old. */
 const expiredIds = {
   activities: (reads: Reads, workspace: number, cutoff: number) =>
-    tables(reads, activitiesProjection)
-      .selectFrom('activities')
-      .where('workspace_id', '=', workspace)
-      .where('created_at', '<', cutoff),
+    inWorkspace(reads, activitiesProjection, 'activities', workspace).where('created_at', '<', cutoff),
   notifications: (reads: Reads, workspace: number, cutoff: number) =>
-    tables(reads, notificationsProjection)
-      .selectFrom('notifications')
-      .where('workspace_id', '=', workspace)
-      .where('created_at', '<', cutoff),
+    inWorkspace(reads, notificationsProjection, 'notifications', workspace).where('created_at', '<', cutoff),
   pipeline_runs: (reads: Reads, workspace: number, cutoff: number) =>
-    tables(reads, pipelinesProjection)
-      .selectFrom('pipeline_runs')
-      .where('workspace_id', '=', workspace)
+    inWorkspace(reads, pipelinesProjection, 'pipeline_runs', workspace)
       .where('created_at', '<', cutoff)
       .where('status', '<>', 'running'),
   token_usage: (reads: Reads, workspace: number, cutoff: number) =>
-    tables(reads, tokensProjection)
-      .selectFrom('reports')
-      .where('workspace_id', '=', workspace)
-      .where('at', '<', cutoff * 1_000),
+    inWorkspace(reads, tokensProjection, 'reports', workspace).where('at', '<', cutoff * 1_000),
   audit_log: (reads: Reads, workspace: number, cutoff: number) =>
-    tables(reads, auditProjection)
-      .selectFrom('audit')
-      .where('workspace_id', '=', workspace)
-      .where('created_at', '<', cutoff),
+    inWorkspace(reads, auditProjection, 'audit', workspace).where('created_at', '<', cutoff),
 } as const;
 
 /** Reports are summed by hour and by every key of the sums, so that the event is as short as possible. */
@@ -112,10 +98,8 @@ async function expiredActivities(reads: Reads, workspace: number, cutoff: number
   }
   const ids = rows.map(({ id }) => id);
   const times = rows.map(({ created_at }) => created_at);
-  const uses = await tables(reads, searchProjection)
-    .selectFrom('phrase_uses')
+  const uses = await inWorkspace(reads, searchProjection, 'phrase_uses', workspace)
     .select(['phrase', 'created_at', 'id'])
-    .where('workspace_id', '=', workspace)
     .where(sql<boolean>`(created_at, id) IN (SELECT * FROM unnest(${times}::bigint[], ${ids}::bigint[]))`)
     .orderBy('id')
     .execute();
@@ -133,10 +117,5 @@ export const retentionReads = (reads: Reads): RetentionReads => ({
   },
   expiredReports: (...asked) => expiredReports(reads, ...asked),
   expiredEntries: (...asked) => expiredEntries(reads, ...asked),
-  async count(workspace, table, cutoff) {
-    const row = await expiredIds[table as 'notifications'](reads, workspace, cutoff)
-      .select(({ fn }) => fn.countAll<number>().as('total'))
-      .executeTakeFirst();
-    return Number(row?.total ?? 0);
-  },
+  count: (workspace, table, cutoff) => countOf(expiredIds[table as 'notifications'](reads, workspace, cutoff)),
 });

@@ -29,60 +29,24 @@ interface Source {
   readonly seen?: (reads: Reads, view: TaskView) => RawBuilder<boolean>;
 }
 
+/** Splits a text at its blanks. */
+const names = (text: string): readonly string[] => text.split(/\s+/);
+
 export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
   tasks: {
     file: 'tasks',
-    columns: [
-      'id',
-      'title',
-      'description',
-      'status',
-      'priority',
-      'assigned_to',
-      'created_by',
-      'created_at',
-      'updated_at',
-      'due_date',
-      'estimated_hours',
-      'actual_hours',
-      'tags',
-    ],
-    more: [
-      'metadata',
-      'workspace_id',
-      'project_id',
-      'project_ticket_no',
-      'outcome',
-      'error_message',
-      'resolution',
-      'feedback_rating',
-      'feedback_notes',
-      'retry_count',
-      'completed_at',
-    ],
+    columns: names(`id title description status priority assigned_to created_by created_at updated_at due_date
+      estimated_hours actual_hours tags`),
+    more: names(`metadata workspace_id project_id project_ticket_no outcome error_message resolution feedback_rating
+      feedback_notes retry_count completed_at`),
     from: (reads) => sql`${tableOf(reads, tasksProjection, 'tasks')} t`,
     computed: { tags: sql`t.tags::text`, metadata: sql`t.metadata::text` },
     seen: (_reads, view) => taskSeen(view, 't'),
   },
   agents: {
     file: 'agents',
-    columns: [
-      'id',
-      'name',
-      'role',
-      'status',
-      'session_key',
-      'source',
-      'runtime_type',
-      'hidden',
-      'last_seen',
-      'last_activity',
-      'created_at',
-      'updated_at',
-      'config',
-      'soul_content',
-      'working_memory',
-    ],
+    columns: names(`id name role status session_key source runtime_type hidden last_seen last_activity created_at
+      updated_at config soul_content working_memory`),
     more: ['workspace_id'],
     from: (reads) => sql`${tableOf(reads, agentsProjection, 'agents')} t
       JOIN ${tableOf(reads, agentsProjection, 'agent_texts')} x ON x.workspace_id = t.workspace_id AND x.id = t.id`,
@@ -96,7 +60,7 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
   },
   activities: {
     file: 'activities',
-    columns: ['id', 'type', 'entity_type', 'entity_id', 'actor', 'description', 'data', 'created_at'],
+    columns: names(`id type entity_type entity_id actor description data created_at`),
     more: ['workspace_id'],
     from: (reads) => sql`${tableOf(reads, activitiesProjection, 'activities')} t`,
     computed: { data: sql`t.data::text` },
@@ -104,37 +68,17 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
   },
   audit: {
     file: 'audit-log',
-    columns: [
-      'id',
-      'action',
-      'actor',
-      'actor_id',
-      'target_type',
-      'target_id',
-      'detail',
-      'ip_address',
-      'user_agent',
-      'workspace_id',
-      'created_at',
-    ],
+    columns: names(
+      `id action actor actor_id target_type target_id detail ip_address user_agent workspace_id created_at`,
+    ),
     more: [],
     from: (reads) => sql`${tableOf(reads, auditProjection, 'audit')} t`,
     computed: { detail: sql`t.detail::text` },
   },
   pipelines: {
     file: 'pipeline-runs',
-    columns: [
-      'id',
-      'pipeline_id',
-      'pipeline_name',
-      'status',
-      'current_step',
-      'steps_snapshot',
-      'started_at',
-      'completed_at',
-      'triggered_by',
-      'created_at',
-    ],
+    columns: names(`id pipeline_id pipeline_name status current_step steps_snapshot started_at completed_at triggered_by
+      created_at`),
     more: ['workspace_id'],
     from: (reads) => sql`${tableOf(reads, pipelinesProjection, 'pipeline_runs')} t
       JOIN ${tableOf(reads, pipelinesProjection, 'pipelines')} p

@@ -2,13 +2,11 @@
 import { gatewayConfigProjection } from '../../projections/admin/gateway-config.ts';
 import { type GatewayDocument, hashOf } from '../../shared/contract/admin/gateway-document.ts';
 import { masked } from '../../shared/secrets.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads } from '../reads.ts';
 
 /** The stored text; undefined if there is none. */
 export async function storedText(reads: Reads, workspace: number): Promise<string | undefined> {
-  const row = await tables(reads, gatewayConfigProjection)
-    .selectFrom('gateway_config')
-    .where('workspace_id', '=', workspace)
+  const row = await inWorkspace(reads, gatewayConfigProjection, 'gateway_config', workspace)
     .select('document')
     .executeTakeFirst();
   return row?.document;

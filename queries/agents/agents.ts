@@ -1,44 +1,41 @@
 /** Agents: the list, one record, and lookups for commands. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection, agentsTable, agentTextsTable } from '../../projections/agents/agents.ts';
-import type { AgentRecord, AgentRef, AgentsQuery, TaskStats } from '../../shared/contract/agents/agents.ts';
+import {
+  type AgentRecord,
+  type AgentRef,
+  type AgentsQuery,
+  agentSchema,
+  type TaskStats,
+} from '../../shared/contract/agents/agents.ts';
 import { notFound } from '../../shared/errors.ts';
+import { fieldNames } from '../../shared/fields.ts';
 import type { AgentDirectory } from '../../shared/ports/agents/agents.ts';
-import { prepared, type Reads, type Row, tableOf, tables } from '../reads.ts';
-import type { Records } from '../records.ts';
+import { countOf, inWorkspace, jsonFields, prepared, type Reads, type Row, tableOf, tables } from '../reads.ts';
+import { columnsOf, type Records } from '../records.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
 
 export const agentTables = (reads: Reads) => tables(reads, agentsProjection);
 
+const TEXTS = ['soul_content', 'working_memory', 'config'] as const;
+const UNUSED = { content_hash: null, workspace_path: null };
+const COLUMNS = fieldNames(
+  agentSchema.omit({
+    soul_content: true,
+    working_memory: true,
+    config: true,
+    content_hash: true,
+    workspace_path: true,
+  }),
+);
+
 /** An agent record as JSON, from row `a` of agents and row `t` of agent_texts. */
 const RECORD: RawBuilder<AgentRecord> = sql`json_build_object(
-  'id', a.id, 'name', a.name, 'role', a.role, 'status', a.status, 'session_key', a.session_key,
-  'soul_content', t.soul_content, 'working_memory', t.working_memory, 'config', t.config,
-  'last_seen', a.last_seen, 'last_activity', a.last_activity, 'created_at', a.created_at, 'updated_at', a.updated_at,
-  'source', a.source, 'hidden', a.hidden, 'runtime_type', a.runtime_type,
-  'content_hash', NULL, 'workspace_path', NULL, 'workspace_id', a.workspace_id)`;
+  ${sql.raw(`${jsonFields('a', COLUMNS)}, ${jsonFields('t', TEXTS)}`)}, 'content_hash', NULL, 'workspace_path', NULL)`;
 
 /** The same from rows in memory. */
-const recordOf = (a: Row<typeof agentsTable>, t: Row<typeof agentTextsTable>): AgentRecord => ({
-  id: a.id,
-  name: a.name,
-  role: a.role,
-  status: a.status,
-  session_key: a.session_key,
-  soul_content: t.soul_content,
-  working_memory: t.working_memory,
-  config: t.config as AgentRecord['config'],
-  last_seen: a.last_seen,
-  last_activity: a.last_activity,
-  created_at: a.created_at,
-  updated_at: a.updated_at,
-  source: a.source,
-  hidden: a.hidden,
-  runtime_type: a.runtime_type,
-  content_hash: null,
-  workspace_path: null,
-  workspace_id: a.workspace_id,
-});
+const recordOf = (a: Row<typeof agentsTable>, t: Row<typeof agentTextsTable>): AgentRecord =>
+  ({ ...columnsOf(a, COLUMNS), ...columnsOf(t, TEXTS), ...UNUSED }) as AgentRecord;
 
 /** Row `a` of every agent of a workspace, with row `t` of its texts. */
 export function withTexts(reads: Reads, workspace: number) {
@@ -54,7 +51,7 @@ export function withTexts(reads: Reads, workspace: number) {
 export async function listAgents(reads: Reads, workspace: number, query: AgentsQuery) {
   const { status, role, limit, offset } = query;
   const hidden = query.show_hidden === 'true' || query.show_hidden === '1';
-  let matching = agentTables(reads).selectFrom('agents').where('workspace_id', '=', workspace);
+  let matching = inWorkspace(reads, agentsProjection, 'agents', workspace);
   if (status !== undefined) matching = matching.where('status', '=', status);
   if (role !== undefined) matching = matching.where('role', '=', role);
   if (!hidden) matching = matching.where('hidden', '=', 0);
@@ -128,14 +125,8 @@ export function findAgent(reads: Reads, workspace: number, ref: AgentRef) {
 }
 
 /** How many agents a workspace has. */
-export async function countAgents(reads: Reads, workspace: number): Promise<number> {
-  const counted = await agentTables(reads)
-    .selectFrom('agents')
-    .where('workspace_id', '=', workspace)
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .executeTakeFirst();
-  return Number(counted?.count ?? 0);
-}
+export const countAgents = (reads: Reads, workspace: number): Promise<number> =>
+  countOf(inWorkspace(reads, agentsProjection, 'agents', workspace));
 
 /** Ids of the agents with these names. */
 export async function agentIds(
@@ -143,9 +134,7 @@ export async function agentIds(
   workspace: number,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
-  const rows = await agentTables(reads)
-    .selectFrom('agents')
-    .where('workspace_id', '=', workspace)
+  const rows = await inWorkspace(reads, agentsProjection, 'agents', workspace)
     .where(sql<boolean>`name = ANY(${names})`)
     .select(['id', 'name'])
     .execute();
@@ -154,20 +143,14 @@ export async function agentIds(
 
 /** Names of all agents of a workspace. */
 export async function agentNames(reads: Reads, workspace: number): Promise<readonly string[]> {
-  const rows = await agentTables(reads)
-    .selectFrom('agents')
-    .where('workspace_id', '=', workspace)
-    .select('name')
-    .execute();
+  const rows = await inWorkspace(reads, agentsProjection, 'agents', workspace).select('name').execute();
   return rows.map(({ name }) => name);
 }
 
 /** Lookups of commands about agents. */
 export const agentDirectory = (reads: Reads): AgentDirectory => ({
   async named(workspace, names) {
-    const rows = await agentTables(reads)
-      .selectFrom('agents')
-      .where('workspace_id', '=', workspace)
+    const rows = await inWorkspace(reads, agentsProjection, 'agents', workspace)
       .where(sql<boolean>`name = ANY(${names})`)
       .select(['name', 'session_key'])
       .execute();

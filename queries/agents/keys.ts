@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { agentKeysProjection } from '../../projections/agents/keys.ts';
 import type { AgentKeyRecord } from '../../shared/contract/agents/keys.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads, tables } from '../reads.ts';
 
 const own = (reads: Reads) => tables(reads, agentKeysProjection);
 
@@ -54,10 +54,8 @@ export async function listAgentKeys(
   agentId: number,
   lastUsed: ((ids: readonly number[]) => Promise<ReadonlyMap<number, number>>) | undefined,
 ): Promise<AgentKeyRecord[]> {
-  const rows = await own(reads)
-    .selectFrom('agent_keys')
+  const rows = await inWorkspace(reads, agentKeysProjection, 'agent_keys', workspace)
     .selectAll()
-    .where('workspace_id', '=', workspace)
     .where('agent_id', '=', agentId)
     .orderBy('id', 'desc')
     .execute();

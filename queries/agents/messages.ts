@@ -3,10 +3,8 @@ import { sql } from 'kysely';
 import { chatProjection } from '../../projections/chat.ts';
 import { type AgentMessageRecord, type CommsQuery, MAX_GRAPH } from '../../shared/contract/agents/messages.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads } from '../reads.ts';
 import { messageSeen } from '../tasks/visibility.ts';
-
-const own = (reads: Reads) => tables(reads, chatProjection);
 
 /** A message as JSON, from row `m`. */
 export const MESSAGE_JSON = sql<AgentMessageRecord>`json_build_object(
@@ -24,10 +22,8 @@ const amongAgents = sql<boolean>`${isAgent('from_agent')} AND ${isAgent('to_agen
 
 /** The latest messages that match: rows of `messages`. */
 function pageOf(reads: Reads, view: TaskView, { agent, since, limit, offset }: CommsQuery) {
-  let all = own(reads)
-    .selectFrom('messages')
+  let all = inWorkspace(reads, chatProjection, 'messages', view.workspace)
     .selectAll()
-    .where('workspace_id', '=', view.workspace)
     .where('to_agent_id', 'is not', null)
     .where(messageSeen(view, 'messages'));
   if (since !== undefined) all = all.where('created_at', '>', since);
@@ -44,15 +40,15 @@ function edgesOf(reads: Reads, view: TaskView, { agent, since = 0 }: CommsQuery)
   const { workspace } = view;
   const touching = sql<boolean>`(from_agent = ${agent ?? ''} OR to_agent = ${agent ?? ''})`;
   if (since === 0 && view.agent === null) {
-    const kept = own(reads)
-      .selectFrom('message_edges')
-      .where('workspace_id', '=', workspace)
-      .select(['from_agent', 'to_agent', 'count', 'last_message_at']);
+    const kept = inWorkspace(reads, chatProjection, 'message_edges', workspace).select([
+      'from_agent',
+      'to_agent',
+      'count',
+      'last_message_at',
+    ]);
     return agent === undefined ? kept : kept.where(touching);
   }
-  const counted = own(reads)
-    .selectFrom('messages')
-    .where('workspace_id', '=', workspace)
+  const counted = inWorkspace(reads, chatProjection, 'messages', workspace)
     .where('to_agent_id', 'is not', null)
     .where('created_at', '>', since)
     .where(messageSeen(view, 'messages'))
@@ -76,7 +72,7 @@ interface Edge {
 /** The feed of messages with its graph, in one statement, so that both show the same moment. */
 export async function listComms(reads: Reads, view: TaskView, query: CommsQuery) {
   const { workspace } = view;
-  const all = own(reads).selectFrom('message_edges').where('workspace_id', '=', workspace).where(amongAgents);
+  const all = inWorkspace(reads, chatProjection, 'message_edges', workspace).where(amongAgents);
   /** Messages by agent, either as sender or as recipient. */
   const countsBy = (column: 'from_agent' | 'to_agent') =>
     all.select(({ fn }) => [`${column} as agent`, fn.sum<number>('count').as('count')]).groupBy(column);

@@ -3,13 +3,13 @@ import { alertRulesProjection, alertRulesTable } from '../../projections/alerts/
 import { type AlertRuleRecord, alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
 import { fieldNames } from '../../shared/fields.ts';
 import type { AlertReads } from '../../shared/ports/alerts/rules.ts';
-import { type Reads, tables } from '../reads.ts';
+import { countOf, inWorkspace, type Reads, tables } from '../reads.ts';
 import { recordAfter } from '../records.ts';
 import { conditionMet } from './conditions.ts';
 
 const own = (reads: Reads) => tables(reads, alertRulesProjection);
 const ofWorkspace = (reads: Reads, workspace: number) =>
-  own(reads).selectFrom('alert_rules').where('workspace_id', '=', workspace);
+  inWorkspace(reads, alertRulesProjection, 'alert_rules', workspace);
 
 const COLUMNS = fieldNames(alertRuleSchema);
 
@@ -33,12 +33,7 @@ export const findRule = (reads: Reads, workspace: number, id: number): Promise<A
 /** A rule after a command. */
 export const ruleAfter = recordAfter('Alert rule', [alertRulesProjection, alertRulesTable], COLUMNS);
 
-export async function countRules(reads: Reads, workspace: number): Promise<number> {
-  const counted = await ofWorkspace(reads, workspace)
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .executeTakeFirst();
-  return Number(counted?.count ?? 0);
-}
+export const countRules = (reads: Reads, workspace: number): Promise<number> => countOf(ofWorkspace(reads, workspace));
 
 export const alertReads = (reads: Reads): AlertReads => ({
   watched(after, limit, workspace) {

@@ -5,7 +5,7 @@ import type { Row } from '../../projections/projection.ts';
 import { type UserRecord, userSchema } from '../../shared/contract/auth/users.ts';
 import { fieldNames } from '../../shared/fields.ts';
 import type { FoundUser, UserDirectory } from '../../shared/ports/auth/users.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 import { findWorkspaceBySlug } from '../workspaces/workspaces.ts';
 import { findAccessRequestOf } from './access-requests.ts';
@@ -90,10 +90,8 @@ export const approvalReads = (reads: Reads) => ({
 
 /** Oldest first. */
 export async function listUsers(reads: Reads, workspace: number): Promise<UserRecord[]> {
-  const rows = await own(reads)
-    .selectFrom('users')
+  const rows = await inWorkspace(reads, usersProjection, 'users', workspace)
     .selectAll()
-    .where('workspace_id', '=', workspace)
     .orderBy('created_at')
     .orderBy('id')
     .execute();

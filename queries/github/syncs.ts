@@ -7,16 +7,14 @@ import { workspacesProjection } from '../../projections/workspaces/workspaces.ts
 import { type GithubSyncRecord, repositoryIn } from '../../shared/contract/github/issues.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import type { GithubProject, GithubProjects } from '../../shared/ports/github/syncs.ts';
-import { type Reads, tableOf, tables } from '../reads.ts';
+import { inWorkspace, type Reads, tableOf, tables } from '../reads.ts';
 
 const LISTED = 20;
 
 /** The latest syncs of a workspace, newest first. */
 export async function listSyncs(reads: Reads, workspace: number): Promise<GithubSyncRecord[]> {
-  const rows = await tables(reads, githubProjection)
-    .selectFrom('github_syncs')
+  const rows = await inWorkspace(reads, githubProjection, 'github_syncs', workspace)
     .selectAll()
-    .where('workspace_id', '=', workspace)
     .orderBy('id', 'desc')
     .limit(LISTED)
     .execute();

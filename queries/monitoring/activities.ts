@@ -4,14 +4,12 @@ import { activitiesProjection } from '../../projections/monitoring/activities.ts
 import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { HOUR } from '../../shared/time.ts';
-import { placeOfPage, prepared, type Reads, tables } from '../reads.ts';
+import { inWorkspace, placeOfPage, prepared, type Reads } from '../reads.ts';
 import { activitySeen } from '../tasks/visibility.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
 /** Read models from which the list is built. */
 export const ACTIVITY_MODELS = [activitiesProjection.name, ...SUBJECT_MODELS];
-
-const own = (reads: Reads) => tables(reads, activitiesProjection);
 
 type Filters = Pick<ActivitiesQuery, 'type' | 'actor' | 'entity_type' | 'since'>;
 
@@ -28,10 +26,9 @@ function totalOf(reads: Reads, view: TaskView, filters: Filters) {
   const { type, actor, entity_type, since } = filters;
   const types = typesOf(type);
   if (since === undefined && view.agent === null) {
-    let counts = own(reads)
-      .selectFrom('activity_counts')
-      .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
-      .where('workspace_id', '=', workspace);
+    let counts = inWorkspace(reads, activitiesProjection, 'activity_counts', workspace).select(({ fn }) =>
+      fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'),
+    );
     if (types.length > 0) counts = counts.where('type', 'in', types);
     if (actor !== undefined) counts = counts.where('actor', '=', actor);
     if (entity_type !== undefined) counts = counts.where('entity_type', '=', entity_type);
@@ -43,10 +40,9 @@ function totalOf(reads: Reads, view: TaskView, filters: Filters) {
 /** Activities that the caller may see and a filter matches. */
 function matching(reads: Reads, view: TaskView, { type, actor, entity_type, since }: Filters) {
   const types = typesOf(type);
-  let found = own(reads)
-    .selectFrom('activities')
-    .where('workspace_id', '=', view.workspace)
-    .where(activitySeen(reads, view, 'activities'));
+  let found = inWorkspace(reads, activitiesProjection, 'activities', view.workspace).where(
+    activitySeen(reads, view, 'activities'),
+  );
   if (types.length === 1) found = found.where('type', '=', types[0] as string);
   else if (types.length > 1) found = found.where('type', 'in', types);
   if (actor !== undefined) found = found.where('actor', '=', actor);
@@ -123,10 +119,8 @@ export async function activityStats(reads: Reads, view: TaskView, hours: number,
  * @param at Unix seconds
  */
 export async function positionBefore(reads: Reads, workspace: number, at: number): Promise<number> {
-  const row = await own(reads)
-    .selectFrom('activities')
+  const row = await inWorkspace(reads, activitiesProjection, 'activities', workspace)
     .select('position')
-    .where('workspace_id', '=', workspace)
     .where('created_at', '<', at)
     .orderBy('created_at', 'desc')
     .orderBy('position')

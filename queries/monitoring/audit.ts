@@ -3,16 +3,14 @@ import { sql } from 'kysely';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { type AuditEntry, type AuditQuery, auditEntrySchema } from '../../shared/contract/monitoring/audit.ts';
 import { fieldNames } from '../../shared/fields.ts';
-import { jsonFields, placeOfPage, prepared, type Reads, tables } from '../reads.ts';
+import { inWorkspace, jsonFields, placeOfPage, prepared, type Reads } from '../reads.ts';
 
 const FIELDS = sql.raw(jsonFields('p', fieldNames(auditEntrySchema)));
-
-const own = (reads: Reads) => tables(reads, auditProjection);
 
 /** A page of audit entries, newest first; list and total in one statement, so that both show the same moment. */
 export async function listAudit(reads: Reads, workspace: number, query: AuditQuery) {
   const { action, actor, since, until, limit, offset } = query;
-  let page = own(reads).selectFrom('audit').selectAll().where('workspace_id', '=', workspace);
+  let page = inWorkspace(reads, auditProjection, 'audit', workspace).selectAll();
   if (action !== undefined) page = page.where('action', '=', action);
   if (actor !== undefined) page = page.where('actor', '=', actor);
   if (since !== undefined) page = page.where('created_at', '>=', since);
@@ -32,17 +30,15 @@ export async function listAudit(reads: Reads, workspace: number, query: AuditQue
 
 function totalOf(reads: Reads, workspace: number, { action, actor, since, until }: AuditQuery) {
   if (since === undefined && until === undefined && actor === undefined) {
-    let counts = own(reads)
-      .selectFrom('audit_counts')
-      .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
-      .where('workspace_id', '=', workspace);
+    let counts = inWorkspace(reads, auditProjection, 'audit_counts', workspace).select(({ fn }) =>
+      fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'),
+    );
     if (action !== undefined) counts = counts.where('action', '=', action);
     return counts;
   }
-  let counted = own(reads)
-    .selectFrom('audit')
-    .select(({ fn }) => fn.countAll<number>().as('total'))
-    .where('workspace_id', '=', workspace);
+  let counted = inWorkspace(reads, auditProjection, 'audit', workspace).select(({ fn }) =>
+    fn.countAll<number>().as('total'),
+  );
   if (action !== undefined) counted = counted.where('action', '=', action);
   if (actor !== undefined) counted = counted.where('actor', '=', actor);
   if (since !== undefined) counted = counted.where('created_at', '>=', since);

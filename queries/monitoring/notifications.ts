@@ -14,7 +14,7 @@ import { withName } from '../../shared/names.ts';
 import type { DisplayNames } from '../../shared/ports/auth/users.ts';
 import type { NotificationDirectory, PendingNotification } from '../../shared/ports/monitoring/notifications.ts';
 import { PEOPLE_MODELS } from '../names.ts';
-import { prepared, type Reads, tableOf, tables } from '../reads.ts';
+import { inWorkspace, prepared, type Reads, tableOf, tables } from '../reads.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
 /** Read models from which the list is built. */
@@ -31,7 +31,7 @@ const LISTED_RECIPIENTS = 200;
 
 const own = (reads: Reads) => tables(reads, notificationsProjection);
 const all = (reads: Reads, workspace: number) =>
-  own(reads).selectFrom('notifications').where('workspace_id', '=', workspace);
+  inWorkspace(reads, notificationsProjection, 'notifications', workspace);
 const ids = (rows: readonly { readonly id: number }[]): number[] => rows.map(({ id }) => id);
 
 /** A notification as JSON, from row `n`, and the user whose name begins or ends one of its texts. */
@@ -119,10 +119,8 @@ export async function deliveryState(
   const some = agent === undefined ? all(reads, workspace) : all(reads, workspace).where('recipient', '=', agent);
   const [counted, pending, recent] = await Promise.all([
     agent === undefined
-      ? own(reads)
-          .selectFrom('notification_totals')
+      ? inWorkspace(reads, notificationsProjection, 'notification_totals', workspace)
           .select(['total', 'delivered'])
-          .where('workspace_id', '=', workspace)
           .executeTakeFirst()
       : some
           .select(({ fn }) => [fn.countAll<number>().as('total'), fn.count<number>('delivered_at').as('delivered')])
@@ -144,10 +142,8 @@ export async function deliveryState(
   ]);
   const sessions = new Map(
     (
-      await tables(reads, agentsProjection)
-        .selectFrom('agents')
+      await inWorkspace(reads, agentsProjection, 'agents', workspace)
         .select(['name', 'session_key'])
-        .where('workspace_id', '=', workspace)
         .where(sql<boolean>`name = ANY(${pending.map(({ recipient }) => recipient)})`)
         .execute()
     ).map(({ name, session_key }) => [name, session_key]),
@@ -209,16 +205,12 @@ export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
     }
     const names = [...new Set(found.map((row) => row.recipient))];
     const [theirAgents, theirUsers] = await Promise.all([
-      tables(reads, agentsProjection)
-        .selectFrom('agents')
+      inWorkspace(reads, agentsProjection, 'agents', workspace)
         .select(['id', 'name', 'session_key'])
-        .where('workspace_id', '=', workspace)
         .where(sql<boolean>`name = ANY(${names})`)
         .execute(),
-      tables(reads, usersProjection)
-        .selectFrom('users')
+      inWorkspace(reads, usersProjection, 'users', workspace)
         .select('username')
-        .where('workspace_id', '=', workspace)
         .where(sql<boolean>`username = ANY(${names})`)
         .execute(),
     ]);

@@ -6,20 +6,21 @@
  * finds it. Texts without a trigram cannot be looked up; for them there is only the first step, with more rows.
  */
 import { type RawBuilder, sql } from 'kysely';
-import { agentsProjection } from '../../projections/agents/agents.ts';
-import { chatProjection } from '../../projections/chat.ts';
-import { activitiesProjection } from '../../projections/monitoring/activities.ts';
-import { auditProjection } from '../../projections/monitoring/audit.ts';
+import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
+import { chatProjection, messagesTable } from '../../projections/chat.ts';
+import { activitiesProjection, activitiesTable } from '../../projections/monitoring/activities.ts';
+import { auditProjection, auditTable } from '../../projections/monitoring/audit.ts';
 import { type DocumentType, detailText, searchProjection } from '../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
-import type { Projection } from '../../projections/projection.ts';
-import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { pipelinesTable } from '../../projections/pipelines/runs.ts';
+import type { ColumnOf, Columns, Projection, RowOf, Table } from '../../projections/projection.ts';
+import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { ResultType, SearchQuery, SearchResult } from '../../shared/contract/monitoring/search.ts';
 import { containing, folded } from '../../shared/folding.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { frontOf } from '../../shared/storable.ts';
-import { type Reads, tableOf, tables } from '../reads.ts';
+import { inWorkspace, type Reads, tableOf } from '../reads.ts';
 import { activitySeen, messageSeen, taskIdSeen } from '../tasks/visibility.ts';
 
 /** Rows of each source that the first step scans. */
@@ -159,100 +160,60 @@ interface Shown {
 }
 
 type Lookup = (reads: Reads, workspace: number, ids: readonly number[]) => Promise<Shown[]>;
+type Dated = Columns & { readonly id: 'bigint' | ColumnOf<number>; readonly created_at: 'bigint' | ColumnOf<number> };
+
+/** Reads records by their ids. @param columns those that `shownOf` needs */
+const lookup =
+  <C extends Dated, const N extends keyof RowOf<C> & string>(
+    projection: unknown,
+    table: Table<C>,
+    columns: readonly N[],
+    shownOf: (row: Pick<RowOf<C>, N>) => Omit<Shown, 'id' | 'created_at'>,
+  ): Lookup =>
+  async (reads, workspace, ids) => {
+    const rows = await inWorkspace(reads, projection as Projection, table.name, workspace)
+      .select(['id', 'created_at', ...columns])
+      .where('id', 'in', ids)
+      .execute();
+    return rows.map(({ id, created_at, ...row }) => ({
+      ...{ id: Number(id), created_at: Number(created_at) },
+      ...shownOf(row as unknown as Pick<RowOf<C>, N>),
+    }));
+  };
 
 const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
-  async task(reads, workspace, ids) {
-    const rows = await tables(reads, tasksProjection)
-      .selectFrom('tasks')
-      .select(['id', 'created_at', 'title', 'status', 'assigned_to', 'description'])
-      .where('workspace_id', '=', workspace)
-      .where('id', 'in', ids)
-      .execute();
-    return rows.map(({ id, created_at, title, status, assigned_to, description }) => ({
-      id,
-      created_at,
-      title,
-      subtitle: assigned_to === null ? `${status} ` : `${status} · ${assigned_to}`,
-      body: description,
-      titleCounts: true,
-    }));
-  },
-  async agent(reads, workspace, ids) {
-    const rows = await tables(reads, agentsProjection)
-      .selectFrom('agents')
-      .select(['id', 'created_at', 'name', 'role', 'status', 'last_activity'])
-      .where('workspace_id', '=', workspace)
-      .where('id', 'in', ids)
-      .execute();
-    return rows.map(({ id, created_at, name, role, status, last_activity }) => ({
-      id,
-      created_at,
-      title: name,
-      subtitle: `${role} · ${status}`,
-      body: last_activity,
-      whole: true,
-      titleCounts: true,
-    }));
-  },
-  async activity(reads, workspace, ids) {
-    const rows = await tables(reads, activitiesProjection)
-      .selectFrom('activities')
-      .select(['id', 'created_at', 'description', 'actor'])
-      .where('workspace_id', '=', workspace)
-      .where('id', 'in', ids)
-      .execute();
-    return rows.map(({ id, created_at, description, actor }) => ({
-      id,
-      created_at,
-      title: description,
-      subtitle: `by ${actor}`,
-    }));
-  },
-  async audit(reads, workspace, ids) {
-    const rows = await tables(reads, auditProjection)
-      .selectFrom('audit')
-      .select(['id', 'created_at', 'action', 'actor', 'detail'])
-      .where('workspace_id', '=', workspace)
-      .where('id', 'in', ids)
-      .execute();
-    return rows.map(({ id, created_at, action, actor, detail }) => ({
-      id,
-      created_at,
-      title: action,
-      subtitle: `by ${actor}`,
-      body: detail && detailText(detail),
-    }));
-  },
-  async message(reads, workspace, ids) {
-    const rows = await tables(reads, chatProjection)
-      .selectFrom('messages')
-      .select(['id', 'created_at', 'from_agent', 'to_agent', 'conversation', 'content'])
-      .where('workspace_id', '=', workspace)
-      .where('id', 'in', ids)
-      .execute();
-    return rows.map(({ id, created_at, from_agent, to_agent, conversation, content }) => ({
-      id,
-      created_at,
-      title: `${from_agent} → ${to_agent || 'all'}`,
-      subtitle: conversation,
-      body: content,
-    }));
-  },
-  async pipeline(reads, workspace, ids) {
-    const rows = await tables(reads, pipelinesProjection)
-      .selectFrom('pipelines')
-      .select(['id', 'created_at', 'name', 'description'])
-      .where('workspace_id', '=', workspace)
-      .where('id', 'in', ids)
-      .execute();
-    return rows.map(({ id, created_at, name, description }) => ({
-      id,
-      created_at,
-      title: name,
-      body: description,
-      titleCounts: true,
-    }));
-  },
+  task: lookup(tasksProjection, tasksTable, ['title', 'status', 'assigned_to', 'description'], (task) => ({
+    title: task.title,
+    subtitle: task.assigned_to === null ? `${task.status} ` : `${task.status} · ${task.assigned_to}`,
+    body: task.description,
+    titleCounts: true,
+  })),
+  agent: lookup(agentsProjection, agentsTable, ['name', 'role', 'status', 'last_activity'], (agent) => ({
+    title: agent.name,
+    subtitle: `${agent.role} · ${agent.status}`,
+    body: agent.last_activity,
+    whole: true,
+    titleCounts: true,
+  })),
+  activity: lookup(activitiesProjection, activitiesTable, ['description', 'actor'], ({ description, actor }) => ({
+    title: description,
+    subtitle: `by ${actor}`,
+  })),
+  audit: lookup(auditProjection, auditTable, ['action', 'actor', 'detail'], ({ action, actor, detail }) => ({
+    title: action,
+    subtitle: `by ${actor}`,
+    body: detail && detailText(detail),
+  })),
+  message: lookup(chatProjection, messagesTable, ['from_agent', 'to_agent', 'conversation', 'content'], (message) => ({
+    title: `${message.from_agent} → ${message.to_agent || 'all'}`,
+    subtitle: message.conversation,
+    body: message.content,
+  })),
+  pipeline: lookup(pipelinesProjection, pipelinesTable, ['name', 'description'], ({ name, description }) => ({
+    title: name,
+    body: description,
+    titleCounts: true,
+  })),
 };
 
 /** Maximum number of webhooks that are searched, newest first. A workspace has few of them. */
@@ -264,10 +225,8 @@ const WEBHOOKS = 1_000;
  */
 async function webhooksWith({ reads, workspace, limit }: Search, query: string, isAdmin: boolean): Promise<Shown[]> {
   const wanted = folded(query);
-  const rows = await tables(reads, webhooksProjection)
-    .selectFrom('webhooks')
+  const rows = await inWorkspace(reads, webhooksProjection, 'webhooks', workspace)
     .select(['id', 'created_at', 'name', 'url'])
-    .where('workspace_id', '=', workspace)
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(WEBHOOKS)

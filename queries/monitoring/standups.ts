@@ -10,7 +10,7 @@ import { NO_SOURCE, type TaskSource } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { DAY } from '../../shared/time.ts';
-import { type Reads, tableOf, tables } from '../reads.ts';
+import { countOf, inWorkspace, type Reads, tableOf } from '../reads.ts';
 import { TASK_COLUMNS } from '../tasks/tasks.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 
@@ -49,10 +49,8 @@ const tasksOf = ({ reads }: Scope) => tableOf(reads, tasksProjection, 'tasks');
 
 /** The agents of the report. */
 function agentsOf({ reads, workspace, names }: Scope) {
-  const agents = tables(reads, agentsProjection)
-    .selectFrom('agents')
+  const agents = inWorkspace(reads, agentsProjection, 'agents', workspace)
     .select(['name', 'role', 'status', 'last_seen', 'last_activity'])
-    .where('workspace_id', '=', workspace)
     .orderBy('name');
   return names.length === 0 ? agents : agents.where(sql<boolean>`name = ANY(${names})`);
 }
@@ -77,15 +75,13 @@ const jsonText = ({ isAdmin }: Scope, value: unknown): string => JSON.stringify(
 
 async function overdueOf(scope: Scope) {
   const { reads, workspace, view, now } = scope;
-  const rows = await tables(reads, tasksProjection)
-    .selectFrom('tasks')
+  const rows = await inWorkspace(reads, tasksProjection, 'tasks', workspace)
     .select([...TASK_COLUMNS, 'source'])
     .select(sql<number>`count(*) OVER ()`.as('total'))
     .select(
       sql<string | null>`(SELECT a.name FROM ${tableOf(reads, agentsProjection, 'agents')} a
         WHERE a.workspace_id = tasks.workspace_id AND a.name = tasks.assigned_to LIMIT 1)`.as('agent_name'),
     )
-    .where('workspace_id', '=', workspace)
     .where('due_date', '<', now)
     .where('status', '<>', sql.lit('done'))
     .where(taskSeen(view, 'tasks'))
@@ -107,14 +103,12 @@ async function overdueOf(scope: Scope) {
 
 /** The actions of each agent on that day. With an agent's key, the actor is `agent:` and the agent's name. */
 async function actionsOf({ reads, workspace, from, to }: Scope, agents: readonly string[]) {
-  const rows = await tables(reads, activitiesProjection)
-    .selectFrom('activities')
+  const rows = await inWorkspace(reads, activitiesProjection, 'activities', workspace)
     .select(({ fn }) => [
       sql<string>`regexp_replace(actor, '^agent:', '')`.as('name'),
       fn.countAll<number>().as('actionCount'),
       sql<number>`count(*) FILTER (WHERE type = 'comment_added')`.as('commentsCount'),
     ])
-    .where('workspace_id', '=', workspace)
     .where('created_at', '>=', from)
     .where('created_at', '<', to)
     .where(sql<boolean>`actor = ANY(${[...agents, ...agents.map((name) => `agent:${name}`)]})`)
@@ -231,7 +225,7 @@ export async function standupOf(
 
 /** Reports of earlier days, the newest first. There is one a day, so counting them costs nothing. */
 export async function listStandups(reads: Reads, workspace: number, { limit, offset }: StandupsQuery) {
-  const all = tables(reads, standupsProjection).selectFrom('standups').where('workspace_id', '=', workspace);
+  const all = inWorkspace(reads, standupsProjection, 'standups', workspace);
   const rows = await all
     .select(['date', 'summary', 'generated_at'])
     .orderBy('generated_at', 'desc')
@@ -239,7 +233,6 @@ export async function listStandups(reads: Reads, workspace: number, { limit, off
     .limit(limit)
     .offset(offset)
     .execute();
-  const counted = await all.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirst();
   return {
     history: rows.map(({ date, summary, generated_at }, index) => {
       const numbers = summary as unknown as StandupSummary;
@@ -251,7 +244,7 @@ export async function listStandups(reads: Reads, workspace: number, { limit, off
         agentCount: numbers.totalAgents,
       };
     }),
-    total: counted?.total ?? 0,
+    total: await countOf(all),
     page: Math.floor(offset / limit) + 1,
     limit,
   };

@@ -6,23 +6,21 @@ import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import { DAY } from '../../shared/time.ts';
-import { type Reads, tables } from '../reads.ts';
+import { countOf, inWorkspace, type Reads } from '../reads.ts';
+import { countWebhooks } from '../webhooks/webhooks.ts';
 
 const WEEK = 7 * DAY;
 
 /** Number of agents by status, of agents with a session, and of those that are not offline. */
 async function agentNumbers(reads: Reads, workspace: number) {
-  const rows = await tables(reads, agentsProjection)
-    .selectFrom('agents')
+  const rows = await inWorkspace(reads, agentsProjection, 'agents', workspace)
     .select(({ fn }) => [
       'status',
       fn.countAll<number>().as('count'),
       fn.count<number>('session_key').as('sessions'),
       sql<number>`count(*) FILTER (WHERE session_key IS NOT NULL AND runtime_type ILIKE 'claude%')`.as('claude'),
     ])
-    .where('workspace_id', '=', workspace)
     .groupBy('status')
     .orderBy('status')
     .execute();
@@ -54,48 +52,29 @@ export async function dashboardOf(reads: Reads, workspace: number, now: number) 
       : sql<boolean>`created_at > ${now - time} AND created_at <= ${now}`;
   const [agents, tasks, audit, activities, notifications, pipelines, webhooks] = await Promise.all([
     agentNumbers(reads, workspace),
-    tables(reads, tasksProjection)
-      .selectFrom('task_counts')
+    inWorkspace(reads, tasksProjection, 'task_counts', workspace)
       .select(({ fn }) => ['status', fn.sum<number>('count').as('count')])
-      .where('workspace_id', '=', workspace)
       .groupBy('status')
       .having(({ fn }) => fn.sum('count'), '>', 0)
       .orderBy('status')
       .execute(),
-    tables(reads, auditProjection)
-      .selectFrom('audit')
+    inWorkspace(reads, auditProjection, 'audit', workspace)
       .select(({ fn }) => [
         fn.countAll<number>().as('week'),
         sql<number>`count(*) FILTER (WHERE created_at > ${now - DAY})`.as('day'),
         sql<number>`count(*) FILTER (WHERE created_at > ${now - DAY} AND action = 'login_failed')`.as('loginFailures'),
       ])
-      .where('workspace_id', '=', workspace)
       .where(last(WEEK))
       .executeTakeFirst(),
-    tables(reads, activitiesProjection)
-      .selectFrom('activities')
-      .select(({ fn }) => fn.countAll<number>().as('day'))
-      .where('workspace_id', '=', workspace)
-      .where(last(DAY))
-      .executeTakeFirst(),
-    tables(reads, notificationsProjection)
-      .selectFrom('notification_totals')
-      .select('unread')
-      .where('workspace_id', '=', workspace)
-      .executeTakeFirst(),
-    tables(reads, pipelinesProjection)
-      .selectFrom('pipeline_runs')
+    countOf(inWorkspace(reads, activitiesProjection, 'activities', workspace).where(last(DAY))),
+    inWorkspace(reads, notificationsProjection, 'notification_totals', workspace).select('unread').executeTakeFirst(),
+    inWorkspace(reads, pipelinesProjection, 'pipeline_runs', workspace)
       .select([
         sql<number>`count(*) FILTER (WHERE status = 'running')`.as('active'),
         sql<number>`count(*) FILTER (WHERE created_at > ${now - DAY})`.as('recentDay'),
       ])
-      .where('workspace_id', '=', workspace)
       .executeTakeFirst(),
-    tables(reads, webhooksProjection)
-      .selectFrom('webhooks')
-      .select(({ fn }) => fn.countAll<number>().as('count'))
-      .where('workspace_id', '=', workspace)
-      .executeTakeFirst(),
+    countWebhooks(reads, workspace),
   ]);
   return {
     sessions: agents.sessions,
@@ -110,10 +89,10 @@ export async function dashboardOf(reads: Reads, workspace: number, now: number) 
         week: Number(audit?.week ?? 0),
         loginFailures: Number(audit?.loginFailures ?? 0),
       },
-      activities: { day: Number(activities?.day ?? 0) },
+      activities: { day: activities },
       notifications: { unread: Number(notifications?.unread ?? 0) },
       pipelines: { active: Number(pipelines?.active ?? 0), recentDay: Number(pipelines?.recentDay ?? 0) },
-      webhookCount: Number(webhooks?.count ?? 0),
+      webhookCount: webhooks,
     },
   };
 }

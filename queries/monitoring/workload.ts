@@ -11,7 +11,7 @@ import {
   type Workload,
 } from '../../shared/contract/monitoring/workload.ts';
 import { DAY, HOUR } from '../../shared/time.ts';
-import { type Reads, tableOf, tables } from '../reads.ts';
+import { inWorkspace, type Reads, tableOf, tables } from '../reads.ts';
 
 const MAX_AGENTS = 200;
 const WAITING = ['inbox', 'assigned'] as const;
@@ -49,14 +49,12 @@ export async function workloadOf(
     .where('status', 'in', PENDING_STATUSES)
     .groupBy(['status', 'priority'])
     .execute();
-  const recent = await tables(reads, activitiesProjection)
-    .selectFrom('activities')
+  const recent = await inWorkspace(reads, activitiesProjection, 'activities', workspace)
     .select(({ fn }) => [
       fn.countAll<number>().as('all'),
       sql<number>`count(*) FILTER (WHERE type IN ('task_created', 'task_assigned'))`.as('handed'),
       sql<number>`count(*) FILTER (WHERE type ~* 'error|fail')`.as('errors'),
     ])
-    .where('workspace_id', '=', workspace)
     .where('created_at', '>', now - thresholds.recent_window_seconds)
     .executeTakeFirst();
   const done = await tasks
@@ -87,10 +85,8 @@ export async function workloadOf(
     )
     .limit(1)
     .executeTakeFirst();
-  const statuses = await tables(reads, agentsProjection)
-    .selectFrom('agents')
+  const statuses = await inWorkspace(reads, agentsProjection, 'agents', workspace)
     .select(({ fn }) => ['status', fn.countAll<number>().as('count')])
-    .where('workspace_id', '=', workspace)
     .groupBy('status')
     .execute();
   const load = await sql<{ agent: string; assigned: number; in_progress: number }>`

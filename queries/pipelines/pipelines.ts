@@ -9,14 +9,13 @@ import {
 } from '../../shared/contract/pipelines/pipelines.ts';
 import { UNKNOWN_TEMPLATE } from '../../shared/events/pipelines/runs.ts';
 import { fieldNames } from '../../shared/fields.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads } from '../reads.ts';
 import { recordAfter } from '../records.ts';
 import { workflowRows } from '../workflows.ts';
 
 const COLUMNS = fieldNames(pipelineSchema);
 
-const own = (reads: Reads, workspace: number) =>
-  tables(reads, pipelinesProjection).selectFrom('pipelines').where('workspace_id', '=', workspace);
+const own = (reads: Reads, workspace: number) => inWorkspace(reads, pipelinesProjection, 'pipelines', workspace);
 
 const distinct = (records: readonly Pick<PipelineRecord, 'steps'>[]): number[] => [
   ...new Set(records.flatMap(({ steps }) => steps.map((step) => step.template_id))),

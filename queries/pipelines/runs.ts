@@ -5,7 +5,7 @@
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { pipelineRunsTable } from '../../projections/pipelines/runs.ts';
 import type { ListedRun, RunRecord } from '../../shared/contract/pipelines/runs.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
 const OWN = [
@@ -74,10 +74,8 @@ export async function runsOfPipeline(
   pipeline: number,
   after: number,
 ): Promise<readonly number[]> {
-  const rows = await tables(reads, pipelinesProjection)
-    .selectFrom('pipeline_runs')
+  const rows = await inWorkspace(reads, pipelinesProjection, 'pipeline_runs', workspace)
     .select('id')
-    .where('workspace_id', '=', workspace)
     .where('pipeline_id', '=', pipeline)
     .where('id', '>', after)
     .orderBy('id')

@@ -14,7 +14,7 @@ import { fieldNames } from '../../shared/fields.ts';
 import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects/projects.ts';
 import type { Freshness } from '../../shared/ports/read-models.ts';
 import { createLookUps } from '../kept.ts';
-import { type Reads, tableOf, tables } from '../reads.ts';
+import { inWorkspace, type Reads, tableOf, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
 export const projectTables = (reads: Reads) => tables(reads, projectsProjection);
@@ -33,7 +33,7 @@ export const PROJECT_MODELS: readonly string[] = [
 const COLUMNS = fieldNames(projectSchema.omit({ ticket_counter: true, updated_at: true }));
 
 const seen = (reads: Reads, workspace: number, statuses: readonly string[] = SEEN) =>
-  projectTables(reads).selectFrom('projects').where('workspace_id', '=', workspace).where('status', 'in', statuses);
+  inWorkspace(reads, projectsProjection, 'projects', workspace).where('status', 'in', statuses);
 
 /** Columns of lists besides a project's own, for row `projects`. */
 const assignedAgents = (reads: Reads) =>
@@ -158,10 +158,8 @@ const IN_ONE_TURN = 100;
 /** The lookups for the deletion of projects. */
 export const projectTasks = (reads: Reads): ProjectTasks => ({
   async idsIn(workspace, project, limit) {
-    const rows = await tables(reads, tasksProjection)
-      .selectFrom('tasks')
+    const rows = await inWorkspace(reads, tasksProjection, 'tasks', workspace)
       .select('id')
-      .where('workspace_id', '=', workspace)
       .where('project_id', '=', project)
       .orderBy('created_at')
       .orderBy('id')

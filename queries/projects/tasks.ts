@@ -4,7 +4,7 @@ import type { ProjectRecord } from '../../shared/contract/projects/projects.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import { NO_SOURCE, type TaskSource, ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads } from '../reads.ts';
 import { TASK_COLUMNS } from '../tasks/tasks.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 
@@ -15,10 +15,8 @@ export async function listProjectTasks(
   project: Pick<ProjectRecord, 'id' | 'name' | 'ticket_prefix'>,
   { limit, offset }: { readonly limit: number; readonly offset: number },
 ): Promise<TaskRecord[]> {
-  const rows = await tables(reads, tasksProjection)
-    .selectFrom('tasks')
+  const rows = await inWorkspace(reads, tasksProjection, 'tasks', view.workspace)
     .select([...TASK_COLUMNS, 'source'])
-    .where('workspace_id', '=', view.workspace)
     .where('project_id', '=', project.id)
     .where(taskSeen(view, 'tasks'))
     .orderBy('created_at', 'desc')

@@ -3,7 +3,7 @@ import { projectsProjection } from '../../projections/projects/projects.ts';
 import type { TaskProject, TaskProjects } from '../../shared/ports/projects/projects.ts';
 import type { Freshness } from '../../shared/ports/read-models.ts';
 import { createLookUps } from '../kept.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads } from '../reads.ts';
 
 /** Maximum number of cached projects of all workspaces together per process. */
 const KEPT = 10_000;
@@ -29,10 +29,8 @@ export function createTaskProjects({
       const lookUp = await lookUps(workspace, at);
       return (id) =>
         lookUp(String(id), (then) =>
-          tables(then, projectsProjection)
-            .selectFrom('projects')
+          inWorkspace(then, projectsProjection, 'projects', workspace)
             .select(['name', 'ticket_prefix as prefix'])
-            .where('workspace_id', '=', workspace)
             .where('id', '=', id)
             .executeTakeFirst(),
         );

@@ -3,16 +3,14 @@ import { sql } from 'kysely';
 import { qualityReviewsProjection } from '../../projections/quality/reviews.ts';
 import type { QualityReview } from '../../shared/contract/quality/reviews.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads } from '../reads.ts';
 import { requireSeen, taskIdSeen } from '../tasks/visibility.ts';
 
 /** Read models from which reviews are shown. */
 export const REVIEW_MODELS: readonly string[] = [qualityReviewsProjection.name];
 
 const rowsOf = (reads: Reads, view: TaskView, taskIds: readonly number[]) =>
-  tables(reads, qualityReviewsProjection)
-    .selectFrom('quality_reviews')
-    .where('workspace_id', '=', view.workspace)
+  inWorkspace(reads, qualityReviewsProjection, 'quality_reviews', view.workspace)
     .where(sql<boolean>`task_id = ANY(${taskIds})`)
     .where(taskIdSeen(reads, view, sql.ref('task_id')))
     .select(['task_id', 'reviews'])

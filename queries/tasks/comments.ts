@@ -3,13 +3,11 @@ import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
 import type { CommentRecord } from '../../shared/contract/tasks/comments.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import type { CommentDirectory } from '../../shared/ports/tasks/comments.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads } from '../reads.ts';
 import { requireSeen } from './visibility.ts';
 
 /** Read models from which comments are shown. */
 export const COMMENT_MODELS: readonly string[] = [taskCommentsProjection.name];
-
-const own = (reads: Reads) => tables(reads, taskCommentsProjection);
 
 /**
  * All comments on a task, oldest first, each with its replies. A reply without its parent is only counted.
@@ -22,9 +20,7 @@ export async function commentsOf(
   taskId: number,
 ): Promise<{ readonly comments: CommentRecord[]; readonly total: number }> {
   await requireSeen(reads, view, taskId);
-  const rows = await own(reads)
-    .selectFrom('task_comments')
-    .where('workspace_id', '=', view.workspace)
+  const rows = await inWorkspace(reads, taskCommentsProjection, 'task_comments', view.workspace)
     .where('task_id', '=', taskId)
     .orderBy('id')
     .select(['id', 'task_id', 'author', 'content', 'created_at', 'parent_id', 'mentions', 'workspace_id'])
@@ -42,9 +38,7 @@ export async function commentsOf(
 /** The lookups of commands about comments. */
 export const commentDirectory = (reads: Reads): CommentDirectory => ({
   find: (workspace, taskId, commentId) =>
-    own(reads)
-      .selectFrom('task_comments')
-      .where('workspace_id', '=', workspace)
+    inWorkspace(reads, taskCommentsProjection, 'task_comments', workspace)
       .where('id', '=', commentId)
       .where('task_id', '=', taskId)
       .select('depth')

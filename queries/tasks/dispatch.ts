@@ -6,7 +6,7 @@ import { qualityReviewsProjection } from '../../projections/quality/reviews.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import type { DispatchReads, NextTask } from '../../shared/ports/tasks/dispatch.ts';
-import { type Reads, tableOf, tables } from '../reads.ts';
+import { inWorkspace, type Reads, tableOf } from '../reads.ts';
 
 /** Statuses of tasks that the runner works on, by the kind of request. */
 const UNDER_WAY = { dispatch: 'in_progress', review: 'quality_review' } as const;
@@ -77,9 +77,7 @@ export function dispatchReads(reads: Reads): DispatchReads {
       return rows[0]?.prefix ?? '';
     },
     async rejection(workspace, task) {
-      const row = await tables(reads, qualityReviewsProjection)
-        .selectFrom('quality_reviews')
-        .where('workspace_id', '=', workspace)
+      const row = await inWorkspace(reads, qualityReviewsProjection, 'quality_reviews', workspace)
         .where('task_id', '=', task)
         .select('rejection')
         .executeTakeFirst();

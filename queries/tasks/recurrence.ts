@@ -3,19 +3,11 @@ import { sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { RecurrenceReads, RecurringTask } from '../../shared/ports/tasks/recurrence.ts';
-import { type Reads, tableOf } from '../reads.ts';
-import { taskTables } from './tasks.ts';
+import { countOf, inWorkspace, type Reads, tableOf } from '../reads.ts';
 
 /** How many recurring tasks a workspace has. */
-export async function countRecurring(reads: Reads, workspace: number): Promise<number> {
-  const counted = await taskTables(reads)
-    .selectFrom('tasks')
-    .where('workspace_id', '=', workspace)
-    .where('cron', 'is not', null)
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .executeTakeFirst();
-  return Number(counted?.count ?? 0);
-}
+export const countRecurring = (reads: Reads, workspace: number): Promise<number> =>
+  countOf(inWorkspace(reads, tasksProjection, 'tasks', workspace).where('cron', 'is not', null));
 
 export const recurrenceReads = (reads: Reads): RecurrenceReads => ({
   async recurring({ workspace, id }, limit) {
@@ -32,10 +24,8 @@ export const recurrenceReads = (reads: Reads): RecurrenceReads => ({
     return rows;
   },
   async titleTaken(workspace, project, title) {
-    const row = await taskTables(reads)
-      .selectFrom('task_changes')
+    const row = await inWorkspace(reads, tasksProjection, 'task_changes', workspace)
       .select('id')
-      .where('workspace_id', '=', workspace)
       .where('project_id', '=', project)
       .where(sql<boolean>`md5(title) = md5(${title})`)
       .where('title', '=', title)

@@ -14,7 +14,7 @@ import { type TaskSource, taskSource } from '../../shared/events/tasks/tasks.ts'
 import { fieldNames } from '../../shared/fields.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { PEOPLE_MODELS } from '../names.ts';
-import { jsonFields, placeOfPage, prepared, type Reads, tableOf, tables } from '../reads.ts';
+import { inWorkspace, jsonFields, placeOfPage, prepared, type Reads, tableOf, tables } from '../reads.ts';
 import { taskSeen, unseen } from './visibility.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
@@ -53,10 +53,9 @@ type Filters = Pick<TasksQuery, 'status' | 'assigned_to' | 'priority' | 'project
 function totalOf(reads: Reads, view: TaskView, filters: Filters) {
   const { workspace } = view;
   if (view.agent !== null) return matching(reads, view, filters).select(({ fn }) => fn.countAll<number>().as('total'));
-  let counts = taskTables(reads)
-    .selectFrom('task_counts')
-    .select(({ fn }) => fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'))
-    .where('workspace_id', '=', workspace);
+  let counts = inWorkspace(reads, tasksProjection, 'task_counts', workspace).select(({ fn }) =>
+    fn.coalesce(fn.sum<number>('count'), sql<number>`0`).as('total'),
+  );
   for (const column of FILTERS) {
     const value = filters[column];
     if (value !== undefined) counts = counts.where(column, '=', value as never);

@@ -2,7 +2,7 @@
 import { tokenPricesProjection, tokenPricesTable } from '../../projections/tokens/prices.ts';
 import { BUILT_IN_PRICES } from '../../shared/contract/tokens/costs.ts';
 import type { TokenPrice } from '../../shared/contract/tokens/prices.ts';
-import { type Reads, tables } from '../reads.ts';
+import { inWorkspace, type Reads } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
 const COLUMNS = ['model', 'input', 'output', 'updated_at', 'updated_by'] as const;
@@ -21,10 +21,8 @@ export async function priceAfter(
 
 /** Effective prices: a built-in price that an own one replaces is left out. */
 export async function listPrices(reads: Reads, workspace: number): Promise<TokenPrice[]> {
-  const rows = await tables(reads, tokenPricesProjection)
-    .selectFrom('prices')
+  const rows = await inWorkspace(reads, tokenPricesProjection, 'prices', workspace)
     .select(COLUMNS)
-    .where('workspace_id', '=', workspace)
     .orderBy('model')
     .execute();
   const own = new Set(rows.map(({ model }) => model));

@@ -4,10 +4,9 @@ import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
 import type { WebhookState } from '../../shared/ports/webhooks/deliveries.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Reads, tables } from '../reads.ts';
+import { countOf, inWorkspace, type Reads, tables } from '../reads.ts';
 
-const own = (reads: Reads, workspace: number) =>
-  tables(reads, webhooksProjection).selectFrom('webhooks').where('workspace_id', '=', workspace);
+const own = (reads: Reads, workspace: number) => inWorkspace(reads, webhooksProjection, 'webhooks', workspace);
 
 const HIDDEN = '\u2022'.repeat(6);
 
@@ -46,12 +45,7 @@ export async function listWebhooks(
   });
 }
 
-export async function countWebhooks(reads: Reads, workspace: number): Promise<number> {
-  const counted = await own(reads, workspace)
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .executeTakeFirst();
-  return Number(counted?.count ?? 0);
-}
+export const countWebhooks = (reads: Reads, workspace: number): Promise<number> => countOf(own(reads, workspace));
 
 /** Names and addresses of those of these webhooks that exist. */
 export async function webhookNames(

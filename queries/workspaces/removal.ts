@@ -9,7 +9,8 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
 import type { ActiveKind, RemovedWorkspace, WorkspaceContents } from '../../shared/ports/workspaces/removal.ts';
-import { type Reads, tableOf, tables } from '../reads.ts';
+import { countAgents } from '../agents/agents.ts';
+import { inWorkspace, type Reads, tableOf, tables } from '../reads.ts';
 
 /** Users and projects per page. */
 const PAGE = 100;
@@ -40,19 +41,10 @@ const activeRows = (reads: Reads, kind: ActiveKind, workspace: RawBuilder<unknow
 };
 
 export const workspaceContents = (reads: Reads): WorkspaceContents => ({
-  async agentCount(workspace) {
-    const { agents } = await tables(reads, agentsProjection)
-      .selectFrom('agents')
-      .select(({ fn }) => fn.countAll<number>().as('agents'))
-      .where('workspace_id', '=', workspace)
-      .executeTakeFirstOrThrow();
-    return agents;
-  },
+  agentCount: (workspace) => countAgents(reads, workspace),
   async users(workspace) {
-    const rows = await tables(reads, usersProjection)
-      .selectFrom('users')
+    const rows = await inWorkspace(reads, usersProjection, 'users', workspace)
       .select('id')
-      .where('workspace_id', '=', workspace)
       .orderBy('created_at')
       .orderBy('id')
       .limit(PAGE)
@@ -81,11 +73,9 @@ export const workspaceContents = (reads: Reads): WorkspaceContents => ({
   },
   async projects(workspace, movesTo) {
     const projects = tableOf(reads, projectsProjection, 'projects');
-    const rows = await tables(reads, projectsProjection)
-      .selectFrom('projects')
+    const rows = await inWorkspace(reads, projectsProjection, 'projects', workspace)
       .select(['id', 'name', 'slug', 'description', 'ticket_prefix', 'github_repo'])
       .select(['deadline', 'color', 'status'])
-      .where('workspace_id', '=', workspace)
       .where('slug', '<>', 'general')
       .where('status', 'in', ['active', 'archived'])
       .where(

@@ -1,9 +1,9 @@
 /** Workspaces of a tenant. */
 import { sql } from 'kysely';
-import { agentsProjection } from '../../projections/agents/agents.ts';
 import { workspacesProjection, workspacesTable } from '../../projections/workspaces/workspaces.ts';
 import { type WorkspaceRecord, workspaceSchema } from '../../shared/contract/workspaces/workspaces.ts';
 import { fieldNames } from '../../shared/fields.ts';
+import { countAgents } from '../agents/agents.ts';
 import { type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
@@ -60,10 +60,5 @@ export async function isolationOf(reads: Reads, id: number): Promise<string | un
 export async function workspaceDetail(reads: Reads, tenant: number, id: number) {
   const workspace = await findWorkspace(reads, id);
   if (workspace?.tenant_id !== tenant) return undefined;
-  const { agents } = await tables(reads, agentsProjection)
-    .selectFrom('agents')
-    .select(({ fn }) => fn.countAll<number>().as('agents'))
-    .where('workspace_id', '=', id)
-    .executeTakeFirstOrThrow();
-  return { ...workspace, agent_count: agents };
+  return { ...workspace, agent_count: await countAgents(reads, id) };
 }
