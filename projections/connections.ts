@@ -1,7 +1,8 @@
 /** Connections of command-line tools, past and present. Those of a deleted agent stay, and are not shown. */
 import { connectionClosed, connectionOpened, connectionSeen } from '../shared/events/connections.ts';
+import type { Metadata } from '../shared/events/metadata.ts';
 import { seconds } from '../shared/time.ts';
-import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from './projection.ts';
+import { type Change, defineProjection, defineTable, insert, on, type RowOf, set } from './projection.ts';
 
 export const connectionsTable = defineTable(
   'connections',
@@ -27,9 +28,8 @@ export const connectionsTable = defineTable(
 
 type Connection = RowOf<(typeof connectionsTable)['columns']>;
 
-/** @param at Unix ms */
-const connection = (workspace_id: number, connection_id: string, at: number, changed: Partial<Connection>): Change =>
-  update(connectionsTable, { workspace_id, connection_id }, (row) => ({ ...row, ...changed, updated_at: seconds(at) }));
+const connection = (meta: Metadata, connection_id: string, columns: Partial<Connection>): Change =>
+  set(connectionsTable, { workspace_id: meta.workspace, connection_id }, meta, columns);
 
 export const connectionsProjection = defineProjection({
   name: 'connections',
@@ -46,13 +46,11 @@ export const connectionsProjection = defineProjection({
         created_at: seconds(meta.at),
         updated_at: seconds(meta.at),
       }),
-      ...(replaces === null ? [] : [connection(meta.workspace, replaces, meta.at, { status: 'disconnected' })]),
+      ...(replaces === null ? [] : [connection(meta, replaces, { status: 'disconnected' })]),
     ]),
     on(connectionSeen, ({ data, meta }) => [
-      connection(meta.workspace, data.connection_id, meta.at, { last_heartbeat: seconds(meta.at) }),
+      connection(meta, data.connection_id, { last_heartbeat: seconds(meta.at) }),
     ]),
-    on(connectionClosed, ({ data, meta }) => [
-      connection(meta.workspace, data.connection_id, meta.at, { status: 'disconnected' }),
-    ]),
+    on(connectionClosed, ({ data, meta }) => [connection(meta, data.connection_id, { status: 'disconnected' })]),
   ],
 });

@@ -11,6 +11,7 @@
  * which then slows down every reader. Overriding an existing property costs nothing extra.
  */
 import type { DomainEvent, EventDefinition } from '../shared/events/define.ts';
+import { seconds } from '../shared/time.ts';
 
 /**
  * PostgreSQL types that read models use; a trailing `?` allows null. `int` has four bytes: it is for flags and for
@@ -153,6 +154,17 @@ export function update<C extends Columns>(
 ) {
   return change(table, key, (row) => (row ? apply(row) : undefined));
 }
+
+/** Sets columns of the row with this key if it exists, and its `updated_at` to the time of the event. */
+export const set = <C extends Columns>(
+  table: Table<C>,
+  key: KeyOf<C>,
+  meta: { readonly at: number },
+  columns: NoInfer<Partial<RowOf<C>> | ((row: RowOf<C>) => Partial<RowOf<C>>)>,
+): Change =>
+  update(table, key, (row) =>
+    Object.assign({}, row, typeof columns === 'function' ? columns(row) : columns, { updated_at: seconds(meta.at) }),
+  );
 
 /** Like `update`, but the row keeps its position. Applying such a change again must change nothing. */
 export const updateInPlace: typeof update = (table, key, apply) => ({ ...update(table, key, apply), inPlace: true });

@@ -3,7 +3,7 @@ import { workflowSchema } from '../shared/contract/workflows.ts';
 import { workflowCreated, workflowDeleted, workflowUpdated, workflowUsed } from '../shared/events/workflows.ts';
 import { seconds } from '../shared/time.ts';
 import { columnsFor } from './columns.ts';
-import { defineProjection, defineTable, insert, on, remove, update } from './projection.ts';
+import { defineProjection, defineTable, insert, on, remove, set } from './projection.ts';
 
 export const workflowsTable = defineTable(
   'workflows',
@@ -34,18 +34,12 @@ export const workflowsProjection = defineProjection({
       }),
     ]),
     on(workflowUpdated, ({ data: { workflow_id: id, ...changes }, meta }) => [
-      update(workflowsTable, { workspace_id: meta.workspace, id }, (row) => ({
-        ...row,
-        ...changes,
-        updated_at: seconds(meta.at),
-      })),
+      set(workflowsTable, { workspace_id: meta.workspace, id }, meta, changes),
     ]),
     on(workflowUsed, ({ data, meta }) => [
-      update(workflowsTable, { workspace_id: meta.workspace, id: data.workflow_id }, (row) => ({
-        ...row,
+      set(workflowsTable, { workspace_id: meta.workspace, id: data.workflow_id }, meta, (row) => ({
         use_count: row.use_count + 1,
         last_used_at: seconds(meta.at),
-        updated_at: seconds(meta.at),
       })),
     ]),
     on(workflowDeleted, ({ data, meta }) => [

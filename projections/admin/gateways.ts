@@ -4,7 +4,7 @@ import { gatewayAdded, gatewayChanged, gatewayRemoved, gatewaysProbed } from '..
 import { gatewaySessionControlled } from '../../shared/events/sessions.ts';
 import { seconds } from '../../shared/time.ts';
 import { columnsFor } from '../columns.ts';
-import { change, defineProjection, defineTable, insert, on, remove, update } from '../projection.ts';
+import { change, defineProjection, defineTable, insert, on, remove, set, update } from '../projection.ts';
 
 /** Number of probes that are kept per gateway. */
 export const KEPT_PROBES = 100;
@@ -55,11 +55,9 @@ export const gatewaysProjection = defineProjection({
       }),
     ]),
     on(gatewayChanged, ({ data: { gateway_id: id, bare: _, token: __, last_seen, ...changes }, meta }) => [
-      update(gatewaysTable, { id }, (row) => ({
-        ...row,
+      set(gatewaysTable, { id }, meta, (row) => ({
         ...changes,
         last_health_check: last_seen === undefined ? row.last_health_check : last_seen,
-        updated_at: seconds(meta.at),
       })),
     ]),
     // Moves the position of the row, so that readers request the gateway's sessions again.

@@ -26,6 +26,7 @@ import {
   on,
   type RowOf,
   remove,
+  set,
   update,
 } from '../projection.ts';
 
@@ -90,31 +91,20 @@ export const agentNamesTable = defineTable(
 type Agent = RowOf<(typeof agentsTable)['columns']>;
 type Texts = RowOf<(typeof agentTextsTable)['columns']>;
 
-const keyOf = ({ meta, data }: DomainEvent<string, { readonly agent_id: number }>) => ({
-  workspace_id: meta.workspace,
-  id: data.agent_id,
-});
+type AgentEvent = DomainEvent<string, { readonly agent_id: number }>;
 
-function agent(event: DomainEvent<string, { readonly agent_id: number }>, change: Partial<Agent>): Change {
-  const updated_at = seconds(event.meta.at);
-  return update(agentsTable, keyOf(event), (row) => Object.assign({}, row, change, { updated_at }));
-}
+const keyOf = ({ meta, data }: AgentEvent) => ({ workspace_id: meta.workspace, id: data.agent_id });
 
-function texts(
-  event: DomainEvent<string, { readonly agent_id: number }>,
-  change: (row: Texts) => Partial<Texts>,
-): Change {
-  return update(agentTextsTable, keyOf(event), (row) => ({ ...row, ...change(row) }));
-}
+const agent = (event: AgentEvent, columns: Partial<Agent>): Change =>
+  set(agentsTable, keyOf(event), event.meta, columns);
+
+const texts = (event: AgentEvent, columns: (row: Texts) => Partial<Texts>): Change =>
+  update(agentTextsTable, keyOf(event), (row) => ({ ...row, ...columns(row) }));
 
 const seenAt = (at: number) => ({ last_seen: seconds(at), alive_at: seconds(at) });
 
 /** The rows of a name that an agent gets or gives up. */
-const keysOf = (
-  { meta, data }: DomainEvent<string, { readonly agent_id: number }>,
-  name: string,
-  has: boolean,
-): Change[] =>
+const keysOf = ({ meta, data }: AgentEvent, name: string, has: boolean): Change[] =>
   nameKeys(name).map((key) => {
     const row = { workspace_id: meta.workspace, key, id: data.agent_id };
     return change(agentNamesTable, row, () => (has ? row : undefined));
@@ -130,8 +120,7 @@ export const agentsProjection = defineProjection({
       const at = seconds(meta.at);
       return [
         insert(agentsTable, {
-          workspace_id: meta.workspace,
-          id: data.agent_id,
+          ...keyOf(event),
           tenant_id: meta.tenant,
           name: data.name,
           role: data.role,

@@ -8,7 +8,7 @@ import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys
 import type { EventOf } from '../../shared/events/define.ts';
 import { seconds } from '../../shared/time.ts';
 import { globalKeyHandlers, globalKeyTable } from '../auth/global-key.ts';
-import { change, defineProjection, defineTable, on, remove, update } from '../projection.ts';
+import { change, defineProjection, defineTable, on, remove, set, update } from '../projection.ts';
 
 export const agentKeysTable = defineTable(
   'agent_keys',
@@ -74,11 +74,7 @@ export const agentKeysProjection = defineProjection({
       }),
     ]),
     on(agentKeyRevoked, ({ data, meta }) => [
-      update(agentKeysTable, { id: data.key_id }, (row) => ({
-        ...row,
-        revoked_at: seconds(meta.at),
-        updated_at: seconds(meta.at),
-      })),
+      set(agentKeysTable, { id: data.key_id }, meta, { revoked_at: seconds(meta.at) }),
     ]),
     ...globalKeyHandlers,
   ],

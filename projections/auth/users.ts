@@ -20,7 +20,17 @@ import type { EventOf } from '../../shared/events/define.ts';
 import { nameKeys } from '../../shared/names.ts';
 import { seconds } from '../../shared/time.ts';
 import { columnsFor } from '../columns.ts';
-import { change, defineProjection, defineTable, observed, on, remove, update, updateInPlace } from '../projection.ts';
+import {
+  change,
+  defineProjection,
+  defineTable,
+  observed,
+  on,
+  remove,
+  set,
+  update,
+  updateInPlace,
+} from '../projection.ts';
 import { accessRequestHandlers, accessRequestsTable, ERASED } from './access-requests.ts';
 
 export const usersTable = defineTable(
@@ -86,12 +96,7 @@ function changed({ data }: EventOf<typeof userUpdated>) {
 }
 
 const moved = ({ data, meta }: EventOf<typeof userMoved> | EventOf<typeof userTransferred>) => [
-  update(usersTable, { id: data.user_id }, (row) => ({
-    ...row,
-    tenant_id: data.tenant,
-    workspace_id: data.workspace,
-    updated_at: seconds(meta.at),
-  })),
+  set(usersTable, { id: data.user_id }, meta, { tenant_id: data.tenant, workspace_id: data.workspace }),
 ];
 
 export const usersProjection = defineProjection({
@@ -129,20 +134,16 @@ export const usersProjection = defineProjection({
       }),
     ]),
     on(userPasswordChanged, (event) => [
-      update(usersTable, { id: event.data.user_id }, (row) => ({
-        ...row,
+      set(usersTable, { id: event.data.user_id }, event.meta, (row) => ({
         credential_id: event.data.credential_id,
         session_mark: markOf(signsInBy(row.provider, event.data.credential_id), event),
-        updated_at: seconds(event.meta.at),
       })),
     ]),
     on(googleDisconnected, (event) => [
-      update(usersTable, { id: event.data.user_id }, (row) => ({
-        ...row,
+      set(usersTable, { id: event.data.user_id }, event.meta, (row) => ({
         provider: 'local',
         provider_id: null,
         session_mark: markOf(row.credential_id, event),
-        updated_at: seconds(event.meta.at),
       })),
     ]),
     on(userMoved, moved),
@@ -170,11 +171,7 @@ export const usersProjection = defineProjection({
         : [updateInPlace(accessRequestsTable, { id }, (row) => ({ ...row, ...ERASED }))],
     ),
     on(userSignedIn, ({ data, meta }) => [
-      update(usersTable, { id: data.user_id }, (row) => ({
-        ...row,
-        last_login_at: seconds(meta.at),
-        updated_at: seconds(meta.at),
-      })),
+      set(usersTable, { id: data.user_id }, meta, { last_login_at: seconds(meta.at) }),
     ]),
     ...accessRequestHandlers,
   ],

@@ -6,7 +6,7 @@ import {
   pipelineUsed,
 } from '../../shared/events/pipelines/pipelines.ts';
 import { seconds } from '../../shared/time.ts';
-import { defineProjection, insert, on, remove, update } from '../projection.ts';
+import { defineProjection, insert, on, remove, set } from '../projection.ts';
 import { pipelineRunsTable, pipelinesTable, runHandlers } from './runs.ts';
 
 export const pipelinesProjection = defineProjection({
@@ -31,18 +31,12 @@ export const pipelinesProjection = defineProjection({
       }),
     ]),
     on(pipelineUpdated, ({ data: { pipeline_id: id, ...changes }, meta }) => [
-      update(pipelinesTable, { workspace_id: meta.workspace, id }, (row) => ({
-        ...row,
-        ...changes,
-        updated_at: seconds(meta.at),
-      })),
+      set(pipelinesTable, { workspace_id: meta.workspace, id }, meta, changes),
     ]),
     on(pipelineUsed, ({ data, meta }) => [
-      update(pipelinesTable, { workspace_id: meta.workspace, id: data.pipeline_id }, (row) => ({
-        ...row,
+      set(pipelinesTable, { workspace_id: meta.workspace, id: data.pipeline_id }, meta, (row) => ({
         use_count: row.use_count + 1,
         last_used_at: seconds(meta.at),
-        updated_at: seconds(meta.at),
       })),
     ]),
     on(pipelineDeleted, ({ data, meta }) => [

@@ -14,7 +14,7 @@ import {
 } from '../../shared/events/projects/projects.ts';
 import { seconds } from '../../shared/time.ts';
 import { columnsFor } from '../columns.ts';
-import { type Change, defineProjection, defineTable, insert, on, type RowOf, update } from '../projection.ts';
+import { type Change, defineProjection, defineTable, insert, on, type RowOf, set } from '../projection.ts';
 import { assignmentHandlers, projectAgentsTable } from './assignments.ts';
 
 export const projectsTable = defineTable(
@@ -42,10 +42,8 @@ type ProjectEvent = DomainEvent<string, { readonly project_id: number }>;
 
 const keyOf = ({ meta, data }: ProjectEvent) => ({ workspace_id: meta.workspace, id: data.project_id });
 
-function project(event: ProjectEvent, change: Partial<Project> = {}): Change {
-  const updated_at = seconds(event.meta.at);
-  return update(projectsTable, keyOf(event), (row) => ({ ...row, ...change, updated_at }));
-}
+const project = (event: ProjectEvent, columns: Partial<Project>): Change =>
+  set(projectsTable, keyOf(event), event.meta, columns);
 
 const flag = (value: boolean): number => (value ? 1 : 0);
 

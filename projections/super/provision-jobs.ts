@@ -13,7 +13,7 @@ import {
 } from '../../shared/events/super/provision-jobs.ts';
 import type { TenantStatus } from '../../shared/events/super/tenants.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Change, change, defineTable, type Handler, insert, on, type RowOf, update } from '../projection.ts';
+import { type Change, change, defineTable, type Handler, insert, on, type RowOf, set, update } from '../projection.ts';
 
 export const provisionJobsTable = defineTable(
   'provision_jobs',
@@ -68,7 +68,7 @@ export type TenantOfJob = (
 ) => Change;
 
 const job = ({ data, meta }: JobEvent, changes: Partial<Job>): Change =>
-  update(provisionJobsTable, { id: data.job_id }, (row) => ({ ...row, ...changes, updated_at: seconds(meta.at) }));
+  set(provisionJobsTable, { id: data.job_id }, meta, changes);
 
 function line(
   { data: { job_id }, meta }: JobEvent,

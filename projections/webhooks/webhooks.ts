@@ -8,7 +8,7 @@ import {
 } from '../../shared/events/webhooks/webhooks.ts';
 import { seconds } from '../../shared/time.ts';
 import { columnsFor } from '../columns.ts';
-import { defineProjection, defineTable, insert, on, remove, update } from '../projection.ts';
+import { defineProjection, defineTable, insert, on, remove, set } from '../projection.ts';
 
 export const webhooksTable = defineTable(
   'webhooks',
@@ -49,20 +49,14 @@ export const webhooksProjection = defineProjection({
       }),
     ]),
     on(webhookUpdated, ({ data: { webhook_id: id, secret, ...changes }, meta }) => [
-      update(webhooksTable, { workspace_id: meta.workspace, id }, (row) => ({
-        ...row,
+      set(webhooksTable, { workspace_id: meta.workspace, id }, meta, (row) => ({
         ...changes,
         url: changes.url ?? row.url,
         secret_end: secret === undefined ? row.secret_end : endOf(secret),
-        updated_at: seconds(meta.at),
       })),
     ]),
     on(webhookTripped, ({ data, meta }) => [
-      update(webhooksTable, { workspace_id: meta.workspace, id: data.webhook_id }, (row) => ({
-        ...row,
-        enabled: false,
-        updated_at: seconds(meta.at),
-      })),
+      set(webhooksTable, { workspace_id: meta.workspace, id: data.webhook_id }, meta, { enabled: false }),
     ]),
     on(webhookDeleted, ({ data, meta }) => [
       remove(webhooksTable, { workspace_id: meta.workspace, id: data.webhook_id }),

@@ -11,7 +11,7 @@ import {
 } from '../../shared/events/workspaces/workspaces.ts';
 import { seconds } from '../../shared/time.ts';
 import { columnsFor } from '../columns.ts';
-import { defineProjection, defineTable, insert, on, update } from '../projection.ts';
+import { defineProjection, defineTable, insert, on, set } from '../projection.ts';
 
 export const workspacesTable = defineTable(
   'workspaces',
@@ -50,26 +50,13 @@ export const workspacesProjection = defineProjection({
       }),
     ]),
     on(workspaceUpdated, ({ data: { workspace_id: id, changes }, meta }) => [
-      update(workspacesTable, { id }, (row) => ({
-        ...row,
-        ...changes,
-        updated_at: seconds(meta.at),
-      })),
+      set(workspacesTable, { id }, meta, changes),
     ]),
     on(workspaceRemovalBegun, ({ data, meta }) => [
-      update(workspacesTable, { id: data.workspace_id }, (row) => ({
-        ...row,
-        life: 'removing',
-        moves_to: data.moves_to,
-        updated_at: seconds(meta.at),
-      })),
+      set(workspacesTable, { id: data.workspace_id }, meta, { life: 'removing', moves_to: data.moves_to }),
     ]),
     on(workspaceDeleted, ({ data, meta }) => [
-      update(workspacesTable, { id: data.workspace_id }, (row) => ({
-        ...row,
-        life: 'removed',
-        updated_at: seconds(meta.at),
-      })),
+      set(workspacesTable, { id: data.workspace_id }, meta, { life: 'removed' }),
     ]),
   ],
 });
