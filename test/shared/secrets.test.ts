@@ -11,109 +11,22 @@ import {
 import { type SecretName, secretName } from '../../shared/secret-names.ts';
 import { MASK, masked, restored } from '../../shared/secrets.ts';
 
-const NAMES: Readonly<Record<SecretName | 'none', readonly string[]>> = {
-  strong: [
-    'password',
-    'PASSWORD',
-    'dbPassword',
-    'db_passwd',
-    'passphrase',
-    'secret',
-    'clientSecret',
-    'credentials',
-    'apiKey',
-    'api_key',
-    'api-key',
-    'api key',
-    'X-Api-Key',
-    'OPENAI_API_KEY',
-    'privateKey',
-    'access_key',
-    'accesskey',
-    'signingKey',
-    'encryption_key',
-    'apiKeys',
-    'pin',
-    'PIN',
-    'userPin',
-    'pin_code',
-    'pinCode',
-    'otp',
-    'login_otp',
-    'totp',
-    'otpCode',
-  ],
-  token: ['token', 'botToken', 'ACCESS_TOKEN', 'maxTokens', 'tokens'],
-  weak: [
-    'pwd',
-    'PWD',
-    'db_pwd',
-    'dbpwd',
-    'pass',
-    'userPass',
-    'db_pass',
-    'auth',
-    'basicAuth',
-    'x-auth',
-    'oauth2',
-    'authorization',
-    'Authorization',
-    'Proxy-Authorization',
-    'bearer',
-    'jwt',
-    'cookie',
-    'cookies',
-    'sessionCookie',
-    'cookieJar',
-    'cookie_value',
-    'cookieHeader',
-    'Set-Cookie',
-    'pw',
-    'db_pw',
-    'dbPw',
-    'key',
-    'keys',
-    'hmacKey',
-  ],
-  none: [
-    'author',
-    'authority',
-    'compass',
-    'bypass',
-    'passed',
-    'pass_rate',
-    'monkey',
-    'keyboard',
-    'publicKey',
-    'public_key',
-    'primaryKey',
-    'sort_key',
-    'session_key',
-    'sessionKey',
-    'keyId',
-    'key_prefix',
-    'model',
-    'name',
-    '',
-    'auth_url',
-    'authMethod',
-    'seecret',
-    'spinning',
-    'pinned',
-    'pin_version',
-    'pins',
-    'pinterest',
-    'gpio_pin',
-    'mapPin',
-    'otp_length',
-    'laptop',
-    'cookieName',
-    'cookie_path',
-    'cookieSameSite',
-    'cookie_max_age',
-    'cookiecutter',
-    'pwa',
-  ],
+/** By kind, separated by commas; the empty name is among the harmless ones. */
+const NAMES: Readonly<Record<SecretName | 'none', string>> = {
+  strong:
+    'password, PASSWORD, dbPassword, db_passwd, passphrase, secret, clientSecret, credentials, apiKey, ' +
+    'api_key, api-key, api key, X-Api-Key, OPENAI_API_KEY, privateKey, access_key, accesskey, signingKey, ' +
+    'encryption_key, apiKeys, pin, PIN, userPin, pin_code, pinCode, otp, login_otp, totp, otpCode',
+  token: 'token, botToken, ACCESS_TOKEN, maxTokens, tokens',
+  weak:
+    'pwd, PWD, db_pwd, dbpwd, pass, userPass, db_pass, auth, basicAuth, x-auth, oauth2, authorization, ' +
+    'Authorization, Proxy-Authorization, bearer, jwt, cookie, cookies, sessionCookie, cookieJar, ' +
+    'cookie_value, cookieHeader, Set-Cookie, pw, db_pw, dbPw, key, keys, hmacKey',
+  none:
+    'author, authority, compass, bypass, passed, pass_rate, monkey, keyboard, publicKey, public_key, ' +
+    'primaryKey, sort_key, session_key, sessionKey, keyId, key_prefix, model, name, , auth_url, authMethod, ' +
+    'seecret, spinning, pinned, pin_version, pins, pinterest, gpio_pin, mapPin, otp_length, laptop, ' +
+    'cookieName, cookie_path, cookieSameSite, cookie_max_age, cookiecutter, pwa',
 };
 
 /** Samples are put together here so that no scanner takes this file for a leak. */
@@ -132,7 +45,7 @@ const refusal = (act: () => unknown): string => {
 
 describe('secrets: names', () => {
   for (const [level, names] of Object.entries(NAMES)) {
-    for (const name of names) {
+    for (const name of names.split(', ')) {
       it(`${JSON.stringify(name)}: ${level}`, () => {
         expect(secretName(name) ?? 'none').to.equal(level);
       });

@@ -38,6 +38,10 @@ export const at = (n: number): number => seconds(timeOf(n));
 export const created = (fields: Partial<TaskData> = {}, source: 'api' | 'recurrence' | 'github' = 'api') =>
   taskCreated.draft({ task_id: 7, task: { ...TASK, ...fields }, source });
 
+/** The same of a task with another id. */
+export const createdAs = (taskId: number, fields: Partial<TaskData> = {}) =>
+  taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' });
+
 /** The task with these fields, after it was as `created(before)` says. */
 export const updated = (fields: Partial<TaskData>, before: Partial<TaskData> = {}) => {
   const old = { ...TASK, ...before };

@@ -29,18 +29,14 @@ import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
 import { EvidenceReader } from '../../support/evidence.ts';
 import { checkAttribution } from '../../support/evidence-checks.ts';
 import { type Draft, sample } from '../../support/kit.ts';
+import { seeded } from '../../support/random.ts';
 import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
 
 const NOW = Date.UTC(2026, 2, 3, 10, 20, 30, 400);
 const EVENTS = 500;
 
-let seed = 11;
-const below = (n: number): number => {
-  seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
-  return (seed >> 8) % n;
-};
-const pick = <T>(all: readonly T[]): T => all[below(all.length)] as T;
+const { below, pick } = seeded(11);
 
 const NAMES = { 1: 'ada', 2: 'bob' } as const;
 type Id = keyof typeof NAMES;

@@ -21,6 +21,7 @@ import { DAY, HOUR } from '../../../shared/time.ts';
 import { EvidenceReader } from '../../support/evidence.ts';
 import { checkDiagnostics } from '../../support/evidence-checks.ts';
 import { sample } from '../../support/kit.ts';
+import { seeded } from '../../support/random.ts';
 import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
 import { created, requeued, updated } from '../../support/tasks.ts';
 
@@ -31,12 +32,7 @@ const LAST = FIRST + 70 * DAY;
 const REGISTERED = FIRST + 5 * DAY + 1_234;
 const RENAMED = FIRST + 40 * DAY + 2_345;
 
-let seed = 11;
-const below = (n: number): number => {
-  seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
-  return (seed >> 8) % n;
-};
-const pick = <T>(all: readonly T[]): T => all[below(all.length)] as T;
+const { below, pick } = seeded(11);
 
 type Kind = 'beat' | 'error' | 'completed' | 'stalled' | 'tokens';
 interface Case {

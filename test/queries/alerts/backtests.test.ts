@@ -12,14 +12,14 @@ import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import { sessionControlled, sessionReported } from '../../../shared/events/sessions.ts';
 import { taskStatusChanged } from '../../../shared/events/tasks/changes.ts';
-import { placeOf, taskCreated, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
+import { placeOf, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
 import { HOUR, MINUTE } from '../../../shared/time.ts';
 import { triggersOf } from '../../support/alerts.ts';
 import { EvidenceReader } from '../../support/evidence.ts';
 import { checkAlerts } from '../../support/evidence-checks.ts';
 import { type Draft, eventsOf, registeredAgent, sample } from '../../support/kit.ts';
 import { readModels, type Told } from '../../support/rows.ts';
-import { TASK } from '../../support/tasks.ts';
+import { createdAs, TASK } from '../../support/tasks.ts';
 
 const PROJECTIONS = [agentsProjection, tasksProjection, sessionsProjection, activitiesProjection];
 
@@ -96,7 +96,7 @@ function taskDraft(taskId: number, what: Step['what'], value: string, status: st
   const about = { task_id: taskId, title: TASK.title };
   switch (what) {
     case 'make':
-      return taskCreated.draft({ task_id: taskId, task: { ...TASK, status: value }, source: 'api' });
+      return createdAs(taskId, { status: value });
     case 'status':
       return sample(taskStatusChanged, {
         ...about,

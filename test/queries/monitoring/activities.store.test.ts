@@ -207,4 +207,27 @@ describe('audit trail queries', () => {
     expect(await list({ since: secondsOf(1) }, 2)).to.include({ total: 1 });
     expect(await ids({ limit: 2, offset: 1 })).to.deep.equal([[3, 2], 4]);
   });
+
+  it('return the same entries on deep pages, which are read from the nearer end', async () => {
+    const ENTRIES = 1_060;
+    const many = Array.from(
+      { length: ENTRIES },
+      (_, n) => [n % 3 === 2 ? deleted : signedIn, { workspace: 3 }] as const,
+    );
+    await models.tell(...many);
+    // The ids are the numbers of the events, of which five came before.
+    const all = many.map((_, n) => ENTRIES + 5 - n);
+    const deletions = all.filter((id) => (id - 5) % 3 === 0);
+    const pages = [0, 999, 1_000, 1_030, 1_058, 1_060, 9_999].map((offset) => ({ offset, limit: 3 }));
+    for (const page of [...pages, { offset: 1_030, limit: 200 }]) {
+      const { entries, total } = await list(page, 3);
+      const expected = all.slice(page.offset, page.offset + page.limit);
+      expect([entries.map(({ id }) => id), total], JSON.stringify(page)).to.deep.equal([expected, ENTRIES]);
+    }
+    for (const offset of [0, 350, 1_200]) {
+      const { entries, total } = await list({ action: 'user_delete', offset, limit: 10 }, 3);
+      const expected = deletions.slice(offset, offset + 10);
+      expect([entries.map(({ id }) => id), total], `${offset}`).to.deep.equal([expected, deletions.length]);
+    }
+  });
 });

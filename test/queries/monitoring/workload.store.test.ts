@@ -4,9 +4,8 @@ import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { workloadOf } from '../../../queries/monitoring/workload.ts';
-import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { readModels, secondsOf } from '../../support/rows.ts';
-import { TASK } from '../../support/tasks.ts';
+import { createdAs } from '../../support/tasks.ts';
 
 const THRESHOLDS = {
   ...{ queue_depth_normal: 20, queue_depth_throttle: 50, queue_depth_shed: 100 },
@@ -18,8 +17,7 @@ const NOW = secondsOf(100);
 describe('workload queries', () => {
   const models = readModels([tasksProjection, activitiesProjection, agentsProjection]);
   before(async () => {
-    const made = (taskId: number, status: string) =>
-      taskCreated.draft({ task_id: taskId, task: { ...TASK, status }, source: 'api' });
+    const made = (taskId: number, status: string) => createdAs(taskId, { status });
     await models.tell(
       made(1, 'done'),
       [made(2, 'inbox'), { workspace: 2 }],

@@ -8,10 +8,10 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { dispatchReads } from '../../../queries/tasks/dispatch.ts';
 import { projectCreated, projectDeletionBegun, projectUpdated } from '../../../shared/events/projects/projects.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
-import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
 import { sample, timeOf } from '../../support/kit.ts';
 import { agentRegisteredAs, openReadModels, type ReadModels } from '../../support/rows.ts';
-import { reviewed, TASK } from '../../support/tasks.ts';
+import { createdAs, reviewed, TASK } from '../../support/tasks.ts';
 
 let comments = 0;
 const commented = (content: string, author = 'aegis') =>
@@ -61,8 +61,7 @@ describe('dispatch queries', () => {
 
   it('order otherwise equal tasks by id, wherever a page ends', async () => {
     const second = { at: timeOf(50) };
-    const made = (taskId: number, fields: Partial<TaskData>) =>
-      [taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' }), second] as const;
+    const made = (taskId: number, fields: Partial<TaskData>) => [createdAs(taskId, fields), second] as const;
     await models.tell(
       sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' }),
       agentRegisteredAs(1, 'ada'),

@@ -3,20 +3,17 @@ import { expect } from 'chai';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { taskOutcomes } from '../../../queries/tasks/outcomes.ts';
 import { taskRegression } from '../../../queries/tasks/regression.ts';
-import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { DAY } from '../../../shared/time.ts';
 import { readModels, secondsOf, type Told } from '../../support/rows.ts';
-import { TASK } from '../../support/tasks.ts';
+import { createdAs } from '../../support/tasks.ts';
 
 /** Unix seconds; every task is created within the minute before. */
 const NOW = secondsOf(1) + 60 * DAY;
 
 let ids = 0;
-const task = (fields: Partial<TaskData>, meta: object = {}): Told => [
-  taskCreated.draft({ task_id: ++ids, task: { ...TASK, ...fields }, source: 'api' }),
-  meta,
-];
+const task = (fields: Partial<TaskData>, meta: object = {}): Told => [createdAs(++ids, fields), meta];
 /** A task that was created `took` seconds before it was completed. */
 const done = (completedAt: number, took: number, fields: Partial<TaskData> = {}, meta: object = {}): Told =>
   task({ status: 'done', completed_at: completedAt, ...fields }, { at: (completedAt - took) * 1_000, ...meta });

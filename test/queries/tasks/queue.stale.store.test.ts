@@ -6,21 +6,15 @@ import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { staleTaskReads } from '../../../queries/tasks/queue.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
-import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { sample, timeOf } from '../../support/kit.ts';
 import { readModels, secondsOf } from '../../support/rows.ts';
-import { TASK } from '../../support/tasks.ts';
+import { createdAs } from '../../support/tasks.ts';
 
 describe('pages of stalled tasks', () => {
   const models = readModels([tasksProjection, projectsProjection, agentsProjection, usersProjection]);
   before(async () => {
     const project = sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' });
-    const working = (taskId: number) =>
-      taskCreated.draft({
-        task_id: taskId,
-        task: { ...TASK, status: 'in_progress', assigned_to: 'ghost' },
-        source: 'api',
-      });
+    const working = (taskId: number) => createdAs(taskId, { status: 'in_progress', assigned_to: 'ghost' });
     const at = (second: number, workspace = 1) => ({ at: timeOf(second), workspace });
     await models.tell(
       [project, { workspace: 1 }],

@@ -12,40 +12,28 @@ import { recurrenceReads } from '../../../queries/tasks/recurrence.ts';
 import { userCreated } from '../../../shared/events/auth/users.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
 import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
-import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { newUser } from '../../support/ann.ts';
 import { sample, timeOf } from '../../support/kit.ts';
+import { planOf } from '../../support/plans.ts';
 import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
-import { TASK } from '../../support/tasks.ts';
+import { createdAs } from '../../support/tasks.ts';
 
 const BACKLOG = 20_000;
 
-interface Plan {
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly Plan[];
-}
-
-const nodesOf = (plan: Plan): readonly Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
-
 describe('queue queries', function () {
   this.timeout(120_000);
-  const made = (taskId: number, fields: Partial<TaskData>) =>
-    taskCreated.draft({ task_id: taskId, task: { ...TASK, ...fields }, source: 'api' });
   const models = readModels([tasksProjection, projectsProjection, agentsProjection, usersProjection], () => [
-    made(1, { priority: 'low' }),
-    made(2, { due_date: 20 }),
-    made(3, { due_date: 10, assigned_to: 'ada', status: 'assigned' }),
-    made(4, { assigned_to: 'ada', status: 'in_progress' }),
-    made(5, { assigned_to: 'bob', status: 'assigned', priority: 'critical' }),
-    made(6, {}),
-    made(7, { priority: 'critical', assigned_to: 'ada', status: 'assigned' }),
-    [made(8, { priority: 'critical' }), { workspace: 2 }],
-    made(9, { status: 'backlog' }),
-    made(10, { priority: 'urgent', assigned_to: 'ada', status: 'inbox' }),
-    made(11, { assigned_to: 'ada', status: 'in_progress' }),
+    createdAs(1, { priority: 'low' }),
+    createdAs(2, { due_date: 20 }),
+    createdAs(3, { due_date: 10, assigned_to: 'ada', status: 'assigned' }),
+    createdAs(4, { assigned_to: 'ada', status: 'in_progress' }),
+    createdAs(5, { assigned_to: 'bob', status: 'assigned', priority: 'critical' }),
+    createdAs(6),
+    createdAs(7, { priority: 'critical', assigned_to: 'ada', status: 'assigned' }),
+    [createdAs(8, { priority: 'critical' }), { workspace: 2 }],
+    createdAs(9, { status: 'backlog' }),
+    createdAs(10, { priority: 'urgent', assigned_to: 'ada', status: 'inbox' }),
+    createdAs(11, { assigned_to: 'ada', status: 'in_progress' }),
   ]);
 
   const look = async (
@@ -116,7 +104,7 @@ describe('queue queries', function () {
     });
     const project = sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' });
     const working = (taskId: number, assignedTo: string | null) =>
-      made(taskId, { status: 'in_progress', assigned_to: assignedTo });
+      createdAs(taskId, { status: 'in_progress', assigned_to: assignedTo });
     const here = { workspace: 5, tenant: 9 };
     const first = secondsOf(12);
     await models.tell(
@@ -131,7 +119,7 @@ describe('queue queries', function () {
         working(53, 'ann'),
         working(54, 'Ann A'),
         working(55, null),
-        made(56, { status: 'assigned', assigned_to: 'off' }),
+        createdAs(56, { status: 'assigned', assigned_to: 'off' }),
         working(57, 'off'),
       ].map((draft) => [draft, here] as const),
     );
@@ -156,13 +144,13 @@ describe('queue queries', function () {
     const first = secondsOf(24);
     await models.tell(
       ...[
-        made(60, { metadata, title: 'Water the plants' }),
-        made(61, { metadata }),
+        createdAs(60, { metadata, title: 'Water the plants' }),
+        createdAs(61, { metadata }),
         recurred(61, 70),
-        made(62, { metadata }),
+        createdAs(62, { metadata }),
         recurred(62, 71),
-        made(71, {}),
-        made(63, { metadata: { recurrence: { ...metadata.recurrence, enabled: false } } }),
+        createdAs(71),
+        createdAs(63, { metadata: { recurrence: { ...metadata.recurrence, enabled: false } } }),
       ].map((draft) => [draft, here] as const),
     );
     const at = { tenant: 9, workspace: 5, cron: '0 9 * * *' };
@@ -212,14 +200,11 @@ describe('queue queries', function () {
       // And what the agents work on.
       [together, 3],
     ] as const) {
-      const { rows } = await sql<{ 'QUERY PLAN': readonly { readonly Plan: Plan }[] }>`
-        EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`.execute(models.reads.db);
-      const nodes = nodesOf(rows[0]?.['QUERY PLAN'][0]?.Plan as Plan);
+      const nodes = await planOf(models.reads.db, statement.compile(models.reads.db));
       const scans = nodes.filter((node) => node['Relation Name'] === 'tasks');
       expect(scans, JSON.stringify(nodes)).to.have.length(count);
       for (const scan of scans) {
         expect(scan['Node Type']).to.match(/^Index (Only )?Scan$/);
-        // Of a scan that is repeated, these are averages.
         expect(scan['Actual Rows'] + (scan['Rows Removed by Filter'] ?? 0)).to.be.at.most(limit + 2);
       }
       const most = Math.max(...nodes.map((node) => node['Actual Rows']));
@@ -232,8 +217,8 @@ describe('queue queries', function () {
     // Neither the order in which they are made nor its reverse.
     for (const id of [73, 71, 75, 72, 74])
       await models.tell(
-        [made(id, { status: 'inbox' }), same],
-        [made(id + 10, { assigned_to: 'ada', status: 'in_progress' }), same],
+        [createdAs(id, { status: 'inbox' }), same],
+        [createdAs(id + 10, { assigned_to: 'ada', status: 'in_progress' }), same],
       );
     for (let limit = 1; limit <= 5; limit++) {
       const { waiting, inProgress } = await look(6, 'ada', limit, limit);

@@ -6,13 +6,11 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { routingReads } from '../../../queries/tasks/routing.ts';
 import { agentHidden, agentShown } from '../../../shared/events/agents/agents.ts';
 import { projectCreated } from '../../../shared/events/projects/projects.ts';
-import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { sample, timeOf } from '../../support/kit.ts';
 import { agentRegisteredAs, readModels } from '../../support/rows.ts';
-import { TASK } from '../../support/tasks.ts';
+import { createdAs } from '../../support/tasks.ts';
 
 const project = sample(projectCreated, { project_id: 1, name: 'General', slug: 'general', ticket_prefix: 'GEN' });
-const waiting = (taskId: number) => taskCreated.draft({ task_id: taskId, task: TASK, source: 'api' });
 
 describe('routing queries', () => {
   const models = readModels([tasksProjection, projectsProjection, agentsProjection]);
@@ -27,10 +25,10 @@ describe('routing queries', () => {
       agentRegisteredAs(4, 'hidden'),
       agentHidden.draft({ agent_id: 4, name: 'hidden' }),
       agentRegisteredAs(5, 'busy', { status: 'busy' }),
-      waiting(1),
+      createdAs(1),
       [agentRegisteredAs(6, 'kim'), second],
       [agentHidden.draft({ agent_id: 6, name: 'kim' }), second],
-      [waiting(2), second],
+      [createdAs(2), second],
     );
   });
 
@@ -55,7 +53,7 @@ describe('routing queries', () => {
   it('order otherwise equal tasks by id, wherever a page ends', async () => {
     const meta = { workspace: 3, at: timeOf(50) };
     await models.tell([project, meta], [agentRegisteredAs(7, 'lea'), meta]);
-    for (const id of [13, 11, 15, 12, 14]) await models.tell([waiting(id), meta]);
+    for (const id of [13, 11, 15, 12, 14]) await models.tell([createdAs(id), meta]);
     for (let limit = 1; limit <= 5; limit++) {
       const found = (await routingReads(models.reads).unassigned(limit)).filter(({ workspace }) => workspace === 3);
       expect(found.map(({ id }) => id)).to.deep.equal([11, 12, 13, 14, 15].slice(0, limit));

@@ -10,6 +10,7 @@ import { assignmentsFor, taskStatsOf } from '../../../queries/tasks/assignments.
 import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { PRIORITIES, TASK_SORTS, TASK_STATUSES, type TasksQuery } from '../../../shared/contract/tasks/tasks.ts';
 import { allTasks } from '../../../shared/identity.ts';
+import { type Plan, planOf } from '../../support/plans.ts';
 import { openReadModels, readModels } from '../../support/rows.ts';
 import { created, updated } from '../../support/tasks.ts';
 import { until } from '../../support/until.ts';
@@ -18,17 +19,6 @@ const TASKS = 100_000;
 const PART = 5_000;
 const AGENTS = 1_000;
 const PROJECTS = 500;
-
-interface Plan {
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly Plan[];
-}
-
-const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
 
 describe('task queries, with 100,000 tasks', function () {
   this.timeout(180_000);
@@ -81,10 +71,8 @@ describe('task queries, with 100,000 tasks', function () {
     await question(watched);
     const plans: Plan[] = [];
     for (const { node, queryId } of asked) {
-      const { sql, parameters } = models.reads.db.getExecutor().compileQuery(node, queryId);
-      const explain = CompiledQuery.raw(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [...parameters]);
-      const { rows } = await models.reads.db.executeQuery<{ 'QUERY PLAN': readonly { Plan: Plan }[] }>(explain);
-      plans.push(...(rows[0]?.['QUERY PLAN'] ?? []).flatMap((one) => nodesOf(one.Plan)));
+      const { db } = models.reads;
+      plans.push(...(await planOf(db, db.getExecutor().compileQuery(node, queryId))));
     }
     const of = (table: string) => plans.filter((one) => one['Relation Name'] === table);
     const rowsOf = (nodes: readonly Plan[]) =>

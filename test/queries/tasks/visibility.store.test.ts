@@ -6,10 +6,9 @@ import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';
-import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { allTasks, seesTask, type TaskView } from '../../../shared/identity.ts';
 import { readModels } from '../../support/rows.ts';
-import { TASK } from '../../support/tasks.ts';
+import { createdAs } from '../../support/tasks.ts';
 
 /** Queries that read tasks, or records about them, without a view, and why they show no task to a caller. */
 const WITHOUT_VIEW: Readonly<Record<string, string>> = {
@@ -58,15 +57,11 @@ describe('task visibility', () => {
 
   const models = readModels([tasksProjection, projectsProjection], () => [
     ...owners.map(({ assigned_to, creatorAgent }, index) => {
-      const created = taskCreated.draft({ task_id: index + 1, task: { ...TASK, assigned_to }, source: 'api' });
       const actor = { type: 'agent', id: creatorAgent ?? 0, name: 'agent' } as const;
-      return [created, creatorAgent === null ? {} : { actor }] as const;
+      return [createdAs(index + 1, { assigned_to }), creatorAgent === null ? {} : { actor }] as const;
     }),
     // By a user for an agent, in another workspace.
-    [
-      taskCreated.draft({ task_id: 20, task: { ...TASK, assigned_to: 'ada' }, source: 'api' }),
-      { workspace: 2, agent: 1 },
-    ],
+    [createdAs(20, { assigned_to: 'ada' }), { workspace: 2, agent: 1 }],
   ]);
 
   it('follows the same rule in statements as in memory, for lists, totals and records', async () => {

@@ -14,7 +14,6 @@ import type { Derivation } from '../../../shared/contract/evidence.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { TIMEFRAMES } from '../../../shared/contract/tokens/usage.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
-import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { tokenPriceSet } from '../../../shared/events/tokens/prices.ts';
 import {
   type TokenReport,
@@ -27,8 +26,9 @@ import { DAY_MS, HOUR_MS } from '../../../shared/time-buckets.ts';
 import { EvidenceReader } from '../../support/evidence.ts';
 import { checkTokens } from '../../support/evidence-checks.ts';
 import { sample } from '../../support/kit.ts';
+import { seeded } from '../../support/random.ts';
 import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
-import { TASK } from '../../support/tasks.ts';
+import { createdAs } from '../../support/tasks.ts';
 import { farFromUtc } from '../../support/time-zone.ts';
 
 const NOW = Date.UTC(2026, 2, 3, 10, 20, 30, 400);
@@ -39,12 +39,7 @@ const VIEWS: readonly TaskView[] = [null, { name: 'bob', id: 1 }, { name: 'nobod
 }));
 const REPORTS = 600;
 
-let seed = 7;
-const below = (n: number): number => {
-  seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
-  return (seed >> 8) % n;
-};
-const pick = <T>(all: readonly T[]): T => all[below(all.length)] as T;
+const { below, pick } = seeded(7);
 
 interface Case extends TokenReport {
   readonly at: number;
@@ -129,8 +124,7 @@ describe('token totals', () => {
       const reports = batch.map(({ at: _, ...report }) => report);
       batches.push([tokensReported.draft({ page: null, reports }), { at }]);
     }
-    const task = (taskId: number) =>
-      taskCreated.draft({ task_id: taskId, task: { ...TASK, title: `T${taskId}` }, source: 'api' });
+    const task = (taskId: number) => createdAs(taskId, { title: `T${taskId}` });
     const about = { agent_id: 1, name: 'ada' };
     await models.tell(
       agentRegisteredAs(1, 'ada'),
@@ -150,102 +144,122 @@ describe('token totals', () => {
     );
   });
 
-  const within = (timeframe: string) => {
-    const span = TIMEFRAMES[timeframe];
-    return cases.filter(({ at }) => span === undefined || at >= NOW - span);
-  };
+  const TIMELINES = 365 * DAY_MS;
+  const isExisting = ({ task_id }: Case) => task_id === 1 || task_id === 2;
 
-  for (const timeframe of [...Object.keys(TIMEFRAMES), 'all', 'fortnight']) {
-    it(`for the timeframe ${timeframe}`, async () => {
-      const all = within(timeframe);
-      const stats = await tokenStats(models.reads, 1, timeframe, NOW);
-      expect(stats).to.deep.equal({
-        summary: sum(all),
-        models: sumBy(all, ({ model }) => model),
-        sessions: sumBy(all, ({ session_id: sessionId }) => sessionId),
-        agents: sumBy(all, nameOf),
-        timeframe,
-        recordCount: all.length,
+  /** Compares the sums of a window that ends at `now` with the reports. */
+  async function check(timeframe: string, now: number): Promise<void> {
+    const all = cases.filter(({ at }) => at >= now - (TIMEFRAMES[timeframe] ?? now));
+    const timelines = all.filter(({ at }) => at >= now - (now % DAY_MS) - TIMELINES);
+    expect(await tokenStats(models.reads, 1, timeframe, now)).to.deep.equal({
+      summary: sum(all),
+      models: sumBy(all, ({ model }) => model),
+      sessions: sumBy(all, ({ session_id }) => session_id),
+      agents: sumBy(all, nameOf),
+      timeframe,
+      recordCount: all.length,
+    });
+
+    const costs = await agentCosts(models.reads, 1, timeframe, now);
+    expect(costs.recordCount).to.equal(all.length);
+    const expected = Object.entries(sumBy(all, nameOf)).map(([name, stats]) => {
+      const own = all.filter((one) => nameOf(one) === name);
+      const sessions = [...new Set(own.map(({ session_id }) => session_id))].sort();
+      const timeline = daysOf(timelines.filter((one) => nameOf(one) === name));
+      return [name, { stats, models: sumBy(own, ({ model }) => model), sessions, timeline }];
+    });
+    expect(costs.agents).to.deep.equal(Object.fromEntries(expected));
+
+    const { usage, total } = await listTokens(models.reads, 1, timeframe, now);
+    expect(total).to.equal(all.length);
+    const newestFirst = all.map(({ at }) => at).reverse();
+    expect(usage.map(({ timestamp }) => timestamp)).to.deep.equal(newestFirst.slice(0, 100));
+
+    const day = all.filter(({ at }) => at >= now - DAY_MS);
+    const hours = sumBy(day, ({ at }) => new Date(at - (at % HOUR_MS)).toISOString());
+    const { trends } = await tokenTrends(models.reads, 1, timeframe, now);
+    expect(trends).to.deep.equal(
+      Object.entries(hours)
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .map(([timestamp, { totalTokens: tokens, totalCost: cost, requestCount: requests }]) => ({
+          ...{ timestamp, tokens, cost, requests },
+        })),
+    );
+    await checkTasks(timeframe, now, all, timelines.filter(isExisting));
+  }
+
+  async function checkTasks(timeframe: string, now: number, all: readonly Case[], timelines: readonly Case[]) {
+    const existing = all.filter(isExisting);
+    const costs = await taskCosts(models.reads, allTasks(1), timeframe, now);
+    expect(costs.summary).to.deep.equal(sum(existing));
+    expect(costs.unattributed).to.deep.equal(sum(all.filter(({ task_id }) => task_id === null)));
+    expect(costs.recordCount).to.equal(all.length);
+    expect(costs.attributedRecordCount).to.equal(all.filter(({ task_id }) => task_id !== null).length);
+    const idsOf = (some: readonly Case[]) => [...new Set(some.map(({ task_id }) => task_id as number))].sort();
+    const shared = (some: readonly Case[]) => {
+      const taskIds = idsOf(some);
+      return { stats: sum(some), taskCount: taskIds.length, taskIds };
+    };
+    expect(costs.tasks.map(({ taskId }) => taskId)).to.have.members(idsOf(existing));
+    const dearest = costs.tasks.map(({ stats }) => stats.totalCost);
+    expect(dearest).to.deep.equal([...dearest].sort((a, b) => b - a));
+    for (const task of costs.tasks) {
+      const own = existing.filter(({ task_id }) => task_id === task.taskId);
+      expect(task).to.deep.include({
+        title: `T${task.taskId}`,
+        stats: sum(own),
+        models: sumBy(own, ({ model }) => model),
+        timeline: daysOf(timelines.filter(({ task_id }) => task_id === task.taskId)),
       });
+    }
+    const names = [...new Set(existing.map(nameOf))];
+    const byName = names.map((name) => [name, shared(existing.filter((one) => nameOf(one) === name))]);
+    expect(costs.agents).to.deep.equal(Object.fromEntries(byName));
+    // The project of these tasks does not exist.
+    expect(costs.projects).to.deep.equal(existing.length > 0 ? { unscoped: shared(existing) } : {});
+  }
 
-      const costs = await agentCosts(models.reads, 1, timeframe, NOW);
-      expect(costs.recordCount).to.equal(all.length);
-      const year = all.filter(({ at }) => at >= Date.UTC(2026, 2, 3) - 365 * DAY_MS);
-      for (const [name, stats] of Object.entries(sumBy(all, nameOf))) {
-        const own = all.filter((one) => nameOf(one) === name);
-        expect(costs.agents[name], name).to.deep.equal({
-          stats,
-          models: sumBy(own, ({ model }) => model),
-          sessions: [...new Set(own.map(({ session_id: sessionId }) => sessionId))].sort(),
-          timeline: daysOf(year.filter((one) => nameOf(one) === name)),
-        });
-      }
-      expect(costs.agents).to.have.all.keys(Object.keys(sumBy(all, nameOf)));
-
-      const { usage, total } = await listTokens(models.reads, 1, timeframe, NOW);
-      expect(total).to.equal(all.length);
-      expect(usage.map(({ timestamp }) => timestamp)).to.deep.equal(
-        all
-          .map(({ at }) => at)
-          .reverse()
-          .slice(0, 100),
+  async function checkByAgent(days: number, now: number): Promise<void> {
+    const all = cases.filter(({ at }) => at >= Math.floor(now - days * DAY_MS));
+    const { agents, summary } = await tokensByAgent(models.reads, 1, days, now);
+    const { totalCost: total_cost, totalTokens: total_tokens } = sum(all);
+    const names = Object.keys(sumBy(all, nameOf));
+    expect(summary).to.deep.equal({ total_cost, total_tokens, agent_count: names.length, days });
+    expect(agents.map(({ agent }) => agent)).to.have.members(names);
+    const tokens = agents.map((one) => one.total_tokens);
+    expect(tokens).to.deep.equal([...tokens].sort((a, b) => b - a));
+    for (const one of agents) {
+      const own = all.filter((each) => nameOf(each) === one.agent);
+      const stats = sum(own);
+      expect(one).to.deep.include({
+        agent_id: own[0]?.agent_id,
+        total_tokens: stats.totalTokens,
+        total_cost: stats.totalCost,
+        request_count: own.length,
+        session_count: new Set(own.map(({ session_id }) => session_id)).size,
+        last_active: new Date(Math.max(...own.map(({ at }) => at))).toISOString(),
+      });
+      const costs = Object.entries(sumBy(own, ({ model }) => model)).map(([model, { totalCost }]) => [
+        model,
+        totalCost,
+      ]);
+      expect(Object.fromEntries(one.models.map((each) => [each.model, each.cost]))).to.deep.equal(
+        Object.fromEntries(costs),
       );
+    }
+  }
 
+  for (const timeframe of [...Object.keys(TIMEFRAMES), 'all', 'fortnight'])
+    it(`for the timeframe ${timeframe}`, async () => {
+      await check(timeframe, NOW);
       const exported: TokenRecord[] = [];
       for await (const page of allTokens(models.reads, 1, timeframe, NOW)) exported.push(...page);
+      const all = cases.filter(({ at }) => at >= NOW - (TIMEFRAMES[timeframe] ?? NOW));
       expect(exported.map(({ timestamp }) => timestamp)).to.deep.equal(all.map(({ at }) => at).reverse());
       expect(new Set(exported.map(({ id }) => id)).size).to.equal(all.length);
     });
 
-    it(`of tasks, for the timeframe ${timeframe}`, async () => {
-      const all = within(timeframe);
-      const existing = all.filter(({ task_id: taskId }) => taskId === 1 || taskId === 2);
-      const costs = await taskCosts(models.reads, allTasks(1), timeframe, NOW);
-      expect(costs.summary).to.deep.equal(sum(existing));
-      expect(costs.unattributed).to.deep.equal(sum(all.filter(({ task_id: taskId }) => taskId === null)));
-      expect(costs.recordCount).to.equal(all.length);
-      expect(costs.attributedRecordCount).to.equal(all.filter(({ task_id: taskId }) => taskId !== null).length);
-      const ids = [...new Set(existing.map(({ task_id: taskId }) => taskId as number))].sort();
-      expect(costs.tasks.map(({ taskId }) => taskId)).to.have.members(ids);
-      const dearest = costs.tasks.map(({ stats }) => stats.totalCost);
-      expect(dearest).to.deep.equal([...dearest].sort((a, b) => b - a));
-      const year = existing.filter(({ at }) => at >= Date.UTC(2026, 2, 3) - 365 * DAY_MS);
-      for (const task of costs.tasks) {
-        const own = existing.filter(({ task_id: taskId }) => taskId === task.taskId);
-        expect(task).to.deep.include({
-          title: `T${task.taskId}`,
-          stats: sum(own),
-          models: sumBy(own, ({ model }) => model),
-          timeline: daysOf(year.filter(({ task_id: taskId }) => taskId === task.taskId)),
-        });
-      }
-      for (const [name, stats] of Object.entries(sumBy(existing, nameOf))) {
-        const tasks = [
-          ...new Set(existing.filter((one) => nameOf(one) === name).map(({ task_id: taskId }) => taskId)),
-        ].sort();
-        expect(costs.agents[name], name).to.deep.equal({ stats, taskCount: tasks.length, taskIds: tasks });
-      }
-      // The project of these tasks does not exist.
-      const shared = { stats: sum(existing), taskCount: ids.length, taskIds: ids };
-      expect(costs.projects).to.deep.equal(existing.length > 0 ? { unscoped: shared } : {});
-    });
-
-    it(`by hour, for the timeframe ${timeframe}`, async () => {
-      const day = within(timeframe).filter(({ at }) => at >= NOW - DAY_MS);
-      const hours = sumBy(day, ({ at }) => new Date(at - (at % HOUR_MS)).toISOString());
-      const { trends } = await tokenTrends(models.reads, 1, timeframe, NOW);
-      expect(trends).to.deep.equal(
-        Object.entries(hours)
-          .sort(([a], [b]) => (a < b ? -1 : 1))
-          .map(([timestamp, stats]) => ({
-            timestamp,
-            tokens: stats.totalTokens,
-            cost: stats.totalCost,
-            requests: stats.requestCount,
-          })),
-      );
-    });
-  }
+  for (const days of [1, 1.5, 30, 365]) it(`by agent, for ${days} days`, () => checkByAgent(days, NOW));
 
   // The windows above begin on few edges; these begin anywhere, so that every mix of buckets and single reports occurs.
   it('for windows that end at any time', async () => {
@@ -260,76 +274,12 @@ describe('token totals', () => {
     const timeframes = fc.constantFrom(...Object.keys(TIMEFRAMES));
     await fc.assert(
       fc.asyncProperty(later, timeframes, fc.constantFrom(1, 30, 90, 365), async (after, timeframe, days) => {
-        const now = NOW + after;
-        const all = cases.filter(({ at }) => at >= now - (TIMEFRAMES[timeframe] ?? now));
-        const stats = await tokenStats(models.reads, 1, timeframe, now);
-        expect(stats.summary).to.deep.equal(sum(all));
-        expect(stats.models).to.deep.equal(sumBy(all, ({ model }) => model));
-        expect(stats.sessions).to.deep.equal(sumBy(all, ({ session_id: sessionId }) => sessionId));
-        expect(stats.agents).to.deep.equal(sumBy(all, nameOf));
-        const costs = await taskCosts(models.reads, allTasks(1), timeframe, now);
-        expect(costs.summary).to.deep.equal(sum(all.filter(({ task_id: taskId }) => taskId === 1 || taskId === 2)));
-        expect(costs.unattributed).to.deep.equal(sum(all.filter(({ task_id: taskId }) => taskId === null)));
-        const { total } = await listTokens(models.reads, 1, timeframe, now);
-        expect(total).to.equal(all.length);
-        const { trends } = await tokenTrends(models.reads, 1, timeframe, now);
-        const hours = sumBy(
-          all.filter(({ at }) => at >= now - DAY_MS),
-          ({ at }) => new Date(at - (at % HOUR_MS)).toISOString(),
-        );
-        expect(Object.fromEntries(trends.map((one) => [one.timestamp, one.tokens]))).to.deep.equal(
-          Object.fromEntries(Object.entries(hours).map(([hour, { totalTokens }]) => [hour, totalTokens])),
-        );
-        const { agents } = await tokensByAgent(models.reads, 1, days, now);
-        const since = cases.filter(({ at }) => at >= now - days * DAY_MS);
-        const told = agents.map((one) => [one.agent, [one.request_count, one.total_tokens, one.last_active]]);
-        expect(Object.fromEntries(told)).to.deep.equal(
-          Object.fromEntries(
-            Object.entries(sumBy(since, nameOf)).map(([name, { requestCount, totalTokens }]) => {
-              const newest = Math.max(...since.filter((one) => nameOf(one) === name).map(({ at }) => at));
-              return [name, [requestCount, totalTokens, new Date(newest).toISOString()]];
-            }),
-          ),
-        );
+        await check(timeframe, NOW + after);
+        await checkByAgent(days, NOW + after);
       }),
       { numRuns: 30 },
     );
   });
-
-  for (const days of [1, 1.5, 30, 365]) {
-    it(`by agent, for ${days} days`, async () => {
-      const all = cases.filter(({ at }) => at >= Math.floor(NOW - days * DAY_MS));
-      const { agents, summary } = await tokensByAgent(models.reads, 1, days, NOW);
-      const { totalCost, totalTokens } = sum(all);
-      const names = Object.keys(sumBy(all, nameOf));
-      expect(summary).to.deep.equal({
-        total_cost: totalCost,
-        total_tokens: totalTokens,
-        agent_count: names.length,
-        days,
-      });
-      expect(agents.map(({ agent }) => agent)).to.have.members(names);
-      expect(agents.map((one) => one.total_tokens)).to.deep.equal(
-        agents.map((one) => one.total_tokens).sort((a, b) => b - a),
-      );
-      for (const one of agents) {
-        const own = all.filter((each) => nameOf(each) === one.agent);
-        const stats = sum(own);
-        expect(one).to.deep.include({
-          agent_id: own[0]?.agent_id,
-          total_tokens: stats.totalTokens,
-          total_cost: stats.totalCost,
-          request_count: own.length,
-          session_count: new Set(own.map(({ session_id: sessionId }) => sessionId)).size,
-          last_active: new Date(Math.max(...own.map(({ at }) => at))).toISOString(),
-        });
-        const models = sumBy(own, ({ model }) => model);
-        expect(Object.fromEntries(one.models.map((each) => [each.model, each.cost]))).to.deep.equal(
-          Object.fromEntries(Object.entries(models).map(([model, { totalCost: cost }]) => [model, cost])),
-        );
-      }
-    });
-  }
 
   /** An export, whose numbers are how many reports there are in all. */
   async function checkExport(timeframe: string, at: number, limit: number, reader: EvidenceReader): Promise<void> {
