@@ -54,23 +54,15 @@ export const cronProjection = defineProjection({
   version: 3,
   tables: [cronJobsTable, cronRunsTable],
   handlers: [
-    on(
-      cronJobAdded,
-      ({ data: { name, schedule, command, enabled, timezone: timeZone, stagger_seconds: staggerSeconds, task } }) => [
-        change(cronJobsTable, { name }, (row) => ({
-          name,
-          schedule,
-          command,
-          enabled,
-          time_zone: timeZone ?? null,
-          stagger_seconds: staggerSeconds ?? null,
-          agent: task?.agent ?? null,
-          last_run: row?.last_run ?? null,
-          last_status: row?.last_status ?? null,
-          last_error: row?.last_error ?? null,
-        })),
-      ],
-    ),
+    on(cronJobAdded, ({ data: { name, schedule, command, enabled, timezone, stagger_seconds = null, task } }) => [
+      change(cronJobsTable, { name }, (row) => ({
+        ...{ name, schedule, command, enabled, time_zone: timezone ?? null, stagger_seconds },
+        agent: task?.agent ?? null,
+        last_run: row?.last_run ?? null,
+        last_status: row?.last_status ?? null,
+        last_error: row?.last_error ?? null,
+      })),
+    ]),
     on(cronJobToggled, ({ data: { name, enabled } }) => [
       update(cronJobsTable, { name }, (row) => ({ ...row, enabled })),
     ]),

@@ -72,22 +72,11 @@ interface Action {
 /** An action with its hour and day buckets. */
 function acted({ meta }: DomainEvent, { agent_id, by: known_by }: Attributed, action: Action): Change[] {
   const { at, number: id, workspace: workspace_id } = meta;
-  const { kind, type, entity_type, entity_id } = action;
-  const created_at = seconds(at);
+  const { kind, type, entity_type } = action;
   const counted = (unit: string, start: number) =>
     tally(agentActionCountsTable, { workspace_id, agent_id, unit, start, kind, type, entity_type });
   const changes = [
-    insert(agentActionsTable, {
-      workspace_id,
-      kind,
-      id,
-      agent_id,
-      type,
-      entity_type,
-      entity_id,
-      known_by,
-      created_at,
-    }),
+    insert(agentActionsTable, { workspace_id, id, agent_id, known_by, created_at: seconds(at), ...action }),
     counted('hour', startOf('hour', at)),
     counted('day', startOf('day', at)),
   ];

@@ -1,6 +1,6 @@
 /** Syncs with repositories of GitHub: the latest of each source, sums by project, and the agreed states. */
-import type { DomainEvent } from '../../shared/events/define.ts';
-import { type TaskFace, taskIssueGone, taskLinked, taskSynced } from '../../shared/events/github/links.ts';
+import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
+import { taskIssueGone, taskLinked, taskSynced } from '../../shared/events/github/links.ts';
 import { githubSynced } from '../../shared/events/github/syncs.ts';
 import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
@@ -57,27 +57,15 @@ export const githubLinksTable = defineTable(
   { key: ['workspace_id', 'task_id'] },
 );
 
-interface Linked {
-  readonly task_id: number;
-  readonly repo: string;
-  readonly issue_number: number;
-  readonly face: TaskFace;
-}
+type Linked = EventOf<typeof taskLinked> | EventOf<typeof taskSynced>;
 
 /** The task at its last agreement with its issue. */
-const agreed = ({ data, meta }: DomainEvent<string, Linked>): Change[] => {
+const agreed = ({ data, meta }: Linked): Change[] => {
   const key = { workspace_id: meta.workspace, task_id: data.task_id };
-  const { title, description_hash, status, priority } = data.face;
+  const { repo, issue_number, face } = data;
+  const { title, description_hash, status, priority } = face;
   return [
-    change(githubLinksTable, key, () => ({
-      ...key,
-      repo: data.repo,
-      issue_number: data.issue_number,
-      title,
-      description_hash,
-      status,
-      priority,
-    })),
+    change(githubLinksTable, key, () => ({ ...key, repo, issue_number, title, description_hash, status, priority })),
   ];
 };
 
@@ -95,47 +83,23 @@ export const githubProjection = defineProjection({
     on(taskIssueGone, unlinked),
     on(taskDeleted, unlinked),
     on(githubSynced, ({ data, meta }) => {
-      const workspace_id = meta.workspace;
-      const {
-        sync_id: syncId,
-        source,
-        earlier,
-        repo,
-        project_id,
-        status,
-        error,
-        issues,
-        imported,
-        updated,
-        pushed,
-      } = data;
-      const at = seconds(meta.at);
-      const pulled = imported + updated;
-      const key = { workspace_id, source, slot: earlier % KEPT_SYNCS };
-      const changes = [
-        change(githubSyncsTable, key, () => ({
-          ...key,
-          id: syncId,
-          repo,
-          project_id,
-          status,
-          error,
-          issue_count: issues,
-          changes_pulled: pulled,
-          changes_pushed: pushed,
-          synced_at: at,
-        })),
-      ];
+      const { sync_id: id, source, repo, project_id, status, error, issues: issue_count } = data;
+      const { workspace: workspace_id } = meta;
+      const synced_at = seconds(meta.at);
+      const [changes_pulled, changes_pushed] = [data.imported + data.updated, data.pushed];
+      const key = { workspace_id, source, slot: data.earlier % KEPT_SYNCS };
+      const row = { id, repo, project_id, status, error, issue_count, changes_pulled, changes_pushed, synced_at };
+      const changes = [change(githubSyncsTable, key, () => ({ ...key, ...row }))];
       if (project_id === null) return changes;
       const project = { workspace_id, project_id };
       return [
         ...changes,
-        change(githubProjectsTable, project, (row) => ({
+        change(githubProjectsTable, project, (before) => ({
           ...project,
-          last_synced_at: at,
-          total_pulled: (row?.total_pulled ?? 0) + pulled,
-          total_pushed: (row?.total_pushed ?? 0) + pushed,
-          sync_count: (row?.sync_count ?? 0) + 1,
+          last_synced_at: synced_at,
+          total_pulled: (before?.total_pulled ?? 0) + changes_pulled,
+          total_pushed: (before?.total_pushed ?? 0) + changes_pushed,
+          sync_count: (before?.sync_count ?? 0) + 1,
         })),
       ];
     }),

@@ -57,24 +57,7 @@ function changesOf(workspace: number, at: number, reports: readonly TokenReport[
     reports.flatMap(({ agent_id: agentId, agent_name: agentName }) => (agentId === null ? [] : [[agentId, agentName]])),
   );
   return [
-    ...reports.map((one, place) =>
-      insert(tokenReportsTable, {
-        workspace_id: workspace,
-        id: one.id,
-        at,
-        place,
-        model: one.model,
-        session_id: one.session_id,
-        agent_id: one.agent_id,
-        agent_name: one.agent_name,
-        input_tokens: one.input_tokens,
-        output_tokens: one.output_tokens,
-        cost: one.cost,
-        operation: one.operation,
-        task_id: one.task_id,
-        duration: one.duration,
-      }),
-    ),
+    ...reports.map((one, place) => insert(tokenReportsTable, { workspace_id: workspace, at, place, ...one })),
     ...[...names].map(([agent_id, name]) =>
       change(tokenAgentsTable, { workspace_id: workspace, agent_id }, (row) =>
         row?.name === name ? row : { workspace_id: workspace, agent_id, name },

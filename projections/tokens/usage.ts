@@ -6,7 +6,8 @@
  */
 import { hash } from 'node:crypto';
 import { NANO } from '../../shared/contract/tokens/costs.ts';
-import type { TokenReport } from '../../shared/events/tokens/reports.ts';
+import type { EventOf } from '../../shared/events/define.ts';
+import type { TokenReport, tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
 import { startOf, type Unit } from '../../shared/time-buckets.ts';
 import { type Change, change, defineTable, type RowOf, update } from '../projection.ts';
 
@@ -94,20 +95,7 @@ export type DaySums = readonly [requests: number, tokens: number, cost: number];
 type Days = Readonly<Record<string, DaySums>>;
 
 /** Usage of one report, or of several that differ only in their amounts. */
-export interface Used {
-  /** Unix ms. */
-  readonly at: number;
-  readonly model: string;
-  readonly session_id: string;
-  readonly agent_id: number | null;
-  readonly agent_name: string;
-  readonly task_id: number | null;
-  readonly requests: number;
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  /** Billionths of a US dollar. */
-  readonly cost: number;
-}
+type Used = EventOf<typeof tokenReportsPurged>['data']['used'][number];
 
 /** One report as usage. @param at Unix ms */
 export const usedBy = (at: number, report: TokenReport): Used => ({

@@ -9,23 +9,13 @@ const own = (reads: Reads) => tables(reads, agentKeysProjection);
 /** Those of these keys that are not revoked and whose agent exists. The caller must check their expiry. */
 export const findLiveKeys = (reads: Reads, keyIds: readonly number[]) =>
   own(reads)
-    .selectFrom('agent_keys')
-    .innerJoin('key_agents', (join) =>
-      join
-        .onRef('key_agents.workspace_id', '=', 'agent_keys.workspace_id')
-        .onRef('key_agents.id', '=', 'agent_keys.agent_id'),
+    .selectFrom('agent_keys as k')
+    .innerJoin('key_agents as a', (join) =>
+      join.onRef('a.workspace_id', '=', 'k.workspace_id').onRef('a.id', '=', 'k.agent_id'),
     )
-    .select([
-      'agent_keys.id',
-      'agent_keys.workspace_id',
-      'agent_keys.tenant_id',
-      'agent_keys.agent_id',
-      'agent_keys.scopes',
-      'agent_keys.expires_at',
-      'key_agents.name as agent_name',
-    ])
-    .where(sql<boolean>`agent_keys.id = ANY(${keyIds})`)
-    .where('agent_keys.revoked_at', 'is', null)
+    .select(['k.id', 'k.workspace_id', 'k.tenant_id', 'k.agent_id', 'k.scopes', 'k.expires_at', 'a.name as agent_name'])
+    .where(sql<boolean>`k.id = ANY(${keyIds})`)
+    .where('k.revoked_at', 'is', null)
     .execute();
 export type LiveKeyRow = Awaited<ReturnType<typeof findLiveKeys>>[number];
 

@@ -15,6 +15,7 @@ import type { DisplayNames } from '../../shared/ports/auth/users.ts';
 import type { NotificationDirectory, PendingNotification } from '../../shared/ports/monitoring/notifications.ts';
 import { PEOPLE_MODELS } from '../names.ts';
 import { inWorkspace, prepared, type Reads, tableOf, tables } from '../reads.ts';
+import { columnsOf } from '../records.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
 /** Read models from which the list is built. */
@@ -166,6 +167,11 @@ export async function deliveryState(
   };
 }
 
+const PENDING = [
+  ...(['id', 'recipient', 'type', 'title', 'message'] as const),
+  ...(['source_type', 'source_id', 'created_at'] as const),
+];
+
 /** The lookups of commands about notifications. */
 export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
   async unread(workspace, of, limit) {
@@ -218,14 +224,7 @@ export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
     const people = new Set([NOTIFIER, ...theirUsers.map(({ username }) => username)]);
     return found.map(
       (row): PendingNotification => ({
-        id: row.id,
-        recipient: row.recipient,
-        type: row.type,
-        title: row.title,
-        message: row.message,
-        source_type: row.source_type,
-        source_id: row.source_id,
-        created_at: row.created_at,
+        ...columnsOf(row, PENDING),
         agent: agentOf.get(row.recipient) ?? null,
         isPerson: people.has(row.recipient),
       }),

@@ -3,14 +3,15 @@ import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { standupsProjection } from '../../projections/monitoring/standups.ts';
-import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { tasksProjection, type tasksTable } from '../../projections/tasks/tasks.ts';
 import type { AgentReport, StandupReport, StandupsQuery } from '../../shared/contract/monitoring/standups.ts';
 import type { StandupSummary } from '../../shared/events/monitoring/standups.ts';
 import { NO_SOURCE, type TaskSource } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { DAY } from '../../shared/time.ts';
-import { countOf, inWorkspace, type Reads, tableOf } from '../reads.ts';
+import { countOf, inWorkspace, type Reads, type Row, tableOf } from '../reads.ts';
+import { columnsOf } from '../records.ts';
 import { TASK_COLUMNS } from '../tasks/tasks.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 
@@ -18,19 +19,15 @@ import { taskSeen } from '../tasks/visibility.ts';
 const MAX_LISTED = 1_000;
 const ACCOMPLISHMENTS = 10;
 
+type Task = Row<typeof tasksTable>;
 /** A task in a list, with the length of the list. */
-interface ListedTask {
-  readonly id: number;
-  readonly title: string;
-  readonly status: string;
-  readonly priority: string;
+type ListedTask = Pick<
+  Task,
+  'id' | 'title' | 'status' | 'priority' | 'created_at' | 'updated_at' | 'due_date' | 'metadata'
+> & {
   readonly assigned_to: string;
-  readonly created_at: number;
-  readonly updated_at: number;
-  readonly due_date: number | null;
-  readonly metadata: unknown;
   readonly total: number;
-}
+};
 
 interface Scope {
   readonly reads: Reads;
@@ -170,17 +167,12 @@ export async function standupOf(
   const overdue = await overdueOf(scope);
   const actions = await actionsOf(scope, known);
 
-  const completedTask = ({ id, title, status, updated_at }: ListedTask) => ({ id, title, status, updated_at });
-  const dueTask = ({ id, title, status, created_at, due_date }: ListedTask) => ({
-    id,
-    title,
-    status,
-    created_at,
-    due_date,
+  const completedTask = (task: ListedTask) => columnsOf(task, ['id', 'title', 'status', 'updated_at']);
+  const dueTask = (task: ListedTask) => columnsOf(task, ['id', 'title', 'status', 'created_at', 'due_date']);
+  const blockedTask = (task: ListedTask) => ({
+    ...columnsOf(task, ['id', 'title', 'status', 'priority', 'created_at']),
+    metadata: jsonText(scope, task.metadata),
   });
-  const blockedTask = ({ id, title, status, priority, created_at, metadata }: ListedTask) => {
-    return { id, title, status, priority, created_at, metadata: jsonText(scope, metadata) };
-  };
   const totalOf = (list: readonly ListedTask[]): number => list[0]?.total ?? 0;
   const lists = { completed, inProgress, assigned, review, blocked };
   const by = Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, byAgent(list)])) as Record<

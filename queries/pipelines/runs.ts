@@ -8,18 +8,9 @@ import type { ListedRun, RunRecord } from '../../shared/contract/pipelines/runs.
 import { inWorkspace, type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
-const OWN = [
-  'id',
-  'pipeline_id',
-  'status',
-  'current_step',
-  'started_at',
-  'completed_at',
-  'triggered_by',
-  'created_at',
-  'workspace_id',
-] as const;
-
+const OWN = (Object.keys(pipelineRunsTable.columns) as (keyof (typeof pipelineRunsTable)['columns'])[]).filter(
+  (column) => column !== 'steps',
+);
 const COLUMNS = [...OWN.map((column) => `r.${column}` as const), 'r.steps as steps_snapshot'] as const;
 
 const own = (reads: Reads, workspace: number) =>

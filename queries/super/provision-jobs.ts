@@ -13,49 +13,27 @@ import { tenantRow, tenantTables } from './tenants.ts';
 /** Maximum number of displayed events of a job, the latest. */
 const SHOWN_EVENTS = 500;
 
+type Column = keyof (typeof provisionJobsTable)['columns'];
+const COLUMNS = (Object.keys(provisionJobsTable.columns) as Column[]).map((column) => `j.${column}` as const);
+
 const jobs = (reads: Reads) =>
   tenantTables(reads)
-    .selectFrom('provision_jobs')
-    .innerJoin('tenants', 'tenants.id', 'provision_jobs.tenant_id')
-    .select([
-      'provision_jobs.id',
-      'tenant_id',
-      'job_type',
-      'provision_jobs.status',
-      'dry_run',
-      'requested_by',
-      'approved_by',
-      'runner_host',
-      'idempotency_key',
-      'request_json',
-      'plan_json',
-      'result_json',
-      'error_text',
-      'started_at',
-      'completed_at',
-      'provision_jobs.created_at',
-      'provision_jobs.updated_at',
-      'tenants.slug as tenant_slug',
-      'tenants.display_name as tenant_display_name',
-    ]);
+    .selectFrom('provision_jobs as j')
+    .innerJoin('tenants as t', 't.id', 'j.tenant_id')
+    .select(COLUMNS)
+    .select(['t.slug as tenant_slug', 't.display_name as tenant_display_name']);
 
 /** Newest first. */
 export async function listJobs(reads: Reads, query: ProvisionJobsQuery): Promise<ProvisionJobRecord[]> {
-  let rows = jobs(reads)
-    .orderBy('provision_jobs.created_at', 'desc')
-    .orderBy('provision_jobs.id', 'desc')
-    .limit(query.limit);
-  if (query.tenant_id !== undefined) rows = rows.where('tenant_id', '=', query.tenant_id);
-  if (query.status !== undefined) rows = rows.where('provision_jobs.status', '=', query.status);
+  let rows = jobs(reads).orderBy('j.created_at', 'desc').orderBy('j.id', 'desc').limit(query.limit);
+  if (query.tenant_id !== undefined) rows = rows.where('j.tenant_id', '=', query.tenant_id);
+  if (query.status !== undefined) rows = rows.where('j.status', '=', query.status);
   return (await rows.execute()) as unknown as ProvisionJobRecord[];
 }
 
 /** A job with its events, oldest first. */
 export async function jobDetail(reads: Reads, id: number): Promise<ProvisionJobDetail | undefined> {
-  const job = await jobs(reads)
-    .select(['linux_user', 'workspace_root'])
-    .where('provision_jobs.id', '=', id)
-    .executeTakeFirst();
+  const job = await jobs(reads).select(['linux_user', 'workspace_root']).where('j.id', '=', id).executeTakeFirst();
   if (!job) return undefined;
   const events = await tenantTables(reads)
     .selectFrom('provision_events')
