@@ -11,28 +11,17 @@ import {
 } from '../../../shared/events/tokens/reports.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 import { farFromUtc } from '../../support/time-zone.ts';
+import { tokenReport, usedBy } from '../../support/tokens.ts';
 
-const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => ({
-  id,
-  model: 'm',
-  session_id: 'ada:cli',
-  agent_id: 7,
-  agent_name: 'ada',
-  input_tokens: 10,
-  output_tokens: 5,
-  task_id: null,
-  operation: 'chat_completion',
-  duration: null,
-  cost: 0.000000001,
-  ...fields,
-});
 const reported = (page: number | null, ...reports: TokenReport[]) => tokensReported.draft({ page, reports });
 
 describe('projection: tokens', () => {
   farFromUtc();
 
   it('has a row for each report', () => {
-    const events = eventsOf([reported(null, report('a'), report('b', { agent_id: null, task_id: 3, duration: 1.5 }))]);
+    const events = eventsOf([
+      reported(null, tokenReport('a'), tokenReport('b', { agent_id: null, task_id: 3, duration: 1.5 })),
+    ]);
     const { reports } = rowsAfter(tokensProjection, events);
     const row = {
       workspace_id: 1,
@@ -53,8 +42,11 @@ describe('projection: tokens', () => {
   });
 
   it('sums the reports of a batch per facet and bucket, once each', () => {
-    const batch = [report('a'), report('b', { task_id: 3 }), report('c', { model: 'n' })];
-    const { usage } = rowsAfter(tokensProjection, eventsOf([reported(null, ...batch), reported(null, report('d'))]));
+    const batch = [tokenReport('a'), tokenReport('b', { task_id: 3 }), tokenReport('c', { model: 'n' })];
+    const { usage } = rowsAfter(
+      tokensProjection,
+      eventsOf([reported(null, ...batch), reported(null, tokenReport('d'))]),
+    );
     const sums = usage.map(({ facet, unit, subject, model, requests, input_tokens, cost }) =>
       [facet, unit, subject, model, requests, input_tokens, cost].join(' '),
     );
@@ -83,7 +75,7 @@ describe('projection: tokens', () => {
 
   it('stores the UTC days of a month in one row per agent', () => {
     const told = (at: string, id: string) => {
-      const [event] = eventsOf([reported(null, report(id))], { at: Date.parse(at) });
+      const [event] = eventsOf([reported(null, tokenReport(id))], { at: Date.parse(at) });
       return event as NonNullable<typeof event>;
     };
     const events = ['2023-11-30T23:59:59.999Z', '2023-11-30T00:00:00Z', '2023-12-01T00:00:00Z'].map((at, n) => {
@@ -99,8 +91,8 @@ describe('projection: tokens', () => {
 
   it('groups by agent id, whatever the name; names without an agent stand for themselves', () => {
     const events = eventsOf([
-      reported(null, report('a'), report('b', { agent_name: 'ada2' })),
-      reported(null, report('c', { agent_id: null }), report('d', { agent_id: null, agent_name: 'bob' })),
+      reported(null, tokenReport('a'), tokenReport('b', { agent_name: 'ada2' })),
+      reported(null, tokenReport('c', { agent_id: null }), tokenReport('d', { agent_id: null, agent_name: 'bob' })),
     ]);
     const { usage, agents } = rowsAfter(tokensProjection, events);
     const hours = usage.filter(({ facet, unit }) => facet === 'agent' && unit === 'hour');
@@ -115,11 +107,11 @@ describe('projection: tokens', () => {
   it('stores the open page of the ledger', () => {
     const page = (...drafts: Parameters<typeof eventsOf>[0]) =>
       rowsAfter(tokensProjection, eventsOf(drafts)).ledgers.map((row) => row.page);
-    expect(page(reported(null, report('a')))).to.deep.equal([]);
-    expect(page(reported(1, report('a')))).to.deep.equal([1]);
+    expect(page(reported(null, tokenReport('a')))).to.deep.equal([]);
+    expect(page(reported(1, tokenReport('a')))).to.deep.equal([1]);
     const filled = tokenPageFilled.draft({ page: 1 });
-    expect(page(reported(1, report('a')), filled)).to.deep.equal([2]);
-    expect(page(reported(1, report('a')), filled, reported(2, report('b')))).to.deep.equal([2]);
+    expect(page(reported(1, tokenReport('a')), filled)).to.deep.equal([2]);
+    expect(page(reported(1, tokenReport('a')), filled, reported(2, tokenReport('b')))).to.deep.equal([2]);
   });
 
   it('reads token reports in heartbeats of earlier versions, at the built-in prices', () => {
@@ -148,22 +140,11 @@ describe('projection: tokens', () => {
       fc.property(fc.array(some, { minLength: 1, maxLength: 12 }), fc.nat(12), (all, old) => {
         const told = all
           .sort((a, b) => a.hours - b.hours)
-          .map(({ hours, ...fields }, n) => ({ at: timeOf(0) + hours * HOUR, one: report(`r${n}`, fields) }));
+          .map(({ hours, ...fields }, n) => ({ at: timeOf(0) + hours * HOUR, one: tokenReport(`r${n}`, fields) }));
         const gone = told.slice(0, old);
         const purged = tokenReportsPurged.draft({
           ids: gone.map(({ one }) => one.id),
-          used: gone.map(({ at, one }) => ({
-            at: at - (at % HOUR),
-            model: one.model,
-            session_id: one.session_id,
-            agent_id: one.agent_id,
-            agent_name: one.agent_name,
-            task_id: one.task_id,
-            requests: 1,
-            input_tokens: one.input_tokens,
-            output_tokens: one.output_tokens,
-            cost: 1,
-          })),
+          used: gone.map(({ at, one }) => usedBy(at, one)),
         });
         const events = (some: typeof told, ...more: Parameters<typeof eventsOf>[0]) =>
           eventsOf([...some.map(({ one }) => reported(null, one)), ...more]).map((event, n) => ({
@@ -199,7 +180,7 @@ describe('projection: tokens', () => {
     fc.assert(
       fc.property(batches, (all) => {
         let ids = 0;
-        const drafts = all.map((batch) => reported(null, ...batch.map((fields) => report(`r${ids++}`, fields))));
+        const drafts = all.map((batch) => reported(null, ...batch.map((fields) => tokenReport(`r${ids++}`, fields))));
         const { usage, days } = rowsAfter(tokensProjection, eventsOf(drafts));
         const expected = (reports: typeof all) => {
           const flat = reports.flat();

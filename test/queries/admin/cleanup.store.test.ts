@@ -12,6 +12,7 @@ import { pipelineRunCompleted, pipelineRunStarted } from '../../../shared/events
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { sample } from '../../support/kit.ts';
 import { readModels, secondsOf, type Told } from '../../support/rows.ts';
+import { tokenReport } from '../../support/tokens.ts';
 
 const LIMIT = 100;
 
@@ -22,24 +23,7 @@ const started = (runId: number): Told =>
     pipeline_name: 'Survey',
     steps: [{ template_id: 1, template_name: 'one', on_failure: 'stop' }],
   });
-const report = (id: string): Told =>
-  sample(tokensReported, {
-    reports: [
-      {
-        id,
-        model: 'm',
-        session_id: 'ada:cli',
-        agent_id: null,
-        agent_name: 'ada',
-        input_tokens: 1,
-        output_tokens: 1,
-        task_id: null,
-        operation: 'chat_completion',
-        duration: null,
-        cost: 0,
-      },
-    ],
-  });
+const report = (id: string): Told => tokensReported.draft({ page: null, reports: [tokenReport(id)] });
 
 const raised: Told = sample(notificationRaised, { recipient: 'ada', type: 'mention', title: 't', message: 'm' });
 const completed = (runId: number): Told =>

@@ -12,7 +12,7 @@ import { agentHidden } from '../../../shared/events/agents/agents.ts';
 import { agentMemoryFieldsSet, agentMemoryWritten } from '../../../shared/events/agents/memory.ts';
 import { agentSoulChanged } from '../../../shared/events/agents/souls.ts';
 import { sample } from '../../support/kit.ts';
-import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
+import { agentRegisteredAs, readModels, secondsOf, type Told } from '../../support/rows.ts';
 
 const document = (agents: readonly object[]) =>
   sample(gatewayConfigChanged, { document: { agents: { list: agents } }, cause: 'update', updated_keys: ['*'] });
@@ -171,44 +171,25 @@ describe('agent queries', () => {
       updatedAgents: ['ada', 'bob', 'cyn'],
       onlyInMC: ['dan'],
     });
+  });
+
+  it('preview no update of an agent that has the role and the fields of the document', async () => {
+    const workspace = { workspace: 4 };
+    const [plain, own] = [{ model: 'm' }, { model: 'm', own: 1 }];
+    const cases = [
+      { name: 'fay', role: 'coder', config: {}, entry: { identity: { theme: 'coder' } }, differs: false },
+      { name: 'gus', role: 'lead', config: own, entry: plain, differs: true },
+      { name: 'ivy', role: 'lead', config: plain, entry: plain, differs: true },
+      // Fields that are not the gateway's do not count.
+      { name: 'jon', role: 'agent', config: own, entry: plain, differs: false },
+      { name: 'kim', role: 'agent', config: own, entry: { model: 'n' }, differs: true },
+    ];
     await models.tell(
-      [agentRegisteredAs(41, 'fay'), { workspace: 4 }],
-      [document([{ id: 'fay', identity: { theme: 'coder' } }]), { workspace: 4 }],
+      ...cases.map(({ name, role, config }, n): Told => [agentRegisteredAs(41 + n, name, { role, config }), workspace]),
+      [document(cases.map(({ name, entry }) => ({ id: name, ...entry }))), workspace],
     );
-    const same = await previewSync(models.reads, 4);
-    expect(same).to.include({ inConfig: 1, inMC: 1 });
-    await models.tell(
-      [agentRegisteredAs(42, 'gus', { role: 'lead', config: { model: 'm', own: 1 } }), { workspace: 5 }],
-      [agentRegisteredAs(43, 'hal', { role: 'lead', config: { model: 'm', own: 1 } }), { workspace: 5 }],
-      [agentRegisteredAs(44, 'ivy', { role: 'lead', config: { model: 'm' } }), { workspace: 5 }],
-      [
-        document([
-          { id: 'gus', model: 'm' },
-          { id: 'hal', model: 'n' },
-          { id: 'ivy', model: 'm' },
-        ]),
-        { workspace: 5 },
-      ],
-    );
-    expect((await previewSync(models.reads, 5)).updatedAgents, 'the role of all is another').to.deep.equal([
-      'gus',
-      'hal',
-      'ivy',
-    ]);
-    await models.tell(
-      [agentRegisteredAs(45, 'jon', { role: 'agent', config: { model: 'm', own: 1 } }), { workspace: 6 }],
-      [agentRegisteredAs(46, 'kim', { role: 'agent', config: { model: 'm', own: 1 } }), { workspace: 6 }],
-      [
-        document([
-          { id: 'jon', model: 'm' },
-          { id: 'kim', model: 'n' },
-        ]),
-        { workspace: 6 },
-      ],
-    );
-    expect(
-      (await previewSync(models.reads, 6)).updatedAgents,
-      'what is not the gateway’s does not count',
-    ).to.deep.equal(['kim']);
+    const { updatedAgents, ...counts } = await previewSync(models.reads, 4);
+    expect(counts).to.include({ inConfig: 5, inMC: 5 });
+    expect(updatedAgents).to.deep.equal(cases.flatMap(({ name, differs }) => (differs ? name : [])));
   });
 });

@@ -32,6 +32,7 @@ import { type Draft, sample } from '../../support/kit.ts';
 import { seeded } from '../../support/random.ts';
 import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
 import { TASK } from '../../support/tasks.ts';
+import { tokenReport } from '../../support/tokens.ts';
 
 const NOW = Date.UTC(2026, 2, 3, 10, 20, 30, 400);
 const EVENTS = 500;
@@ -90,19 +91,12 @@ function caseOf(n: number): Case {
       return { at, agent, draft, activity: 'comment_added', comment: true };
     }
     case 3: {
-      const reports = Array.from({ length: 1 + below(4) }, (_, place) => ({
-        id: `r${n}-${place}`,
-        model: pick(['m', 'n']),
-        session_id: 'ada:cli',
-        agent_id: pick([1, 2, null]),
-        agent_name: 'ada',
-        input_tokens: below(1_000),
-        output_tokens: below(1_000),
-        task_id: null,
-        operation: 'chat',
-        duration: null,
-        cost: below(1_000_000) / 1_000_000_000,
-      }));
+      const reports = Array.from({ length: 1 + below(4) }, (_, place) =>
+        tokenReport(`r${n}-${place}`, {
+          ...{ model: pick(['m', 'n']), agent_id: pick([1, 2, null]), cost: below(1_000_000) / 1e9 },
+          ...{ input_tokens: below(1_000), output_tokens: below(1_000) },
+        }),
+      );
       return { at, agent, draft: tokensReported.draft({ page: null, reports }), reports };
     }
     default: {

@@ -24,6 +24,7 @@ import { sample } from '../../support/kit.ts';
 import { seeded } from '../../support/random.ts';
 import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
 import { created, requeued, updated } from '../../support/tasks.ts';
+import { tokenReport } from '../../support/tokens.ts';
 
 /** Unix seconds: the beginning of an hour. */
 const FIRST = Date.UTC(2026, 0, 1) / 1_000;
@@ -60,12 +61,7 @@ const told = ({ kind, name, at, tokens }: Case): Told => {
     case 'error':
       return [
         sample(agentStatusChanged, {
-          ...about,
-          from: 'idle',
-          to: 'error',
-          cause: 'update',
-          last_activity: 'no network',
-          seen: true,
+          ...{ ...about, from: 'idle', to: 'error', cause: 'update', last_activity: 'no network', seen: true },
         }),
         meta,
       ];
@@ -74,19 +70,9 @@ const told = ({ kind, name, at, tokens }: Case): Told => {
     case 'stalled':
       return [{ ...requeued(), data: { ...requeued().data, agent: name } }, meta];
     case 'tokens': {
-      const report = {
-        id: `r${at}-${tokens}-${name}`,
-        model: pick(['m', 'n']),
-        session_id: `${name}:cli`,
-        agent_id: name === 'eve' ? 2 : ID,
-        agent_name: name,
-        input_tokens: tokens,
-        output_tokens: 1,
-        task_id: null,
-        operation: 'chat_completion',
-        duration: null,
-        cost: 0,
-      };
+      const owner = { agent_id: name === 'eve' ? 2 : ID, agent_name: name, session_id: `${name}:cli` };
+      const used = { model: pick(['m', 'n']), input_tokens: tokens, output_tokens: 1 };
+      const report = tokenReport(`r${at}-${tokens}-${name}`, { ...owner, ...used });
       return [tokensReported.draft({ page: null, reports: [report] }), meta];
     }
   }

@@ -30,6 +30,7 @@ import { seeded } from '../../support/random.ts';
 import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
 import { createdAs } from '../../support/tasks.ts';
 import { farFromUtc } from '../../support/time-zone.ts';
+import { tokenReport, usedBy } from '../../support/tokens.ts';
 
 const NOW = Date.UTC(2026, 2, 3, 10, 20, 30, 400);
 /** Callers that see all tasks, those of one agent, and none. */
@@ -65,16 +66,13 @@ const cases: Case[] = Array.from({ length: REPORTS }, (_, n) => {
     { agent_id: null, agent_name: 'nobody' },
   ]);
   return {
-    id: `r${n}`,
+    ...tokenReport(`r${n}`, whose),
     at: n < moments.length ? (moments[n] as number) : NOW - below(pick(spans)),
-    ...whose,
     model: pick(['m', 'n']),
     session_id: `${whose.agent_name}:${pick(['cli', 'web'])}`,
     input_tokens: below(1_000),
     output_tokens: below(1_000),
     task_id: pick([null, 1, 2, 3]),
-    operation: 'chat_completion',
-    duration: null,
     cost: below(1_000_000) / 1e9,
   };
 }).sort((a, b) => a.at - b.at);
@@ -385,18 +383,7 @@ describe('evidence of token totals', () => {
   it('omits removed reports, in a list and in a range', async () => {
     const told = cases.slice(-20).map(({ at, ...one }) => ({ at, one }));
     const gone = told.filter((_, n) => n % 3 === 1);
-    const used = gone.map(({ at, one }) => ({
-      at: at - (at % HOUR_MS),
-      model: one.model,
-      session_id: one.session_id,
-      agent_id: one.agent_id,
-      agent_name: one.agent_name,
-      task_id: one.task_id,
-      requests: 1,
-      input_tokens: one.input_tokens,
-      output_tokens: one.output_tokens,
-      cost: Math.round(one.cost * 1e9),
-    }));
+    const used = gone.map(({ at, one }) => usedBy(at, one));
     await models.tell(
       ...told.map(({ at, one }): Told => [tokensReported.draft({ page: null, reports: [one] }), { at }]),
       [tokenReportsPurged.draft({ ids: gone.map(({ one }) => one.id), used }), { at: NOW + HOUR_MS }],
