@@ -1,6 +1,6 @@
 /** Notes as they are now. */
 import { columnsFor } from '../../../../projections/columns.ts';
-import { defineProjection, defineTable, insert, on, remove, update } from '../../../../projections/projection.ts';
+import { defineProjection, defineTable, insert, on, remove, set } from '../../../../projections/projection.ts';
 import { seconds } from '../../../../shared/time.ts';
 import { noteSchema } from '../shared/contract/notes.ts';
 import { noteDiscarded, noteRevised, noteWritten } from '../shared/events/notes.ts';
@@ -27,11 +27,7 @@ export const notesProjection = defineProjection({
       }),
     ]),
     on(noteRevised, ({ data: { note_id: id, ...fields }, meta }) => [
-      update(notesTable, { workspace_id: meta.workspace, id }, (row) => ({
-        ...row,
-        ...fields,
-        updated_at: seconds(meta.at),
-      })),
+      set(notesTable, { workspace_id: meta.workspace, id }, meta, fields),
     ]),
     on(noteDiscarded, ({ data, meta }) => [remove(notesTable, { workspace_id: meta.workspace, id: data.note_id })]),
   ],

@@ -1,17 +1,15 @@
 /** Notes: the list and one of them. */
-import { type Reads, tables } from '../../../../queries/reads.ts';
+import { countOf, inWorkspace, type Reads } from '../../../../queries/reads.ts';
 import { recordAfter } from '../../../../queries/records.ts';
 import { fieldNames } from '../../../../shared/fields.ts';
 import { notesProjection, notesTable } from '../projections/notes.ts';
 import { type NotesQuery, noteSchema } from '../shared/contract/notes.ts';
 
-const own = (reads: Reads) => tables(reads, notesProjection);
-
 const COLUMNS = fieldNames(noteSchema);
 
 /** A page of notes, newest first. */
 export async function listNotes(reads: Reads, workspace: number, { limit, offset }: NotesQuery) {
-  const all = own(reads).selectFrom('notes').where('workspace_id', '=', workspace);
+  const all = inWorkspace(reads, notesProjection, 'notes', workspace);
   const notes = await all
     .select(COLUMNS)
     .orderBy('created_at', 'desc')
@@ -19,8 +17,7 @@ export async function listNotes(reads: Reads, workspace: number, { limit, offset
     .limit(limit)
     .offset(offset)
     .execute();
-  const counted = await all.select(({ fn }) => fn.countAll<number>().as('total')).executeTakeFirst();
-  return { notes, total: counted?.total ?? 0 };
+  return { notes, total: await countOf(all) };
 }
 
 /** A note as it is after a command. */
