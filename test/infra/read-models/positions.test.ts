@@ -10,6 +10,7 @@ import { Positions, type PositionsOptions } from '../../../infra/read-models/pos
 import { AppError } from '../../../shared/errors.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { atHead } from '../../../shared/ports/read-models.ts';
+import { nextTurn } from '../../../shared/waiting.ts';
 import { boxesProjection as projection, put } from '../../support/boxes.ts';
 import { failureOf } from '../../support/kit.ts';
 import { until } from '../../support/until.ts';
@@ -458,7 +459,7 @@ describe('stamps', () => {
       }).database,
     );
     const first = positions.stamp(['boxes'], 1, atHead()).catch((error: Error) => error.message);
-    while (queries === 0) await Promise.resolve();
+    while (queries === 0) await nextTurn();
     const second = positions.stamp(['boxes'], 1, atHead());
     expect([await first, (await second).value]).to.deep.equal(['the server is away', '0,1.1']);
   });
