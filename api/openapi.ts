@@ -6,16 +6,7 @@
 import type { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
 import { LIMITS, type LimitClass, WRONG_KEYS } from './http/limits.ts';
-import {
-  errorsOf,
-  hasPast,
-  type Method,
-  type ResponseSpec,
-  type Route,
-  type Scope,
-  sharedOf,
-  TAGS,
-} from './http/route.ts';
+import { errorsOf, hasPast, type Method, type ResponseSpec, type Route, type Scope, sharedOf } from './http/route.ts';
 import { type Found, relink, type Schema, settleSchemas, toProperties, toSchema } from './openapi-schemas.ts';
 
 /** Version of the API, not of this program. */
@@ -102,29 +93,50 @@ counts as the default.
 answer carries \`X-Request-Id\`; the events that the request caused carry the same id. Answers may gain fields: ignore \
 those you do not know.`;
 
-const TAG_DESCRIPTIONS: Readonly<Record<(typeof TAGS)[number], string>> = {
-  Auth: 'Signing in and out, users, requests for access',
-  Agents: 'Agents: life cycle, configuration, memory, persona, messages, attribution and diagnostics',
-  Tasks: 'Tasks, their assignment and the queue that agents poll',
-  Chat: 'Conversations and messages',
-  Tokens: 'Token use and what it costs',
-  Sessions: 'Sessions of agents and command-line tools',
-  Webhooks: 'Webhooks and their deliveries',
-  Alerts: 'Alert rules and their evaluation',
-  Workflows: 'Workflow templates',
-  Pipelines: 'Pipelines and their runs',
-  Monitoring: 'Activities, audit trail, live events, health',
-  History: 'The log as it is stored, causes and effects, and proofs that nothing was altered',
-  Admin: 'Backup, retention, export, schedules, gateways and settings',
-  'Super Admin': 'Tenants and their provisioning',
-  Connections: 'Command-line tools that connect without a gateway',
-  Projects: 'Projects and their tasks',
-  Mentions: 'Whom a text can mention',
-  Quality: 'Reviews that a task has to pass',
-  Releases: 'Whether a newer release is out',
-  GitHub: 'Issues as tasks, and projects in step with their repositories',
-  Docs: 'This description',
-};
+/** Groups of calls, in the order of the description: the first words of their paths after `/api/`, and what they are about. */
+export const TAGS: readonly (readonly [name: string, paths: string, about: string])[] = [
+  ['Auth', 'auth setup people', 'Signing in and out, users, requests for access'],
+  [
+    'Agents',
+    'agents adapters',
+    'Agents: life cycle, configuration, memory, persona, messages, attribution and diagnostics',
+  ],
+  ['Tasks', 'tasks', 'Tasks, their assignment and the queue that agents poll'],
+  ['Chat', 'chat', 'Conversations and messages'],
+  ['Tokens', 'tokens', 'Token use and what it costs'],
+  ['Sessions', 'sessions claude', 'Sessions of agents and command-line tools'],
+  ['Webhooks', 'webhooks', 'Webhooks and their deliveries'],
+  ['Alerts', 'alerts', 'Alert rules and their evaluation'],
+  ['Workflows', 'workflows', 'Workflow templates'],
+  ['Pipelines', 'pipelines', 'Pipelines and their runs'],
+  [
+    'Monitoring',
+    'activities audit events health logs notifications search standup status workload',
+    'Activities, audit trail, live events, health',
+  ],
+  ['History', 'history', 'The log as it is stored, causes and effects, and proofs that nothing was altered'],
+  [
+    'Admin',
+    'backup cleanup cron exec-approvals export gateway-config gateways scheduler settings workspaces',
+    'Backup, retention, export, schedules, gateways and settings',
+  ],
+  ['Super Admin', 'super', 'Tenants and their provisioning'],
+  ['Connections', 'connect', 'Command-line tools that connect without a gateway'],
+  ['Projects', 'projects', 'Projects and their tasks'],
+  ['Mentions', 'mentions', 'Whom a text can mention'],
+  ['Quality', 'quality-review', 'Reviews that a task has to pass'],
+  ['Releases', 'releases', 'Whether a newer release is out'],
+  ['GitHub', 'github', 'Issues as tasks, and projects in step with their repositories'],
+  ['Docs', 'docs', 'This description'],
+];
+
+/** @throws Error when no group has the path */
+function tagOf({ path }: Route): string {
+  const [, word = ''] = path.replace(/^\/api(?=\/)/, '').split('/');
+  const tag = TAGS.find(([, paths]) => paths.split(' ').includes(word));
+  if (!tag) throw new Error(`${path}: no group has this path; add its first word to one in TAGS`);
+  return tag[0];
+}
 
 /** For responses that clients may cache. */
 export const UNCHANGED: ResponseSpec = {
@@ -148,53 +160,47 @@ const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
 /** The response for every status that an operation does not list. */
 const OTHER_ERROR = 'OtherError';
 
+const optional = (place: Parameter['in'], name: string, schema: Schema, description: string) => ({
+  ...{ name, in: place, required: false, description, schema },
+});
+
 export const PARAMETERS = {
-  IdempotencyKey: {
-    name: 'Idempotency-Key',
-    in: 'header',
-    required: false,
-    description:
-      'Makes retries safe: within 24 hours, the same key, body and `x-agent-name` get the first response again (with the header `Idempotency-Replayed: true`); a different body or agent gets 409.',
-    schema: { type: 'string', pattern: '^[!-~]{1,255}$', minLength: 1, maxLength: 255 },
-  },
-  AgentName: {
-    name: 'x-agent-name',
-    in: 'header',
-    required: false,
-    description: 'The agent that the caller speaks for. An agent’s own key speaks for that agent without this header.',
-    schema: { type: 'string' },
-  },
-  Consistency: {
-    name: 'X-Signalbox-Consistency',
-    in: 'header',
-    required: false,
-    description:
-      '`eventual`: responds at once with what is there, which may lack the last events. If omitted, the response shows every event that was in the log when the request arrived.',
-    schema: { type: 'string', enum: ['eventual'] },
-  },
-  MinPosition: {
-    name: 'X-Signalbox-Min-Position',
-    in: 'header',
-    required: false,
-    description:
-      'The response shows at least this position of the log, such as the one that `X-Signalbox-Position` of a write named, and may lack later events.',
-    schema: { type: 'integer', minimum: 0 },
-  },
-  AsOf: {
-    name: 'as_of',
-    in: 'query',
-    required: false,
-    description:
-      'A position of the log, such as that of `X-Signalbox-Position`, or a time in RFC 3339: the response is the one that the service would have given then. `X-Signalbox-As-Of` names the position. Who may see what is decided as of now.',
-    schema: { type: 'string' },
-  },
-  LastEventId: {
-    name: 'Last-Event-ID',
-    in: 'header',
-    required: false,
-    description: 'Id of the last frame received; the stream resumes after it.',
-    schema: { type: 'string' },
-  },
+  IdempotencyKey: optional(
+    'header',
+    'Idempotency-Key',
+    { type: 'string', pattern: '^[!-~]{1,255}$', minLength: 1, maxLength: 255 },
+    'Makes retries safe: within 24 hours, the same key, body and `x-agent-name` get the first response again (with the header `Idempotency-Replayed: true`); a different body or agent gets 409.',
+  ),
+  AgentName: optional(
+    'header',
+    'x-agent-name',
+    { type: 'string' },
+    'The agent that the caller speaks for. An agent’s own key speaks for that agent without this header.',
+  ),
+  Consistency: optional(
+    'header',
+    'X-Signalbox-Consistency',
+    { type: 'string', enum: ['eventual'] },
+    '`eventual`: responds at once with what is there, which may lack the last events. If omitted, the response shows every event that was in the log when the request arrived.',
+  ),
+  MinPosition: optional(
+    'header',
+    'X-Signalbox-Min-Position',
+    { type: 'integer', minimum: 0 },
+    'The response shows at least this position of the log, such as the one that `X-Signalbox-Position` of a write named, and may lack later events.',
+  ),
+  AsOf: optional(
+    'query',
+    'as_of',
+    { type: 'string' },
+    'A position of the log, such as that of `X-Signalbox-Position`, or a time in RFC 3339: the response is the one that the service would have given then. `X-Signalbox-As-Of` names the position. Who may see what is decided as of now.',
+  ),
+  LastEventId: optional(
+    'header',
+    'Last-Event-ID',
+    { type: 'string' },
+    'Id of the last frame received; the stream resumes after it.',
+  ),
 } as const satisfies Record<string, Parameter>;
 
 /**
@@ -219,7 +225,7 @@ export function describeApi(routes: readonly Route[]): OpenApiDocument {
     paths[route.path] = path;
   }
   const responses = describeErrors(found);
-  const used = new Set<string>(shown.map((route) => route.tag));
+  const used = new Set(shown.map(tagOf));
   const { schemas, nameIn } = settleSchemas(found);
   const document = {
     openapi: '3.1.0',
@@ -231,7 +237,7 @@ export function describeApi(routes: readonly Route[]): OpenApiDocument {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'This server' }],
-    tags: TAGS.filter((tag) => used.has(tag)).map((name) => ({ name, description: TAG_DESCRIPTIONS[name] })),
+    tags: TAGS.filter(([name]) => used.has(name)).map(([name, , description]) => ({ name, description })),
     security: [{ sessionCookie: [] }, { apiKey: [] }],
     paths,
     components: {
@@ -268,7 +274,7 @@ function describeOperation(route: Route, found: Found): Operation {
   ];
   return {
     operationId: operationIdOf(route),
-    tags: [route.tag],
+    tags: [tagOf(route)],
     summary: route.summary,
     description: [route.description, accessText(route), limitText(route.limit)].filter(Boolean).join('\n\n'),
     ...(route.access === 'public' && { security: [] }),

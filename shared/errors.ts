@@ -66,11 +66,19 @@ export async function unlessBehind(work: Promise<unknown>): Promise<void> {
 
 export const invalid = (message: string, details?: readonly string[]) =>
   new AppError(400, message, details ? { details } : {});
+/** The error of one field of a request. */
+export const invalidField = (field: string, reason: string) => invalid(`${field}: ${reason}`, [`${field}: ${reason}`]);
 export const unauthenticated = (message: string, extras?: ErrorExtras) => new AppError(401, message, extras);
 export const forbidden = (message: string, extras?: ErrorExtras) => new AppError(403, message, extras);
 export const notFound = (what: string) => new AppError(404, `${what} not found`);
 export const conflict = (message: string, extras?: ErrorExtras) => new AppError(409, message, extras);
 export const unavailable = (message: string, extras?: ErrorExtras) => new AppError(503, message, extras);
+
+/** A record that has to be there. @throws AppError 404 */
+export function orNotFound<T>(record: T | undefined, what: string): T {
+  if (record === undefined) throw notFound(what);
+  return record;
+}
 
 /**
  * The expectation of an append was not met; nothing was written. `actual` is the stream's revision: -1 for no stream,

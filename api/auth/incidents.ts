@@ -37,30 +37,6 @@ interface Parts {
   readonly now: () => number;
 }
 
-/** One method for each kind of incident. They return at once and never throw. */
-export interface Incidents {
-  /** A known caller lacks the role for `route`. */
-  accessDenied(exchange: Exchange, route: string, needed: Role): void;
-  /** A caller with an agent's key called `route`, which is closed to agents or concerns another agent. */
-  agentAccessDenied(exchange: Exchange, route: string): void;
-  /** A caller from outside the default tenant called `route`, which concerns the whole deployment. */
-  tenantAccessDenied(exchange: Exchange, route: string): void;
-  /** A caller of a strict workspace called `route`, which concerns a `resource` that workspaces share. */
-  isolationDenied(exchange: Exchange, route: string, resource: string): void;
-  /** A caller exceeded a rate limit. */
-  rateLimitHit(exchange: Exchange, limit: string): void;
-  /** A text from a caller was refused as an attempt to take over an agent: it broke these `rules`. */
-  injectionRefused(exchange: Exchange, rules: readonly string[]): void;
-  /** A caller sent an invalid API key. */
-  apiKeyRefused(exchange: Exchange): void;
-  /** A request was authenticated with the global key; `identity` is the resulting caller. */
-  globalKeyUsed(exchange: Exchange, identity: Identity): void;
-  /** The proxy header was sent, but no address is trusted to send it. */
-  proxyMisconfigured(exchange: Exchange, header: string): void;
-  /** Writes the pending counts and waits for them: for shutdown and tests. */
-  drain(): Promise<void>;
-}
-
 interface Window {
   readonly endsAt: number;
   readonly length: number;
@@ -70,12 +46,7 @@ interface Window {
   readonly make: (count: number) => EventDraft;
 }
 
-interface Recorder {
-  note(key: string, length: number, begin: () => Pick<Window, 'context' | 'make'>): void;
-  drain(): Promise<void>;
-}
-
-function createRecorder({ commands, log, now }: Parts): Recorder {
+function createRecorder({ commands, log, now }: Parts) {
   const windows = new Map<string, Window>();
   const inFlight = new Set<Promise<void>>();
   let sweeper: NodeJS.Timeout | undefined;
@@ -119,7 +90,7 @@ function createRecorder({ commands, log, now }: Parts): Recorder {
   }
 
   return {
-    note(key, length, begin) {
+    note(key: string, length: number, begin: () => Pick<Window, 'context' | 'make'>): void {
       const known = windows.get(key);
       if (known) {
         known.unwritten++;
@@ -135,7 +106,7 @@ function createRecorder({ commands, log, now }: Parts): Recorder {
       write(begun, 1);
       schedule();
     },
-    async drain() {
+    async drain(): Promise<void> {
       clearTimeout(sweeper);
       sweep(true);
       while (inFlight.size > 0) await Promise.all(inFlight);
@@ -148,65 +119,65 @@ const callerOf = ({ identity, ip }: Exchange): string => (identity ? `${identity
 
 const at = ({ req, route }: Exchange): string => `${req.method} ${route}`;
 
-export function createIncidents(parts: Parts): Incidents {
+type Make = Window['make'];
+
+/** One method for each kind of incident. They return at once and never throw. */
+export function createIncidents(parts: Parts) {
   const recorder = createRecorder(parts);
 
-  function note(exchange: Exchange, key: string, length: number, make: (count: number) => EventDraft): void {
+  const note = (exchange: Exchange, key: string, length: number, make: Make): void =>
     recorder.note(key, length, () => ({ context: { origin: originOf(exchange) }, make }));
-  }
+  /** What one caller did. @param what kind, and what else makes two of them different incidents */
+  const ofCaller = (exchange: Exchange, what: string, make: Make): void =>
+    note(exchange, `${callerOf(exchange)} ${what}`, MINUTE_MS, make);
 
   return {
-    accessDenied(exchange, route, needed) {
-      note(exchange, `denied ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
-        accessDenied.draft({ route, needed, count }),
-      );
+    /** A known caller lacks the role for `route`. */
+    accessDenied(exchange: Exchange, route: string, needed: Role): void {
+      ofCaller(exchange, `denied ${route}`, (count) => accessDenied.draft({ route, needed, count }));
     },
-    agentAccessDenied(exchange, route) {
-      note(exchange, `agent ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
-        agentAccessDenied.draft({ route, count }),
-      );
+    /** A caller with an agent's key called `route`, which is closed to agents or concerns another agent. */
+    agentAccessDenied(exchange: Exchange, route: string): void {
+      ofCaller(exchange, `agent ${route}`, (count) => agentAccessDenied.draft({ route, count }));
     },
-    tenantAccessDenied(exchange, route) {
-      note(exchange, `foreign ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
-        tenantAccessDenied.draft({ route, count }),
-      );
+    /** A caller from outside the default tenant called `route`, which concerns the whole deployment. */
+    tenantAccessDenied(exchange: Exchange, route: string): void {
+      ofCaller(exchange, `foreign ${route}`, (count) => tenantAccessDenied.draft({ route, count }));
     },
-    isolationDenied(exchange, route, resource) {
-      note(exchange, `isolated ${callerOf(exchange)} ${route}`, MINUTE_MS, (count) =>
-        workspaceIsolationDenied.draft({ route, resource, count }),
-      );
+    /** A caller of a strict workspace called `route`, which concerns a `resource` that workspaces share. */
+    isolationDenied(exchange: Exchange, route: string, resource: string): void {
+      ofCaller(exchange, `isolated ${route}`, (count) => workspaceIsolationDenied.draft({ route, resource, count }));
     },
-    rateLimitHit(exchange, limit) {
+    /** A caller exceeded a rate limit. */
+    rateLimitHit(exchange: Exchange, limit: string): void {
       const route = at(exchange);
-      note(exchange, `limited ${callerOf(exchange)} ${limit} ${route}`, MINUTE_MS, (count) =>
-        rateLimitHit.draft({ route, limit, count }),
-      );
+      ofCaller(exchange, `limited ${limit} ${route}`, (count) => rateLimitHit.draft({ route, limit, count }));
     },
-    injectionRefused(exchange, rules) {
+    /** A text from a caller was refused as an attempt to take over an agent: it broke these `rules`. */
+    injectionRefused(exchange: Exchange, rules: readonly string[]): void {
       const route = at(exchange);
-      note(exchange, `injection ${callerOf(exchange)} ${route} ${rules.join()}`, MINUTE_MS, (count) =>
-        injectionRefused.draft({ route, rules: [...rules], count }),
-      );
+      const make: Make = (count) => injectionRefused.draft({ route, rules: [...rules], count });
+      ofCaller(exchange, `injection ${route} ${rules.join()}`, make);
     },
-    apiKeyRefused(exchange) {
+    /** A caller sent an invalid API key. */
+    apiKeyRefused(exchange: Exchange): void {
       const route = at(exchange);
-      note({ ...exchange, identity: null }, `wrong key ${networkOf(exchange.ip)}`, MINUTE_MS, (count) =>
-        apiKeyRefused.draft({ route, count }),
-      );
+      const anonymous = { ...exchange, identity: null };
+      ofCaller(anonymous, 'wrong key', (count) => apiKeyRefused.draft({ route, count }));
     },
-    globalKeyUsed(exchange, identity) {
-      recorder.note(`key ${networkOf(exchange.ip)}`, HOUR_MS, () => {
-        const route = at(exchange);
-        return {
-          context: { origin: originOf({ ...exchange, identity }) },
-          make: (count) => globalKeyUsed.draft({ route, count }),
-        };
-      });
+    /** A request was authenticated with the global key; `identity` is the resulting caller. */
+    globalKeyUsed(exchange: Exchange, identity: Identity): void {
+      const route = at(exchange);
+      const make: Make = (count) => globalKeyUsed.draft({ route, count });
+      note({ ...exchange, identity }, `key ${networkOf(exchange.ip)}`, HOUR_MS, make);
     },
-    proxyMisconfigured(exchange, header) {
+    /** The proxy header was sent, but no address is trusted to send it. */
+    proxyMisconfigured(exchange: Exchange, header: string): void {
       // One window for all callers: the fault is in the deployment's configuration.
       note(exchange, 'proxy', HOUR_MS, (count) => proxyAuthMisconfigured.draft({ header, count }));
     },
-    drain: () => recorder.drain(),
+    /** Writes the pending counts and waits for them: for shutdown and tests. */
+    drain: recorder.drain,
   };
 }
+export type Incidents = ReturnType<typeof createIncidents>;

@@ -28,30 +28,6 @@ export type Access = 'public' | 'any' | Role;
  */
 export type Scope = 'workspace' | 'deployment';
 
-export const TAGS = [
-  'Auth',
-  'Agents',
-  'Tasks',
-  'Chat',
-  'Tokens',
-  'Sessions',
-  'Webhooks',
-  'Alerts',
-  'Workflows',
-  'Pipelines',
-  'Monitoring',
-  'History',
-  'Admin',
-  'Super Admin',
-  'Connections',
-  'Projects',
-  'Mentions',
-  'Quality',
-  'Releases',
-  'GitHub',
-  'Docs',
-] as const;
-
 /** What a handler returns. `Body` is the type that its route declares for this status. */
 export interface Answer<Body = unknown> {
   readonly status?: number;
@@ -139,9 +115,9 @@ type Widened<T> = T extends string
 type BodyOf<S extends ResponseSpec> = S extends { readonly schema: infer Z extends z.ZodType }
   ? Widened<z.output<Z>>
   : unknown;
+type BodyIn<R extends Responses> = BodyOf<R[keyof R & number]>;
 /** One of the declared responses. The status may be omitted where 200 is among them. */
-type AnswerOf<R extends Responses> = Answer<BodyOf<R[keyof R & number]>> &
-  (200 extends keyof R ? unknown : { readonly status: number });
+type AnswerOf<R extends Responses> = Answer<BodyIn<R>> & (200 extends keyof R ? unknown : { readonly status: number });
 
 /** Agents that a call concerns: one, several, or none; `unknown`: it concerns one, but which one is not known. */
 export type Agents = AgentRef | readonly AgentRef[] | 'unknown' | undefined;
@@ -154,13 +130,13 @@ export interface CachedCall<P, Q, F extends keyof Identity> extends Pick<Call<P,
 }
 
 /** How the responses of a route are cached. */
-export interface Caching<Q, F extends keyof Identity> {
+interface Caching<Q, F extends keyof Identity> {
   /** Projections on which responses depend. Responses are cached until one of these changes. */
   readonly models: readonly string[];
-  /** `workspace`: only changes in the caller's workspace count. */
-  readonly scope: 'workspace' | 'all';
-  /** Fields of the caller on which responses depend. The cache key is built from them and the URL. */
-  readonly caller: readonly F[];
+  /** Default: `workspace`, only changes in the caller's workspace count. */
+  readonly scope?: 'workspace' | 'all';
+  /** Fields of the caller on which responses depend, default: `workspace`. The cache key is built from them and the URL. */
+  readonly caller?: readonly F[];
   /** For responses about a window that ends now: they are cached only within the same second. */
   readonly clock?: 'second';
   /** True for queries whose response depends on something else as well, such as the time; it is then not cached. */
@@ -185,12 +161,11 @@ export interface McpTool {
   readonly resource?: string;
 }
 
-/** A route as it is declared; routes with cached responses are `CachedRoute`. */
-interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
+/** What every route declares. */
+interface RouteParts<P, Q, B, R extends Responses, A extends Access> {
   readonly method: Method;
   /** OpenAPI form: `/api/agents/{id}`. */
   readonly path: string;
-  readonly tag: (typeof TAGS)[number];
   readonly summary: string;
   readonly description?: string;
   readonly access: A;
@@ -211,7 +186,6 @@ interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
    * function: it gives what of the call is not for agents; undefined: nothing.
    */
   readonly closedToAgents?: true | 'bound' | ((call: Pick<Call<P, Q, B, A>, 'body'>) => string | undefined);
-  readonly limit?: LimitClass;
   /** Set for a call that trusts the first caller: it needs a loopback name or a host in MC_ALLOWED_HOSTS. */
   readonly knownHost?: true;
   /** Set for a GET that changes something: pages of other origins cannot make it, and HEAD is refused. */
@@ -233,36 +207,52 @@ interface PlainRoute<P, Q, B, R extends Responses, A extends Access> {
   readonly responses: R;
   /** The route's own errors. Those implied by access, limit and input need not be listed: see `errorsOf`. */
   readonly refuses?: readonly ErrorStatus[];
-  readonly handle: (call: Call<P, Q, B, A>) => Promise<AnswerOf<R> | Handled> | AnswerOf<R>;
 }
 
-export interface Route<
-  P = unknown,
-  Q = unknown,
-  B = unknown,
-  R extends Responses = Responses,
-  A extends Access = Access,
-> extends PlainRoute<P, Q, B, R, A> {
+type Handle<P, Q, B, R extends Responses, A extends Access> = (
+  call: Call<P, Q, B, A>,
+) => Promise<AnswerOf<R> | Handled> | AnswerOf<R>;
+
+/** A route as it is declared; routes with cached responses are `CachedRoute`. */
+type PlainRoute<P, Q, B, R extends Responses, A extends Access> = RouteParts<P, Q, B, R, A> & {
+  /** Default: `mutation`, except for GET, which has none. */
+  readonly limit?: LimitClass | 'none';
+} & (
+    | {
+        /** Returns the body of the response, which has the lowest declared status. */
+        readonly respond: (call: Call<P, Q, B, A>) => Promise<BodyIn<R>> | BodyIn<R>;
+        readonly handle?: never;
+      }
+    /** For other statuses, headers, texts, and responses that the handler writes itself. */
+    | { readonly handle: Handle<P, Q, B, R, A>; readonly respond?: never }
+  );
+
+export interface Route extends RouteParts<unknown, unknown, unknown, Responses, Access> {
+  readonly limit?: LimitClass;
+  readonly handle: Handle<unknown, unknown, unknown, Responses, Access>;
   /** Set by `defineCachedRoute`. */
-  readonly cache?: Caching<Q, keyof Identity> & {
-    readonly respond: (call: CachedCall<P, Q, keyof Identity>) => Promise<Answer>;
-  };
+  readonly cache?: Required<Pick<Caching<unknown, keyof Identity>, 'models' | 'scope' | 'caller'>> &
+    Pick<Caching<unknown, keyof Identity>, 'clock' | 'unless'> & {
+      /** Returns the body. */
+      readonly respond: (call: CachedCall<unknown, unknown, keyof Identity>) => Promise<unknown>;
+    };
 }
 
 /**
- * A GET whose responses are cached until a projection changes on which they depend. Its handler gets only the declared
+ * A GET whose responses are cached until a projection changes on which they depend. `respond` gets only the declared
  * fields of the caller, so a response cannot depend on a field that is not in the cache key.
  */
 interface CachedRoute<P, Q, R extends Responses, F extends keyof Identity>
   extends Omit<
-    PlainRoute<P, Q, undefined, R, Role>,
-    'method' | 'agents' | 'closedToAgents' | 'writes' | 'body' | 'bodyOptional' | 'handle'
+    RouteParts<P, Q, undefined, R, Role>,
+    'method' | 'agents' | 'closedToAgents' | 'writes' | 'body' | 'bodyOptional'
   > {
   readonly method: 'get';
+  readonly limit?: LimitClass;
   readonly cache: Caching<Q, F>;
-  readonly respond: (call: CachedCall<P, Q, F>) => Promise<Pick<AnswerOf<R>, 'body'>>;
+  readonly respond: (call: CachedCall<P, Q, F>) => Promise<BodyIn<R>>;
   /** For the requests that are not cached (`unless`). Default: `respond`. */
-  readonly handle?: PlainRoute<P, Q, undefined, R, Role>['handle'];
+  readonly handle?: Handle<P, Q, undefined, R, Role>;
 }
 
 /** Declares a route; the types of its call and responses follow from its schemas and access. */
@@ -272,23 +262,34 @@ export function defineRoute<
   P = Record<string, never>,
   Q = Record<string, never>,
   B = undefined,
->(route: PlainRoute<P, Q, B, R, A>): Route {
-  return route as unknown as Route;
+>({ limit, respond, ...route }: PlainRoute<P, Q, B, R, A>): Route {
+  const limited = limit ?? (route.method === 'get' ? 'none' : 'mutation');
+  const status = Math.min(...Object.keys(route.responses).map(Number));
+  return {
+    ...route,
+    ...(limited !== 'none' && { limit: limited }),
+    ...(respond && { handle: async (call: Call<P, Q, B, A>) => ({ status, body: await respond(call) }) }),
+  } as unknown as Route;
 }
 
 /** Declares a route with a cache. */
 export function defineCachedRoute<
   const R extends Responses,
-  const F extends keyof Identity,
+  const F extends keyof Identity = 'workspace',
   P = Record<string, never>,
   Q = Record<string, never>,
 >(declared: CachedRoute<P, Q, R, F>): Route {
-  const { cache, respond, ...route } = declared;
-  if (cache.scope === 'workspace' && !cache.caller.includes('workspace' as F))
+  const { cache, respond, handle: handleUncached, ...route } = declared;
+  const { scope = 'workspace', caller = ['workspace'] } = cache as Caching<Q, keyof Identity>;
+  if (scope === 'workspace' && !caller.includes('workspace'))
     throw new Error(`${route.path}: a response that changes with a workspace depends on the caller's workspace`);
-  const handle = ({ params, query, identity, services }: Call<P, Q, undefined, Role>) =>
-    respond({ params, query, identity: fieldsOf(identity, cache.caller), services });
-  return { handle, ...route, cache: { ...cache, respond } } as unknown as Route;
+  const handle = async (call: Call<P, Q, undefined, Role>) => {
+    const { params, query, services } = call;
+    if (handleUncached && cache.unless?.(query)) return handleUncached(call);
+    const identity = fieldsOf(call.identity, caller) as Pick<Identity, F>;
+    return { body: await respond({ params, query, identity, services }) };
+  };
+  return { ...route, handle, cache: { ...cache, scope, caller, respond } } as unknown as Route;
 }
 
 /** These fields of a caller, and no others. */

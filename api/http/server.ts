@@ -10,7 +10,7 @@ import { Histogram } from 'prom-client';
 import { InjectionRefused } from '../../commands/agents/injection.ts';
 import { agentSpokenFor } from '../../commands/agents/names.ts';
 import { acknowledgedOf, type CommandContext, type Intents } from '../../commands/handler.ts';
-import { AppError, forbidden, invalid, OtherTenant, unauthenticated } from '../../shared/errors.ts';
+import { AppError, forbidden, invalid, invalidField, OtherTenant, unauthenticated } from '../../shared/errors.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { type Identity, type Role, reaches } from '../../shared/identity.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
@@ -169,10 +169,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     };
     if (moment) {
       showMoment(exchange, moment);
-      const answer =
-        isCached(route) && identity && !route.cache.unless?.(call.query)
-          ? await route.cache.respond({ params: call.params, query: call.query, identity, services: call.services })
-          : await handle();
+      const answer = await handle();
       if (!('handled' in answer)) sendPast(exchange, answer);
       return;
     }
@@ -180,7 +177,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       const { params, query, services } = call;
       await cache.answer(route, exchange, identity, at, async (caller) => {
         try {
-          return (await route.cache.respond({ params, query, identity: caller, services })).body;
+          return await route.cache.respond({ params, query, identity: caller, services });
         } finally {
           showPosition(exchange, reads.position);
         }
@@ -215,10 +212,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     }
     // Checked first, because later steps may walk through the body recursively.
     const problem = storageProblem(value, BODY_BOUNDS);
-    if (problem) {
-      const finding = `${problem.path.join('.')}: ${problem.reason}`;
-      throw invalid(finding, [finding]);
-    }
+    if (problem) throw invalidField(problem.path.join('.'), problem.reason);
     return route.body.parse(value);
   }
 

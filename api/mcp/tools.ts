@@ -2,7 +2,7 @@
  * The tools of MCP, derived from the routes that declare them: name, schema, description, annotations, and the call
  * behind a tool call. Arguments of path, query and body are one object.
  */
-import { invalid } from '../../shared/errors.ts';
+import { invalidField } from '../../shared/errors.ts';
 import { hasPast, type InnerCall, type McpTool, type Route } from '../http/route.ts';
 import { PARAMETERS } from '../openapi.ts';
 import { type Found, REFERENCE, type Schema, toProperties } from '../openapi-schemas.ts';
@@ -122,8 +122,7 @@ export function toolsOf(routes: readonly Route[]): ReadonlyMap<string, Tool> {
 function textOf(name: string, value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  const problem = `${name}: must be a text, a number or a boolean`;
-  throw invalid(problem, [problem]);
+  throw invalidField(name, 'must be a text, a number or a boolean');
 }
 
 /**
@@ -141,10 +140,8 @@ export function callOf(
   let idempotencyKey: string | undefined;
   for (const [name, value] of Object.entries(given)) {
     const place = places.get(name);
-    if (place === undefined) {
-      const problem = `${name}: is not an argument of ${tool}; it takes ${[...places.keys()].join(', ') || 'none'}`;
-      throw invalid(problem, [problem]);
-    }
+    if (place === undefined)
+      throw invalidField(name, `is not an argument of ${tool}; it takes ${[...places.keys()].join(', ') || 'none'}`);
     if (place === 'body') body[name] = value;
     // Clients that fill in every argument send null for omitted ones.
     else if (value === null || value === undefined) continue;
@@ -153,8 +150,7 @@ export function callOf(
     else idempotencyKey = textOf(name, value);
   }
   for (const [name, place] of places) {
-    if (place !== 'path' || (params[name] ?? '') !== '') continue;
-    throw invalid(`${name}: is required`, [`${name}: is required`]);
+    if (place === 'path' && (params[name] ?? '') === '') throw invalidField(name, 'is required');
   }
   return { route, params, query, idempotencyKey, ...(route.body && { body: { ...body, ...declared.sets } }) };
 }

@@ -3,20 +3,9 @@ import { sessionDelivery } from '../../commands/admin/gateways.ts';
 import { readMessage, say } from '../../commands/chat.ts';
 import { listConversations, listMessages, messageRecord } from '../../queries/chat.ts';
 import { PEOPLE_MODELS, withDisplayNames } from '../../queries/names.ts';
-import {
-  type ChatMessageRecord,
-  chatMessageAnswer,
-  chatMessageBody,
-  conversationsAnswer,
-  conversationsQuery,
-  type Forward,
-  messagesAnswer,
-  messagesQuery,
-  readBody,
-  sentAnswer,
-} from '../../shared/contract/chat.ts';
+import * as contract from '../../shared/contract/chat.ts';
 import { idParams } from '../../shared/contract/common.ts';
-import { notFound } from '../../shared/errors.ts';
+import { orNotFound } from '../../shared/errors.ts';
 import { SENDER, sentRecord } from '../../shared/events/chat.ts';
 import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../shared/identity.ts';
 import type { ReadAt } from '../../shared/ports/read-models.ts';
@@ -30,19 +19,22 @@ import { NOTICES } from './agents/messages.ts';
 async function allShownTo(
   { displayNames }: Services,
   { role, workspace }: Pick<Identity, 'role' | 'workspace'>,
-  messages: readonly ChatMessageRecord[],
-): Promise<ChatMessageRecord[]> {
+  messages: readonly contract.ChatMessageRecord[],
+): Promise<contract.ChatMessageRecord[]> {
   const named = await withDisplayNames(displayNames, workspace, messages, SENDER);
   return named.map((message) =>
-    role === 'admin' ? message : { ...message, metadata: masked(message.metadata) as ChatMessageRecord['metadata'] },
+    role === 'admin'
+      ? message
+      : { ...message, metadata: masked(message.metadata) as contract.ChatMessageRecord['metadata'] },
   );
 }
 
 const shownTo = async (
   services: Services,
   identity: Identity,
-  message: ChatMessageRecord,
-): Promise<ChatMessageRecord> => (await allShownTo(services, identity, [message]))[0] as ChatMessageRecord;
+  message: contract.ChatMessageRecord,
+): Promise<contract.ChatMessageRecord> =>
+  (await allShownTo(services, identity, [message]))[0] as contract.ChatMessageRecord;
 
 /** A filter by a name in the form that records show. */
 const nameOf = (
@@ -53,21 +45,17 @@ const nameOf = (
 ) => (shown === undefined ? undefined : displayNames.usernameOf(workspace, shown, at));
 
 /** @throws AppError 404 */
-async function requireMessage({ reads }: Services, identity: Identity, id: number): Promise<ChatMessageRecord> {
-  const message = await messageRecord(reads, taskViewOf(identity), id);
-  if (!message) throw notFound('Message');
-  return message;
-}
+const requireMessage = async ({ reads }: Services, identity: Identity, id: number) =>
+  orNotFound(await messageRecord(reads, taskViewOf(identity), id), 'Message');
 
 const conversations = defineCachedRoute({
   method: 'get',
   path: '/api/chat/conversations',
-  tag: 'Chat',
   summary: 'Conversations, newest activity first',
   access: 'viewer',
-  query: conversationsQuery,
-  responses: { 200: { description: 'A page of conversations', schema: conversationsAnswer } },
-  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], scope: 'workspace', caller: TASK_VIEW },
+  query: contract.conversationsQuery,
+  responses: { 200: { description: 'A page of conversations', schema: contract.conversationsAnswer } },
+  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], caller: TASK_VIEW },
   async respond({ query, identity, services }) {
     const { workspace } = identity;
     const agent = await nameOf(services, identity, query.agent);
@@ -80,23 +68,21 @@ const conversations = defineCachedRoute({
       ...one,
       participants: one.participants.map((name) => shownAs(name, one.updated_at)),
     }));
-    return { body: { ...found, conversations } };
+    return { ...found, conversations };
   },
 });
 
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/chat/messages',
-  tag: 'Chat',
   summary: 'Messages, oldest first',
   mcp: { tool: 'read_messages' },
   description: `Messages between agents are among them. ${NOTICES} A conversation that does not exist has no messages.`,
   access: 'viewer',
-  query: messagesQuery,
-  responses: { 200: { description: 'A page of messages', schema: messagesAnswer } },
+  query: contract.messagesQuery,
+  responses: { 200: { description: 'A page of messages', schema: contract.messagesAnswer } },
   cache: {
     models: ['chat', ...PEOPLE_MODELS, 'agents'],
-    scope: 'workspace',
     caller: TASK_VIEW,
   },
   async respond({ query, identity, services }) {
@@ -105,7 +91,7 @@ const list = defineCachedRoute({
       nameOf(services, identity, query.to_agent),
     ]);
     const found = await listMessages(services.reads, taskViewOf(identity), { ...query, from_agent, to_agent });
-    return { body: { ...found, messages: await allShownTo(services, identity, found.messages) } };
+    return { ...found, messages: await allShownTo(services, identity, found.messages) };
   },
 });
 
@@ -120,15 +106,15 @@ function senderOf(identity: Identity, from: string | null | undefined, coordinat
 const send = defineRoute({
   method: 'post',
   path: '/api/chat/messages',
-  tag: 'Chat',
   summary: 'Send a message',
   description:
     'A recipient gets a notification. What is sent to the coordinator is for the agent that the setting `chat.coordinator_target_agent` names, else the one whose config has `isDefault`, else the one whose session key ends in `:main`, else the one of that name. An agent of that name has the message in its inbox, which its heartbeats show; a text to an agent, or one with `forward`, is refused if it tries to take over its reader.',
   access: 'operator',
-  body: chatMessageBody,
+  limit: 'none',
+  body: contract.chatMessageBody,
   refuses: [404, 422],
-  responses: { 201: { description: 'The message', schema: sentAnswer } },
-  async handle({ body, identity, services, command, exchange, isStrict }) {
+  responses: { 201: { description: 'The message', schema: contract.sentAnswer } },
+  async respond({ body, identity, services, command, exchange, isStrict }) {
     const { commands, gateways, settings } = services;
     // These lookups do not depend on events of this request.
     const at = { since: exchange.startedAt };
@@ -150,33 +136,32 @@ const send = defineRoute({
     const sent = await say(commands, command, directory, said, deliver);
     directory.begun({ id: sent.data.conversation_id, key: sent.data.conversation });
     const message = sentRecord(sent);
-    const forward = body.forward ? ((message.metadata?.forwardInfo ?? null) as Forward | null) : null;
-    return { status: 201, body: { message: await shownTo(services, identity, message), forward } };
+    const forward = body.forward ? ((message.metadata?.forwardInfo ?? null) as contract.Forward | null) : null;
+    return { message: await shownTo(services, identity, message), forward };
   },
 });
 
 const one = defineRoute({
   method: 'get',
   path: '/api/chat/messages/{id}',
-  tag: 'Chat',
   summary: 'One message',
   access: 'viewer',
   params: idParams,
   refuses: [404],
-  responses: { 200: { description: 'The message', schema: chatMessageAnswer } },
-  handle: async ({ params, identity, services }) => ({
-    body: { message: await shownTo(services, identity, await requireMessage(services, identity, params.id)) },
+  responses: { 200: { description: 'The message', schema: contract.chatMessageAnswer } },
+  respond: async ({ params, identity, services }) => ({
+    message: await shownTo(services, identity, await requireMessage(services, identity, params.id)),
   }),
 });
 
 const read = defineRoute({
   method: 'patch',
   path: '/api/chat/messages/{id}',
-  tag: 'Chat',
   summary: 'Mark a message as read',
   mcp: { tool: 'mark_message_read', idempotent: true, takes: [], sets: { read: true } },
   description: 'A message that has been read is no longer in the inbox of its agent.',
   access: 'operator',
+  limit: 'none',
   params: idParams,
   // Reading a message removes it from the inbox of its recipient.
   async agents({ params, body, identity, services }) {
@@ -184,17 +169,17 @@ const read = defineRoute({
     const to = (await messageRecord(services.reads, taskViewOf(identity), params.id))?.to_agent ?? null;
     return to === null ? undefined : services.agents.named(identity.workspace, [to]);
   },
-  body: readBody,
+  body: contract.readBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'The message', schema: chatMessageAnswer } },
-  async handle({ params, body, identity, services, command }) {
+  responses: { 200: { description: 'The message', schema: contract.chatMessageAnswer } },
+  async respond({ params, body, identity, services, command }) {
     const message = await requireMessage(services, identity, params.id);
-    if (!body.read) return { body: { message: await shownTo(services, identity, message) } };
+    if (!body.read) return { message: await shownTo(services, identity, message) };
     const { id, conversation_key: conversation, to_agent: to } = message;
     const at = await readMessage(services.commands, command, { id, conversation, to });
     // No other field of the message changes.
-    return { body: { message: await shownTo(services, identity, { ...message, read_at: seconds(at) }) } };
+    return { message: await shownTo(services, identity, { ...message, read_at: seconds(at) }) };
   },
 });
 

@@ -3,16 +3,8 @@ import { type ConnectionRooms, connectTool, disconnectTool } from '../../command
 import { roomFor } from '../../commands/limits.ts';
 import { findAgent } from '../../queries/agents/agents.ts';
 import { agentOfConnection, countConnected, listConnections } from '../../queries/connections.ts';
-import {
-  type ConnectionRecord,
-  connectAnswer,
-  connectBody,
-  connectionsAnswer,
-  connectionsQuery,
-  disconnectAnswer,
-  disconnectBody,
-} from '../../shared/contract/connections.ts';
-import { notFound } from '../../shared/errors.ts';
+import * as contract from '../../shared/contract/connections.ts';
+import { orNotFound } from '../../shared/errors.ts';
 import { connectionOpened } from '../../shared/events/connections.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
@@ -32,15 +24,15 @@ const roomsOf = (services: Services): ConnectionRooms => ({
 const connect = defineRoute({
   method: 'post',
   path: '/api/connect',
-  tag: 'Connections',
   summary: 'Connect a command-line tool as an agent',
   description:
     'An agent that does not exist is created. It is online, and has this one connection: an earlier one is disconnected. A connection without heartbeats is disconnected after a while, and its agent goes offline.',
   access: 'operator',
-  body: connectBody,
+  limit: 'none',
+  body: contract.connectBody,
   agents: ({ body }) => ({ name: body.agent_name }),
-  responses: { 200: { description: 'Connected', schema: connectAnswer } },
-  async handle({ body, identity, services, command }) {
+  responses: { 200: { description: 'Connected', schema: contract.connectAnswer } },
+  async respond({ body, identity, services, command }) {
     const { agent_name, tool_name } = body;
     const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
     const { agent_id, connection_id } = await connectTool(services.commands, command, roomsOf(services), agentIdOf, {
@@ -51,55 +43,51 @@ const connect = defineRoute({
       metadata: body.metadata ?? null,
     });
     return {
-      body: {
-        connection_id,
-        agent_id,
-        agent_name,
-        status: 'connected',
-        sse_url: '/api/events',
-        heartbeat_url: `/api/agents/${agent_id}/heartbeat`,
-        token_report_url: '/api/tokens',
-      },
+      connection_id,
+      agent_id,
+      agent_name,
+      status: 'connected',
+      sse_url: '/api/events',
+      heartbeat_url: `/api/agents/${agent_id}/heartbeat`,
+      token_report_url: '/api/tokens',
     };
   },
 });
 
-const shownTo = ({ role }: Identity, connection: ConnectionRecord): ConnectionRecord =>
+const shownTo = ({ role }: Identity, connection: contract.ConnectionRecord): contract.ConnectionRecord =>
   role === 'admin'
     ? connection
-    : { ...connection, metadata: masked(connection.metadata) as ConnectionRecord['metadata'] };
+    : { ...connection, metadata: masked(connection.metadata) as contract.ConnectionRecord['metadata'] };
 
 const list = defineRoute({
   method: 'get',
   path: '/api/connect',
-  tag: 'Connections',
   summary: 'Connections, newest first, with those that have ended',
   access: 'viewer',
-  query: connectionsQuery,
-  responses: { 200: { description: 'A page of connections', schema: connectionsAnswer } },
-  async handle({ query, identity, services }) {
+  query: contract.connectionsQuery,
+  responses: { 200: { description: 'A page of connections', schema: contract.connectionsAnswer } },
+  async respond({ query, identity, services }) {
     const connections = await listConnections(services.reads, identity.workspace, query);
-    return { body: { connections: connections.map((one) => shownTo(identity, one)) } };
+    return { connections: connections.map((one) => shownTo(identity, one)) };
   },
 });
 
 const disconnect = defineRoute({
   method: 'delete',
   path: '/api/connect',
-  tag: 'Connections',
   summary: 'Disconnect a command-line tool',
   description: 'Its agent goes offline. A connection that has already ended is not changed.',
   access: 'operator',
-  body: disconnectBody,
+  limit: 'none',
+  body: contract.disconnectBody,
   agents: ({ body, identity, services }) => agentOfConnection(services.reads, identity.workspace, body.connection_id),
   refuses: [404],
-  responses: { 200: { description: 'Disconnected', schema: disconnectAnswer } },
-  async handle({ body, identity, services, command }) {
+  responses: { 200: { description: 'Disconnected', schema: contract.disconnectAnswer } },
+  async respond({ body, identity, services, command }) {
     const { connection_id } = body;
-    const agent = await agentOfConnection(services.reads, identity.workspace, connection_id);
-    if (!agent) throw notFound('Connection');
+    const agent = orNotFound(await agentOfConnection(services.reads, identity.workspace, connection_id), 'Connection');
     await disconnectTool(services.commands, command, agent.id, connection_id);
-    return { body: { status: 'disconnected', connection_id } };
+    return { status: 'disconnected', connection_id };
   },
 });
 

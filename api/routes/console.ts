@@ -76,7 +76,7 @@ async function send(folder: URL, name: string, cacheControl: string, exchange: E
   return serve(file, cacheControl, exchange);
 }
 
-const hidden = { method: 'get', tag: 'Docs', access: 'public', hidden: true } as const;
+const hidden = { method: 'get', access: 'public', hidden: true } as const;
 
 export const consoleRoutes: readonly Route[] = [
   ...PAGES.map((path) =>

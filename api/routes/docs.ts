@@ -133,13 +133,12 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
     const html = pageOf((name) => `/docs/${name}?v=${hashes.get(name)}`);
     return prepare('text/html; charset=utf-8', html);
   });
-  const hidden = { method: 'get', tag: 'Docs', access: 'public', hidden: true } as const;
+  const hidden = { method: 'get', access: 'public', hidden: true } as const;
   return [
     defineRoute({
       method: 'get',
       path: '/api/docs',
       noPast: 'the description is part of the program',
-      tag: 'Docs',
       summary: 'Get this description (OpenAPI 3.1)',
       description: 'Generated from the schemas that validate the requests. `/docs` shows it as a page.',
       access: 'public',

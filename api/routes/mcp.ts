@@ -25,9 +25,9 @@ export function mcpRoutes(routes: () => readonly Route[]): readonly Route[] {
     defineRoute({
       method: 'post',
       path: '/mcp',
-      tag: 'Docs',
       summary: 'The Model Context Protocol (Streamable HTTP)',
       access: 'viewer',
+      limit: 'none',
       hidden: true,
       carriesCalls: true,
       body: mcpBody,

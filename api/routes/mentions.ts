@@ -6,17 +6,16 @@ import { defineCachedRoute, type Route } from '../http/route.ts';
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/mentions',
-  tag: 'Mentions',
   summary: 'Who can be mentioned: users by username, then agents by name',
   description:
     'The handle of an agent is its name in lower case, or the same with a hyphen for each blank. If several targets share a handle, it belongs to the first of them.',
   access: 'viewer',
   query: mentionsQuery,
   responses: { 200: { description: 'Handles that match', schema: mentionsAnswer } },
-  cache: { models: MENTION_MODELS, scope: 'workspace', caller: ['workspace'] },
+  cache: { models: MENTION_MODELS },
   async respond({ query, identity, services }) {
     const mentions = await listMentions(services.reads, identity.workspace, query);
-    return { body: { mentions, total: mentions.length, q: query.q } };
+    return { mentions, total: mentions.length, q: query.q };
   },
 });
 

@@ -7,7 +7,6 @@ export const releaseRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/releases/check',
     noPast: 'releases are asked for',
-    tag: 'Releases',
     summary: 'Check whether there is a newer release',
     description:
       'Queries the feed of `RELEASES_URL`, at most once an hour. If the latest release is unknown, the response is still 200, and `error` gives the reason.',

@@ -15,26 +15,8 @@ import {
   sessionPrefs,
 } from '../../queries/sessions.ts';
 import { slug } from '../../shared/contract/admin/gateway-document.ts';
-import {
-  cliSessionBody,
-  cliSessionsAnswer,
-  cliSessionsQuery,
-  controlAnswer,
-  controlBody,
-  controlParams,
-  registeredSessionAnswer,
-  SETTINGS,
-  sessionActionAnswer,
-  sessionActionBody,
-  sessionActionQuery,
-  sessionDeletedAnswer,
-  sessionKeyBody,
-  sessionPrefAnswer,
-  sessionPrefBody,
-  sessionPrefsAnswer,
-  sessionsAnswer,
-} from '../../shared/contract/sessions.ts';
-import { invalid, unavailable } from '../../shared/errors.ts';
+import * as contract from '../../shared/contract/sessions.ts';
+import { invalidField, unavailable } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { isBoundKey } from '../auth/agent-keys.ts';
@@ -44,15 +26,13 @@ import type { Services } from '../services.ts';
 const listCli = defineRoute({
   method: 'get',
   path: '/api/claude/sessions',
-  tag: 'Sessions',
   summary: 'Sessions of command-line tools, last reported first',
   access: 'viewer',
   shared: 'claude/sessions',
-  query: cliSessionsQuery,
-  responses: { 200: { description: 'A page of sessions, and numbers of all', schema: cliSessionsAnswer } },
-  handle: async ({ query, identity, services }) => ({
-    body: await listCliSessions(services.reads, identity.workspace, query, seconds(services.now())),
-  }),
+  query: contract.cliSessionsQuery,
+  responses: { 200: { description: 'A page of sessions, and numbers of all', schema: contract.cliSessionsAnswer } },
+  respond: ({ query, identity, services }) =>
+    listCliSessions(services.reads, identity.workspace, query, seconds(services.now())),
 });
 
 /** The agent of a registered session, if the workspace has it; undefined if no tool has registered the session. */
@@ -117,12 +97,12 @@ async function agentsOfSession(whose: Whose, session: string): Promise<Agents> {
 const register = defineRoute({
   method: 'post',
   path: '/api/claude/sessions',
-  tag: 'Sessions',
   summary: 'Register a session, or report where it is',
   description: 'It counts as active for 15 minutes after each report. Fields that a report omits stay unchanged.',
   access: 'operator',
+  limit: 'none',
   shared: 'claude/sessions',
-  body: cliSessionBody,
+  body: contract.cliSessionBody,
   async agents(call) {
     const { body, identity, services } = call;
     const name = body.agent_name?.trim();
@@ -131,8 +111,8 @@ const register = defineRoute({
     const inKey = named === undefined ? [] : await agentsMeant(call, named, [identity.agentName]);
     return [...(name ? [{ name }] : []), ...inKey, ...present];
   },
-  responses: { 200: { description: 'Registered', schema: registeredSessionAnswer } },
-  async handle({ body, identity, services, command }) {
+  responses: { 200: { description: 'Registered', schema: contract.registeredSessionAnswer } },
+  async respond({ body, identity, services, command }) {
     const { session_id } = body;
     const executed = await reportSession(services.commands, command, {
       session_id,
@@ -150,7 +130,7 @@ const register = defineRoute({
     });
     const now = seconds(services.now());
     const session = await cliSessionAfter(services.records, identity.workspace, session_id, executed, now);
-    return { body: { ok: true, message: `Session ${session_id} is registered.`, session } };
+    return { ok: true, message: `Session ${session_id} is registered.`, session };
   },
 });
 
@@ -167,135 +147,123 @@ async function gatewaySessions({ reads, settings, gatewaySessions: at }: Service
 const list = defineRoute({
   method: 'get',
   path: '/api/sessions',
-  tag: 'Sessions',
   summary: 'Sessions of all kinds, last active first',
   access: 'viewer',
   shared: 'sessions',
   description:
     'Sessions of tools and, for callers of the default tenant, those of the primary gateway, at most 5 seconds old. If the gateway does not respond within 2 seconds, its sessions are left out, as are those that it last updated longer ago than the setting `retention.gateway_sessions_days` allows. Responses about the past have the sessions of tools only.',
-  responses: { 200: { description: 'At most 100 sessions', schema: sessionsAnswer } },
-  async handle({ identity, services, isOfDeployment }) {
+  responses: { 200: { description: 'At most 100 sessions', schema: contract.sessionsAnswer } },
+  async respond({ identity, services, isOfDeployment }) {
     const now = seconds(services.now());
     const isNow = services.reads.past === undefined;
     const live = isNow ? await gatewaySessions(services, await isOfDeployment(), now) : [];
-    return { body: { sessions: await listSessions(services.reads, identity.workspace, now, live) } };
+    return { sessions: await listSessions(services.reads, identity.workspace, now, live) };
   },
 });
 
 /** The value that an action sets. @throws AppError 400 */
-function settingOf(action: keyof typeof SETTINGS | 'set-label', level: string | undefined, label: string | undefined) {
+function settingOf(
+  action: keyof typeof contract.SETTINGS | 'set-label',
+  level: string | undefined,
+  label: string | undefined,
+) {
   if (action === 'set-label') {
-    if (label === undefined || label.length > 100) {
-      const reason = 'Label must be a text of at most 100 characters';
-      throw invalid(`label: ${reason}`, [`label: ${reason}`]);
-    }
+    if (label === undefined || label.length > 100)
+      throw invalidField('label', 'Label must be a text of at most 100 characters');
     return label;
   }
-  const { name, levels } = SETTINGS[action];
-  if (level === undefined || !(levels as readonly string[]).includes(level)) {
-    const reason = `${name} level must be one of ${levels.join(', ')}`;
-    throw invalid(`level: ${reason}`, [`level: ${reason}`]);
-  }
+  const { name, levels } = contract.SETTINGS[action];
+  if (level === undefined || !(levels as readonly string[]).includes(level))
+    throw invalidField('level', `${name} level must be one of ${levels.join(', ')}`);
   return level;
 }
 
 const set = defineRoute({
   method: 'post',
   path: '/api/sessions',
-  tag: 'Sessions',
   summary: 'Set the label of a session, or its thinking, verbosity and reasoning level',
   description:
     'The tool of a registered session is notified on the stream (`session.control`). For other sessions, the primary gateway is called: 404 if it does not know the session, 500 if it refuses or does not respond within 5 seconds.',
   access: 'operator',
   shared: 'sessions',
-  limit: 'mutation',
-  query: sessionActionQuery,
-  body: sessionActionBody,
+  query: contract.sessionActionQuery,
+  body: contract.sessionActionBody,
   agents: (call) => agentsOfSession(call, call.body.sessionKey),
   refuses: [404, 500],
-  responses: { 200: { description: 'Set', schema: sessionActionAnswer } },
-  async handle({ query, body, services, command }) {
+  responses: { 200: { description: 'Set', schema: contract.sessionActionAnswer } },
+  async respond({ query, body, services, command }) {
     const action = query.action ?? body.action;
-    if (action === undefined) {
-      const reason = `Invalid action: must be one of ${sessionActionBody.shape.action.unwrap().options.join(', ')}`;
-      throw invalid(`action: ${reason}`, [`action: ${reason}`]);
-    }
+    if (action === undefined)
+      throw invalidField('action', `Invalid action: must be one of ${contract.SET_ACTIONS.join(', ')}`);
     const { sessionKey } = body;
     const value = settingOf(action, body.level, body.label);
     const { commands, gateways } = services;
     const answer = await controlSession(commands, command, gateways, { session: sessionKey, action, value });
-    return { body: { success: true, action, sessionKey, result: answer ?? { requested: true, value } } };
+    return { success: true, action, sessionKey, result: answer ?? { requested: true, value } };
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path: '/api/sessions',
-  tag: 'Sessions',
   summary: 'Delete a session from the lists',
   description:
     'The tool of a registered session is notified on the stream (`session.control`); a later report registers it again. Other sessions are deleted by the primary gateway: 404 if it does not know the session, 500 if it refuses or does not respond within 5 seconds.',
   access: 'operator',
   shared: 'sessions',
-  limit: 'mutation',
-  body: sessionKeyBody,
+  body: contract.sessionKeyBody,
   agents: (call) => agentsOfSession(call, call.body.sessionKey),
   refuses: [404, 500],
-  responses: { 200: { description: 'Deleted', schema: sessionDeletedAnswer } },
-  async handle({ body: { sessionKey }, services, command }) {
+  responses: { 200: { description: 'Deleted', schema: contract.sessionDeletedAnswer } },
+  async respond({ body: { sessionKey }, services, command }) {
     const asked = { session: sessionKey, action: 'delete', value: null } as const;
     const answer = await controlSession(services.commands, command, services.gateways, asked);
-    return { body: { success: true, sessionKey, result: answer ?? { deleted: true } } };
+    return { success: true, sessionKey, result: answer ?? { deleted: true } };
   },
 });
 
 const control = defineRoute({
   method: 'post',
   path: '/api/sessions/{id}/control',
-  tag: 'Sessions',
   summary: 'Pause, resume or end a session',
   description:
     'The tool of a registered session is notified on the stream (`session.control`); a terminated session is no longer active. For other sessions, the primary gateway is called: 404 if it does not know the session, 500 if it refuses or does not respond within 5 seconds.',
   access: 'operator',
   shared: 'sessions',
-  limit: 'mutation',
-  params: controlParams,
+  params: contract.controlParams,
   agents: (call) => agentsOfSession(call, call.params.id),
-  body: controlBody,
+  body: contract.controlBody,
   refuses: [404, 500],
-  responses: { 200: { description: 'Asked for', schema: controlAnswer } },
-  async handle({ params, body, services, command }) {
+  responses: { 200: { description: 'Asked for', schema: contract.controlAnswer } },
+  async respond({ params, body, services, command }) {
     const action = body.action === 'kill' ? 'terminate' : body.action;
     const asked = { session: params.id, action, value: null };
     const answer = await controlSession(services.commands, command, services.gateways, asked);
-    return { body: { success: true, action: body.action, session: params.id, result: answer ?? { requested: true } } };
+    return { success: true, action: body.action, session: params.id, result: answer ?? { requested: true } };
   },
 });
 
 const prefs = defineCachedRoute({
   method: 'get',
   path: '/api/chat/session-prefs',
-  tag: 'Chat',
   summary: 'Display names and colors of sessions',
   access: 'viewer',
   shared: 'session-prefs',
-  responses: { 200: { description: 'By session', schema: sessionPrefsAnswer } },
-  cache: { models: ['sessions'], scope: 'workspace', caller: ['workspace'] },
-  respond: async ({ identity, services }) => ({
-    body: { prefs: await sessionPrefs(services.reads, identity.workspace) },
-  }),
+  responses: { 200: { description: 'By session', schema: contract.sessionPrefsAnswer } },
+  cache: { models: ['sessions'] },
+  respond: async ({ identity, services }) => ({ prefs: await sessionPrefs(services.reads, identity.workspace) }),
 });
 
 const setPref = defineRoute({
   method: 'patch',
   path: '/api/chat/session-prefs',
-  tag: 'Chat',
   summary: 'Set the display name and color of a session',
   access: 'operator',
+  limit: 'none',
   shared: 'session-prefs',
-  body: sessionPrefBody,
-  responses: { 200: { description: 'As it is now', schema: sessionPrefAnswer } },
-  async handle({ body, identity, services, command }) {
+  body: contract.sessionPrefBody,
+  responses: { 200: { description: 'As it is now', schema: contract.sessionPrefAnswer } },
+  async respond({ body, identity, services, command }) {
     const { key, name, color } = body;
     const executed = await setSessionPref(services.commands, command, {
       key,
@@ -303,7 +271,7 @@ const setPref = defineRoute({
       ...(color !== undefined && { color: color || null }),
     });
     const pref = await sessionPrefAfter(services.records, identity.workspace, key, executed);
-    return { body: { ok: true, ...(pref && { pref }) } };
+    return { ok: true, ...(pref && { pref }) };
   },
 });
 

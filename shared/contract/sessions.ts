@@ -122,7 +122,7 @@ export const SETTINGS = {
   'set-verbose': { name: 'verbose', levels: ['off', 'on', 'full'] },
   'set-reasoning': { name: 'reasoning', levels: ['off', 'on', 'stream'] },
 } as const;
-const SET_ACTIONS = ['set-thinking', 'set-verbose', 'set-reasoning', 'set-label'] as const;
+export const SET_ACTIONS = ['set-thinking', 'set-verbose', 'set-reasoning', 'set-label'] as const;
 const action = z.enum(SET_ACTIONS, { error: `Invalid action: must be one of ${SET_ACTIONS.join(', ')}` });
 
 export const sessionActionQuery = z.object({ action: action.optional() });

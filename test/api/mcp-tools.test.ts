@@ -128,7 +128,7 @@ describe('MCP tools', () => {
   it('reject invalid declarations', () => {
     const route = (mcp: McpTool, more: object = {}) =>
       defineRoute({
-        ...{ method: 'put', path: '/api/x/{id}', tag: 'Docs', summary: 's', access: 'viewer' },
+        ...{ method: 'put', path: '/api/x/{id}', summary: 's', access: 'viewer' },
         params: z.object({ id: z.string() }),
         body: z.object({ name: z.string() }),
         responses: { 200: { description: 'd' } },

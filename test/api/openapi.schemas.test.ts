@@ -100,7 +100,7 @@ describe('API description', () => {
         return (name: string, value: unknown) =>
           accepts(document, parameters.find((parameter) => parameter.name === name)?.schema, value);
       };
-      const takesId = paramsOf({ path: '/api/things/{id}', params: idParams });
+      const takesId = paramsOf({ path: '/api/tasks/{id}', params: idParams });
       for (const id of [1, 42, 0, -1, 1.5, 'one']) {
         expect(takesId('id', id), `id ${id}`).to.equal(idParams.safeParse({ id: String(id) }).success);
       }

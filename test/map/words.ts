@@ -232,7 +232,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'commands/schedules': { column: 'schedules', shared: ['schedule'] },
   projections: { column: 'projections', shared: ['apply', 'columns', 'index', 'projection'] },
   queries: { column: 'queries', shared: ['evidence', 'kept', 'names', 'reads', 'records'] },
-  'api/routes': { column: 'routes', shared: ['index', 'nested'] },
+  'api/routes': { column: 'routes', shared: ['index'] },
   'infra/stores': { column: 'stores', shared: ['counters', 'idempotency', 'snapshots'] },
   'infra/outgoing': { column: 'outgoing', shared: ['post', 'request', 'runner'] },
   'test/commands': {

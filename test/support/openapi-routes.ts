@@ -181,9 +181,11 @@ export function problemsOf(document: OpenApiDocument): string[] {
 }
 
 export const ok = { 200: { description: 'Well' } };
-const plain = { method: 'get', path: '/api/things', tag: 'Agents', summary: 'Things', access: 'viewer' } as const;
+const plain = { method: 'get', path: '/api/tasks', summary: 'Tasks', access: 'viewer', limit: 'none' } as const;
 export const route = (changes: Partial<Route>): Route =>
-  defineRoute({ ...plain, responses: ok, handle: () => ({ body: {} }), ...changes } as Route);
+  defineRoute({ ...plain, responses: ok, handle: () => ({ body: {} }), ...changes } as Parameters<
+    typeof defineRoute
+  >[0]);
 export const operation = (changes: Partial<Route>) => {
   const [one] = operationsOf(describeApi([route(changes)]));
   return one as Described;

@@ -9,13 +9,11 @@ const list = defineRoute({
   method: 'get',
   path: '/api/backup',
   noPast: 'backups are files',
-  tag: 'Admin',
   summary: 'List the backups of this process, newest first, and how far a running one is',
   access: 'admin',
-  shared: 'backup',
   scope: 'deployment',
   responses: { 200: { description: 'Files', schema: backupsAnswer } },
-  async handle({ services }) {
+  async respond({ services }) {
     const files = await services.backups.list();
     const running = services.backups.progress();
     const body = {
@@ -24,46 +22,42 @@ const list = defineRoute({
         running: { started_at: running.startedAt, position: running.position, head: running.head ?? null },
       }),
     };
-    return { body };
+    return body;
   },
 });
 
 const create = defineRoute({
   method: 'post',
   path: '/api/backup',
-  tag: 'Admin',
   summary: 'Write a backup',
   description:
     'The file holds the whole log, credentials and the keys that open personal data: keep it as safe as the database. `signalbox restore` reads it. It is written to the data directory of the process that handles the request; the setting `general.backup_retention_count` says how many are kept.',
   access: 'admin',
-  shared: 'backup',
   scope: 'deployment',
   limit: 'backup',
   responses: { 200: { description: 'The file', schema: backupAnswer } },
-  async handle({ services, command }) {
+  async respond({ services, command }) {
     const { reads, settings, commands, backups } = services;
     const count = 'general.backup_retention_count';
     const keep = Number((await settingValues(reads, settings, [count]))[count]);
     const { name, path, size, createdAt } = await createBackup(commands, command, backups, keep);
-    return { body: { success: true, path, size_bytes: size, backup: { name, size, created_at: createdAt } } };
+    return { success: true, path, size_bytes: size, backup: { name, size, created_at: createdAt } };
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path: '/api/backup',
-  tag: 'Admin',
   summary: 'Delete a backup',
   access: 'admin',
-  shared: 'backup',
   scope: 'deployment',
   limit: 'backup',
   body: backupBody,
   refuses: [404],
   responses: { 200: { description: 'Deleted', schema: successAnswer } },
-  async handle({ body, services, command }) {
+  async respond({ body, services, command }) {
     await deleteBackup(services.commands, command, services.backups, body.name);
-    return { body: { success: true } };
+    return { success: true };
   },
 });
 

@@ -3,7 +3,7 @@ import { type Cleaned, cleanUp, previewCleanup } from '../../../commands/admin/c
 import { retentionReads } from '../../../queries/admin/cleanup.ts';
 import { settingValues } from '../../../queries/admin/settings.ts';
 import { cleanupAnswer, cleanupBody, retentionAnswer } from '../../../shared/contract/admin/cleanup.ts';
-import { RETAINED } from '../../../shared/events/admin/cleanup.ts';
+import { RETAINED, type Retained } from '../../../shared/events/admin/cleanup.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -14,48 +14,34 @@ const partsOf = ({ commands, reads, now }: Services) => ({ commands, reads: rete
 const read = defineRoute({
   method: 'get',
   path: '/api/cleanup',
-  tag: 'Admin',
   summary: 'Get retention times and numbers of older rows',
   access: 'admin',
   shared: 'cleanup',
   responses: { 200: { description: 'Days by kind of record, and a preview', schema: retentionAnswer } },
-  async handle({ identity, services }) {
-    const set = await settingValues(services.reads, services.settings, [
-      'retention.activities_days',
-      'retention.notifications_days',
-      'retention.pipeline_runs_days',
-      'retention.token_usage_days',
-      'retention.audit_log_days',
-      'retention.logs_days',
-      'retention.gateway_sessions_days',
-    ]);
-    const days = {
-      activities: Number(set['retention.activities_days']),
-      notifications: Number(set['retention.notifications_days']),
-      pipeline_runs: Number(set['retention.pipeline_runs_days']),
-      token_usage: Number(set['retention.token_usage_days']),
-      audit_log: Number(set['retention.audit_log_days']),
-    };
+  async respond({ identity, services }) {
+    const kinds = [...RETAINED, 'logs', 'gateway_sessions'] as const;
+    const names = kinds.map((kind) => `retention.${kind}_days` as const);
+    const set = await settingValues(services.reads, services.settings, names);
+    const daysOf = (kind: (typeof kinds)[number]) => Number(set[`retention.${kind}_days`]);
+    const days = Object.fromEntries(RETAINED.map((table) => [table, daysOf(table)]));
     const found = await previewCleanup(partsOf(services), identity.workspace, days);
     return {
-      body: {
-        retention: {
-          activities: days.activities,
-          auditLog: days.audit_log,
-          logs: Number(set['retention.logs_days']),
-          notifications: days.notifications,
-          pipelineRuns: days.pipeline_runs,
-          tokenUsage: days.token_usage,
-          // Gateways keep their own sessions, so there is nothing to remove here; older ones are not listed.
-          gatewaySessions: Number(set['retention.gateway_sessions_days']),
-        },
-        preview: RETAINED.map((table) => {
-          const one = found.find((target) => target.table === table);
-          if (!one) return { table, retention_days: 0, stale_count: 0, note: 'kept for ever' };
-          const { retention_days, cutoff, deleted } = one;
-          return { table, retention_days, cutoff_date: dateOf(cutoff), stale_count: deleted };
-        }),
+      retention: {
+        activities: daysOf('activities'),
+        auditLog: daysOf('audit_log'),
+        logs: daysOf('logs'),
+        notifications: daysOf('notifications'),
+        pipelineRuns: daysOf('pipeline_runs'),
+        tokenUsage: daysOf('token_usage'),
+        // Gateways keep their own sessions, so there is nothing to remove here; older ones are not listed.
+        gatewaySessions: daysOf('gateway_sessions'),
       },
+      preview: RETAINED.map((table) => {
+        const one = found.find((target) => target.table === table);
+        if (!one) return { table, retention_days: 0, stale_count: 0, note: 'kept for ever' };
+        const { retention_days, cutoff, deleted } = one;
+        return { table, retention_days, cutoff_date: dateOf(cutoff), stale_count: deleted };
+      }),
     };
   },
 });
@@ -63,7 +49,6 @@ const read = defineRoute({
 const run = defineRoute({
   method: 'post',
   path: '/api/cleanup',
-  tag: 'Admin',
   summary: 'Remove old activities, notifications, pipeline runs, token reports and audit entries from the lists',
   description:
     'Rows are removed from the lists of the caller’s workspace only. Events stay in the log. Runs that have not ended stay, and so do audit entries that are younger than the setting retention.audit_log_days. Sums of tokens no longer include the removed reports.',
@@ -73,7 +58,7 @@ const run = defineRoute({
   body: cleanupBody,
   bodyOptional: true,
   responses: { 200: { description: 'What was removed', schema: cleanupAnswer } },
-  async handle({ body, identity, services, command }) {
+  async respond({ body, identity, services, command }) {
     const days = body.older_than_days;
     const set = await settingValues(services.reads, services.settings, ['retention.audit_log_days']);
     const auditDays = Number(set['retention.audit_log_days']);
@@ -85,20 +70,14 @@ const run = defineRoute({
     const { results, complete } = body.dry_run
       ? { results: await previewCleanup(partsOf(services), identity.workspace, retention), complete: true }
       : await cleanUp(partsOf(services), command, retention, 'request');
-    return { body: { success: true, dry_run: body.dry_run, complete, ...sumOf(results) } };
+    return { success: true, dry_run: body.dry_run, complete, ...sumOf(results) };
   },
 });
 
 function sumOf(results: readonly Cleaned[]) {
-  const deletedOf = (table: (typeof RETAINED)[number]) => results.find((one) => one.table === table)?.deleted ?? 0;
+  const deletedOf = (table: Retained) => results.find((one) => one.table === table)?.deleted ?? 0;
   return {
-    deleted: {
-      activities: deletedOf('activities'),
-      notifications: deletedOf('notifications'),
-      pipeline_runs: deletedOf('pipeline_runs'),
-      token_usage: deletedOf('token_usage'),
-      audit_log: deletedOf('audit_log'),
-    },
+    deleted: Object.fromEntries(RETAINED.map((table) => [table, deletedOf(table)])) as Record<Retained, number>,
     total_deleted: results.reduce((sum, { deleted }) => sum + deleted, 0),
     results: results.map(({ table, deleted, cutoff, retention_days }) => ({
       table,

@@ -16,7 +16,7 @@ import { jobHistory, jobLogs, listJobs } from '../../../queries/admin/cron.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
 import { type CronBody, cronAnswer, cronBody, cronDoneAnswer, cronQuery } from '../../../shared/contract/admin/cron.ts';
 import { splitZone } from '../../../shared/cron.ts';
-import { invalid, notFound } from '../../../shared/errors.ts';
+import { invalid, orNotFound } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { frontOf } from '../../../shared/storable.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -32,20 +32,18 @@ const required = (name: string | undefined, where: string): string => {
 const read = defineRoute({
   method: 'get',
   path: '/api/cron',
-  tag: 'Admin',
   summary: 'List scheduled jobs, the log of one or of all, or the history of one',
   access: 'admin',
-  shared: 'cron',
   scope: 'deployment',
   query: cronQuery,
   refuses: [404],
   responses: { 200: { description: 'Jobs, a log or a history', schema: cronAnswer } },
-  async handle({ query, services: { reads, settings, now } }) {
+  async respond({ query, services: { reads, settings, now } }) {
     const name = query.job ?? query.jobId;
-    if (query.action === 'logs') return { body: { logs: await jobLogs(reads, name || undefined) } };
+    if (query.action === 'logs') return { logs: await jobLogs(reads, name || undefined) };
     if (query.action === 'history')
-      return { body: await jobHistory(reads, required(query.jobId ?? query.job, '?jobId='), query.page, query.query) };
-    return { body: { jobs: await listJobs(reads, settings.timeZone, now()) } };
+      return jobHistory(reads, required(query.jobId ?? query.job, '?jobId='), query.page, query.query);
+    return { jobs: await listJobs(reads, settings.timeZone, now()) };
   },
 });
 
@@ -95,17 +93,16 @@ function copyOf({ jobs }: CronState, name: string): string {
 const act = defineRoute({
   method: 'post',
   path: '/api/cron',
-  tag: 'Admin',
   summary: 'Add, switch, trigger, clone or remove a scheduled job',
   description:
     'A job runs one of the scheduled tasks of the service (`command`) by a cron schedule of five fields, in the time zone `TZ` or in one of its own (`timezone`). Any other text becomes a task in the workspace of the caller each time that the job is due: its title is the name of the job, its description the text, and it is for the agent named in `agentId`, else for the queue. `staggerSeconds` keeps jobs of one schedule from all beginning at once. Each due time has one run, whichever process does it; times missed while no worker was running are made up for once, when they were at most 15 minutes ago. `trigger` runs a job now and waits up to 10 s for its end.',
   access: 'admin',
-  shared: 'cron',
+  limit: 'none',
   scope: 'deployment',
   body: cronBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Done', schema: cronDoneAnswer } },
-  async handle({ body, identity, services, command, exchange }) {
+  async respond({ body, identity, services, command, exchange }) {
     const { action } = body;
     const name = body.name ?? body.jobId ?? body.jobName;
     if (action === 'add') {
@@ -121,14 +118,13 @@ const act = defineRoute({
       };
       checkJob(job);
       await execute(services, command, (state) => decideAdd(state, job));
-      return { body: { success: true, enabled } };
+      return { success: true, enabled };
     }
     const selected = required(name, 'name');
-    if (action === 'trigger')
-      return { body: await trigger(workOf(services, exchange), services, command, selected, body.mode) };
+    if (action === 'trigger') return trigger(workOf(services, exchange), services, command, selected, body.mode);
     if (action === 'remove') {
       await execute(services, command, (state) => decideRemove(state, selected));
-      return { body: { success: true } };
+      return { success: true };
     }
     if (action === 'toggle') {
       let enabled = false;
@@ -136,12 +132,14 @@ const act = defineRoute({
         enabled = body.enabled ?? !state.jobs.find((job) => job.name === selected)?.enabled;
         return decideToggle(state, selected, enabled);
       });
-      return { body: { success: true, enabled } };
+      return { success: true, enabled };
     }
     let clonedName = '';
     await execute(services, command, (state) => {
-      const job = state.jobs.find((one) => one.name === selected);
-      if (!job) throw notFound('Scheduled job');
+      const job = orNotFound(
+        state.jobs.find((one) => one.name === selected),
+        'Scheduled job',
+      );
       clonedName = copyOf(state, selected);
       const { schedule, command: told, enabled, timezone, stagger_seconds, task } = job;
       return decideAdd(state, {
@@ -149,7 +147,7 @@ const act = defineRoute({
         ...(task && { task }),
       });
     });
-    return { body: { success: true, clonedName } };
+    return { success: true, clonedName };
   },
 });
 

@@ -79,7 +79,6 @@ async function withCreators(
 const take = defineRoute({
   method: 'get',
   path: '/api/export',
-  tag: 'Admin',
   summary: 'Export records as JSON or CSV',
   description:
     'Sends a file of the newest records of the workspace. Secrets in the configs of agents are hidden. In CSV, texts that a spreadsheet would run as formulas begin with an apostrophe. The export is recorded in the audit trail; a response that breaks off is not a complete export.',

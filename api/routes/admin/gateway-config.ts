@@ -9,15 +9,7 @@ import {
   handToGateway,
 } from '../../../commands/admin/gateway-config.ts';
 import { gatewayConfig } from '../../../queries/admin/gateway-config.ts';
-import {
-  gatewayActionAnswer,
-  gatewayConfigAnswer,
-  gatewayConfigBody,
-  gatewayConfigPutAnswer,
-  gatewayConfigPutQuery,
-  gatewayConfigQuery,
-  updatesForm,
-} from '../../../shared/contract/admin/gateway-config.ts';
+import * as contract from '../../../shared/contract/admin/gateway-config.ts';
 import { type GatewayDocument, isObject } from '../../../shared/contract/admin/gateway-document.ts';
 import { errorSchema, jsonObject } from '../../../shared/contract/common.ts';
 import { invalid } from '../../../shared/errors.ts';
@@ -31,24 +23,24 @@ const read = defineCachedRoute({
   method: 'get',
   path: '/api/gateway-config',
   noPast: (query) => (query.action === 'schema' ? 'the gateway is asked for the schema' : undefined),
-  tag: 'Admin',
   summary: 'Get the stored gateway configuration, with its secrets hidden, or the schema of the gateway',
   description:
     '`action=schema` asks the primary gateway, which serves callers of the default tenant; for others no gateway is connected.',
   access: 'admin',
   shared: 'gateway-config',
-  query: gatewayConfigQuery,
+  query: contract.gatewayConfigQuery,
   responses: {
-    200: { description: 'The document, or the JSON schema', schema: z.union([gatewayConfigAnswer, jsonObject]) },
+    200: {
+      description: 'The document, or the JSON schema',
+      schema: z.union([contract.gatewayConfigAnswer, jsonObject]),
+    },
     ...NO_GATEWAY,
   },
   cache: {
     models: ['gateway_config'],
-    scope: 'workspace',
-    caller: ['workspace'],
     unless: (query) => query.action !== undefined,
   },
-  respond: async ({ identity, services }) => ({ body: await gatewayConfig(services.reads, identity.workspace) }),
+  respond: ({ identity, services }) => gatewayConfig(services.reads, identity.workspace),
   handle: async ({ services, command }) => ({
     body: await gatewaySchema(services.commands, command, services.gateways),
   }),
@@ -69,44 +61,43 @@ function documentOf(body: GatewayDocument): { readonly document: GatewayDocument
 const write = defineRoute({
   method: 'put',
   path: '/api/gateway-config',
-  tag: 'Admin',
   summary: 'Replace or change the stored gateway configuration, or send it to the gateway',
   description:
     '`action=apply` sends the stored document to the primary gateway, `action=update` makes it update itself; both add its response to `ok`. The gateway serves callers of the default tenant; for others none is connected.',
   access: 'admin',
   shared: 'gateway-config',
   limit: 'gateway-config',
-  query: gatewayConfigPutQuery,
-  body: gatewayConfigBody,
+  query: contract.gatewayConfigPutQuery,
+  body: contract.gatewayConfigBody,
   bodyOptional: true,
   refuses: [404, 409],
   responses: {
     200: {
       description: 'Stored, or what the gateway answered',
-      schema: z.union([gatewayConfigPutAnswer, gatewayActionAnswer]),
+      schema: z.union([contract.gatewayConfigPutAnswer, contract.gatewayActionAnswer]),
     },
     ...NO_GATEWAY,
   },
-  async handle({ query, body, services, command }) {
+  async respond({ query, body, services, command }) {
     if (query.action !== undefined) {
       const answer = await handToGateway(services.commands, command, services.gateways, query.action, body);
-      return { body: { ...answer, ok: true } };
+      return { ...answer, ok: true };
     }
     const isUpdates = isObject(body.updates) && Object.keys(body).every((key) => key === 'updates' || key === 'hash');
     if (isUpdates) {
-      const { updates, hash: expected } = updatesForm.parse(body);
+      const { updates, hash: expected } = contract.updatesForm.parse(body);
       const { hash } = await changeGatewayConfig(services.commands, command, (state) =>
         decideUpdates(state, updates, expected),
       );
       const updated = Object.keys(updates);
-      return { body: { success: true, updated, count: updated.length, hash } };
+      return { success: true, updated, count: updated.length, hash };
     }
     if (Object.keys(body).length === 0) throw invalid('There is nothing to store: send the document or updates.');
     const { document, hash: expected } = documentOf(body);
     const { hash } = await changeGatewayConfig(services.commands, command, (state) =>
       decideReplace(state, document, expected),
     );
-    return { body: { success: true, updated: ['*'], count: 1, hash } };
+    return { success: true, updated: ['*'], count: 1, hash };
   },
 });
 

@@ -11,21 +11,7 @@ import {
 import { registerNamed } from '../../../commands/agents/sync.ts';
 import { gatewayAfter, gatewayHistory, listGateways } from '../../../queries/admin/gateways.ts';
 import { agentIds } from '../../../queries/agents/agents.ts';
-import {
-  GATEWAY_AGENTS,
-  gatewayAnswer,
-  gatewayChangedAnswer,
-  gatewayChangesBody,
-  gatewayConnectAnswer,
-  gatewayConnectBody,
-  gatewayDeletedAnswer,
-  gatewayHealthAnswer,
-  gatewayHealthBody,
-  gatewayHistoryAnswer,
-  gatewaysAnswer,
-  type NewGatewayBody,
-  newGatewayBody,
-} from '../../../shared/contract/admin/gateways.ts';
+import * as contract from '../../../shared/contract/admin/gateways.ts';
 import { idBody } from '../../../shared/contract/common.ts';
 import { reaches } from '../../../shared/identity.ts';
 import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -34,12 +20,12 @@ import { agentRoom } from '../agents/agents.ts';
 /** Changes a gateway, and registers the agents sent with the request. @returns the parts of the response for both */
 async function withAgents<T>(
   { services, identity, command }: Pick<Call<unknown, unknown, unknown, 'admin'>, 'services' | 'identity' | 'command'>,
-  agents: NewGatewayBody['agents'],
+  agents: contract.NewGatewayBody['agents'],
   act: () => Promise<T>,
 ): Promise<readonly [result: T, agents: { readonly agents_registered?: number }]> {
   if (agents === undefined) return [await act(), {}];
   const idsOf = (names: readonly string[]) => agentIds(services.reads, identity.workspace, names);
-  const some = agents.slice(0, GATEWAY_AGENTS);
+  const some = agents.slice(0, contract.GATEWAY_AGENTS);
   const room = agentRoom(services);
   const [result, registered] = await registerNamed(services.commands, command, room, some, idsOf, act);
   return [result, { agents_registered: registered }];
@@ -48,87 +34,75 @@ async function withAgents<T>(
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/gateways',
-  tag: 'Admin',
   summary: 'List gateways, the primary one first',
   access: 'viewer',
-  shared: 'gateways',
   scope: 'deployment',
-  responses: { 200: { description: 'Gateways; tokens are hidden', schema: gatewaysAnswer } },
+  responses: { 200: { description: 'Gateways; tokens are hidden', schema: contract.gatewaysAnswer } },
   cache: { models: ['gateways'], scope: 'all', caller: [] },
-  respond: async ({ services }) => ({ body: { gateways: await listGateways(services.reads) } }),
+  respond: async ({ services }) => ({ gateways: await listGateways(services.reads) }),
 });
 
 const add = defineRoute({
   method: 'post',
   path: '/api/gateways',
-  tag: 'Admin',
   summary: 'Add a gateway',
   access: 'admin',
-  shared: 'gateways',
   scope: 'deployment',
-  limit: 'mutation',
-  body: newGatewayBody,
-  responses: { 201: { description: 'The gateway', schema: gatewayAnswer } },
-  async handle(call) {
+  body: contract.newGatewayBody,
+  responses: { 201: { description: 'The gateway', schema: contract.gatewayAnswer } },
+  async respond(call) {
     const { body, services, command } = call;
     const add = () => addGateway(services.commands, command, body);
     const [{ id, executed }, agents] = await withAgents(call, body.agents, add);
-    return { status: 201, body: { gateway: await gatewayAfter(services.records, id, executed), ...agents } };
+    return { gateway: await gatewayAfter(services.records, id, executed), ...agents };
   },
 });
 
 const change = defineRoute({
   method: 'put',
   path: '/api/gateways',
-  tag: 'Admin',
   summary: 'Change a gateway',
   access: 'admin',
-  shared: 'gateways',
   scope: 'deployment',
-  limit: 'mutation',
-  body: gatewayChangesBody,
+  body: contract.gatewayChangesBody,
   refuses: [404, 409],
-  responses: { 200: { description: 'The gateway as it is now', schema: gatewayChangedAnswer } },
-  async handle(call) {
+  responses: { 200: { description: 'The gateway as it is now', schema: contract.gatewayChangedAnswer } },
+  async respond(call) {
     const { body, services, command } = call;
     const change = () => changeGateway(services.commands, command, body);
     const [executed, agents] = await withAgents(call, body.agents, change);
-    return { body: { success: true, gateway: await gatewayAfter(services.records, body.id, executed), ...agents } };
+    return { success: true, gateway: await gatewayAfter(services.records, body.id, executed), ...agents };
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path: '/api/gateways',
-  tag: 'Admin',
   summary: 'Remove a gateway that is not the primary one',
   access: 'admin',
-  shared: 'gateways',
   scope: 'deployment',
-  limit: 'mutation',
   body: idBody,
-  responses: { 200: { description: 'Whether there was one', schema: gatewayDeletedAnswer } },
-  handle: async ({ body, services, command }) => ({
-    body: { success: true, deleted: await removeGateway(services.commands, command, body.id) },
+  responses: { 200: { description: 'Whether there was one', schema: contract.gatewayDeletedAnswer } },
+  respond: async ({ body, services, command }) => ({
+    success: true,
+    deleted: await removeGateway(services.commands, command, body.id),
   }),
 });
 
 const health = defineRoute({
   method: 'post',
   path: '/api/gateways/health',
-  tag: 'Admin',
   summary: 'Probe the gateways',
   description:
     'Calls `/health` of each gateway and records the result: 2xx is `online`, another status `error`, no response within 5 s `offline`.',
   access: 'viewer',
   shared: 'gateways',
   scope: 'deployment',
-  limit: 'mutation',
-  body: gatewayHealthBody,
+  body: contract.gatewayHealthBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'What was found', schema: gatewayHealthAnswer } },
-  async handle({ body, services, command }) {
+  responses: { 200: { description: 'What was found', schema: contract.gatewayHealthAnswer } },
+  async respond({ body, services, command }) {
     const found = await probeGateways(services.commands, command, services.gateways, body.gateway_id);
     const results = found.map(({ id, name, status, latency, version, error }) => ({
       id,
@@ -140,21 +114,20 @@ const health = defineRoute({
       gateway_version: version,
       ...(error !== null && { error }),
     }));
-    return { body: { results, probed_at: services.now() } };
+    return { results, probed_at: services.now() };
   },
 });
 
 const history = defineCachedRoute({
   method: 'get',
   path: '/api/gateways/health/history',
-  tag: 'Admin',
   summary: 'The last 100 probes, by gateway',
   access: 'viewer',
   shared: 'gateways',
   scope: 'deployment',
-  responses: { 200: { description: 'Newest first', schema: gatewayHistoryAnswer } },
+  responses: { 200: { description: 'Newest first', schema: contract.gatewayHistoryAnswer } },
   cache: { models: ['gateways'], scope: 'all', caller: [] },
-  respond: async ({ services }) => ({ body: { history: await gatewayHistory(services.reads) } }),
+  respond: async ({ services }) => ({ history: await gatewayHistory(services.reads) }),
 });
 
 const isLoopback = (host: string): boolean =>
@@ -200,21 +173,21 @@ export function webSocketUrl(
 const connect = defineRoute({
   method: 'post',
   path: '/api/gateways/connect',
-  tag: 'Admin',
   summary: 'Get what a browser needs to connect to a gateway',
   access: 'viewer',
+  limit: 'none',
   shared: 'gateways',
   scope: 'deployment',
   closedToAgents: true,
-  body: gatewayConnectBody,
+  body: contract.gatewayConnectBody,
   refuses: [404],
-  responses: { 200: { description: 'Address and token', schema: gatewayConnectAnswer } },
-  async handle({ body, identity, services, exchange }) {
+  responses: { 200: { description: 'Address and token', schema: contract.gatewayConnectAnswer } },
+  async respond({ body, identity, services, exchange }) {
     const gateway = await knownGateway(services.commands, body.id);
     const { id, token } = gateway;
     const shown = reaches(identity.role, 'operator') ? (token ?? '') : '';
     const ws_url = webSocketUrl(gateway, exchange.req.headers, exchange.secure);
-    return { body: { id, ws_url, token: shown, token_set: shown !== '' } };
+    return { id, ws_url, token: shown, token_set: shown !== '' };
   },
 });
 

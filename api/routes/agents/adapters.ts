@@ -1,58 +1,49 @@
 /** Framework adapters, which report the actions of their agents. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { type AdapterReport, recordAdapterReport } from '../../../commands/agents/adapters.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { assignmentsFor } from '../../../queries/tasks/assignments.ts';
-import {
-  ADAPTERS,
-  adapterBody,
-  adapterPayloads,
-  adapterPostAnswer,
-  adaptersAnswer,
-} from '../../../shared/contract/agents/adapters.ts';
+import * as contract from '../../../shared/contract/agents/adapters.ts';
 import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
 import { isStorable } from '../../../shared/contract/storable.ts';
 import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-import { nested } from '../nested.ts';
 
 const list = defineRoute({
   method: 'get',
   path: '/api/adapters',
   noPast: 'the list is part of the program',
-  tag: 'Agents',
   summary: 'List the frameworks that have an adapter',
   access: 'viewer',
   refuses: [403],
-  responses: { 200: { description: 'Names of the frameworks', schema: adaptersAnswer } },
-  handle: () => ({ body: { adapters: ADAPTERS } }),
+  responses: { 200: { description: 'Names of the frameworks', schema: contract.adaptersAnswer } },
+  respond: () => ({ adapters: contract.ADAPTERS }),
 });
 
 const report = defineRoute({
   method: 'post',
   path: '/api/adapters',
-  tag: 'Agents',
   summary: 'Report what an agent of a framework did, or get its assignments',
   description:
     'Reports are recorded and sent to the stream; they change no agents or tasks. Assignments are tasks that wait for this agent or for any agent; a caller that speaks for an agent and is not an admin gets only those that it sees.',
   access: 'operator',
   limit: 'agent-heartbeat',
-  body: adapterBody,
+  body: contract.adapterBody,
   agents: ({ body, identity, services }) => agentsMeant(services, identity, body.payload?.agentId),
   responses: {
-    200: { description: 'The report was recorded, or the assignments', schema: adapterPostAnswer },
+    200: { description: 'The report was recorded, or the assignments', schema: contract.adapterPostAnswer },
   },
-  async handle({ body, identity, services, command }) {
+  async respond({ body, identity, services, command }) {
     const { framework, action, payload = {} } = body;
     if (action === 'assignments') {
       const { agentId } = parsePayload(action, payload);
-      return { body: { assignments: await assignmentsFor(services.reads, taskViewOf(identity), agentId), framework } };
+      return { assignments: await assignmentsFor(services.reads, taskViewOf(identity), agentId), framework };
     }
     const parsed = parsePayload(action, payload);
     const report: AdapterReport = { framework, action, agent_id: parsed.agentId, payload: parsed };
     await recordAdapterReport(services.commands, command, report);
-    return { body: { ok: true, action, framework } };
+    return { ok: true, action, framework };
   },
 });
 
@@ -66,12 +57,12 @@ async function agentsMeant({ reads }: Services, { workspace }: Identity, agentId
   return found.flatMap((agent) => (agent ? [{ id: agent.id }] : []));
 }
 
+type Payload<A extends keyof typeof contract.adapterPayloads> = z.output<(typeof contract.adapterPayloads)[A]>;
+
 /** @throws ZodError with paths that begin with `payload` */
-function parsePayload<A extends keyof typeof adapterPayloads>(
-  action: A,
-  payload: unknown,
-): z.output<(typeof adapterPayloads)[A]> {
-  return nested('payload', () => adapterPayloads[action].parse(payload) as z.output<(typeof adapterPayloads)[A]>);
+function parsePayload<A extends keyof typeof contract.adapterPayloads>(action: A, payload: unknown): Payload<A> {
+  const schema = contract.adapterPayloads[action] as unknown as z.ZodType<Payload<A>>;
+  return z.object({ payload: schema }).parse({ payload }).payload;
 }
 
 export const adapterRoutes: readonly Route[] = [list, report];

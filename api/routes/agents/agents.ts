@@ -8,24 +8,9 @@ import { type Room, roomFor } from '../../../commands/limits.ts';
 import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import { agentRecord, countAgents, listAgents, recordAfter } from '../../../queries/agents/agents.ts';
 import { TASK_MODELS } from '../../../queries/tasks/tasks.ts';
-import {
-  type AgentRecord,
-  type AgentRef,
-  agentAnswer,
-  agentParams,
-  agentsAnswer,
-  agentsQuery,
-  createAgentAnswer,
-  createAgentBody,
-  deleteAgentAnswer,
-  deleteAgentBody,
-  hideAnswer,
-  updateByIdAnswer,
-  updateByIdBody,
-  updateByNameBody,
-} from '../../../shared/contract/agents/agents.ts';
+import * as contract from '../../../shared/contract/agents/agents.ts';
 import { errorSchema, successAnswer } from '../../../shared/contract/common.ts';
-import { forbidden, invalid, notFound } from '../../../shared/errors.ts';
+import { forbidden, invalid, orNotFound } from '../../../shared/errors.ts';
 import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { sent } from '../../../shared/fields.ts';
 import type { Identity } from '../../../shared/identity.ts';
@@ -41,11 +26,12 @@ import { ownersOfSession } from '../sessions.ts';
  * @param options.recent accepts a slightly outdated state, for a command that detects later changes
  * @throws AppError 404 when the caller's workspace has no such agent
  */
-export async function requireAgent(services: Services, identity: Identity, ref: AgentRef, { recent = false } = {}) {
-  const agent = await agentInLog(services.commands, identity.workspace, ref, { recent });
-  if (!agent) throw notFound('Agent');
-  return agent;
-}
+export const requireAgent = async (
+  { commands }: Services,
+  { workspace }: Identity,
+  ref: contract.AgentRef,
+  options: { readonly recent?: boolean } = {},
+) => orNotFound(await agentInLog(commands, workspace, ref, options), 'Agent');
 
 /**
  * Heartbeats and memory belong to the agent: a caller that speaks for an agent may use them only for that agent, unless
@@ -99,11 +85,11 @@ export const agentRoom = (services: Services): Room =>
   });
 
 /** An agent's record, limited to what this caller may see. */
-export function shownTo<A extends AgentRecord>(identity: Speaker, agent: A): A {
+export function shownTo<A extends contract.AgentRecord>(identity: Speaker, agent: A): A {
   if (identity.role === 'admin') return agent;
   return {
     ...agent,
-    config: masked(agent.config) as AgentRecord['config'],
+    config: masked(agent.config) as contract.AgentRecord['config'],
     working_memory: speaksFor(identity, agent) ? agent.working_memory : '',
   };
 }
@@ -114,34 +100,31 @@ const SHOWN =
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/agents',
-  tag: 'Agents',
   summary: 'List agents, newest first',
   mcp: { tool: 'list_agents' },
   description: SHOWN,
   access: 'viewer',
-  query: agentsQuery,
-  responses: { 200: { description: 'A page of agents', schema: agentsAnswer } },
-  cache: { models: ['agents', ...TASK_MODELS], scope: 'workspace', caller: ['workspace', ...SPEAKER] },
+  query: contract.agentsQuery,
+  responses: { 200: { description: 'A page of agents', schema: contract.agentsAnswer } },
+  cache: { models: ['agents', ...TASK_MODELS], caller: ['workspace', ...SPEAKER] },
   async respond({ query, identity, services }) {
     const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
-    return { body: { agents: agents.map((agent) => shownTo(identity, agent)), ...page } };
+    return { agents: agents.map((agent) => shownTo(identity, agent)), ...page };
   },
 });
 
 const create = defineRoute({
   method: 'post',
   path: '/api/agents',
-  tag: 'Agents',
   summary: 'Create an agent',
   access: 'operator',
-  limit: 'mutation',
-  body: createAgentBody,
+  body: contract.createAgentBody,
   closedToAgents: ({ body }) => (body.write_to_gateway ? 'write_to_gateway' : undefined),
   refuses: [409],
   responses: {
-    201: { description: 'The new agent', schema: createAgentAnswer },
+    201: { description: 'The new agent', schema: contract.createAgentAnswer },
   },
-  async handle(call) {
+  async respond(call) {
     const { body, identity, services, command } = call;
     await refuseForeignSession(call, { name: body.name, session_key: null }, body.session_key);
     const options = { write_to_gateway: body.write_to_gateway ?? false, byAgent: isBoundKey(identity) };
@@ -151,7 +134,7 @@ const create = defineRoute({
       createAgent(services.commands, command, agentRoom(services), body, options),
     ]);
     const agent = shownTo(identity, await recordAfter(services.records, identity.workspace, id, executed));
-    return { status: 201, body: { agent: { ...agent, taskStats }, ...(warning !== undefined && { warning }) } };
+    return { agent: { ...agent, taskStats }, ...(warning !== undefined && { warning }) };
   },
 });
 
@@ -161,18 +144,16 @@ const orNull = (value: string | null | undefined) => (value === '' ? null : valu
 const putByName = defineRoute({
   method: 'put',
   path: '/api/agents',
-  tag: 'Agents',
   summary: 'Change an agent by its name',
   description: 'For agents that update themselves: a status counts as a sign of life.',
   access: 'operator',
-  limit: 'mutation',
-  body: updateByNameBody,
+  body: contract.updateByNameBody,
   agents: ({ body }) => ({ name: body.name }),
   refuses: [404, 409],
   responses: {
     200: { description: 'Changed', schema: successAnswer },
   },
-  async handle(call) {
+  async respond(call) {
     const { body, identity, services, command } = call;
     const { name, ...fields } = body;
     const update = updateOf(fields);
@@ -181,7 +162,7 @@ const putByName = defineRoute({
     const { id } = agent;
     await refuseForeignSession(call, agent, body.session_key);
     await updateByName(services.commands, command, { id, name }, update, isBoundKey(identity));
-    return { body: { success: true } };
+    return { success: true };
   },
 });
 
@@ -194,43 +175,41 @@ const nothingToChange = () => invalid('There is nothing to change: send at least
 const one = defineCachedRoute({
   method: 'get',
   path: '/api/agents/{id}',
-  tag: 'Agents',
   summary: 'Get one agent',
   mcp: { tool: 'get_agent', resource: 'agent://{id}' },
   description: SHOWN,
   access: 'viewer',
-  params: agentParams,
+  params: contract.agentParams,
   refuses: [404],
-  responses: { 200: { description: 'The agent', schema: agentAnswer } },
-  cache: { models: ['agents'], scope: 'workspace', caller: ['workspace', ...SPEAKER] },
+  responses: { 200: { description: 'The agent', schema: contract.agentAnswer } },
+  cache: { models: ['agents'], caller: ['workspace', ...SPEAKER] },
   async respond({ params, identity, services }) {
-    const agent = await agentRecord(services.reads, identity.workspace, params.id);
-    if (!agent) throw notFound('Agent');
-    return { body: { agent: shownTo(identity, agent) } };
+    const agent = orNotFound(await agentRecord(services.reads, identity.workspace, params.id), 'Agent');
+    return { agent: shownTo(identity, agent) };
   },
 });
 
 /** Whether a change may be written to the gateway's document, if there is one. */
-const writesToGateway = ({ write_to_gateway: asked, gateway_config: given }: z.infer<typeof updateByIdBody>): boolean =>
-  asked ?? given !== undefined;
+const writesToGateway = ({
+  write_to_gateway: asked,
+  gateway_config: given,
+}: z.infer<typeof contract.updateByIdBody>): boolean => asked ?? given !== undefined;
 
 const putById = defineRoute({
   method: 'put',
   path: '/api/agents/{id}',
-  tag: 'Agents',
   summary: 'Change an agent',
   access: 'operator',
-  limit: 'mutation',
-  params: agentParams,
-  body: updateByIdBody,
+  params: contract.agentParams,
+  body: contract.updateByIdBody,
   agents: ({ params }) => params.id,
   closedToAgents: ({ body }) => (writesToGateway(body) ? 'write_to_gateway' : undefined),
   refuses: [404, 409],
   responses: {
-    200: { description: 'The agent as it is now', schema: updateByIdAnswer },
+    200: { description: 'The agent as it is now', schema: contract.updateByIdAnswer },
     502: { description: 'The gateway configuration could not be written; nothing was changed', schema: errorSchema },
   },
-  async handle(call) {
+  async respond(call) {
     const { params, body, identity, services, command } = call;
     const { write_to_gateway, ...fields } = body;
     const { gateway_config: gatewayConfig, ...details } = fields;
@@ -248,29 +227,27 @@ const putById = defineRoute({
     const isStored = () => hasGatewayConfig(services.reads, identity.workspace);
     const executed = await updateById(services.commands, command, id, change, isStored);
     const agent = shownTo(identity, await recordAfter(services.records, identity.workspace, id, executed));
-    return { body: { success: true, agent } };
+    return { success: true, agent };
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path: '/api/agents/{id}',
-  tag: 'Agents',
   summary: 'Delete an agent',
   description: 'Its keys stop working and its connections are closed. Its tasks, messages and activities are kept.',
   access: 'admin',
-  limit: 'mutation',
-  params: agentParams,
+  params: contract.agentParams,
   agents: ({ params }) => params.id,
-  body: deleteAgentBody,
+  body: contract.deleteAgentBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: deleteAgentAnswer } },
-  async handle({ params, body, identity, services, command }) {
+  responses: { 200: { description: 'Deleted', schema: contract.deleteAgentAnswer } },
+  async respond({ params, body, identity, services, command }) {
     const { id } = await requireAgent(services, identity, params.id, { recent: true });
     const remove_workspace = body.remove_workspace ?? false;
     const { name, warning } = await deleteAgent(services.commands, command, id, remove_workspace);
-    return { body: { success: true, deleted: name, remove_workspace, ...(warning !== undefined && { warning }) } };
+    return { success: true, deleted: name, remove_workspace, ...(warning !== undefined && { warning }) };
   },
 });
 
@@ -278,20 +255,18 @@ const visibility = (method: 'post' | 'delete', hidden: boolean) =>
   defineRoute({
     method,
     path: '/api/agents/{id}/hide',
-    tag: 'Agents',
     summary: hidden ? 'Hide an agent from the default list' : 'Show a hidden agent again',
     access: 'operator',
-    limit: 'mutation',
-    params: agentParams,
+    params: contract.agentParams,
     agents: ({ params }) => params.id,
     refuses: [404],
-    responses: { 200: { description: 'Done', schema: hideAnswer } },
-    async handle({ params, identity, services, command }) {
+    responses: { 200: { description: 'Done', schema: contract.hideAnswer } },
+    async respond({ params, identity, services, command }) {
       const { id } = await requireAgent(services, identity, params.id, { recent: true });
       await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, (state) =>
         decideVisibility(state, hidden),
       );
-      return { body: { success: true, agent_id: id, hidden } };
+      return { success: true, agent_id: id, hidden };
     },
   });
 

@@ -3,16 +3,9 @@ import { agentRecord } from '../../../queries/agents/agents.ts';
 import { ATTRIBUTION_MODELS, type AttributedAgent, attributionOf } from '../../../queries/agents/attribution.ts';
 import { badCursor, type EvidenceCursor, evidenceOf, readCursor } from '../../../queries/agents/evidence.ts';
 import { agentParams } from '../../../shared/contract/agents/agents.ts';
-import {
-  ATTRIBUTION_SECTIONS,
-  type AttributionAnswer,
-  type AttributionQuery,
-  type AttributionSection,
-  attributionAnswer,
-  attributionQuery,
-} from '../../../shared/contract/agents/attribution.ts';
+import * as contract from '../../../shared/contract/agents/attribution.ts';
 import { sectionsOf, type Timeframe, windowOf } from '../../../shared/contract/agents/scope.ts';
-import { notFound } from '../../../shared/errors.ts';
+import { orNotFound } from '../../../shared/errors.ts';
 import { taskViewOf } from '../../../shared/identity.ts';
 import { defineCachedRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -20,7 +13,7 @@ import { READER, requireReport } from './scope.ts';
 
 interface Asked {
   readonly timeframe: Timeframe;
-  readonly sections: ReadonlySet<AttributionSection>;
+  readonly sections: ReadonlySet<contract.AttributionSection>;
   readonly limit: number;
   readonly evidence: boolean;
   /** Requests only the next page of one number. */
@@ -28,12 +21,12 @@ interface Asked {
 }
 
 /** @throws AppError 400 */
-function askedFor({ hours, section, evidence, cursor, limit }: AttributionQuery, now: number): Asked {
+function askedFor({ hours, section, evidence, cursor, limit }: contract.AttributionQuery, now: number): Asked {
   const timeframe = windowOf(hours?.trim() || undefined, now);
-  const sections = sectionsOf(section, ATTRIBUTION_SECTIONS);
+  const sections = sectionsOf(section, contract.ATTRIBUTION_SECTIONS);
   if (cursor === undefined) return { timeframe, sections, limit, evidence: evidence === '1', after: undefined };
   const after = readCursor(cursor, now);
-  const own = ATTRIBUTION_SECTIONS.find((one) => after.number.startsWith(`${one}.`));
+  const own = contract.ATTRIBUTION_SECTIONS.find((one) => after.number.startsWith(`${one}.`));
   if (!own) throw badCursor();
   return { timeframe: after.timeframe, sections: new Set([own]), limit, evidence: true, after };
 }
@@ -42,7 +35,7 @@ async function answerOf(
   services: Services,
   about: AttributedAgent,
   { timeframe, sections, limit, evidence, after }: Asked,
-): Promise<Omit<AttributionAnswer, 'agent_name' | 'timeframe' | 'access_scope'>> {
+): Promise<Omit<contract.AttributionAnswer, 'agent_name' | 'timeframe' | 'access_scope'>> {
   const { reads } = services;
   const { report, sources } = await attributionOf(reads, about, timeframe, sections);
   if (!evidence) return report;
@@ -55,30 +48,28 @@ async function answerOf(
 const attribution = defineCachedRoute({
   method: 'get',
   path: '/api/agents/{id}/attribution',
-  tag: 'Agents',
   summary: 'Get what an agent did, and what it cost',
   mcp: { tool: 'get_attribution' },
   description:
     'For the agent itself (its key, its name in `x-agent-name`, or a user of its name), and with `privileged=1` for admins. Everything is attributed by ids in the events, never by names in texts. `identity` covers all time, the other sections the last `hours`; numbers are exact, lists show the newest.\n\n`evidence=1` adds, for each number, what it was derived from, and a page of the events behind it, by their positions in the log. The `next` of a page, as `cursor`, gets the page after it. The window and the total stay those of the first page, so over all pages `count` adds up to the number.',
   access: 'viewer',
   params: agentParams,
-  query: attributionQuery,
+  query: contract.attributionQuery,
   refuses: [403, 404],
-  responses: { 200: { description: 'The sections that were asked for', schema: attributionAnswer } },
-  cache: { models: ATTRIBUTION_MODELS, scope: 'workspace', caller: READER, clock: 'second' },
+  responses: { 200: { description: 'The sections that were asked for', schema: contract.attributionAnswer } },
+  cache: { models: ATTRIBUTION_MODELS, caller: READER, clock: 'second' },
   async respond({ params, query, identity, services }) {
     const { agent: found, scope } = await requireReport(services, identity, params.id, query, 'name or username');
     const asked = askedFor(query, services.now());
-    const agent = await agentRecord(services.reads, identity.workspace, { id: found.id });
-    // Deleted in the meantime.
-    if (!agent) throw notFound('Agent');
+    // It may have been deleted in the meantime.
+    const agent = orNotFound(await agentRecord(services.reads, identity.workspace, { id: found.id }), 'Agent');
     const { timeframe } = asked;
     const answer = await answerOf(
       services,
       { workspace: identity.workspace, agent, view: taskViewOf(identity) },
       asked,
     );
-    return { body: { agent_name: agent.name, timeframe, access_scope: scope, ...answer } };
+    return { agent_name: agent.name, timeframe, access_scope: scope, ...answer };
   },
 });
 

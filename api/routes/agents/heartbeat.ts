@@ -6,16 +6,9 @@ import { refuseInjection } from '../../../commands/agents/injection.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { type Inbox, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import { agentParams } from '../../../shared/contract/agents/agents.ts';
-import {
-  heartbeatAnswer,
-  heartbeatBody,
-  heartbeatPostAnswer,
-  tokenUsage,
-  wakeAnswer,
-  wakeBody,
-} from '../../../shared/contract/agents/heartbeat.ts';
+import * as contract from '../../../shared/contract/agents/heartbeat.ts';
 import { costOf } from '../../../shared/contract/tokens/costs.ts';
-import { notFound } from '../../../shared/errors.ts';
+import { orNotFound } from '../../../shared/errors.ts';
 import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
@@ -55,28 +48,25 @@ async function answerOf(
 const look = defineRoute({
   method: 'get',
   path: '/api/agents/{id}/heartbeat',
-  tag: 'Agents',
   summary: 'Get the pending work of an agent',
   mcp: { tool: 'get_pending_work' },
   description: 'Changes nothing. A caller that speaks for an agent may ask only for that agent.',
   access: 'viewer',
   params: agentParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'What is waiting for the agent', schema: heartbeatAnswer } },
-  async handle({ params, identity, services }) {
+  responses: { 200: { description: 'What is waiting for the agent', schema: contract.heartbeatAnswer } },
+  async respond({ params, identity, services }) {
     const now = seconds(services.now());
-    const agent = await findAgent(services.reads, identity.workspace, params.id);
-    if (!agent) throw notFound('Agent');
+    const agent = orNotFound(await findAgent(services.reads, identity.workspace, params.id), 'Agent');
     requireSelf(identity, agent);
     const inbox = await inboxOf(services.reads, taskViewOf(identity), agent, now);
-    return { body: await answerOf(services, identity, inbox, now) };
+    return answerOf(services, identity, inbox, now);
   },
 });
 
 const beat = defineRoute({
   method: 'post',
   path: '/api/agents/{id}/heartbeat',
-  tag: 'Agents',
   summary: 'Send a heartbeat, and get the pending work of the agent',
   mcp: { tool: 'send_heartbeat', idempotent: true },
   description: 'The agent is idle afterwards. A complete `token_usage` is recorded with it.',
@@ -84,11 +74,11 @@ const beat = defineRoute({
   limit: 'agent-heartbeat',
   params: agentParams,
   agents: ({ params }) => params.id,
-  body: heartbeatBody,
+  body: contract.heartbeatBody,
   bodyOptional: true,
   refuses: [404],
   responses: {
-    200: { description: 'Recorded', schema: heartbeatPostAnswer },
+    200: { description: 'Recorded', schema: contract.heartbeatPostAnswer },
   },
   async handle({ params, body, identity, services, command, exchange }) {
     const usage = await usageOf(services, identity.workspace, body.token_usage);
@@ -110,7 +100,7 @@ const beat = defineRoute({
 /** A complete report of token usage; null for an incomplete one, which does not make the heartbeat fail. */
 async function usageOf(services: Services, workspace: number, given: unknown): Promise<TokenUsage | null> {
   if (given === undefined || given === null) return null;
-  const parsed = tokenUsage.safeParse(given);
+  const parsed = contract.tokenUsage.safeParse(given);
   if (!parsed.success) return null;
   const { taskId, inputTokens: input_tokens, outputTokens: output_tokens, ...rest } = parsed.data;
   const usage = { ...rest, input_tokens, output_tokens };
@@ -126,19 +116,17 @@ async function usageOf(services: Services, workspace: number, given: unknown): P
 const wake = defineRoute({
   method: 'post',
   path: '/api/agents/{id}/wake',
-  tag: 'Agents',
   summary: 'Notify an agent to check its tasks and notifications',
   description:
     'The agent is idle afterwards. It learns about the call from the stream or its next heartbeat. A reason that tries to take over the agent is refused.',
   access: 'operator',
-  limit: 'mutation',
   params: agentParams,
   agents: ({ params }) => params.id,
-  body: wakeBody,
+  body: contract.wakeBody,
   bodyOptional: true,
   refuses: [404, 422],
-  responses: { 200: { description: 'Recorded', schema: wakeAnswer } },
-  async handle({ params, body, identity, services, command }) {
+  responses: { 200: { description: 'Recorded', schema: contract.wakeAnswer } },
+  async respond({ params, body, identity, services, command }) {
     const agent = await requireAgent(services, identity, params.id);
     const reason = body.reason || body.message || null;
     if (reason !== null) refuseInjection('The reason', reason);
@@ -146,7 +134,7 @@ const wake = defineRoute({
       decideWake(state, reason),
     );
     const message = reason ?? `${agent.name}, please look at your tasks and notifications.`;
-    return { body: { success: true, message, session_key: agent.session_key } };
+    return { success: true, message, session_key: agent.session_key };
   },
 });
 

@@ -2,15 +2,9 @@
 import { issueAgentKey, revokeAgentKey } from '../../../commands/agents/keys.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { listAgentKeys } from '../../../queries/agents/keys.ts';
-import {
-  agentKeysAnswer,
-  newAgentKeyAnswer,
-  newAgentKeyBody,
-  revokeAgentKeyBody,
-  revokedAgentKeyAnswer,
-} from '../../../shared/contract/agents/keys.ts';
+import * as contract from '../../../shared/contract/agents/keys.ts';
 import { idParams } from '../../../shared/contract/common.ts';
-import { notFound } from '../../../shared/errors.ts';
+import { orNotFound } from '../../../shared/errors.ts';
 import { DAY, seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
@@ -20,42 +14,38 @@ const DEFAULT_SCOPES = ['viewer', 'agent:self'];
 const list = defineRoute({
   method: 'get',
   path,
-  tag: 'Agents',
   summary: 'List the keys of an agent, newest first',
   access: 'admin',
   closedToAgents: true,
   params: idParams,
   refuses: [404],
   responses: {
-    200: { description: 'Descriptions of the keys, without the keys themselves', schema: agentKeysAnswer },
+    200: { description: 'Descriptions of the keys, without the keys themselves', schema: contract.agentKeysAnswer },
   },
-  async handle({ params, services, identity }) {
+  async respond({ params, services, identity }) {
     const { reads, credentials } = services;
-    const agent = await findAgent(reads, identity.workspace, { id: params.id });
-    if (!agent) throw notFound('Agent');
+    const agent = orNotFound(await findAgent(reads, identity.workspace, { id: params.id }), 'Agent');
     const lastUsed =
       reads.past === undefined ? (ids: readonly number[]) => credentials.keysLastUsed('agent', ids) : undefined;
     const keys = await listAgentKeys(reads, identity.workspace, params.id, lastUsed);
-    return { body: { agent: { id: agent.id, name: agent.name }, keys } };
+    return { agent: { id: agent.id, name: agent.name }, keys };
   },
 });
 
 const issue = defineRoute({
   method: 'post',
   path,
-  tag: 'Agents',
   summary: 'Issue a key',
   description:
     'The key is shown only in this response. Its role follows from its scopes: the highest of admin, operator and viewer. Without an expiry, it is valid until it is revoked or the agent is deleted.',
   access: 'admin',
   closedToAgents: true,
-  limit: 'mutation',
   params: idParams,
-  body: newAgentKeyBody,
+  body: contract.newAgentKeyBody,
   bodyOptional: true,
   refuses: [404, 409],
-  responses: { 201: { description: 'Issued', schema: newAgentKeyAnswer } },
-  async handle({ params, body, services, identity, command }) {
+  responses: { 201: { description: 'Issued', schema: contract.newAgentKeyAnswer } },
+  async respond({ params, body, services, identity, command }) {
     const scopes = body.scopes.length > 0 ? body.scopes : DEFAULT_SCOPES;
     const days = body.expires_in_days;
     const fromDays = days === undefined ? null : seconds(services.now()) + Math.floor(days * DAY);
@@ -65,11 +55,8 @@ const issue = defineRoute({
     const limit = { most: settings.maxAgentKeys, now: seconds(services.now()) };
     const { id, apiKey, prefix, created_at } = await issueAgentKey(commands, command, credentials, request, limit);
     return {
-      status: 201,
-      body: {
-        key: { id, name: body.name, key_prefix: prefix, scopes, expires_at: expiresAt, created_at },
-        api_key: apiKey,
-      },
+      key: { id, name: body.name, key_prefix: prefix, scopes, expires_at: expiresAt, created_at },
+      api_key: apiKey,
     };
   },
 });
@@ -77,22 +64,20 @@ const issue = defineRoute({
 const revoke = defineRoute({
   method: 'delete',
   path,
-  tag: 'Agents',
   summary: 'Revoke a key',
   access: 'admin',
   closedToAgents: true,
-  limit: 'mutation',
   params: idParams,
-  body: revokeAgentKeyBody,
+  body: contract.revokeAgentKeyBody,
   refuses: [404],
-  responses: { 200: { description: 'Revoked', schema: revokedAgentKeyAnswer } },
-  async handle({ params, body, services, identity, command }) {
+  responses: { 200: { description: 'Revoked', schema: contract.revokedAgentKeyAnswer } },
+  async respond({ params, body, services, identity, command }) {
     const revokedAt = await revokeAgentKey(services.commands, command, {
       workspace: identity.workspace,
       agent_id: params.id,
       keyId: body.key_id,
     });
-    return { body: { success: true, key_id: body.key_id, revoked_at: revokedAt } };
+    return { success: true, key_id: body.key_id, revoked_at: revokedAt };
   },
 });
 

@@ -5,14 +5,8 @@ import type { Executed } from '../../../commands/handler.ts';
 import { rowsAfter } from '../../../queries/agents/agents.ts';
 import { agentMemory } from '../../../queries/agents/memory.ts';
 import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
-import {
-  memoryAnswer,
-  memoryBody,
-  memoryDeleteAnswer,
-  memoryFields,
-  memoryPutAnswer,
-} from '../../../shared/contract/agents/memory.ts';
-import { notFound } from '../../../shared/errors.ts';
+import * as contract from '../../../shared/contract/agents/memory.ts';
+import { orNotFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
@@ -21,8 +15,7 @@ import { requireAgent, requireSelf } from './agents.ts';
 
 /** @throws AppError 404 */
 async function memoryOf({ reads }: Services, identity: Identity, ref: AgentRef) {
-  const memory = await agentMemory(reads, identity.workspace, ref);
-  if (!memory) throw notFound('Agent');
+  const memory = orNotFound(await agentMemory(reads, identity.workspace, ref), 'Agent');
   const { id, name, role } = memory;
   return { ...memory, agent: { id, name, role } };
 }
@@ -43,28 +36,25 @@ async function memoryOwner(services: Services, identity: Identity, ref: AgentRef
 const readMemory = defineRoute({
   method: 'get',
   path: '/api/agents/{id}/memory',
-  tag: 'Agents',
   summary: 'Get the working memory of an agent',
   description:
     'The text, and any other keys stored with it. A caller that speaks for an agent may read only that agent’s memory. Secrets in the other keys are shown as 8 dashes, except to admins and to the agent’s own key.',
   access: 'viewer',
   params: agentParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'The memory', schema: memoryAnswer } },
-  async handle({ params, identity, services }) {
+  responses: { 200: { description: 'The memory', schema: contract.memoryAnswer } },
+  async respond({ params, identity, services }) {
     const { agent, working_memory, memory_fields, memory_updated_at } = await memoryOf(services, identity, params.id);
     requireSelf(identity, agent);
     const fields = memory_fields as Record<string, unknown>;
     const own = identity.role === 'admin' || identity.agentId === agent.id;
     return {
-      body: {
-        ...((own ? fields : masked(fields)) as typeof fields),
-        agent,
-        working_memory,
-        source: working_memory === '' && Object.keys(fields).length === 0 ? 'none' : 'database',
-        updated_at: memory_updated_at,
-        size: working_memory.length,
-      },
+      ...((own ? fields : masked(fields)) as typeof fields),
+      agent,
+      working_memory,
+      source: working_memory === '' && Object.keys(fields).length === 0 ? 'none' : 'database',
+      updated_at: memory_updated_at,
+      size: working_memory.length,
     };
   },
 });
@@ -72,33 +62,29 @@ const readMemory = defineRoute({
 const writeMemory = defineRoute({
   method: 'put',
   path: '/api/agents/{id}/memory',
-  tag: 'Agents',
   summary: 'Replace the working memory of an agent, or append to it',
   description:
     'All other keys of the body are stored as well. The text and the other keys as JSON may have at most 524,288 characters together, and 1 MB.',
   access: 'operator',
-  limit: 'mutation',
   params: agentParams,
   agents: ({ params }) => params.id,
-  body: memoryBody,
+  body: contract.memoryBody,
   refuses: [404],
-  responses: { 200: { description: 'Written', schema: memoryPutAnswer } },
-  async handle({ params, body, identity, services, command }) {
+  responses: { 200: { description: 'Written', schema: contract.memoryPutAnswer } },
+  async respond({ params, body, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
     const append = body.append ?? false;
     const text = body.working_memory ?? '';
-    const written = { text, append, fields: memoryFields(body) };
+    const written = { text, append, fields: contract.memoryFields(body) };
     const executed = await writeMemoryOf(services.commands, command, id, written, services.now);
     const { working_memory, memory_updated_at } = await memoryAfter(services, identity, id, executed);
     return {
-      body: {
-        success: true,
-        message: `The working memory of ${name} was ${append ? 'added to' : 'replaced'}.`,
-        working_memory,
-        saved_to_workspace: false,
-        updated_at: memory_updated_at,
-        size: working_memory.length,
-      },
+      success: true,
+      message: `The working memory of ${name} was ${append ? 'added to' : 'replaced'}.`,
+      working_memory,
+      saved_to_workspace: false,
+      updated_at: memory_updated_at,
+      size: working_memory.length,
     };
   },
 });
@@ -106,26 +92,22 @@ const writeMemory = defineRoute({
 const clearMemory = defineRoute({
   method: 'delete',
   path: '/api/agents/{id}/memory',
-  tag: 'Agents',
   summary: 'Empty the working memory of an agent',
   access: 'operator',
-  limit: 'mutation',
   params: agentParams,
   agents: ({ params }) => params.id,
   refuses: [404],
-  responses: { 200: { description: 'Emptied', schema: memoryDeleteAnswer } },
-  async handle({ params, identity, services, command }) {
+  responses: { 200: { description: 'Emptied', schema: contract.memoryDeleteAnswer } },
+  async respond({ params, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
     const stream = agentStream(identity.workspace, id);
     const executed = await services.commands.execute(agentDecider, stream, command, decideClearMemory);
     const { memory_updated_at } = await memoryAfter(services, identity, id, executed);
     return {
-      body: {
-        success: true,
-        message: `The working memory of ${name} was emptied.`,
-        working_memory: '',
-        updated_at: memory_updated_at,
-      },
+      success: true,
+      message: `The working memory of ${name} was emptied.`,
+      working_memory: '',
+      updated_at: memory_updated_at,
     };
   },
 });

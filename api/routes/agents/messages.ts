@@ -13,20 +13,18 @@ export const NOTICES =
 const send = defineRoute({
   method: 'post',
   path: '/api/agents/message',
-  tag: 'Agents',
   summary: 'Send a message to an agent',
   mcp: { tool: 'send_message', takes: ['from', 'to', 'content', 'type'] },
   description:
     'The recipient gets a notification. Prompt injection attempts are refused; credentials in the text are reported.',
   access: 'operator',
-  limit: 'mutation',
   body: messageBody,
   agents: ({ body }) => ({ name: body.from }),
   refuses: [404, 422],
   responses: {
     200: { description: 'Sent', schema: messageAnswer },
   },
-  async handle({ body, identity, services, command }) {
+  async respond({ body, identity, services, command }) {
     const { from, to } = body;
     const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
     const id = await sendMessage(services.commands, command, agentIdOf, {
@@ -35,24 +33,21 @@ const send = defineRoute({
       content: body.content ?? body.message ?? '',
       message_type: body.type ?? 'text',
     });
-    return { body: { success: true, id } };
+    return { success: true, id };
   },
 });
 
 const comms = defineCachedRoute({
   method: 'get',
   path: '/api/agents/comms',
-  tag: 'Agents',
   summary: 'List messages between agents, and pairs of senders and recipients',
   mcp: { tool: 'list_agent_messages' },
   description: NOTICES,
   access: 'viewer',
   query: commsQuery,
   responses: { 200: { description: 'The latest messages, oldest first', schema: commsAnswer } },
-  cache: { models: ['chat'], scope: 'workspace', caller: TASK_VIEW },
-  respond: async ({ query, identity, services }) => ({
-    body: await listComms(services.reads, taskViewOf(identity), query),
-  }),
+  cache: { models: ['chat'], caller: TASK_VIEW },
+  respond: ({ query, identity, services }) => listComms(services.reads, taskViewOf(identity), query),
 });
 
 export const agentMessageRoutes: readonly Route[] = [send, comms];

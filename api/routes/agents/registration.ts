@@ -8,7 +8,6 @@ import { agentRoom } from './agents.ts';
 const register = defineRoute({
   method: 'post',
   path: '/api/agents/register',
-  tag: 'Agents',
   summary: 'Register as an agent',
   mcp: { tool: 'register_agent', idempotent: true },
   description:

@@ -2,7 +2,7 @@
 import { findAgent } from '../../../queries/agents/agents.ts';
 import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
 import type { ReportQuery } from '../../../shared/contract/agents/scope.ts';
-import { forbidden, notFound } from '../../../shared/errors.ts';
+import { forbidden, orNotFound } from '../../../shared/errors.ts';
 import { type Identity, TASK_VIEW } from '../../../shared/identity.ts';
 import type { Services } from '../../services.ts';
 
@@ -53,7 +53,6 @@ export async function requireReport(
   query: Pick<ReportQuery, 'privileged'>,
   rule: SelfRule,
 ) {
-  const agent = await findAgent(services.reads, identity.workspace, ref);
-  if (!agent) throw notFound('Agent');
+  const agent = orNotFound(await findAgent(services.reads, identity.workspace, ref), 'Agent');
   return { agent, scope: accessScopeOf(identity, agent, query.privileged, rule) };
 }

@@ -4,22 +4,15 @@ import { decideSoul, fillSoul, SOUL_TEMPLATES, soulTemplate } from '../../../com
 import { findAgent, rowsAfter } from '../../../queries/agents/agents.ts';
 import { agentSoul } from '../../../queries/agents/souls.ts';
 import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
-import {
-  soulAnswer,
-  soulBody,
-  soulPutAnswer,
-  soulTemplatesAnswer,
-  soulTemplatesQuery,
-} from '../../../shared/contract/agents/souls.ts';
-import { notFound } from '../../../shared/errors.ts';
+import * as contract from '../../../shared/contract/agents/souls.ts';
+import { orNotFound } from '../../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { requireAgent } from './agents.ts';
 
 /** @throws AppError 404 */
 async function soulOf({ reads }: Services, workspace: number, ref: AgentRef) {
-  const soul = await agentSoul(reads, workspace, ref);
-  if (!soul) throw notFound('Agent');
+  const soul = orNotFound(await agentSoul(reads, workspace, ref), 'Agent');
   const { id, name, role } = soul;
   return { ...soul, agent: { id, name, role } };
 }
@@ -27,23 +20,20 @@ async function soulOf({ reads }: Services, workspace: number, ref: AgentRef) {
 const readSoul = defineCachedRoute({
   method: 'get',
   path: '/api/agents/{id}/soul',
-  tag: 'Agents',
   summary: 'Get the persona (soul) of an agent',
   access: 'viewer',
   params: agentParams,
   refuses: [404],
-  responses: { 200: { description: 'The soul', schema: soulAnswer } },
-  cache: { models: ['agents'], scope: 'workspace', caller: ['workspace'] },
+  responses: { 200: { description: 'The soul', schema: contract.soulAnswer } },
+  cache: { models: ['agents'] },
   async respond({ params, identity, services }) {
     const { agent, soul_content, soul_updated_at } = await soulOf(services, identity.workspace, params.id);
     return {
-      body: {
-        agent,
-        soul_content: soul_content ?? '',
-        source: soul_content ? 'database' : 'none',
-        available_templates: SOUL_TEMPLATES.map((template) => template.name),
-        updated_at: soul_updated_at,
-      },
+      agent,
+      soul_content: soul_content ?? '',
+      source: soul_content ? 'database' : 'none',
+      available_templates: SOUL_TEMPLATES.map((template) => template.name),
+      updated_at: soul_updated_at,
     };
   },
 });
@@ -51,19 +41,18 @@ const readSoul = defineCachedRoute({
 const writeSoul = defineRoute({
   method: 'put',
   path: '/api/agents/{id}/soul',
-  tag: 'Agents',
   summary: 'Replace the persona (soul) of an agent with a text or a template',
   access: 'operator',
-  limit: 'mutation',
   params: agentParams,
   agents: ({ params }) => params.id,
-  body: soulBody,
+  body: contract.soulBody,
   refuses: [404],
-  responses: { 200: { description: 'Written', schema: soulPutAnswer } },
-  async handle({ params, body, identity, services, command }) {
+  responses: { 200: { description: 'Written', schema: contract.soulPutAnswer } },
+  async respond({ params, body, identity, services, command }) {
     const agent = await requireAgent(services, identity, params.id);
     const template = body.template_name ?? null;
-    const content = template === null ? (body.soul_content ?? '') : filled(template, agent, services.now());
+    const content =
+      template === null ? (body.soul_content ?? '') : fillSoul(requireTemplate(template), agent, services.now());
     const stream = agentStream(identity.workspace, agent.id);
     const executed = await services.commands.execute(agentDecider, stream, command, (state) =>
       decideSoul(state, content, template),
@@ -71,44 +60,36 @@ const writeSoul = defineRoute({
     const [{ created_at }, texts] = await rowsAfter(services.records, identity.workspace, agent.id, executed);
     const { soul_content, soul_updated_at } = texts;
     return {
-      body: {
-        success: true,
-        message: `The soul of ${agent.name} was ${template === null ? 'replaced' : `loaded from the template ${template}`}.`,
-        soul_content: soul_content ?? '',
-        saved_to_workspace: false,
-        updated_at: soul_updated_at ?? created_at,
-      },
+      success: true,
+      message: `The soul of ${agent.name} was ${template === null ? 'replaced' : `loaded from the template ${template}`}.`,
+      soul_content: soul_content ?? '',
+      saved_to_workspace: false,
+      updated_at: soul_updated_at ?? created_at,
     };
   },
 });
 
 /** @throws AppError 404 for an unknown template */
-function filled(template: string, agent: { readonly name: string; readonly role: string }, now: number): string {
-  const content = soulTemplate(template);
-  if (content === undefined) throw notFound(`Soul template ${template}`);
-  return fillSoul(content, agent, now);
-}
+const requireTemplate = (name: string): string => orNotFound(soulTemplate(name), `Soul template ${name}`);
 
 const soulTemplates = defineRoute({
   method: 'patch',
   path: '/api/agents/{id}/soul',
-  tag: 'Agents',
   summary: 'List persona templates, or get the text of one',
   description: 'Changes nothing; a body is ignored.',
   access: 'viewer',
+  limit: 'none',
   shared: 'soul templates',
   params: agentParams,
-  query: soulTemplatesQuery,
+  query: contract.soulTemplatesQuery,
   refuses: [403, 404],
   responses: {
-    200: { description: 'The templates, or the one named in `template`', schema: soulTemplatesAnswer },
+    200: { description: 'The templates, or the one named in `template`', schema: contract.soulTemplatesAnswer },
   },
-  async handle({ params, query, identity, services }) {
-    if (!(await findAgent(services.reads, identity.workspace, params.id))) throw notFound('Agent');
-    if (query.template === undefined) return { body: { templates: SOUL_TEMPLATES } };
-    const content = soulTemplate(query.template);
-    if (content === undefined) throw notFound(`Soul template ${query.template}`);
-    return { body: { template_name: query.template, content } };
+  async respond({ params, query, identity, services }) {
+    orNotFound(await findAgent(services.reads, identity.workspace, params.id), 'Agent');
+    if (query.template === undefined) return { templates: SOUL_TEMPLATES };
+    return { template_name: query.template, content: requireTemplate(query.template) };
   },
 });
 

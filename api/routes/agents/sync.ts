@@ -9,7 +9,6 @@ import { agentRoom } from './agents.ts';
 const preview = defineCachedRoute({
   method: 'get',
   path: '/api/agents/sync',
-  tag: 'Agents',
   summary: 'Preview an import from the gateway configuration',
   access: 'admin',
   shared: 'agents/sync',
@@ -17,26 +16,24 @@ const preview = defineCachedRoute({
   responses: {
     200: { description: 'Names of agents, by what would happen to them', schema: syncPreviewAnswer },
   },
-  cache: { models: ['agents', 'gateway_config'], scope: 'workspace', caller: ['workspace'] },
-  respond: async ({ identity, services }) => ({ body: await previewSync(services.reads, identity.workspace) }),
+  cache: { models: ['agents', 'gateway_config'] },
+  respond: ({ identity, services }) => previewSync(services.reads, identity.workspace),
 });
 
 const sync = defineRoute({
   method: 'post',
   path: '/api/agents/sync',
-  tag: 'Agents',
   summary: 'Import agents from the gateway configuration',
   description: 'Creates agents that do not exist, and updates role and config of the others from the document.',
   access: 'admin',
   shared: 'agents/sync',
-  limit: 'mutation',
   refuses: [409, 422],
   responses: {
     200: { description: 'What was done', schema: syncAnswer },
   },
-  async handle({ identity, services, command }) {
+  async respond({ identity, services, command }) {
     const idsOf = (names: readonly string[]) => agentIds(services.reads, identity.workspace, names);
-    return { body: await syncAgents(services.commands, command, agentRoom(services), idsOf) };
+    return syncAgents(services.commands, command, agentRoom(services), idsOf);
   },
 });
 

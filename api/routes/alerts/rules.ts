@@ -15,23 +15,9 @@ import type { CommandContext, Executed } from '../../../commands/handler.ts';
 import { evaluationDerivations, triggerDerivations } from '../../../queries/alerts/evidence.ts';
 import { alertReads, countRules, findRule, listRules, ruleAfter } from '../../../queries/alerts/rules.ts';
 import { createAddressRule } from '../../../shared/addresses.ts';
-import {
-  type AlertRuleRecord,
-  alertRuleAnswer,
-  alertRulesAnswer,
-  alertsBody,
-  alertsQuery,
-  type BacktestBody,
-  backtestAnswer,
-  deleteRuleBody,
-  deleteRuleQuery,
-  evaluationAnswer,
-  type NewRuleBody,
-  ruleChangesBody,
-  ruleDeletedAnswer,
-} from '../../../shared/contract/alerts/rules.ts';
+import * as contract from '../../../shared/contract/alerts/rules.ts';
 import { listedOf } from '../../../shared/contract/evidence.ts';
-import { invalid, notFound } from '../../../shared/errors.ts';
+import { invalid, orNotFound } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -40,7 +26,7 @@ import { limitsOf, type Services } from '../../services.ts';
 /** Operators set secrets, but only admins may read them. */
 const shownTo =
   ({ role }: Pick<Identity, 'role'>) =>
-  (rule: AlertRuleRecord): AlertRuleRecord =>
+  (rule: contract.AlertRuleRecord): contract.AlertRuleRecord =>
     role === 'admin' ? rule : { ...rule, action_config: maskedConfig(rule.action_config) as Record<string, unknown> };
 
 const faultOf = ({ settings }: Services): UrlFault => createAddressRule(settings.webhookAllowedNetworks).fault;
@@ -65,14 +51,12 @@ async function ruleAnswer(
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/alerts',
-  tag: 'Alerts',
   summary: 'Alert rules, newest first',
   access: 'viewer',
-  query: alertsQuery,
-  responses: { 200: { description: 'All rules of the workspace', schema: alertRulesAnswer } },
+  query: contract.alertsQuery,
+  responses: { 200: { description: 'All rules of the workspace', schema: contract.alertRulesAnswer } },
   cache: {
     models: ['alert_rules'],
-    scope: 'workspace',
     caller: ['workspace', 'role'],
   },
   async respond({ query, identity, services: { reads, logIndex } }) {
@@ -80,18 +64,18 @@ const list = defineCachedRoute({
     const found = await listRules(reads, workspace);
     const rules = found.map(({ rule }) => shownTo(identity)(rule));
     const most = listedOf(query);
-    if (most === undefined) return { body: { rules } };
+    if (most === undefined) return { rules };
     const counted = found.map(({ rule: { id, trigger_count }, position }) => ({
       ...{ id, trigger_count, to: position, number: `rules.${id}.trigger_count` },
     }));
-    return { body: { rules, evidence: await triggerDerivations(logIndex, workspace, counted, most) } };
+    return { rules, evidence: await triggerDerivations(logIndex, workspace, counted, most) };
   },
 });
 
 async function create(
   services: Services,
   context: CommandContext,
-  body: NewRuleBody,
+  body: contract.NewRuleBody,
   identity: Identity,
   most: number | undefined,
 ) {
@@ -104,30 +88,28 @@ async function create(
 
 async function tryOut(
   services: Services,
-  { id, rule: given, hours }: BacktestBody,
+  { id, rule: given, hours }: contract.BacktestBody,
   { workspace }: Identity,
   evident: boolean,
 ) {
-  const rule = given ?? (id === undefined ? undefined : await findRule(services.reads, workspace, id));
-  if (!rule) throw notFound('Alert rule');
+  const stored = given ?? (id === undefined ? undefined : await findRule(services.reads, workspace, id));
+  const rule = orNotFound(stored, 'Alert rule');
   return { rule_id: id ?? null, ...(await services.backtests.run(workspace, rule, hours, evident)) };
 }
 
 const act = defineRoute({
   method: 'post',
   path: '/api/alerts',
-  tag: 'Alerts',
   summary: 'Create an alert rule, evaluate the rules, or try one on the past',
   description:
     'Without `action` the body is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does on a schedule; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` returns how often a rule would have triggered, and triggers nothing. `evidence=1` adds the events of the log that each number was derived from.',
   access: 'operator',
-  limit: 'mutation',
-  query: alertsQuery,
-  body: alertsBody,
+  query: contract.alertsQuery,
+  body: contract.alertsBody,
   refuses: [404],
   responses: {
-    200: { description: 'What came of it', schema: z.union([evaluationAnswer, backtestAnswer]) },
-    201: { description: 'The rule', schema: alertRuleAnswer },
+    200: { description: 'What came of it', schema: z.union([contract.evaluationAnswer, contract.backtestAnswer]) },
+    201: { description: 'The rule', schema: contract.alertRuleAnswer },
   },
   async handle({ query, body, identity, services, command, exchange }) {
     const most = listedOf(query);
@@ -158,41 +140,37 @@ const execute = (
 const change = defineRoute({
   method: 'put',
   path: '/api/alerts',
-  tag: 'Alerts',
   summary: 'Change an alert rule',
   description:
     'Omitted fields stay unchanged; `action_config` is replaced as a whole, but 8 dashes in it keep the stored value. The trigger count and time stay.',
   access: 'operator',
-  limit: 'mutation',
-  query: alertsQuery,
-  body: ruleChangesBody,
+  query: contract.alertsQuery,
+  body: contract.ruleChangesBody,
   refuses: [404],
-  responses: { 200: { description: 'The rule', schema: alertRuleAnswer } },
-  async handle({ query, body: { id, ...sent }, identity, services, command }) {
+  responses: { 200: { description: 'The rule', schema: contract.alertRuleAnswer } },
+  async respond({ query, body: { id, ...sent }, identity, services, command }) {
     const changes = { ...sent, ...(sent.description === '' && { description: null }) };
     const executed = await execute(services, command, id, (state) => decideChange(state, changes, faultOf(services)));
-    return { body: await ruleAnswer(services, identity, id, executed, listedOf(query)) };
+    return ruleAnswer(services, identity, id, executed, listedOf(query));
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path: '/api/alerts',
-  tag: 'Alerts',
   summary: 'Delete an alert rule',
   description: 'The id is in the body, or in the query.',
   access: 'admin',
-  limit: 'mutation',
-  query: deleteRuleQuery,
-  body: deleteRuleBody,
+  query: contract.deleteRuleQuery,
+  body: contract.deleteRuleBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: ruleDeletedAnswer } },
-  async handle({ body, query, services, command }) {
+  responses: { 200: { description: 'Deleted', schema: contract.ruleDeletedAnswer } },
+  async respond({ body, query, services, command }) {
     const id = body.id ?? query.id;
     if (id === undefined) throw invalid('id: is required, in the body or in the query', ['id: is required']);
     await execute(services, command, id, decideDelete);
-    return { body: { deleted: true as const } };
+    return { deleted: true as const };
   },
 });
 

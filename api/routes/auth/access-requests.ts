@@ -4,11 +4,7 @@ import { approveAccess, rejectAccess } from '../../../commands/auth/access-reque
 import { listAccessRequests } from '../../../queries/auth/access-requests.ts';
 import { approvalReads, userAfter } from '../../../queries/auth/users.ts';
 import { latest } from '../../../queries/records.ts';
-import {
-  accessDecisionAnswer,
-  accessDecisionBody,
-  accessRequestsAnswer,
-} from '../../../shared/contract/auth/access-requests.ts';
+import * as contract from '../../../shared/contract/auth/access-requests.ts';
 import { filterParam, limitParam, offsetParam } from '../../../shared/contract/common.ts';
 import { userStream } from '../../../shared/events/auth/users.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -16,7 +12,6 @@ import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts'
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/auth/access-requests',
-  tag: 'Auth',
   summary: 'List access requests, pending ones first',
   access: 'admin',
   scope: 'deployment',
@@ -25,36 +20,35 @@ const list = defineCachedRoute({
     limit: limitParam(200),
     offset: offsetParam,
   }),
-  responses: { 200: { description: 'Access requests', schema: accessRequestsAnswer } },
+  responses: { 200: { description: 'Access requests', schema: contract.accessRequestsAnswer } },
   cache: { models: ['users'], scope: 'all', caller: [] },
   async respond({ query, services }) {
     const { limit, offset } = query;
     const status = query.status === 'all' ? undefined : query.status;
-    return { body: { requests: await listAccessRequests(services.reads, { status, limit, offset }) } };
+    return { requests: await listAccessRequests(services.reads, { status, limit, offset }) };
   },
 });
 
 const decide = defineRoute({
   method: 'post',
   path: '/api/auth/access-requests',
-  tag: 'Auth',
   summary: 'Approve or reject an access request',
   description:
     'Approving creates the user in the default workspace, or lets an existing user with this e-mail address sign in with Google.',
   access: 'admin',
   scope: 'deployment',
   limit: 'access-requests',
-  body: accessDecisionBody,
+  body: contract.accessDecisionBody,
   refuses: [404, 409],
-  responses: { 200: { description: 'Decided', schema: accessDecisionAnswer } },
-  async handle({ body, services, identity, command, exchange }) {
+  responses: { 200: { description: 'Decided', schema: contract.accessDecisionAnswer } },
+  async respond({ body, services, identity, command, exchange }) {
     const { commands, credentials } = services;
     const reads = services.reads.at({ since: exchange.startedAt });
     const id = (body.id ?? body.request_id) as number;
     const note = body.note ?? null;
     if (body.action === 'reject') {
       await rejectAccess(commands, command, { id, note });
-      return { body: { success: true, ok: true } };
+      return { success: true, ok: true };
     }
     const userId = await approveAccess(commands, command, credentials, approvalReads(reads), {
       id,
@@ -63,7 +57,7 @@ const decide = defineRoute({
       callerId: identity.kind === 'user' ? identity.id : 0,
     });
     const user = await userAfter(services.records, userId, latest(userStream(userId)));
-    return { body: { success: true, ok: true, user } };
+    return { success: true, ok: true, user };
   },
 });
 

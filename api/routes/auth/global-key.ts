@@ -11,7 +11,6 @@ const path = '/api/tokens/rotate';
 const state = defineCachedRoute({
   method: 'get',
   path,
-  tag: 'Tokens',
   summary: 'Get the origin of the API key, and when it was replaced',
   access: 'admin',
   scope: 'deployment',
@@ -20,13 +19,11 @@ const state = defineCachedRoute({
   async respond({ services }) {
     const row = await findGlobalKey(services.reads);
     return {
-      body: {
-        masked_key: row?.source === 'environment' ? row.masked : null,
-        source: row?.source ?? 'none',
-        last_rotated_at: row?.rotated_at ?? null,
-        last_rotated_by: row?.rotated_by ?? null,
-        configured: row !== undefined,
-      },
+      masked_key: row?.source === 'environment' ? row.masked : null,
+      source: row?.source ?? 'none',
+      last_rotated_at: row?.rotated_at ?? null,
+      last_rotated_by: row?.rotated_by ?? null,
+      configured: row !== undefined,
     };
   },
 });
@@ -40,7 +37,6 @@ async function heldKey(credentials: Services['credentials'], { credential }: Exc
 const rotate = defineRoute({
   method: 'post',
   path,
-  tag: 'Tokens',
   summary: 'Replace the API key',
   description:
     'The old key stops working at once. The new one is shown only in this response. Of several concurrent requests, one replaces the key; the others get 409.',
@@ -48,18 +44,16 @@ const rotate = defineRoute({
   scope: 'deployment',
   limit: 'api-key',
   responses: { 200: { description: 'The new key', schema: globalKeyAnswer } },
-  async handle({ services, command, exchange, identity }) {
+  async respond({ services, command, exchange, identity }) {
     const { commands, credentials } = services;
     const held = identity.kind === 'global-key' ? await heldKey(credentials, exchange) : undefined;
     const { key, masked, at, by } = await rotateGlobalKey(commands, command, credentials, held);
     return {
-      body: {
-        key,
-        masked_key: masked,
-        rotated_at: at,
-        rotated_by: by,
-        message: 'Store this key now; it will not be shown again. The previous key has stopped working.',
-      },
+      key,
+      masked_key: masked,
+      rotated_at: at,
+      rotated_by: by,
+      message: 'Store this key now; it will not be shown again. The previous key has stopped working.',
     };
   },
 });

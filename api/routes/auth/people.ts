@@ -7,7 +7,6 @@ import { defineRoute, type Route } from '../../http/route.ts';
 const erase = defineRoute({
   method: 'delete',
   path: '/api/people/{username}',
-  tag: 'Auth',
   summary: 'Erase a person',
   description:
     'Deletes the user, unless that has happened, and the key that seals the personal fields of the person in the log: display names, e-mail and client addresses, picture and Google account. No response, stream, export or backup made afterwards has them; the log and its proofs stay as they are. The username and texts that people wrote stay. It cannot be undone. Admins of the default tenant can erase every person, other admins people who have only been in their own tenant, those of a strictly isolated workspace only users of that workspace. Callers cannot erase themselves, nor the last enabled admin of a tenant. A call that was cut off is to be repeated.',
@@ -17,7 +16,7 @@ const erase = defineRoute({
   query: personQuery,
   refuses: [404, 409],
   responses: { 200: { description: 'Erased', schema: erasedAnswer } },
-  async handle({ params, query, services, identity, command, checkShared, isOfDeployment }) {
+  async respond({ params, query, services, identity, command, checkShared, isOfDeployment }) {
     const { commands, credentials, people, personRecords, reads } = services;
     const { username } = params;
     const isHere = (await people.named(username)).some(({ workspace }) => workspace === identity.workspace);
@@ -32,7 +31,7 @@ const erase = defineRoute({
         callerId: identity.kind === 'user' ? identity.id : 0,
       },
     );
-    return { body: { success: true as const, user_id: userId, access_request_ids: [...accessRequestIds] } };
+    return { success: true as const, user_id: userId, access_request_ids: [...accessRequestIds] };
   },
 });
 

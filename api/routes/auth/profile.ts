@@ -1,20 +1,14 @@
 /** The caller's own profile. */
 import { updateProfile } from '../../../commands/auth/profile.ts';
 import { findUser, toUserRecord } from '../../../queries/auth/users.ts';
-import {
-  type CallerRecord,
-  callerAnswer,
-  MIN_OWN_PASSWORD,
-  profileAnswer,
-  profileBody,
-} from '../../../shared/contract/auth/profile.ts';
+import * as contract from '../../../shared/contract/auth/profile.ts';
 import { forbidden, invalid, notFound, unauthenticated } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { sessionHeaders, sessionParts } from '../../auth/sessions.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 /** The caller record of an API key. */
-function keyCaller(identity: Identity): CallerRecord {
+function keyCaller(identity: Identity): contract.CallerRecord {
   const { id, username, displayName, role, workspace, tenant } = identity;
   return {
     id,
@@ -32,36 +26,35 @@ function keyCaller(identity: Identity): CallerRecord {
 const me = defineRoute({
   method: 'get',
   path: '/api/auth/me',
-  tag: 'Auth',
   summary: 'The caller',
   mcp: { tool: 'who_am_i' },
   access: 'viewer',
   refuses: [404],
-  responses: { 200: { description: 'The caller', schema: callerAnswer } },
-  async handle({ services, identity }) {
+  responses: { 200: { description: 'The caller', schema: contract.callerAnswer } },
+  async respond({ services, identity }) {
     const { reads } = services;
     if (identity.kind !== 'user') {
       if (reads.past !== undefined) throw invalid('as_of: keys have no profile that is kept. Leave as_of out.');
-      return { body: { user: keyCaller(identity) } };
+      return { user: keyCaller(identity) };
     }
     const row = await findUser(reads, identity.id);
     if (!row && reads.past !== undefined) throw notFound('User');
     if (!row) throw unauthenticated('This user was deleted a moment ago.');
-    return { body: { user: toUserRecord(row) } };
+    return { user: toUserRecord(row) };
   },
 });
 
 const updateMe = defineRoute({
   method: 'patch',
   path: '/api/auth/me',
-  tag: 'Auth',
   summary: 'Change the caller’s password or display name',
   description:
     'A new password needs the current one. It ends every session of the user and starts a new one, whose cookie is in the response. API keys have no profile: 403.',
   access: 'any',
-  body: profileBody,
+  limit: 'none',
+  body: contract.profileBody,
   refuses: [403, 404, 429],
-  responses: { 200: { description: 'Changed', schema: profileAnswer } },
+  responses: { 200: { description: 'Changed', schema: contract.profileAnswer } },
   async handle({ body, services, identity, exchange, command, checkLimit }) {
     if (identity.kind !== 'user') throw forbidden('An API key has no profile to change; sign in as a user.');
     const { current_password: current, new_password: next } = body;
@@ -71,8 +64,8 @@ const updateMe = defineRoute({
     if (next !== undefined && (current === undefined || current === '')) {
       throw invalid('current_password is needed to set a new password.');
     }
-    if (next !== undefined && next.length < MIN_OWN_PASSWORD) {
-      throw invalid(`new_password must have at least ${MIN_OWN_PASSWORD} characters.`);
+    if (next !== undefined && next.length < contract.MIN_OWN_PASSWORD) {
+      throw invalid(`new_password must have at least ${contract.MIN_OWN_PASSWORD} characters.`);
     }
     const displayName = body.display_name?.trim();
     if (displayName === '') throw invalid('display_name must not be blank.');

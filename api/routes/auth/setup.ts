@@ -9,18 +9,16 @@ import { defineRoute, type Route } from '../../http/route.ts';
 const state = defineRoute({
   method: 'get',
   path: '/api/setup',
-  tag: 'Auth',
   summary: 'Check whether the first admin still has to be created',
   access: 'public',
   knownHost: true,
   responses: { 200: { description: 'True until the first user is created', schema: setupState } },
-  handle: async ({ services }) => ({ body: { needsSetup: !(await wasSetUp(services.reads)) } }),
+  respond: async ({ services }) => ({ needsSetup: !(await wasSetUp(services.reads)) }),
 });
 
 const create = defineRoute({
   method: 'post',
   path: '/api/setup',
-  tag: 'Auth',
   summary: 'Create the first admin',
   description: 'Works only while the deployment has never had a user. Signs the new admin in.',
   access: 'public',

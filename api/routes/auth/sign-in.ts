@@ -25,7 +25,6 @@ import type { Services } from '../../services.ts';
 const login = defineRoute({
   method: 'post',
   path: '/api/auth/login',
-  tag: 'Auth',
   summary: 'Sign in with a password',
   description:
     'Sets the session cookie. A refused sign-in does not reveal whether the name or the password was wrong; `code` is NO_USERS if there are no users yet.',
@@ -43,17 +42,15 @@ const login = defineRoute({
 const googleState = defineRoute({
   method: 'get',
   path: '/api/auth/google',
-  tag: 'Auth',
   summary: 'Get what a page needs to offer Google sign-in',
   access: 'public',
   responses: { 200: { description: 'The client id', schema: googleSettings } },
-  handle: ({ services }) => ({ body: { client_id: services.settings.googleClientId ?? null } }),
+  respond: ({ services }) => ({ client_id: services.settings.googleClientId ?? null }),
 });
 
 const google = defineRoute({
   method: 'post',
   path: '/api/auth/google',
-  tag: 'Auth',
   summary: 'Sign in with Google',
   description:
     'Takes a Google ID token. For a person who is not an approved user, it creates an access request and returns 403 with the code PENDING_APPROVAL.',
@@ -72,9 +69,9 @@ const google = defineRoute({
 const disconnect = defineRoute({
   method: 'post',
   path: '/api/auth/google/disconnect',
-  tag: 'Auth',
   summary: 'Switch from Google sign-in back to a password',
   access: 'any',
+  limit: 'none',
   refuses: [400],
   responses: { 200: { description: 'Disconnected', schema: signedOutAnswer } },
   async handle({ services, identity, exchange, command }) {
@@ -105,17 +102,15 @@ function redirectUri(exchange: Exchange): string {
 const oidcState = defineRoute({
   method: 'get',
   path: '/api/auth/oidc',
-  tag: 'Auth',
   summary: 'Get what a page needs to offer sign-in through the identity provider',
   access: 'public',
   responses: { 200: { description: 'The name of the provider', schema: oidcSettings } },
-  handle: ({ services }) => ({ body: { name: services.oidc ? services.settings.oidcName : null } }),
+  respond: ({ services }) => ({ name: services.oidc ? services.settings.oidcName : null }),
 });
 
 const oidcBegin = defineRoute({
   method: 'post',
   path: '/api/auth/oidc/begin',
-  tag: 'Auth',
   summary: 'Begin a sign-in through the identity provider',
   description:
     'Returns the address of the provider that the browser goes to, and sets a cookie for ten minutes. The provider sends the browser back to `/` with `code` and `state`.',
@@ -132,7 +127,6 @@ const oidcBegin = defineRoute({
 const oidc = defineRoute({
   method: 'post',
   path: '/api/auth/oidc',
-  tag: 'Auth',
   summary: 'Sign in through the identity provider',
   description:
     'Takes what the provider has sent the browser back with, and sets the session cookie. The first sign-in of an account creates its user. Every sign-in sets role and workspace as OIDC_ROLES says for the groups of the account; `code` is NO_ROLE if it says nothing.',
@@ -159,10 +153,10 @@ const oidc = defineRoute({
 const logout = defineRoute({
   method: 'post',
   path: '/api/auth/logout',
-  tag: 'Auth',
   summary: 'Sign out',
   description: 'Ends the session and clears its cookie.',
   access: 'any',
+  limit: 'none',
   responses: { 200: { description: 'Signed out', schema: signedOutAnswer } },
   async handle({ services, identity, exchange, command }) {
     await signOut(services, command, tokensOf(exchange), identity.kind === 'user' ? identity : undefined);

@@ -49,21 +49,17 @@ async function transferOf(caller: Caller, userId: number, id: number): Promise<T
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/auth/users',
-  tag: 'Auth',
   summary: 'List the users of the workspace, oldest first',
   access: 'admin',
   responses: { 200: { description: 'Users', schema: usersAnswer } },
   // `all`: an event of another workspace may move a user here.
   cache: { models: ['users'], scope: 'all', caller: ['workspace'] },
-  respond: async ({ services, identity }) => ({
-    body: { users: await listUsers(services.reads, identity.workspace) },
-  }),
+  respond: async ({ services, identity }) => ({ users: await listUsers(services.reads, identity.workspace) }),
 });
 
 const create = defineRoute({
   method: 'post',
   path: '/api/auth/users',
-  tag: 'Auth',
   summary: 'Create a user',
   description:
     'The user belongs to the workspace of the caller, or to the one that `workspace_id` names. Usernames are unique in the whole deployment. Admins of a strictly isolated workspace can name only their own.',
@@ -72,7 +68,7 @@ const create = defineRoute({
   body: newUserBody,
   refuses: [409],
   responses: { 201: { description: 'Created', schema: userAnswer } },
-  async handle(call) {
+  async respond(call) {
     const { body, services, identity, command } = call;
     const { username, password, role, provider, workspace_id } = body;
     const place = await placeOf(call, workspace_id ?? identity.workspace);
@@ -93,14 +89,13 @@ const create = defineRoute({
       password,
       { isTaken: async (name) => (await findUserByName(services.reads, name)) !== undefined },
     );
-    return { status: 201, body: { user: await userAfter(services.records, id, executed) } };
+    return { user: await userAfter(services.records, id, executed) };
   },
 });
 
 const update = defineRoute({
   method: 'put',
   path: '/api/auth/users',
-  tag: 'Auth',
   summary: 'Change a user',
   description:
     'A new password and `is_approved: 0` end the sessions of the user. `workspace_id` moves the user to another workspace: admins of the whole deployment can move every user, others the users of their own tenant, those of a strictly isolated workspace none. Callers cannot change their own role or workspace, and the last enabled admin of a tenant cannot be demoted, disabled or put into another tenant.',
@@ -109,7 +104,7 @@ const update = defineRoute({
   body: userChangesBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Changed', schema: userAnswer } },
-  async handle(call) {
+  async respond(call) {
     const { body, services, identity, command, exchange } = call;
     // As of the arrival of the request: a write does not wait for names that it claims itself.
     const admins = adminsIn(services.reads.at({ since: exchange.startedAt }));
@@ -131,14 +126,13 @@ const update = defineRoute({
       password: password || null,
       by: 'admin',
     });
-    return { body: { user: await userAfter(services.records, id, executed) } };
+    return { user: await userAfter(services.records, id, executed) };
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path: '/api/auth/users',
-  tag: 'Auth',
   summary: 'Delete a user',
   description:
     'Ends the sessions of the user and frees the username. Callers cannot delete their own account, and the last enabled admin of a tenant cannot be deleted.',
@@ -147,13 +141,13 @@ const remove = defineRoute({
   body: idBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Deleted', schema: successAnswer } },
-  async handle({ body, services, identity, command }) {
+  async respond({ body, services, identity, command }) {
     await deleteUser(services.commands, command, services.credentials, adminsIn(services.reads), {
       user_id: body.id,
       reach: identity.workspace,
       callerId: ownId(identity),
     });
-    return { body: { success: true } };
+    return { success: true };
   },
 });
 

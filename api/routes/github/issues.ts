@@ -14,13 +14,7 @@ import { githubProjects, listSyncs } from '../../../queries/github/syncs.ts';
 import { withDisplayNames } from '../../../queries/names.ts';
 import { projectDirectory, projectRecord } from '../../../queries/projects/projects.ts';
 import { errorSchema } from '../../../shared/contract/common.ts';
-import {
-  type GithubBody,
-  githubBody,
-  githubQuery,
-  githubReadAnswer,
-  githubWriteAnswer,
-} from '../../../shared/contract/github/issues.ts';
+import * as contract from '../../../shared/contract/github/issues.ts';
 import { invalid, notFound } from '../../../shared/errors.ts';
 import { authorOf } from '../../../shared/identity.ts';
 import type { Github, GithubIssue } from '../../../shared/ports/github/client.ts';
@@ -103,35 +97,37 @@ const read = defineRoute({
   method: 'get',
   path: '/api/github',
   noPast: 'GitHub is asked',
-  tag: 'GitHub',
   summary: 'Issues of a repository, or the account of the token',
   access: 'operator',
   scope: 'deployment',
-  query: githubQuery,
+  query: contract.githubQuery,
   refuses: [404],
   responses: {
-    200: { description: 'Issues, or numbers of the account', schema: githubReadAnswer },
+    200: { description: 'Issues, or numbers of the account', schema: contract.githubReadAnswer },
     ...GITHUB_FAILURES,
   },
-  async handle({ query, services: { github } }) {
-    if (query.action === 'stats') return { body: await statsOf(github).catch(answerWith) };
+  async respond({ query, services: { github } }) {
+    if (query.action === 'stats') return statsOf(github).catch(answerWith);
     const repo = requireRepository(github, query.repo);
     const { state = 'open', labels } = query;
     const { issues } = await github.issues(repo, { state, labels, perPage: LISTED }).catch(answerWith);
-    return { body: { issues: issues.map(shown), total: issues.length, repo } };
+    return { issues: issues.map(shown), total: issues.length, repo };
   },
 });
 
 type Write = Pick<
-  Call<unknown, unknown, GithubBody, 'operator'>,
+  Call<unknown, unknown, contract.GithubBody, 'operator'>,
   'body' | 'identity' | 'services' | 'command' | 'exchange'
 >;
 
 /** A field that an action requires. @throws AppError 400 */
-function needed<F extends keyof GithubBody>(body: GithubBody, field: F): NonNullable<GithubBody[F]> {
+function needed<F extends keyof contract.GithubBody>(
+  body: contract.GithubBody,
+  field: F,
+): NonNullable<contract.GithubBody[F]> {
   const value = body[field];
   if (value === undefined || value === null) throw invalid(`${field}: is missing; ${body.action} needs it`);
-  return value as NonNullable<GithubBody[F]>;
+  return value as NonNullable<contract.GithubBody[F]>;
 }
 
 /**
@@ -155,7 +151,7 @@ export async function syncNow(call: Omit<Write, 'body'>, id: number) {
   return { ok: true as const, pulled, pushed };
 }
 
-const actions: Readonly<Record<GithubBody['action'], (call: Write) => Promise<object>>> = {
+const actions: Readonly<Record<contract.GithubBody['action'], (call: Write) => Promise<object>>> = {
   async sync(call) {
     const { body, identity, services, command } = call;
     const repo = requireRepository(services.github, body.repo);
@@ -194,17 +190,15 @@ const actions: Readonly<Record<GithubBody['action'], (call: Write) => Promise<ob
 const write = defineRoute({
   method: 'post',
   path: '/api/github',
-  tag: 'GitHub',
   summary: 'Import issues as tasks, comment on or close an issue, create labels, or sync a project',
   description:
     'An issue has at most one task, even if it is imported repeatedly or concurrently. A project is synchronised both ways: newer changes of its issues are copied to their tasks, then newer changes of the tasks to the issues.',
   access: 'operator',
   scope: 'deployment',
-  limit: 'mutation',
-  body: githubBody,
+  body: contract.githubBody,
   refuses: [404],
-  responses: { 200: { description: 'What was done', schema: githubWriteAnswer }, ...GITHUB_FAILURES },
-  handle: async (call) => ({ body: (await actions[call.body.action](call)) as never }),
+  responses: { 200: { description: 'What was done', schema: contract.githubWriteAnswer }, ...GITHUB_FAILURES },
+  respond: async (call) => (await actions[call.body.action](call)) as never,
 });
 
 export const githubIssueRoutes: readonly Route[] = [read, write];

@@ -13,14 +13,13 @@ const SCHEDULE = 'github_sync';
 const list = defineRoute({
   method: 'get',
   path: '/api/github/sync',
-  tag: 'GitHub',
   summary: 'Projects synchronised with repositories, and the time of the next run',
   access: 'operator',
   scope: 'deployment',
   responses: { 200: { description: 'By name of the project', schema: githubProjectsAnswer } },
-  async handle({ identity, services }) {
+  async respond({ identity, services }) {
     const { reads, scheduler } = services;
-    if (reads.past !== undefined) return { body: { syncs: [...(await listProjectSyncs(reads, identity.workspace))] } };
+    if (reads.past !== undefined) return { syncs: [...(await listProjectSyncs(reads, identity.workspace))] };
     const [syncs, tasks] = await Promise.all([listProjectSyncs(reads, identity.workspace), scheduler.list()]);
     const task = tasks.find(({ id }) => id === SCHEDULE);
     const lastRun = task?.lastRun ?? null;
@@ -29,33 +28,31 @@ const list = defineRoute({
       interval: services.settings.githubSyncIntervalMs,
       ...(lastRun !== null && { lastRun }),
     };
-    return { body: { syncs, poller } };
+    return { syncs, poller };
   },
 });
 
 const trigger = defineRoute({
   method: 'post',
   path: '/api/github/sync',
-  tag: 'GitHub',
   summary: 'Sync a project now, or all projects of the workspace',
   access: 'operator',
   scope: 'deployment',
-  limit: 'mutation',
   body: githubTriggerBody,
   refuses: [404],
   responses: { 200: { description: 'What was carried over', schema: githubTriggerAnswer }, ...GITHUB_FAILURES },
-  async handle(call) {
+  async respond(call) {
     const { body, identity, services, command } = call;
     if (body.action === 'trigger') {
       if (body.project_id === undefined) throw invalid('project_id: is missing; trigger needs it');
-      return { body: await syncNow(call, body.project_id) };
+      return syncNow(call, body.project_id);
     }
     if (!services.github.configured) await services.github.user().catch(answerWith);
     const options = { workspace: identity.workspace, context: command };
     const { projects, pulled, pushed, failures } = await syncProjects(githubWork(call), options);
     const [failure] = failures;
     if (failure !== undefined && pulled + pushed === 0) answerWith(failure);
-    return { body: { ok: true, projects_synced: projects, pulled, pushed } };
+    return { ok: true, projects_synced: projects, pulled, pushed };
   },
 });
 

@@ -10,7 +10,6 @@ export const historyCauseRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/history/causes/{id}',
     noPast: 'the log does not change',
-    tag: 'History',
     summary: 'Get the causes and effects of an event',
     mcp: { tool: 'get_causes' },
     description:
@@ -22,8 +21,6 @@ export const historyCauseRoutes: readonly Route[] = [
     query: openQuery,
     refuses: [404],
     responses: { 200: { description: 'Causes and effects', schema: causesAnswer } },
-    handle: async ({ params, query, services }) => ({
-      body: await historyCauses(historyReadsOf(services), params.id, query.open),
-    }),
+    respond: ({ params, query, services }) => historyCauses(historyReadsOf(services), params.id, query.open),
   }),
 ];

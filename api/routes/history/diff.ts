@@ -10,7 +10,6 @@ export const historyDiffRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/history/diff',
     noPast: 'from and to say which moments are compared',
-    tag: 'History',
     summary: 'Compare the records of the workspace at two positions',
     mcp: { tool: 'compare_moments' },
     description:
@@ -19,12 +18,12 @@ export const historyDiffRoutes: readonly Route[] = [
     query: diffQuery,
     refuses: [409],
     responses: { 200: { description: 'What differs', schema: diffAnswer } },
-    async handle({ query, identity, services }) {
+    async respond({ query, identity, services }) {
       const from = await startOf(services, query.from);
       const { position: to } = await momentOf(services, query.to, 'to');
       if (from > to) throw invalid('from: must not be after to');
       const range = { reads: services.reads, workspace: identity.workspace, from, to };
-      return { body: await diffBetween(services.logIndex, range, query) };
+      return diffBetween(services.logIndex, range, query);
     },
   }),
 ];

@@ -1,12 +1,6 @@
 /** The log over HTTP, as it is stored. */
 import { historyEvent, listHistoryEvents } from '../../../queries/history/events.ts';
-import {
-  historyEventParams,
-  historyEventSchema,
-  historyEventsAnswer,
-  historyEventsQuery,
-  openQuery,
-} from '../../../shared/contract/history/events.ts';
+import * as contract from '../../../shared/contract/history/events.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -16,7 +10,6 @@ const list = defineRoute({
   method: 'get',
   path: '/api/history/events',
   noPast: 'the log does not change',
-  tag: 'History',
   summary: 'List events of the log, oldest first',
   mcp: { tool: 'list_events' },
   description:
@@ -24,28 +17,26 @@ const list = defineRoute({
   access: 'admin',
   scope: 'deployment',
   shared: 'history',
-  query: historyEventsQuery,
-  responses: { 200: { description: 'Events', schema: historyEventsAnswer } },
-  handle: async ({ query, services }) => ({ body: await listHistoryEvents(historyReadsOf(services), query) }),
+  query: contract.historyEventsQuery,
+  responses: { 200: { description: 'Events', schema: contract.historyEventsAnswer } },
+  respond: ({ query, services }) => listHistoryEvents(historyReadsOf(services), query),
 });
 
 const one = defineRoute({
   method: 'get',
   path: '/api/history/events/{id}',
   noPast: 'the log does not change',
-  tag: 'History',
   summary: 'Get an event of the log',
   mcp: { tool: 'get_event', resource: 'event://{id}' },
   access: 'admin',
   scope: 'deployment',
   shared: 'history',
-  params: historyEventParams,
-  query: openQuery,
+  params: contract.historyEventParams,
+  query: contract.openQuery,
   refuses: [404],
-  responses: { 200: { description: 'The event, as it is stored', schema: historyEventSchema } },
-  handle: async ({ params, query, services }) => ({
-    body: (await historyEvent(historyReadsOf(services), params.id, query.open)).event,
-  }),
+  responses: { 200: { description: 'The event, as it is stored', schema: contract.historyEventSchema } },
+  respond: async ({ params, query, services }) =>
+    (await historyEvent(historyReadsOf(services), params.id, query.open)).event,
 });
 
 export const historyEventRoutes: readonly Route[] = [list, one];

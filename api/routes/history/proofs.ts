@@ -1,12 +1,6 @@
 /** Proofs that the log was not altered: a Merkle tree over it (RFC 9162), and signed checkpoints (C2SP tlog-checkpoint). */
-import {
-  consistencyAnswer,
-  consistencyQuery,
-  proofAnswer,
-  proofQuery,
-  sizeQuery,
-} from '../../../shared/contract/history/proofs.ts';
-import { AppError, invalid, notFound, unavailable } from '../../../shared/errors.ts';
+import * as contract from '../../../shared/contract/history/proofs.ts';
+import { AppError, invalid, notFound, orNotFound, unavailable } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -41,12 +35,11 @@ const key = defineRoute({
   method: 'get',
   path: '/api/history/key',
   noPast: 'proofs name the size of the tree',
-  tag: 'History',
   summary: 'Get the public key of the log',
   description:
     'A verifier key of a C2SP signed note: name, hash and Ed25519 key. With `size`: the key that signed the checkpoint of that size, which may be an earlier one.',
   access: 'any',
-  query: sizeQuery,
+  query: contract.sizeQuery,
   refuses: [404],
   responses: { 200: { description: 'The verifier key', type: 'text/plain' } },
   async handle({ query, services }) {
@@ -61,19 +54,17 @@ const checkpoint = defineRoute({
   method: 'get',
   path: '/api/history/checkpoint',
   noPast: 'proofs name the size of the tree',
-  tag: 'History',
   summary: 'Get a signed checkpoint of the log',
   description:
     'A C2SP checkpoint: name of the log, number of its events, root of the tree over them, signature. By default the latest: one is signed within a minute of an event.',
   access: 'any',
-  query: sizeQuery,
+  query: contract.sizeQuery,
   refuses: [404],
   responses: { 200: { description: 'The note, byte for byte', type: 'text/plain' } },
   async handle({ query: { size }, services }) {
     if (size !== undefined) await checkSigned(services, size);
     const note = size === undefined ? await latest(services) : await services.proofs.checkpoint(size);
-    if (!note) throw notFound('Checkpoint');
-    return { text: { type: TEXT, content: note.text } };
+    return { text: { type: TEXT, content: orNotFound(note, 'Checkpoint').text } };
   },
 });
 
@@ -81,22 +72,19 @@ const inclusion = defineRoute({
   method: 'get',
   path: '/api/history/proof',
   noPast: 'proofs name the size of the tree',
-  tag: 'History',
   summary: 'Prove that an event is in the log',
   description:
     'The path from the event to the root of the tree of a checkpoint (RFC 9162, 2.1.3). Its leaf is the SHA-256 of a zero byte and of the canonical JSON (RFC 8785) of `{id, type, stream, revision, data, meta}` as `/api/history/events` shows them.',
   access: 'admin',
   scope: 'deployment',
   shared: 'history',
-  query: proofQuery,
+  query: contract.proofQuery,
   refuses: [404],
-  responses: { 200: { description: 'The path', schema: proofAnswer } },
-  async handle({ query: { event, size: wanted }, services }) {
+  responses: { 200: { description: 'The path', schema: contract.proofAnswer } },
+  async respond({ query: { event, size: wanted }, services }) {
     const { logIndex, proofs } = services;
     await logIndex.settled();
-    const entry = await logIndex.find(event);
-    if (!entry) throw notFound('Event');
-    const { number: index } = entry;
+    const { number: index } = orNotFound(await logIndex.find(event), 'Event');
     const treeSize = await proofs.size();
     const size = wanted ?? (await latest(services)).size;
     if (wanted === undefined && size <= index) {
@@ -106,7 +94,7 @@ const inclusion = defineRoute({
     }
     checkRange('size', size, index + 1, treeSize);
     const { leaf, path } = await proofs.inclusion(index, size);
-    return { body: { index, size, leaf: leaf.toString('base64'), path: base64(path) } };
+    return { index, size, leaf: leaf.toString('base64'), path: base64(path) };
   },
 });
 
@@ -114,20 +102,19 @@ const consistency = defineRoute({
   method: 'get',
   path: '/api/history/consistency',
   noPast: 'proofs name the size of the tree',
-  tag: 'History',
   summary: 'Prove that the log is append-only',
   description: 'Proves that the tree of `from` events is the beginning of the tree of `to` events (RFC 9162, 2.1.4).',
   access: 'admin',
   scope: 'deployment',
   shared: 'history',
-  query: consistencyQuery,
-  responses: { 200: { description: 'The proof; empty if both are the same', schema: consistencyAnswer } },
-  async handle({ query: { from, to }, services }) {
+  query: contract.consistencyQuery,
+  responses: { 200: { description: 'The proof; empty if both are the same', schema: contract.consistencyAnswer } },
+  async respond({ query: { from, to }, services }) {
     const { logIndex, proofs } = services;
     await logIndex.settled();
     checkRange('to', to, 1, await proofs.size());
     checkRange('from', from, 1, to);
-    return { body: { path: base64(await proofs.consistency(from, to)) } };
+    return { path: base64(await proofs.consistency(from, to)) };
   },
 });
 

@@ -8,7 +8,6 @@ export const historyTimelineRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/history/timeline',
     noPast: 'the log does not change',
-    tag: 'History',
     summary: 'Count the events of the log over time',
     description:
       'For admins of the deployment: the log holds the events of all tenants. The span is divided into parts of equal length. `position` is a value for `as_of`: it shows everything as of the end of the part.',
@@ -17,6 +16,6 @@ export const historyTimelineRoutes: readonly Route[] = [
     shared: 'history',
     query: timelineQuery,
     responses: { 200: { description: 'Parts of the span', schema: timelineAnswer } },
-    handle: async ({ query, services }) => ({ body: await logTimeline(services.logIndex, query, services.now()) }),
+    respond: ({ query, services }) => logTimeline(services.logIndex, query, services.now()),
   }),
 ];

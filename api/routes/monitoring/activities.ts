@@ -2,11 +2,7 @@
 import { z } from 'zod';
 import { ACTIVITY_MODELS, activityStats, listActivities } from '../../../queries/monitoring/activities.ts';
 import { PEOPLE_MODELS } from '../../../queries/names.ts';
-import {
-  activitiesAnswer,
-  activitiesQuery,
-  activityStatsAnswer,
-} from '../../../shared/contract/monitoring/activities.ts';
+import * as contract from '../../../shared/contract/monitoring/activities.ts';
 import { peopleOfActivity } from '../../../shared/events/monitoring/activities.ts';
 import { TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { withName } from '../../../shared/names.ts';
@@ -18,30 +14,26 @@ export const activityRoutes: readonly Route[] = [
   defineCachedRoute({
     method: 'get',
     path: '/api/activities',
-    tag: 'Monitoring',
     summary: 'List activities, newest first',
     mcp: { tool: 'list_activities' },
     description: `With \`stats\` in the query, counts by type, actor and hour for the last \`hours\` instead. ${SEEN} Activities about other tasks are left out.`,
     access: 'viewer',
-    query: activitiesQuery,
+    query: contract.activitiesQuery,
     responses: {
       200: {
         description: 'Activities, or statistics with `stats`',
-        schema: z.union([activitiesAnswer, activityStatsAnswer]),
+        schema: z.union([contract.activitiesAnswer, contract.activityStatsAnswer]),
       },
     },
     cache: {
       models: [...ACTIVITY_MODELS, ...PEOPLE_MODELS],
-      scope: 'workspace',
       caller: TASK_VIEW,
       unless: (query) => query.stats !== undefined,
     },
     async respond({ query, identity, services }) {
       const view = taskViewOf(identity);
       if (query.stats !== undefined) {
-        return {
-          body: await activityStats(services.reads, view, query.hours ?? 24, seconds(services.now())),
-        };
+        return activityStats(services.reads, view, query.hours ?? 24, seconds(services.now()));
       }
       const { reads, displayNames } = services;
       const { workspace } = identity;
@@ -61,7 +53,7 @@ export const activityRoutes: readonly Route[] = [
               description: withName(one.description, one.actor, shownAs(one.actor, one.created_at)),
             },
       );
-      return { body: { ...found, activities } };
+      return { ...found, activities };
     },
   }),
 ];

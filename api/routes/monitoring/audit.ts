@@ -7,15 +7,12 @@ export const auditRoutes: readonly Route[] = [
   defineCachedRoute({
     method: 'get',
     path: '/api/audit',
-    tag: 'Monitoring',
     summary: 'List the audit trail, newest first',
     mcp: { tool: 'list_audit_entries' },
     access: 'admin',
     query: auditQuery,
     responses: { 200: { description: 'Audit entries', schema: auditAnswer } },
-    cache: { models: ['audit'], scope: 'workspace', caller: ['workspace'] },
-    respond: async ({ query, identity, services }) => ({
-      body: await listAudit(services.reads, identity.workspace, query),
-    }),
+    cache: { models: ['audit'] },
+    respond: ({ query, identity, services }) => listAudit(services.reads, identity.workspace, query),
   }),
 ];

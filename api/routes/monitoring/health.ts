@@ -6,17 +6,15 @@ export const healthRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/health/live',
-    tag: 'Monitoring',
     hidden: true,
     summary: 'Check that the process is running',
     access: 'public',
     responses: { 200: { description: 'Alive', schema: livenessAnswer } },
-    handle: () => ({ body: { status: 'ok' } }),
+    respond: () => ({ status: 'ok' }),
   }),
   defineRoute({
     method: 'get',
     path: '/health/ready',
-    tag: 'Monitoring',
     hidden: true,
     summary: 'Check that stores are reachable and read models are up to date',
     access: 'public',
@@ -37,7 +35,6 @@ export const healthRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/health',
-    tag: 'Monitoring',
     summary: 'Short form of /health/ready',
     access: 'public',
     responses: {
@@ -53,7 +50,6 @@ export const healthRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/metrics',
-    tag: 'Monitoring',
     hidden: true,
     summary: 'Prometheus metrics',
     access: 'viewer',

@@ -1,17 +1,13 @@
 /** Log lines: query them, add one. */
-import {
-  type LogEntryAnswer,
-  logAnswer,
-  logBody,
-  logsAnswer,
-  logsQuery,
-  OWN_SOURCE,
-} from '../../../shared/contract/monitoring/logs.ts';
+import * as contract from '../../../shared/contract/monitoring/logs.ts';
 import type { LogEntry } from '../../../shared/ports/monitoring/logs.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 /** @param whole includes the data, which reveals details about the infrastructure and all workspaces */
-const answerOf = ({ id, at, level, source, session, message, data }: LogEntry, whole: boolean): LogEntryAnswer => ({
+const answerOf = (
+  { id, at, level, source, session, message, data }: LogEntry,
+  whole: boolean,
+): contract.LogEntryAnswer => ({
   id,
   timestamp: at,
   level,
@@ -25,42 +21,39 @@ const list = defineRoute({
   method: 'get',
   path: '/api/logs',
   noPast: 'lines of the log have times of their own: use since',
-  tag: 'Monitoring',
   summary: 'Lines of the log, newest first',
   description:
     'What the service itself has logged at warn and above, in the default workspace, and what clients of the workspace have added. Lines are kept for 30 days (`MC_RETAIN_LOGS_DAYS`), and about the newest 10,000 or 8 MB of a workspace.',
   access: 'viewer',
   shared: 'logs',
   limit: 'read',
-  query: logsQuery,
-  responses: { 200: { description: 'Lines, or the names of their sources', schema: logsAnswer } },
-  async handle({ query, identity, services }) {
+  query: contract.logsQuery,
+  responses: { 200: { description: 'Lines, or the names of their sources', schema: contract.logsAnswer } },
+  async respond({ query, identity, services }) {
     const { logs } = services;
     const { action = 'recent', since = 0, limit, source } = query;
-    if (action === 'sources') return { body: { sources: await logs.sources(identity.workspace) } };
+    if (action === 'sources') return { sources: await logs.sources(identity.workspace) };
     const found =
       action === 'tail'
         ? await logs.tail(identity.workspace, { since, source, limit })
         : await logs.recent(identity.workspace, query);
-    return { body: { logs: found.map((entry) => answerOf(entry, identity.role === 'admin')) } };
+    return { logs: found.map((entry) => answerOf(entry, identity.role === 'admin')) };
   },
 });
 
 const add = defineRoute({
   method: 'post',
   path: '/api/logs',
-  tag: 'Monitoring',
   summary: 'Add a line to the log of the workspace',
   access: 'operator',
   shared: 'logs',
-  limit: 'mutation',
-  body: logBody,
-  responses: { 200: { description: 'Stored', schema: logAnswer } },
-  async handle({ body, identity, services }) {
-    const { message, level = 'info', source = OWN_SOURCE, session = null } = body;
+  body: contract.logBody,
+  responses: { 200: { description: 'Stored', schema: contract.logAnswer } },
+  async respond({ body, identity, services }) {
+    const { message, level = 'info', source = contract.OWN_SOURCE, session = null } = body;
     const line = { at: services.now(), level, source, session, message, data: null };
     const entry = await services.logs.add(identity.workspace, line);
-    return { body: { success: true, entry: answerOf(entry, true) } };
+    return { success: true, entry: answerOf(entry, true) };
   },
 });
 

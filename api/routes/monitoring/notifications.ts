@@ -14,20 +14,7 @@ import {
   NOTIFICATION_MODELS,
   notificationsOf,
 } from '../../../queries/monitoring/notifications.ts';
-import {
-  deleteNotificationsAnswer,
-  deleteNotificationsBody,
-  deliverAnswer,
-  deliverBody,
-  deliveriesAnswer,
-  deliveriesQuery,
-  markReadAnswer,
-  markReadBody,
-  notificationActionAnswer,
-  notificationActionBody,
-  notificationsAnswer,
-  notificationsQuery,
-} from '../../../shared/contract/monitoring/notifications.ts';
+import * as contract from '../../../shared/contract/monitoring/notifications.ts';
 import { forbidden } from '../../../shared/errors.ts';
 import { type Identity, onlyRecipientOf, RECIPIENT, reaches, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -49,17 +36,16 @@ function requireRecipient(identity: Pick<Identity, (typeof RECIPIENT)[number]>, 
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/notifications',
-  tag: 'Monitoring',
   summary: 'List the notifications of a recipient, newest first',
   description: OWN,
   access: 'viewer',
-  query: notificationsQuery,
+  query: contract.notificationsQuery,
   refuses: [403],
-  responses: { 200: { description: 'A page of notifications', schema: notificationsAnswer } },
-  cache: { models: NOTIFICATION_MODELS, scope: 'workspace', caller: [...TASK_VIEW, ...RECIPIENT] },
+  responses: { 200: { description: 'A page of notifications', schema: contract.notificationsAnswer } },
+  cache: { models: NOTIFICATION_MODELS, caller: [...TASK_VIEW, ...RECIPIENT] },
   async respond({ query, identity, services }) {
     requireRecipient(identity, query.recipient);
-    return { body: await listNotifications(services.reads, taskViewOf(identity), query, services.displayNames) };
+    return listNotifications(services.reads, taskViewOf(identity), query, services.displayNames);
   },
 });
 
@@ -79,54 +65,48 @@ async function recipientsOf(
 const markAsRead = defineRoute({
   method: 'put',
   path: '/api/notifications',
-  tag: 'Monitoring',
   summary: 'Mark notifications as read',
   description: `${OWN} Ids of notifications for others are skipped, like those that do not exist, except that the key of an agent gets 403 for those of other agents.`,
   access: 'operator',
-  limit: 'mutation',
-  body: markReadBody,
+  body: contract.markReadBody,
   agents: ({ body, identity, services }) => recipientsOf(services, identity, body.recipient, body.ids),
-  responses: { 200: { description: 'Marked', schema: markReadAnswer } },
-  async handle({ body, identity, services, command }) {
+  responses: { 200: { description: 'Marked', schema: contract.markReadAnswer } },
+  async respond({ body, identity, services, command }) {
     const { recipient, markAllRead, ids = [] } = body;
     const all = recipient !== undefined && markAllRead;
     if (all) requireRecipient(identity, recipient);
     const which = all ? { recipient } : { ids, recipient: onlyRecipientOf(identity) };
     const markedAsRead = await markRead(services.commands, command, services.notifications, which);
-    return { body: { success: true, markedAsRead } };
+    return { success: true, markedAsRead };
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path: '/api/notifications',
-  tag: 'Monitoring',
   summary: 'Delete notifications, by id or by age',
   access: 'admin',
-  limit: 'mutation',
-  body: deleteNotificationsBody,
-  responses: { 200: { description: 'Deleted', schema: deleteNotificationsAnswer } },
-  async handle({ body, services, command }) {
+  body: contract.deleteNotificationsBody,
+  responses: { 200: { description: 'Deleted', schema: contract.deleteNotificationsAnswer } },
+  async respond({ body, services, command }) {
     const { ids, recipient = '', olderThan = 0 } = body;
     const which = ids ? { ids } : { recipient, before: olderThan };
     const deleted = await deleteNotifications(services.commands, command, services.notifications, which);
-    return { body: { success: true, deleted } };
+    return { success: true, deleted };
   },
 });
 
 const act = defineRoute({
   method: 'post',
   path: '/api/notifications',
-  tag: 'Monitoring',
   summary: 'Mark all notifications of a recipient as delivered',
   description: `The other actions work like PUT and DELETE, on one notification or on all of a recipient. ${OWN}`,
   access: 'operator',
-  limit: 'mutation',
-  body: notificationActionBody,
+  body: contract.notificationActionBody,
   agents: ({ body: { agent, recipient, id }, identity, services }) =>
     recipientsOf(services, identity, agent ?? recipient, id === undefined ? [] : [id]),
-  responses: { 200: { description: 'Done', schema: notificationActionAnswer } },
-  async handle({ body, identity, services, command }) {
+  responses: { 200: { description: 'Done', schema: contract.notificationActionAnswer } },
+  async respond({ body, identity, services, command }) {
     const { commands, notifications, reads } = services;
     const { action, agent = '', recipient = '' } = body;
     const some = body.id === undefined ? [] : [body.id];
@@ -137,7 +117,7 @@ const act = defineRoute({
       // The notifications existed before, but the read model need not show yet that they are now delivered.
       const found = await notificationsOf(reads.at({}), identity.workspace, ids, services.displayNames);
       const shown = found.map((one) => ({ ...one, delivered_at: one.delivered_at ?? delivered.get(one.id) ?? null }));
-      return { body: { success: true, delivered: delivered.size, notifications: shown } };
+      return { success: true, delivered: delivered.size, notifications: shown };
     }
     if (action === 'dismiss') {
       if (!reaches(identity.role, 'admin')) {
@@ -152,22 +132,22 @@ const act = defineRoute({
       requireRecipient(identity, recipient);
       await markRead(commands, command, notifications, { recipient });
     }
-    return { body: { success: true } };
+    return { success: true };
   },
 });
 
 const deliver = defineRoute({
   method: 'post',
   path: '/api/notifications/deliver',
-  tag: 'Monitoring',
   summary: 'Deliver notifications, or create one and deliver it',
   description:
     'A notification for an agent is delivered into its inbox, as a message that its next heartbeat shows. Users have theirs in the list; those only count as delivered. With `agent`, `title` and `message`, one notification is created and delivered. The key of an agent delivers the notifications of its agent only.',
   access: 'operator',
-  body: deliverBody,
+  limit: 'none',
+  body: contract.deliverBody,
   refuses: [404, 422],
-  responses: { 200: { description: 'What was delivered and what could not be', schema: deliverAnswer } },
-  async handle({ body, identity, services, command }) {
+  responses: { 200: { description: 'What was delivered and what could not be', schema: contract.deliverAnswer } },
+  async respond({ body, identity, services, command }) {
     const { commands, notifications, reads } = services;
     const { agent, title, message } = body;
     if (agent !== undefined && title !== undefined && message !== undefined) {
@@ -176,7 +156,7 @@ const deliver = defineRoute({
         return found ? { id: found.id, session_key: found.session_key } : null;
       };
       await notifyAgent(commands, command, agentOf, { agent, title, message, type: body.type ?? 'message' });
-      return { body: { success: true } };
+      return { success: true };
     }
     const dryRun = body.dry_run ?? false;
     if (body.agent_filter !== undefined) requireRecipient(identity, body.agent_filter);
@@ -184,20 +164,18 @@ const deliver = defineRoute({
     const { processed, results, errors } = await deliverNotifications(commands, command, notifications, run);
     if (processed === 0) {
       const nothing = { message: 'There are no notifications to deliver.', processed, delivered: 0, errors: [] };
-      return { body: { status: 'success', ...nothing } };
+      return { status: 'success', ...nothing };
     }
     const failed = errors.length > 0 ? `; ${errors.length} could not be delivered` : '';
     return {
-      body: {
-        status: 'success',
-        message: `${results.length} of ${processed} notifications ${dryRun ? 'would be' : 'were'} delivered${failed}.`,
-        total_processed: processed,
-        delivered: results.length,
-        errors: errors.length,
-        dry_run: dryRun,
-        delivery_results: results,
-        error_details: errors,
-      },
+      status: 'success',
+      message: `${results.length} of ${processed} notifications ${dryRun ? 'would be' : 'were'} delivered${failed}.`,
+      total_processed: processed,
+      delivered: results.length,
+      errors: errors.length,
+      dry_run: dryRun,
+      delivery_results: results,
+      error_details: errors,
     };
   },
 });
@@ -205,19 +183,18 @@ const deliver = defineRoute({
 const deliveries = defineCachedRoute({
   method: 'get',
   path: '/api/notifications/deliver',
-  tag: 'Monitoring',
   summary: 'Delivery status: counts, pending recipients, latest deliveries',
   description: `${OWN} Without \`agent\`, they get the state of these.`,
   access: 'viewer',
-  query: deliveriesQuery,
+  query: contract.deliveriesQuery,
   refuses: [403],
-  responses: { 200: { description: 'The state of deliveries', schema: deliveriesAnswer } },
-  cache: { models: DELIVERY_MODELS, scope: 'workspace', caller: ['workspace', ...RECIPIENT] },
+  responses: { 200: { description: 'The state of deliveries', schema: contract.deliveriesAnswer } },
+  cache: { models: DELIVERY_MODELS, caller: ['workspace', ...RECIPIENT] },
   async respond({ query, identity, services }) {
     const only = onlyRecipientOf(identity);
     const { agent = only } = query;
     if (agent !== undefined) requireRecipient(identity, agent);
-    return { body: await deliveryState(services.reads, identity.workspace, agent, only) };
+    return deliveryState(services.reads, identity.workspace, agent, only);
   },
 });
 

@@ -9,7 +9,6 @@ export const searchRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/search',
-    tag: 'Monitoring',
     summary: 'Search tasks, agents, pipelines, activities, messages, webhooks and, for admins, the audit trail',
     mcp: { tool: 'search' },
     description: `Finds texts that contain \`q\`: the newest of each type, best matches first. Webhooks are found by their names; only admins find them by their URLs, and see these. A text without three letters or digits in a row is searched for only in the newest 10,000 of each type. ${SEEN}`,
@@ -17,8 +16,7 @@ export const searchRoutes: readonly Route[] = [
     limit: 'heavy',
     query: searchQuery,
     responses: { 200: { description: 'What was found', schema: searchAnswer } },
-    handle: async ({ query, identity, services }) => ({
-      body: await searchRecords(services.reads, taskViewOf(identity), query, identity.role === 'admin'),
-    }),
+    respond: ({ query, identity, services }) =>
+      searchRecords(services.reads, taskViewOf(identity), query, identity.role === 'admin'),
   }),
 ];

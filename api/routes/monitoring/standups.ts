@@ -2,12 +2,7 @@
 import { recordStandup } from '../../../commands/monitoring/standups.ts';
 import { listStandups, standupOf } from '../../../queries/monitoring/standups.ts';
 import { withDisplayNames } from '../../../queries/names.ts';
-import {
-  standupAnswer,
-  standupBody,
-  standupsAnswer,
-  standupsQuery,
-} from '../../../shared/contract/monitoring/standups.ts';
+import * as contract from '../../../shared/contract/monitoring/standups.ts';
 import { allTasks, type TaskView, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -15,28 +10,25 @@ import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts'
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/standup',
-  tag: 'Monitoring',
   summary: 'Numbers of earlier standup reports, newest first',
   access: 'viewer',
-  query: standupsQuery,
-  responses: { 200: { description: 'A page of reports', schema: standupsAnswer } },
-  cache: { models: ['standups'], scope: 'workspace', caller: ['workspace'] },
-  respond: async ({ query, identity, services }) => ({
-    body: await listStandups(services.reads, identity.workspace, query),
-  }),
+  query: contract.standupsQuery,
+  responses: { 200: { description: 'A page of reports', schema: contract.standupsAnswer } },
+  cache: { models: ['standups'] },
+  respond: ({ query, identity, services }) => listStandups(services.reads, identity.workspace, query),
 });
 
 const generate = defineRoute({
   method: 'post',
   path: '/api/standup',
-  tag: 'Monitoring',
   summary: 'Create the standup report of a day',
   description:
     'What agents did on the day, and what they have to do now. The numbers are kept, in the place of an earlier report of the same day. Each list has 1,000 tasks at most; the summary counts all. A caller that speaks for an agent and is no admin gets a report of the tasks that it sees; the numbers that are kept are those of all tasks.',
   access: 'operator',
-  body: standupBody,
-  responses: { 200: { description: 'The report', schema: standupAnswer } },
-  async handle({ body, identity, services, command }) {
+  limit: 'none',
+  body: contract.standupBody,
+  responses: { 200: { description: 'The report', schema: contract.standupAnswer } },
+  async respond({ body, identity, services, command }) {
     const now = services.now();
     const date = body.date ?? new Date(now).toISOString().slice(0, 10);
     const about = { date, names: body.agents, isAdmin: identity.role === 'admin' };
@@ -49,7 +41,7 @@ const generate = defineRoute({
     const overdueTasks = await withDisplayNames(services.displayNames, identity.workspace, report.overdueTasks, [
       'created_by',
     ]);
-    return { body: { standup: { ...report, overdueTasks, generatedAt: new Date(at).toISOString() } } };
+    return { standup: { ...report, overdueTasks, generatedAt: new Date(at).toISOString() } };
   },
 });
 

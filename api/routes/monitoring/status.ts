@@ -10,13 +10,7 @@ import {
   databaseSize,
   sessionNumbers,
 } from '../../../queries/monitoring/status.ts';
-import {
-  type HealthCheck,
-  MODELS,
-  type STATUS_ACTIONS,
-  statusAnswer,
-  statusQuery,
-} from '../../../shared/contract/monitoring/status.ts';
+import * as contract from '../../../shared/contract/monitoring/status.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import type { HostFacts } from '../../../shared/ports/monitoring/status.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
@@ -61,13 +55,16 @@ const NO_MACHINE = {
 };
 
 /** Check of a used share: warning from 90 %, critical from 95 %. */
-function shareCheck(name: string, share: { readonly total: number; readonly available: number } | null): HealthCheck {
+function shareCheck(
+  name: string,
+  share: { readonly total: number; readonly available: number } | null,
+): contract.HealthCheck {
   if (!share) return { name, status: 'error', message: 'It could not be read.' };
   const used = percent(share);
   return { name, status: used >= 95 ? 'critical' : used >= 90 ? 'warning' : 'healthy', message: `${used}% is used.` };
 }
 
-async function databaseCheck(services: Services): Promise<HealthCheck> {
+async function databaseCheck(services: Services): Promise<contract.HealthCheck> {
   const name = 'Database';
   try {
     const ms = await within(PROBE_MS, databaseProbe(services.reads), 'the database');
@@ -80,7 +77,7 @@ async function databaseCheck(services: Services): Promise<HealthCheck> {
   }
 }
 
-function processCheck({ rss, heapUsed, heapTotal }: HostFacts['process']): HealthCheck {
+function processCheck({ rss, heapUsed, heapTotal }: HostFacts['process']): contract.HealthCheck {
   const used = rss / MIB;
   return {
     name: 'Process Memory',
@@ -91,8 +88,9 @@ function processCheck({ rss, heapUsed, heapTotal }: HostFacts['process']): Healt
 }
 
 /** The overall status of several checks. */
-export function overallOf(checks: readonly HealthCheck[]): 'healthy' | 'warning' | 'degraded' | 'unhealthy' {
-  const has = (...statuses: readonly HealthCheck['status'][]) => checks.some(({ status }) => statuses.includes(status));
+export function overallOf(checks: readonly contract.HealthCheck[]): 'healthy' | 'warning' | 'degraded' | 'unhealthy' {
+  const has = (...statuses: readonly contract.HealthCheck['status'][]) =>
+    checks.some(({ status }) => statuses.includes(status));
   const database = checks.find(({ name }) => name === 'Database')?.status;
   // Without the database nothing can be served.
   if (has('error', 'critical') || database === 'unhealthy') return 'unhealthy';
@@ -153,7 +151,7 @@ async function capabilitiesOf(services: Services, identity: Identity, isHouse: b
 }
 
 /** Why some actions cannot read the past. */
-const NO_PAST: Readonly<Partial<Record<(typeof STATUS_ACTIONS)[number], string>>> = {
+const NO_PAST: Readonly<Partial<Record<(typeof contract.STATUS_ACTIONS)[number], string>>> = {
   health: 'this is the state of the processes and of the machine',
   models: 'the catalogue is part of the program',
 };
@@ -163,34 +161,33 @@ export const statusRoutes: readonly Route[] = [
     method: 'get',
     path: '/api/status',
     noPast: ({ action }) => NO_PAST[action ?? 'overview'],
-    tag: 'Monitoring',
     summary: 'The state of the service in numbers',
     description:
       'overview: machine and sessions. dashboard: the same with counts of the workspace. health: checks with a verdict. models: a catalogue with prices. gateway: none is ever connected. capabilities: what clients may offer. The past has overview and dashboard without the machine, gateway, and capabilities.',
     access: 'viewer',
-    query: statusQuery,
-    responses: { 200: { description: 'What was asked for', schema: statusAnswer } },
-    async handle({ query, identity, services, isOfDeployment }) {
+    query: contract.statusQuery,
+    responses: { 200: { description: 'What was asked for', schema: contract.statusAnswer } },
+    async respond({ query, identity, services, isOfDeployment }) {
       const { reads } = services;
       const isHouse = await isOfDeployment();
       switch (query.action ?? 'overview') {
         case 'overview': {
           const sessions = await sessionNumbers(reads, identity.workspace);
-          return { body: { ...(await overviewOf(services, isHouse)), sessions } };
+          return { ...(await overviewOf(services, isHouse)), sessions };
         }
         case 'dashboard': {
           const { sessions, db } = await dashboardOf(reads, identity.workspace, seconds(services.now()));
           const live = !isPast(services) && (await databaseOf(services, isHouse));
-          return { body: { ...(await overviewOf(services, isHouse)), sessions, db: { ...db, ...live } } };
+          return { ...(await overviewOf(services, isHouse)), sessions, db: { ...db, ...live } };
         }
         case 'health':
-          return { body: await healthOf(services, isHouse) };
+          return healthOf(services, isHouse);
         case 'models':
-          return { body: { models: MODELS } };
+          return { models: contract.MODELS };
         case 'gateway':
-          return { body: await gatewayOf(services) };
+          return gatewayOf(services);
         case 'capabilities':
-          return { body: await capabilitiesOf(services, identity, isHouse) };
+          return capabilitiesOf(services, identity, isHouse);
       }
     },
   }),

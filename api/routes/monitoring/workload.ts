@@ -8,12 +8,11 @@ export const workloadRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/workload',
-    tag: 'Monitoring',
     summary: 'Workload, and a recommendation whether to submit more',
     access: 'viewer',
     responses: { 200: { description: 'Load, agents and a recommendation', schema: workloadAnswer } },
-    handle: async ({ identity, services: { reads, settings, now } }) => ({
-      body: await workloadOf(
+    respond: ({ identity, services: { reads, settings, now } }) =>
+      workloadOf(
         reads,
         identity.workspace,
         {
@@ -28,6 +27,5 @@ export const workloadRoutes: readonly Route[] = [
         },
         seconds(now()),
       ),
-    }),
   }),
 ];

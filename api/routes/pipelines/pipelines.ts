@@ -2,20 +2,13 @@
 import { changePipeline, createPipeline, deletePipeline } from '../../../commands/pipelines/pipelines.ts';
 import { listPipelines, missingTemplates, pipelineAfter } from '../../../queries/pipelines/pipelines.ts';
 import { idBody, successAnswer } from '../../../shared/contract/common.ts';
-import {
-  newPipelineBody,
-  type PipelineRecord,
-  pipelineAnswer,
-  pipelineChangesBody,
-  pipelinesAnswer,
-  pipelinesQuery,
-} from '../../../shared/contract/pipelines/pipelines.ts';
+import * as contract from '../../../shared/contract/pipelines/pipelines.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 /** @throws AppError 400 that names the unknown templates */
-async function toSteps(services: Services, workspace: number, steps: PipelineRecord['steps']) {
+async function toSteps(services: Services, workspace: number, steps: contract.PipelineRecord['steps']) {
   const ids = [...new Set(steps.map((step) => step.template_id))];
   const missing = await missingTemplates(services.reads, workspace, ids);
   if (missing.length > 0) {
@@ -30,68 +23,65 @@ async function toSteps(services: Services, workspace: number, steps: PipelineRec
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/pipelines',
-  tag: 'Pipelines',
   summary: 'Pipelines with the counts of their runs, the most used first',
   access: 'viewer',
-  query: pipelinesQuery,
-  responses: { 200: { description: 'Pipelines', schema: pipelinesAnswer } },
-  cache: { models: ['pipelines', 'workflows'], scope: 'workspace', caller: ['workspace'] },
+  query: contract.pipelinesQuery,
+  responses: { 200: { description: 'Pipelines', schema: contract.pipelinesAnswer } },
+  cache: { models: ['pipelines', 'workflows'] },
   respond: async ({ query, identity, services }) => ({
-    body: { pipelines: await listPipelines(services.reads, identity.workspace, query) },
+    pipelines: await listPipelines(services.reads, identity.workspace, query),
   }),
 });
 
 const create = defineRoute({
   method: 'post',
   path: '/api/pipelines',
-  tag: 'Pipelines',
   summary: 'Create a pipeline',
   description: 'A template may be used in several steps.',
   access: 'operator',
-  limit: 'mutation',
-  body: newPipelineBody,
-  responses: { 201: { description: 'The new pipeline', schema: pipelineAnswer } },
-  async handle({ body, identity, services, command }) {
+  body: contract.newPipelineBody,
+  responses: { 201: { description: 'The new pipeline', schema: contract.pipelineAnswer } },
+  async respond({ body, identity, services, command }) {
     const { workspace } = identity;
     const { name, description } = body;
     const steps = await toSteps(services, workspace, body.steps);
     const { id, executed } = await createPipeline(services.commands, command, { name, description, steps });
-    return { status: 201, body: { pipeline: await pipelineAfter(services.records, workspace, id, executed) } };
+    return { pipeline: await pipelineAfter(services.records, workspace, id, executed) };
   },
 });
 
 const change = defineRoute({
   method: 'put',
   path: '/api/pipelines',
-  tag: 'Pipelines',
   summary: 'Change a pipeline, or report that it was used',
   description:
     'Omitted fields stay unchanged; runs that have started are not affected. A body with only `id` reports a use: `use_count` is incremented, and `last_used_at` is set to now.',
   access: 'operator',
-  body: pipelineChangesBody,
+  limit: 'none',
+  body: contract.pipelineChangesBody,
   refuses: [404],
-  responses: { 200: { description: 'The pipeline as it is now', schema: pipelineAnswer } },
-  async handle({ body, identity, services, command }) {
+  responses: { 200: { description: 'The pipeline as it is now', schema: contract.pipelineAnswer } },
+  async respond({ body, identity, services, command }) {
     const { workspace } = identity;
     const { id, name, description } = body;
     const steps = body.steps && (await toSteps(services, workspace, body.steps));
     const executed = await changePipeline(services.commands, command, id, { name, description, steps });
-    return { body: { pipeline: await pipelineAfter(services.records, workspace, id, executed) } };
+    return { pipeline: await pipelineAfter(services.records, workspace, id, executed) };
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path: '/api/pipelines',
-  tag: 'Pipelines',
   summary: 'Delete a pipeline and its runs',
   description: 'A run in progress is cancelled. Deleting a pipeline that does not exist succeeds.',
   access: 'operator',
+  limit: 'none',
   body: idBody,
   responses: { 200: { description: 'Deleted', schema: successAnswer } },
-  async handle({ body, services, command }) {
+  async respond({ body, services, command }) {
     await deletePipeline(services.commands, command, body.id);
-    return { body: { success: true } };
+    return { success: true };
   },
 });
 

@@ -3,16 +3,8 @@ import { advanceRun, cancelRun, startRun } from '../../../commands/pipelines/run
 import { pipelineToRun } from '../../../queries/pipelines/pipelines.ts';
 import { listRuns, runAfter, runRecord } from '../../../queries/pipelines/runs.ts';
 import { type Executed, latest } from '../../../queries/records.ts';
-import {
-  type RunRecord,
-  runAnswer,
-  runBody,
-  runsAnswer,
-  runsQuery,
-  type Spawn,
-  type StepState,
-} from '../../../shared/contract/pipelines/runs.ts';
-import { notFound } from '../../../shared/errors.ts';
+import * as contract from '../../../shared/contract/pipelines/runs.ts';
+import { orNotFound } from '../../../shared/errors.ts';
 import { HAND_OVER_FAULTS, type HandOver } from '../../../shared/events/pipelines/runs.ts';
 import { createBackOff, pause } from '../../../shared/waiting.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -22,13 +14,6 @@ import type { Services } from '../../services.ts';
 const SPAWN_WAIT_MS = 2_000;
 const LOOK = { firstMs: 10, lastMs: 200 };
 
-/** @throws AppError 404 when the pipeline has been deleted in the meantime */
-async function recordOf({ reads }: Services, workspace: number, id: number): Promise<RunRecord> {
-  const run = await runRecord(reads, workspace, id);
-  if (!run) throw notFound('Pipeline run');
-  return run;
-}
-
 /** A step that was started, and the function that hands it over. */
 interface Started {
   readonly step: number;
@@ -36,7 +21,7 @@ interface Started {
   readonly executed: Executed;
 }
 
-const isTold = (step: StepState): boolean => step.attempts > 0 || step.status !== 'running';
+const isTold = (step: contract.StepState): boolean => step.attempts > 0 || step.status !== 'running';
 
 /** The run once the runner has responded about the step, or as it is if that takes too long. */
 async function afterHandOver(
@@ -49,7 +34,7 @@ async function afterHandOver(
   const until = now() + SPAWN_WAIT_MS;
   for (let at = executed; ; at = latest(executed.stream)) {
     const run = await runAfter(records, workspace, id, at);
-    const state = run.steps_snapshot[step] as StepState;
+    const state = run.steps_snapshot[step] as contract.StepState;
     if (handOver !== 'runner' || isTold(state) || now() >= until) {
       return { run, spawn: spawnOf(state, handOver) };
     }
@@ -57,7 +42,10 @@ async function afterHandOver(
   }
 }
 
-function spawnOf({ spawn_id, output, last_error, retrying }: StepState, handOver: HandOver): Spawn | null {
+function spawnOf(
+  { spawn_id, output, last_error, retrying }: contract.StepState,
+  handOver: HandOver,
+): contract.Spawn | null {
   if (handOver === 'no_template') return null;
   if (spawn_id !== null) return { success: true, stdout: output ?? '' };
   const error = handOver === 'runner' ? last_error : HAND_OVER_FAULTS[handOver];
@@ -65,7 +53,7 @@ function spawnOf({ spawn_id, output, last_error, retrying }: StepState, handOver
   return { success: false, error: 'The agent runner has not answered yet; look at the run later.', pending: true };
 }
 
-const answerOf = ({ id, status, steps_snapshot }: RunRecord, more: object = {}) => ({
+const answerOf = ({ id, status, steps_snapshot }: contract.RunRecord, more: object = {}) => ({
   run: { id, status, steps_snapshot, ...more },
   run_id: id,
   status,
@@ -74,33 +62,33 @@ const answerOf = ({ id, status, steps_snapshot }: RunRecord, more: object = {}) 
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/pipelines/run',
-  tag: 'Pipelines',
   summary: 'Runs of pipelines, the latest first; or one of them',
   access: 'viewer',
-  query: runsQuery,
+  query: contract.runsQuery,
   refuses: [404],
-  responses: { 200: { description: '`runs`; with `id`: `run`', schema: runsAnswer } },
-  cache: { models: ['pipelines'], scope: 'workspace', caller: ['workspace'] },
+  responses: { 200: { description: '`runs`; with `id`: `run`', schema: contract.runsAnswer } },
+  cache: { models: ['pipelines'] },
   async respond({ query, identity, services }) {
     const { id, ...filter } = query;
-    if (id !== undefined) return { body: { run: await recordOf(services, identity.workspace, id) } };
-    return { body: { runs: await listRuns(services.reads, identity.workspace, filter) } };
+    if (id !== undefined)
+      return { run: orNotFound(await runRecord(services.reads, identity.workspace, id), 'Pipeline run') };
+    return { runs: await listRuns(services.reads, identity.workspace, filter) };
   },
 });
 
 const act = defineRoute({
   method: 'post',
   path: '/api/pipelines/run',
-  tag: 'Pipelines',
   summary: 'Start, advance or cancel a run',
   description:
     '`start` begins a run at its first step. `advance` ends the step that the run is at: with `success` the next one begins, without it the run fails or goes on, as the step says. `cancel` ends the run. A step that begins is handed to the agent runner; `spawn` is what is known of that within two seconds. Callers of a workspace with strict isolation can only cancel.',
   access: 'operator',
-  body: runBody,
+  limit: 'none',
+  body: contract.runBody,
   refuses: [404],
   responses: {
-    200: { description: 'Advanced or cancelled', schema: runAnswer },
-    201: { description: 'Started', schema: runAnswer },
+    200: { description: 'Advanced or cancelled', schema: contract.runAnswer },
+    201: { description: 'Started', schema: contract.runAnswer },
   },
   async handle({ body, identity, services, command, checkShared }) {
     const { commands, settings } = services;
@@ -121,8 +109,7 @@ const act = defineRoute({
       const { run, spawn } = await afterHandOver(services, workspace, id, { ...started, executed });
       return { status: 200, body: answerOf(run, { current_step: run.current_step, spawn }) };
     }
-    const pipeline = await pipelineToRun(services.reads, workspace, body.pipeline_id as number);
-    if (!pipeline) throw notFound('Pipeline');
+    const pipeline = orNotFound(await pipelineToRun(services.reads, workspace, body.pipeline_id as number), 'Pipeline');
     const { id, hand_over, executed } = await startRun(commands, command, pipeline, hasRunner);
     const { run, spawn } = await afterHandOver(services, workspace, id, { step: 0, hand_over, executed });
     const { pipeline_id, current_step } = run;

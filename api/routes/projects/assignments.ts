@@ -3,12 +3,7 @@ import { assignAgent, unassignAgent } from '../../../commands/projects/assignmen
 import { MEMBER } from '../../../commands/projects/projects.ts';
 import { listAssignments } from '../../../queries/projects/assignments.ts';
 import { idParams } from '../../../shared/contract/common.ts';
-import {
-  assignBody,
-  assignedAnswer,
-  assignmentsAnswer,
-  unassignQuery,
-} from '../../../shared/contract/projects/assignments.ts';
+import * as contract from '../../../shared/contract/projects/assignments.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import { requireOwnTenant, requireProject } from './projects.ts';
 
@@ -17,59 +12,54 @@ const path = '/api/projects/{id}/agents';
 const list = defineRoute({
   method: 'get',
   path,
-  tag: 'Projects',
   summary: 'Agents of a project, in the order in which they were assigned',
   access: 'viewer',
   params: idParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'Agents with their roles', schema: assignmentsAnswer } },
-  async handle(call) {
+  responses: { 200: { description: 'Agents with their roles', schema: contract.assignmentsAnswer } },
+  async respond(call) {
     const { params, identity, services } = call;
     await requireOwnTenant(call);
     await requireProject(services, identity, params.id);
-    return { body: { assignments: await listAssignments(services.reads, identity.workspace, params.id) } };
+    return { assignments: await listAssignments(services.reads, identity.workspace, params.id) };
   },
 });
 
 const assign = defineRoute({
   method: 'post',
   path,
-  tag: 'Projects',
   summary: 'Assign an agent to a project',
   description: 'The agent need not exist yet. One that is assigned already keeps its role.',
   access: 'operator',
-  limit: 'mutation',
   params: idParams,
-  body: assignBody,
+  body: contract.assignBody,
   agents: ({ body }) => ({ name: body.agent_name }),
   refuses: [404],
-  responses: { 201: { description: 'Assigned', schema: assignedAnswer } },
-  async handle(call) {
+  responses: { 201: { description: 'Assigned', schema: contract.assignedAnswer } },
+  async respond(call) {
     const { params, body, services, command } = call;
     await requireOwnTenant(call);
     const { agent_name, role = MEMBER } = body;
     await assignAgent(services.commands, command, params.id, { agent_name, role });
-    return { status: 201, body: { success: true } };
+    return { success: true };
   },
 });
 
 const unassign = defineRoute({
   method: 'delete',
   path,
-  tag: 'Projects',
   summary: 'Remove an agent from a project',
   access: 'operator',
-  limit: 'mutation',
   params: idParams,
-  query: unassignQuery,
+  query: contract.unassignQuery,
   agents: ({ query }) => ({ name: query.agent_name }),
   refuses: [404],
-  responses: { 200: { description: 'The agent is no member now', schema: assignedAnswer } },
-  async handle(call) {
+  responses: { 200: { description: 'The agent is no member now', schema: contract.assignedAnswer } },
+  async respond(call) {
     const { params, query, services, command } = call;
     await requireOwnTenant(call);
     await unassignAgent(services.commands, command, params.id, query.agent_name);
-    return { body: { success: true } };
+    return { success: true };
   },
 });
 

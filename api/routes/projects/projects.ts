@@ -15,23 +15,8 @@ import {
 } from '../../../queries/projects/projects.ts';
 import { listProjectTasks } from '../../../queries/projects/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
-import {
-  createdProjectAnswer,
-  createProjectBody,
-  deletedProjectAnswer,
-  deleteProjectQuery,
-  type ProjectRecord,
-  projectAnswer,
-  projectHeader,
-  projectsAnswer,
-  projectsQuery,
-  projectTasksAnswer,
-  projectTasksQuery,
-  type UpdateProject,
-  updatedProjectAnswer,
-  updateProjectBody,
-} from '../../../shared/contract/projects/projects.ts';
-import { invalid, notFound, OtherTenant } from '../../../shared/errors.ts';
+import * as contract from '../../../shared/contract/projects/projects.ts';
+import { invalid, OtherTenant, orNotFound } from '../../../shared/errors.ts';
 import { sent } from '../../../shared/fields.ts';
 import { type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
@@ -55,45 +40,35 @@ export async function requireOwnTenant(call: {
 }
 
 /** @throws AppError 404 when the caller's workspace has no such project */
-export async function requireProject(
-  services: Services,
-  identity: Pick<Identity, 'workspace'>,
-  id: number,
-): Promise<ProjectRecord> {
-  const project = await projectRecord(services.reads, identity.workspace, id);
-  if (!project) throw notFound('Project');
-  return project;
-}
+export const requireProject = async ({ reads }: Services, { workspace }: Pick<Identity, 'workspace'>, id: number) =>
+  orNotFound(await projectRecord(reads, workspace, id), 'Project');
 
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/projects',
-  tag: 'Projects',
   summary: 'Projects, by name',
   access: 'viewer',
-  query: projectsQuery,
+  query: contract.projectsQuery,
   refuses: [403],
-  responses: { 200: { description: 'Projects', schema: projectsAnswer } },
-  cache: { models: PROJECT_MODELS, scope: 'workspace', caller: ['workspace', 'tenant'] },
+  responses: { 200: { description: 'Projects', schema: contract.projectsAnswer } },
+  cache: { models: PROJECT_MODELS, caller: ['workspace', 'tenant'] },
   async respond(call) {
     const { query, identity, services } = call;
     await requireOwnTenant(call);
-    return { body: { projects: await listProjects(services.reads, identity.workspace, query) } };
+    return { projects: await listProjects(services.reads, identity.workspace, query) };
   },
 });
 
 const create = defineRoute({
   method: 'post',
   path: '/api/projects',
-  tag: 'Projects',
   summary: 'Create a project',
   description:
     'Its slug and its ticket prefix are unique in the workspace, archived projects included. If omitted, they are derived from the name.',
   access: 'operator',
-  limit: 'mutation',
-  body: createProjectBody,
-  responses: { 201: { description: 'The new project', schema: createdProjectAnswer } },
-  async handle(call) {
+  body: contract.createProjectBody,
+  responses: { 201: { description: 'The new project', schema: contract.createdProjectAnswer } },
+  async respond(call) {
     const { body, identity, services, command } = call;
     await requireOwnTenant(call);
     // First, so that no other project can take the slug or prefix of the general project.
@@ -101,26 +76,17 @@ const create = defineRoute({
     const { id, executed } = await createProject(services.commands, command, body);
     const at = seconds(executed.events[0]?.meta.at ?? services.now());
     return {
-      status: 201,
-      body: {
-        project: {
-          id,
-          workspace_id: identity.workspace,
-          name: body.name,
-          slug: body.slug,
-          description: body.description,
-          ticket_prefix: body.ticket_prefix,
-          ticket_counter: 0,
-          status: 'active',
-          github_repo: body.github_repo,
-          deadline: body.deadline,
-          color: body.color,
-          github_sync_enabled: 0,
-          github_labels_initialized: 0,
-          github_default_branch: 'main',
-          created_at: at,
-          updated_at: at,
-        },
+      project: {
+        id,
+        workspace_id: identity.workspace,
+        ...body,
+        ticket_counter: 0,
+        status: 'active',
+        github_sync_enabled: 0,
+        github_labels_initialized: 0,
+        github_default_branch: 'main',
+        created_at: at,
+        updated_at: at,
       },
     };
   },
@@ -129,23 +95,25 @@ const create = defineRoute({
 const one = defineCachedRoute({
   method: 'get',
   path: '/api/projects/{id}',
-  tag: 'Projects',
   summary: 'One project',
   access: 'viewer',
   params: idParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'The project', schema: projectAnswer } },
-  cache: { models: PROJECT_MODELS, scope: 'workspace', caller: ['workspace', 'tenant'] },
+  responses: { 200: { description: 'The project', schema: contract.projectAnswer } },
+  cache: { models: PROJECT_MODELS, caller: ['workspace', 'tenant'] },
   async respond(call) {
     const { params, identity, services } = call;
     await requireOwnTenant(call);
-    const project = await listedProject(services.reads, identity.workspace, params.id);
-    if (!project) throw notFound('Project');
-    return { body: { project } };
+    return { project: orNotFound(await listedProject(services.reads, identity.workspace, params.id), 'Project') };
   },
 });
 
-const updateOf = ({ ticketPrefix, status, assigned_agents: assignedAgents, ...fields }: UpdateProject): ProjectUpdate =>
+const updateOf = ({
+  ticketPrefix,
+  status,
+  assigned_agents: assignedAgents,
+  ...fields
+}: contract.UpdateProject): ProjectUpdate =>
   sent({
     ...fields,
     ticket_prefix: fields.ticket_prefix ?? ticketPrefix,
@@ -156,14 +124,12 @@ const updateOf = ({ ticketPrefix, status, assigned_agents: assignedAgents, ...fi
 const change = defineRoute({
   method: 'patch',
   path: '/api/projects/{id}',
-  tag: 'Projects',
   summary: 'Change a project',
   description:
     'All changes are made, or none. A new ticket prefix applies to all tasks of the project at once. The general project cannot be archived.',
   access: 'operator',
-  limit: 'mutation',
   params: idParams,
-  body: updateProjectBody,
+  body: contract.updateProjectBody,
   async agents({ params, body, identity, services }) {
     if (body.assigned_agents === undefined) return undefined;
     const members = await listAssignments(services.reads, identity.workspace, params.id);
@@ -175,14 +141,14 @@ const change = defineRoute({
     );
   },
   refuses: [404, 409],
-  responses: { 200: { description: 'The project as it is now', schema: updatedProjectAnswer } },
-  async handle(call) {
+  responses: { 200: { description: 'The project as it is now', schema: contract.updatedProjectAnswer } },
+  async respond(call) {
     const { params, body, identity, services, command } = call;
     await requireOwnTenant(call);
     const before = await requireProject(services, identity, params.id);
     if (body.assigned_agents) await requireAgents(services, identity, body.assigned_agents);
     const executed = await updateProject(services.commands, command, params.id, updateOf(body));
-    return { body: { project: await projectAfter(services.records, identity.workspace, before, executed) } };
+    return { project: await projectAfter(services.records, identity.workspace, before, executed) };
   },
 });
 
@@ -201,39 +167,35 @@ async function requireAgents(services: Services, identity: Identity, names: read
 const remove = defineRoute({
   method: 'delete',
   path: '/api/projects/{id}',
-  tag: 'Projects',
   summary: 'Archive a project, or delete it for good',
   description:
     'With `mode=delete` the project is gone at once. Its tasks move to the general project, each under a new ticket number; where there are very many, the last of them move in the background.',
   access: 'admin',
-  limit: 'mutation',
   params: idParams,
-  query: deleteProjectQuery,
+  query: contract.deleteProjectQuery,
   refuses: [400, 404],
-  responses: { 200: { description: 'Done', schema: deletedProjectAnswer } },
-  async handle(call) {
+  responses: { 200: { description: 'Done', schema: contract.deletedProjectAnswer } },
+  async respond(call) {
     const { params, query, services, command } = call;
     await requireOwnTenant(call);
     if (query.mode === 'archive') await archiveProject(services.commands, command, params.id);
     else await deleteProject(services, command, params.id);
-    return { body: { success: true, mode: query.mode } };
+    return { success: true, mode: query.mode };
   },
 });
 
 const tasks = defineCachedRoute({
   method: 'get',
   path: '/api/projects/{id}/tasks',
-  tag: 'Projects',
   summary: 'Tasks of a project, newest first',
   description: `${SECRETS_HIDDEN} ${SEEN}`,
   access: 'viewer',
   params: idParams,
-  query: projectTasksQuery,
+  query: contract.projectTasksQuery,
   refuses: [403, 404],
-  responses: { 200: { description: 'The project and its tasks', schema: projectTasksAnswer } },
+  responses: { 200: { description: 'The project and its tasks', schema: contract.projectTasksAnswer } },
   cache: {
     models: [...PROJECT_MODELS, ...PEOPLE_MODELS],
-    scope: 'workspace',
     caller: [...TASK_VIEW, 'tenant'],
   },
   async respond(call) {
@@ -241,7 +203,7 @@ const tasks = defineCachedRoute({
     await requireOwnTenant(call);
     const project = await requireProject(services, identity, params.id);
     const found = await listProjectTasks(services.reads, taskViewOf(identity), project, query);
-    return { body: { project: projectHeader.parse(project), tasks: await tasksShownTo(services, identity, found) } };
+    return { project: contract.projectHeader.parse(project), tasks: await tasksShownTo(services, identity, found) };
   },
 });
 

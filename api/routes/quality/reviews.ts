@@ -4,14 +4,7 @@ import { reviewTask } from '../../../commands/quality/reviews.ts';
 import { GATEKEEPER, readsAsGatekeeper, type TaskState } from '../../../commands/tasks/tasks.ts';
 import { latestReviews, REVIEW_MODELS, reviewsOf } from '../../../queries/quality/reviews.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';
-import {
-  latestReviewsAnswer,
-  MAX_REVIEWED_TASKS,
-  qualityReviewBody,
-  qualityReviewQuery,
-  reviewedAnswer,
-  reviewsAnswer,
-} from '../../../shared/contract/quality/reviews.ts';
+import * as contract from '../../../shared/contract/quality/reviews.ts';
 import { forbidden, invalid } from '../../../shared/errors.ts';
 import { type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
@@ -28,34 +21,34 @@ const idOf = (text: string | undefined): number | undefined => {
 function idsOf(text: string): number[] {
   const ids = text.split(',').flatMap((part) => idOf(part) ?? []);
   if (ids.length === 0) throw invalid('taskIds: must contain ids of tasks, separated by commas.');
-  if (ids.length > MAX_REVIEWED_TASKS) throw invalid(`taskIds: must contain at most ${MAX_REVIEWED_TASKS} ids.`);
+  if (ids.length > contract.MAX_REVIEWED_TASKS)
+    throw invalid(`taskIds: must contain at most ${contract.MAX_REVIEWED_TASKS} ids.`);
   return ids;
 }
 
 const show = defineCachedRoute({
   method: 'get',
   path: '/api/quality-review',
-  tag: 'Quality',
   summary: 'Quality reviews of a task, or the newest of each of several',
   mcp: { tool: 'list_reviews' },
   description: `${SEEN} Of other tasks, \`taskIds\` gives null.`,
   access: 'viewer',
-  query: qualityReviewQuery,
+  query: contract.qualityReviewQuery,
   refuses: [403],
   responses: {
     200: {
       description: 'With `taskIds`: the newest review of each; with `taskId`: reviews, newest first, at most 10',
-      schema: z.union([reviewsAnswer, latestReviewsAnswer]),
+      schema: z.union([contract.reviewsAnswer, contract.latestReviewsAnswer]),
     },
   },
-  cache: { models: REVIEW_MODELS, scope: 'workspace', caller: TASK_VIEW },
+  cache: { models: REVIEW_MODELS, caller: TASK_VIEW },
   async respond({ query, identity, services }) {
     const { reads } = services;
     const view = taskViewOf(identity);
-    if (query.taskIds) return { body: { latest: await latestReviews(reads, view, idsOf(query.taskIds)) } };
+    if (query.taskIds) return { latest: await latestReviews(reads, view, idsOf(query.taskIds)) };
     const taskId = idOf(query.taskId) ?? idOf(query.task_id);
     if (taskId === undefined) throw invalid('taskId: must be the id of a task; or send taskIds.');
-    return { body: { reviews: await reviewsOf(reads, view, taskId) } };
+    return { reviews: await reviewsOf(reads, view, taskId) };
   },
 });
 
@@ -89,23 +82,21 @@ const reviewAccess =
 const review = defineRoute({
   method: 'post',
   path: '/api/quality-review',
-  tag: 'Quality',
   summary: 'Approve a task, or send it back to work',
   mcp: { tool: 'review_task', takes: ['taskId', 'status', 'notes', 'reviewer'] },
   description: `An approval by an admin, or with the API key of the deployment, makes the task done; without \`reviewer\` it is one by \`${GATEKEEPER}\`, which all other ways into \`done\` ask for. Approvals by other callers are kept and shown, under their own names, and change nothing else. A rejection sends the task back to work. With the key of an agent, \`reviewer\` is the agent; it cannot review tasks that are assigned to it.`,
   access: 'operator',
-  limit: 'mutation',
-  body: qualityReviewBody,
+  body: contract.qualityReviewBody,
   refuses: [404],
-  responses: { 200: { description: 'Recorded', schema: reviewedAnswer } },
-  async handle({ body, identity, services, command }) {
+  responses: { 200: { description: 'Recorded', schema: contract.reviewedAnswer } },
+  async respond({ body, identity, services, command }) {
     const { status, notes } = body;
     const taskId = (body.taskId ?? body.task_id) as number;
     const verdict = { status, notes, reviewer: reviewerOf(identity, body.reviewer), counts: isGatekeeper(identity) };
     const now = seconds(services.now());
     if (isBoundKey(identity)) await requireSeen(services.reads, taskViewOf(identity), taskId);
     const id = await reviewTask(services.commands, command, taskId, verdict, now, reviewAccess(identity));
-    return { body: { success: true, id } };
+    return { success: true, id };
   },
 });
 

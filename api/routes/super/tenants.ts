@@ -5,13 +5,7 @@ import { decommission, type JobPlace } from '../../../commands/super/provision-j
 import { jobAfter } from '../../../queries/super/provision-jobs.ts';
 import { listTenants, tenantAfter } from '../../../queries/super/tenants.ts';
 import { idParams } from '../../../shared/contract/common.ts';
-import {
-  decommissionBody,
-  newTenantBody,
-  tenantAnswer,
-  tenantsAnswer,
-  tenantsQuery,
-} from '../../../shared/contract/super/tenants.ts';
+import * as contract from '../../../shared/contract/super/tenants.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -26,28 +20,25 @@ async function answer({ records }: Services, place: JobPlace, executed: Executed
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/super/tenants',
-  tag: 'Super Admin',
   summary: 'List tenants, newest first',
   access: 'admin',
   scope: 'deployment',
-  query: tenantsQuery,
-  responses: { 200: { description: 'Tenants with their latest job', schema: tenantsAnswer } },
+  query: contract.tenantsQuery,
+  responses: { 200: { description: 'Tenants with their latest job', schema: contract.tenantsAnswer } },
   cache: { models: ['tenants'], scope: 'all', caller: [] },
-  respond: async ({ query, services }) => ({ body: { tenants: await listTenants(services.reads, query) } }),
+  respond: async ({ query, services }) => ({ tenants: await listTenants(services.reads, query) }),
 });
 
 const create = defineRoute({
   method: 'post',
   path: '/api/super/tenants',
-  tag: 'Super Admin',
   summary: 'Create a tenant, with its main workspace and a bootstrap job',
   description:
     'The job waits for approval. Create the first admin of the tenant in `workspace_id` with `POST /api/auth/users`.',
   access: 'admin',
   scope: 'deployment',
-  limit: 'mutation',
-  body: newTenantBody,
-  responses: { 201: { description: 'Tenant and job', schema: tenantAnswer } },
+  body: contract.newTenantBody,
+  responses: { 201: { description: 'Tenant and job', schema: contract.tenantAnswer } },
   async handle({ body, services, command }) {
     const { commands, settings } = services;
     const { executed, ...place } = await createTenant(commands, command, settings, body);
@@ -58,16 +49,14 @@ const create = defineRoute({
 const takeDown = defineRoute({
   method: 'post',
   path: '/api/super/tenants/{id}/decommission',
-  tag: 'Super Admin',
   summary: 'Queue a job that takes a tenant down',
   access: 'admin',
   scope: 'deployment',
-  limit: 'mutation',
   params: idParams,
-  body: decommissionBody,
+  body: contract.decommissionBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 201: { description: 'Tenant and job', schema: tenantAnswer } },
+  responses: { 201: { description: 'Tenant and job', schema: contract.tenantAnswer } },
   async handle({ params, body, services, command }) {
     const { id, executed } = await decommission(services.commands, command, params.id, body);
     return answer(services, { tenant: params.id, job: id }, executed);

@@ -1,11 +1,11 @@
 /** Branches and pull requests of tasks; on GitHub if it is connected. */
 
 import { makeBranch, openPull } from '../../../commands/tasks/branches.ts';
-import { repositoryOf, TASK_MODELS, type TaskRepository } from '../../../queries/tasks/tasks.ts';
+import { repositoryOf, TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
 import { branchAnswer, branchBody, branchMadeAnswer } from '../../../shared/contract/tasks/branches.ts';
-import { invalid, notFound, unavailable } from '../../../shared/errors.ts';
+import { invalid, orNotFound, unavailable } from '../../../shared/errors.ts';
 import { TASK_VIEW, taskViewOf, type Viewer } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -13,39 +13,33 @@ import { GITHUB_FAILURES } from '../github/issues.ts';
 import { SEEN } from './tasks.ts';
 
 /** The branch of a task, and the repository of its project. @throws AppError 403 when the caller does not see it, 404 */
-async function requireTask({ reads }: Services, identity: Viewer, id: number): Promise<TaskRepository> {
-  const found = await repositoryOf(reads, taskViewOf(identity), id);
-  if (found === undefined) throw notFound('Task');
-  return found;
-}
+const requireTask = async ({ reads }: Services, identity: Viewer, id: number) =>
+  orNotFound(await repositoryOf(reads, taskViewOf(identity), id), 'Task');
 
 const show = defineCachedRoute({
   method: 'get',
   path: '/api/tasks/{id}/branch',
-  tag: 'Tasks',
   summary: 'Branch and pull request of a task',
   description: SEEN,
   access: 'viewer',
   params: idParams,
   refuses: [403, 404],
   responses: { 200: { description: 'What there is', schema: branchAnswer } },
-  cache: { models: TASK_MODELS, scope: 'workspace', caller: TASK_VIEW },
+  cache: { models: TASK_MODELS, caller: TASK_VIEW },
   async respond({ params, identity, services }) {
     const { repo, source } = await requireTask(services, identity, params.id);
     const { github_branch: branch, github_pr_number: pr_number, github_pr_state: pr_state } = source ?? {};
-    return { body: { branch: branch ?? null, pr_number: pr_number ?? null, pr_state: pr_state ?? null, repo } };
+    return { branch: branch ?? null, pr_number: pr_number ?? null, pr_state: pr_state ?? null, repo };
   },
 });
 
 const make = defineRoute({
   method: 'post',
   path: '/api/tasks/{id}/branch',
-  tag: 'Tasks',
   summary: 'Create a branch for a task, or a pull request from it',
   description:
     "For a task that the caller sees. Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself is answered with 503. Callers of a strictly isolated workspace get 403.",
   access: 'operator',
-  limit: 'mutation',
   params: idParams,
   body: branchBody,
   bodyOptional: true,
@@ -54,7 +48,7 @@ const make = defineRoute({
     200: { description: 'The branch, or the pull request', schema: branchMadeAnswer },
     ...GITHUB_FAILURES,
   },
-  async handle({ params, body, identity, services, command, checkShared, isOfDeployment }) {
+  async respond({ params, body, identity, services, command, checkShared, isOfDeployment }) {
     const { commands, github } = services;
     const task = await requireTask(services, identity, params.id);
     if (task.repo === null)
@@ -72,9 +66,9 @@ const make = defineRoute({
         code: 'NO_SOURCE_HOST',
       });
     const place = { repo, base: body.base ?? task.base, prefix: task.prefix };
-    if (body.action !== 'create-pr') return { body: await makeBranch({ commands, github }, command, params.id, place) };
+    if (body.action !== 'create-pr') return makeBranch({ commands, github }, command, params.id, place);
     const pull = { ...place, title: body.title, body: body.body };
-    return { body: await openPull({ commands, github }, command, params.id, pull) };
+    return openPull({ commands, github }, command, params.id, pull);
   },
 });
 

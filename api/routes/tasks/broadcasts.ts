@@ -10,21 +10,21 @@ import { defineRoute, type Route } from '../../http/route.ts';
 const send = defineRoute({
   method: 'post',
   path: '/api/tasks/{id}/broadcast',
-  tag: 'Tasks',
   summary: 'Send a message to the agents that follow a task',
   description:
     'Agents that have a session get a notification; the others are skipped, and users and the author are not among them. The whole message is in the activity. A text that tries to take over agents is refused. A caller that speaks for an agent and is no admin may do so for the tasks that it sees.',
   access: 'operator',
+  limit: 'none',
   params: idParams,
   body: broadcastBody,
   refuses: [404, 422],
   responses: { 200: { description: 'Sent', schema: broadcastAnswer } },
-  async handle({ params, body, identity, services, command }) {
+  async respond({ params, body, identity, services, command }) {
     await requireSeen(services.reads, taskViewOf(identity), params.id);
     refuseInjection('The message', body.message);
     const by = { author: authorOf(identity), message: body.message };
     const { sent, skipped, deliveredTo } = await broadcast(services.commands, command, services.agents, params.id, by);
-    return { body: { sent, skipped, success: true, delivered_to: [...deliveredTo] } };
+    return { sent, skipped, success: true, delivered_to: [...deliveredTo] };
   },
 });
 

@@ -17,24 +17,21 @@ const GATE = 'A task is done only when the newest quality review by `aegis` is a
 const putMany = defineRoute({
   method: 'put',
   path: '/api/tasks',
-  tag: 'Tasks',
   summary: 'Set the status of many tasks',
   description: `Approvals are checked before the first task changes. Each task is then changed by itself, so an approval that is withdrawn at that moment may refuse one task after others have changed; the error says how many have. Tasks that do not exist are skipped. The key of an agent changes only tasks that are assigned to that agent. ${GATE}`,
   access: 'operator',
-  limit: 'mutation',
   body: bulkStatusBody,
   responses: { 200: { description: 'Changed', schema: bulkStatusAnswer } },
-  async handle({ body, identity, services, command }) {
+  async respond({ body, identity, services, command }) {
     const check = isBoundKey(identity) ? taskAccess(identity) : undefined;
     const updated = await setStatuses(services.commands, command, body.tasks, seconds(services.now()), check);
-    return { body: { success: true, updated } };
+    return { success: true, updated };
   },
 });
 
 const putOne = defineRoute({
   method: 'put',
   path: '/api/tasks/{id}',
-  tag: 'Tasks',
   summary: 'Change a task',
   mcp: [
     { tool: 'update_task', idempotent: true },
@@ -48,12 +45,11 @@ const putOne = defineRoute({
   ],
   description: `Omitted fields stay unchanged. ${GATE} ${BOUND}`,
   access: 'operator',
-  limit: 'mutation',
   params: idParams,
   body: updateTaskBody,
   refuses: [404, 409],
   responses: { 200: { description: 'The task as it is now', schema: updatedTaskAnswer } },
-  async handle({ params, body, identity, services, command }) {
+  async respond({ params, body, identity, services, command }) {
     const { created_by: _, ...fields } = body;
     const change = { fields, by: identity.username, now: seconds(services.now()) };
     const { task, unchanged } = await updateTask(
@@ -64,7 +60,7 @@ const putOne = defineRoute({
       change,
       taskAccess(identity),
     );
-    return { body: { task: await oneShownTo(services, identity, task), ...(unchanged && { unchanged }) } };
+    return { task: await oneShownTo(services, identity, task), ...(unchanged && { unchanged }) };
   },
 });
 

@@ -3,13 +3,8 @@ import { addComment } from '../../../commands/tasks/comments.ts';
 import { COMMENT_MODELS, commentsOf } from '../../../queries/tasks/comments.ts';
 import { TASK_MODELS, taskById } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
-import {
-  type CommentRecord,
-  commentAnswer,
-  commentBody,
-  commentsAnswer,
-} from '../../../shared/contract/tasks/comments.ts';
-import { notFound } from '../../../shared/errors.ts';
+import * as contract from '../../../shared/contract/tasks/comments.ts';
+import { orNotFound } from '../../../shared/errors.ts';
 import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -19,12 +14,12 @@ import { BOUND, SEEN, taskAccess } from './tasks.ts';
 async function shown(
   { displayNames }: Services,
   { workspace }: Pick<Identity, 'workspace'>,
-  comments: readonly CommentRecord[],
-): Promise<CommentRecord[]> {
-  const authorsOf = (some: readonly CommentRecord[]): string[] =>
+  comments: readonly contract.CommentRecord[],
+): Promise<contract.CommentRecord[]> {
+  const authorsOf = (some: readonly contract.CommentRecord[]): string[] =>
     some.flatMap(({ author, replies }) => [author, ...authorsOf(replies)]);
   const shownAs = await displayNames.of(workspace, authorsOf(comments));
-  const named = (some: readonly CommentRecord[]): CommentRecord[] =>
+  const named = (some: readonly contract.CommentRecord[]): contract.CommentRecord[] =>
     some.map((one) => ({ ...one, author: shownAs(one.author, one.created_at), replies: named(one.replies) }));
   return named(comments);
 }
@@ -32,37 +27,34 @@ async function shown(
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/tasks/{id}/comments',
-  tag: 'Tasks',
   summary: 'Comments on a task, as threads',
   mcp: { tool: 'list_comments' },
   description: SEEN,
   access: 'viewer',
   params: idParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'All comments, oldest first', schema: commentsAnswer } },
-  cache: { models: [...COMMENT_MODELS, ...TASK_MODELS], scope: 'workspace', caller: TASK_VIEW },
+  responses: { 200: { description: 'All comments, oldest first', schema: contract.commentsAnswer } },
+  cache: { models: [...COMMENT_MODELS, ...TASK_MODELS], caller: TASK_VIEW },
   async respond({ params, identity, services }) {
     const view = taskViewOf(identity);
-    if (!(await taskById(services.reads, view, params.id))) throw notFound('Task');
+    orNotFound(await taskById(services.reads, view, params.id), 'Task');
     const { comments, total } = await commentsOf(services.reads, view, params.id);
-    return { body: { comments: await shown(services, identity, comments), total } };
+    return { comments: await shown(services, identity, comments), total };
   },
 });
 
 const add = defineRoute({
   method: 'post',
   path: '/api/tasks/{id}/comments',
-  tag: 'Tasks',
   summary: 'Comment on a task',
   mcp: { tool: 'comment_on_task', takes: ['content', 'parent_id'] },
   description: `The author, all who are mentioned and the assignee follow the task from then on; all followers except the author are notified. An unassigned task is assigned to the first mentioned agent. ${BOUND}`,
   access: 'operator',
-  limit: 'mutation',
   params: idParams,
-  body: commentBody,
+  body: contract.commentBody,
   refuses: [404],
-  responses: { 201: { description: 'The comment', schema: commentAnswer } },
-  async handle({ params, body, identity, services, command }) {
+  responses: { 201: { description: 'The comment', schema: contract.commentAnswer } },
+  async respond({ params, body, identity, services, command }) {
     const { comment, assigned_to: assignedTo } = await addComment(
       services.commands,
       command,
@@ -74,8 +66,8 @@ const add = defineRoute({
     );
     const [record] = await shown(services, identity, [comment]);
     return {
-      status: 201,
-      body: { comment: record as CommentRecord, ...(assignedTo !== undefined && { auto_assigned_to: assignedTo }) },
+      comment: record as contract.CommentRecord,
+      ...(assignedTo !== undefined && { auto_assigned_to: assignedTo }),
     };
   },
 });

@@ -10,7 +10,6 @@ export const taskOutcomeRoutes: readonly Route[] = [
   defineCachedRoute({
     method: 'get',
     path: '/api/tasks/outcomes',
-    tag: 'Tasks',
     summary: 'Outcomes of completed tasks',
     description: SEEN,
     access: 'viewer',
@@ -18,12 +17,10 @@ export const taskOutcomeRoutes: readonly Route[] = [
     responses: { 200: { description: 'Counts, rates and common errors', schema: outcomesAnswer } },
     cache: {
       models: OUTCOME_MODELS,
-      scope: 'workspace',
       caller: TASK_VIEW,
       unless: ({ timeframe }) => TIMEFRAMES.has(timeframe),
     },
-    respond: async ({ query, identity, services }) => ({
-      body: await taskOutcomes(services.reads, taskViewOf(identity), query.timeframe, seconds(services.now())),
-    }),
+    respond: ({ query, identity, services }) =>
+      taskOutcomes(services.reads, taskViewOf(identity), query.timeframe, seconds(services.now())),
   }),
 ];

@@ -9,7 +9,6 @@ const poll = defineRoute({
   method: 'get',
   path: '/api/tasks/queue',
   noPast: 'a poll claims a task',
-  tag: 'Tasks',
   summary: 'Get the next task for an agent',
   mcp: { tool: 'next_task' },
   description: `Claims the next task for an agent: it becomes \`in_progress\` and is assigned to the agent. Each task goes to one agent, however many poll at the same time. Polls of one agent run one after another, so it never claims more than \`max_capacity\` tasks.
@@ -31,7 +30,7 @@ The agent need not be registered. A caller that acts for an agent and is not an 
   agents: ({ query }) => (query.agent ? { name: query.agent } : undefined),
   refuses: [409],
   responses: { 200: { description: 'What to work on', schema: queueAnswer } },
-  async handle({ query, identity, services, command }) {
+  async respond({ query, identity, services, command }) {
     const agent = query.agent || identity.agentName?.trim();
     if (!agent)
       throw invalid('agent: is missing; send the name of the agent as ?agent=, or in the header x-agent-name.', [
@@ -42,7 +41,7 @@ The agent need not be registered. A caller that acts for an agent and is not an 
       throw forbidden(`You speak for the agent ${own} and cannot take tasks for ${agent}.`);
     const { task, reason } = await services.queue.poll(command, { agent, maxCapacity: query.max_capacity });
     const timestamp = seconds(services.now());
-    return { body: { task: task && (await oneShownTo(services, identity, task)), reason, agent, timestamp } };
+    return { task: task && (await oneShownTo(services, identity, task)), reason, agent, timestamp };
   },
 });
 

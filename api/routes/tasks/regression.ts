@@ -11,19 +11,18 @@ export const taskRegressionRoutes: readonly Route[] = [
   defineRoute({
     method: 'get',
     path: '/api/tasks/regression',
-    tag: 'Tasks',
     summary: 'Compare duration and interventions of tasks before and after a time',
     description: `Compares tasks completed since \`beta_start\` with those completed before it, in a window as long, \`lookback_seconds\` at most. ${SEEN}`,
     access: 'viewer',
     limit: 'read',
     query: regressionQuery,
     responses: { 200: { description: 'Both windows, and how they differ', schema: regressionAnswer } },
-    async handle({ query, identity, services }) {
+    async respond({ query, identity, services }) {
       const now = seconds(services.now());
       const start = betaStart(query) ?? now;
       if (start > now) throw invalid('beta_start: must not be in the future');
       const windows = { start, lookback: query.lookback_seconds };
-      return { body: await taskRegression(services.reads, taskViewOf(identity), windows, now) };
+      return taskRegression(services.reads, taskViewOf(identity), windows, now);
     },
   }),
 ];

@@ -16,16 +16,8 @@ import { countRecurring } from '../../../queries/tasks/recurrence.ts';
 import { listTasks, TASK_MODELS, taskById } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { type HistoryEntry, historyAnswer, historyQuery } from '../../../shared/contract/tasks/history.ts';
-import {
-  createTaskBody,
-  type TaskRecord,
-  type TasksQuery,
-  taskAnswer,
-  taskDeletedAnswer,
-  tasksAnswer,
-  tasksQuery,
-} from '../../../shared/contract/tasks/tasks.ts';
-import { forbidden, notFound } from '../../../shared/errors.ts';
+import * as contract from '../../../shared/contract/tasks/tasks.ts';
+import { forbidden, orNotFound } from '../../../shared/errors.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
@@ -52,11 +44,13 @@ export const taskAccess =
     requireTaskAccess(identity, task.assigned_to);
 
 /** A task's record as this caller may see it. */
-export const taskShownTo = <T extends Pick<TaskRecord, 'metadata'>>({ role }: Pick<Identity, 'role'>, task: T): T =>
-  role === 'admin' ? task : { ...task, metadata: masked(task.metadata) as T['metadata'] };
+export const taskShownTo = <T extends Pick<contract.TaskRecord, 'metadata'>>(
+  { role }: Pick<Identity, 'role'>,
+  task: T,
+): T => (role === 'admin' ? task : { ...task, metadata: masked(task.metadata) as T['metadata'] });
 
 /** Tasks as this caller may see them, with the display names of their creators. */
-export async function tasksShownTo<T extends Pick<TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
+export async function tasksShownTo<T extends Pick<contract.TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
   { displayNames }: Pick<Services, 'displayNames'>,
   identity: Pick<Identity, 'role' | 'workspace'>,
   tasks: readonly T[],
@@ -66,7 +60,7 @@ export async function tasksShownTo<T extends Pick<TaskRecord, 'metadata' | 'crea
 }
 
 /** The same of one. */
-export const oneShownTo = async <T extends Pick<TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
+export const oneShownTo = async <T extends Pick<contract.TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
   services: Pick<Services, 'displayNames'>,
   identity: Pick<Identity, 'role' | 'workspace'>,
   task: T,
@@ -78,24 +72,23 @@ export const BOUND =
 export const SEEN =
   'A caller that speaks for an agent and is no admin sees the tasks that are assigned to that agent, and with the key of the agent those that it created.';
 
-const withoutAssignee = (query: TasksQuery): TasksQuery => ({ ...query, assigned_to: undefined });
+const withoutAssignee = (query: contract.TasksQuery): contract.TasksQuery => ({ ...query, assigned_to: undefined });
 
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/tasks',
-  tag: 'Tasks',
   summary: 'Tasks, newest first',
   mcp: { tool: 'list_tasks' },
   description: `${SECRETS_HIDDEN} ${SEEN} Its \`assigned_to\` counts if it names that agent.`,
   access: 'viewer',
-  query: tasksQuery,
-  responses: { 200: { description: 'A page of tasks', schema: tasksAnswer } },
-  cache: { models: TASK_MODELS, scope: 'workspace', caller: TASK_VIEW },
+  query: contract.tasksQuery,
+  responses: { 200: { description: 'A page of tasks', schema: contract.tasksAnswer } },
+  cache: { models: TASK_MODELS, caller: TASK_VIEW },
   async respond({ query, identity, services }) {
     const view = taskViewOf(identity);
     const asked = view.agent === null || query.assigned_to === view.agent.name ? query : withoutAssignee(query);
     const { tasks, ...page } = await listTasks(services.reads, view, asked);
-    return { body: { tasks: await tasksShownTo(services, identity, tasks), ...page } };
+    return { tasks: await tasksShownTo(services, identity, tasks), ...page };
   },
 });
 
@@ -118,26 +111,23 @@ export const lookupsOf = (services: Services, startedAt?: number): TaskLookups =
 const create = defineRoute({
   method: 'post',
   path: '/api/tasks',
-  tag: 'Tasks',
   summary: 'Create a task',
   mcp: { tool: 'create_task' },
   description:
     'If the project is omitted or not active, the general one is used. The creator, the assignee and all who are mentioned in the description follow the task. A task is done only after an approval, a new one too.',
   access: 'operator',
-  limit: 'mutation',
-  body: createTaskBody,
-  responses: { 201: { description: 'The new task', schema: taskAnswer } },
-  async handle({ body, identity, services, command, exchange }) {
+  body: contract.createTaskBody,
+  responses: { 201: { description: 'The new task', schema: contract.taskAnswer } },
+  async respond({ body, identity, services, command, exchange }) {
     const lookups = lookupsOf(services, exchange.startedAt);
     const task = await createTask(services.commands, command, lookups, body, authorOf(identity));
-    return { status: 201, body: { task: await oneShownTo(services, identity, task) } };
+    return { task: await oneShownTo(services, identity, task) };
   },
 });
 
 const one = defineCachedRoute({
   method: 'get',
   path: '/api/tasks/{id}',
-  tag: 'Tasks',
   summary: 'One task',
   mcp: { tool: 'get_task', resource: 'task://{id}' },
   description: `With \`include=history\`: what happened to it, newest first, ${'`history_limit`'} events at a time. ${SECRETS_HIDDEN} ${SEEN}`,
@@ -145,18 +135,16 @@ const one = defineCachedRoute({
   params: idParams,
   query: historyQuery,
   refuses: [403, 404],
-  responses: { 200: { description: 'The task', schema: taskAnswer.extend(historyAnswer.shape) } },
+  responses: { 200: { description: 'The task', schema: contract.taskAnswer.extend(historyAnswer.shape) } },
   cache: {
     models: TASK_MODELS,
-    scope: 'workspace',
     caller: TASK_VIEW,
     unless: ({ include }) => include !== undefined,
   },
   async respond({ params, query, identity, services }) {
-    const task = await taskById(services.reads, taskViewOf(identity), params.id);
-    if (!task) throw notFound('Task');
+    const task = orNotFound(await taskById(services.reads, taskViewOf(identity), params.id), 'Task');
     const body = { task: await oneShownTo(services, identity, task) };
-    if (query.include === undefined) return { body };
+    if (query.include === undefined) return body;
     const page = { limit: query.history_limit, before: query.history_before };
     const { history, history_before } = await historyOf(
       services.store,
@@ -173,7 +161,7 @@ const one = defineCachedRoute({
     );
     const shown =
       identity.role === 'admin' ? named : named.map((entry) => ({ ...entry, changes: hidden(entry.changes) }));
-    return { body: { ...body, history: shown, history_before } };
+    return { ...body, history: shown, history_before };
   },
 });
 
@@ -189,22 +177,20 @@ const hidden = ({ metadata, ...others }: Changes): Changes =>
 const remove = defineRoute({
   method: 'delete',
   path: '/api/tasks/{id}',
-  tag: 'Tasks',
   summary: 'Delete a task',
   description: `Its comments, subscriptions and reviews go with it; activities and notifications stay. ${BOUND}`,
   access: 'operator',
-  limit: 'mutation',
   params: idParams,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: taskDeletedAnswer } },
-  async handle({ params, identity, services, command }) {
+  responses: { 200: { description: 'Deleted', schema: contract.taskDeletedAnswer } },
+  async respond({ params, identity, services, command }) {
     const mayTouch = taskAccess(identity);
     const stream = taskStream(identity.workspace, params.id);
     await services.commands.execute(taskDecider, stream, command, (state) => {
       mayTouch(existing(state));
       return decideDelete(state);
     });
-    return { body: { success: true } };
+    return { success: true };
   },
 });
 

@@ -7,12 +7,7 @@ import {
 } from '../../../commands/tokens/prices.ts';
 import { listPrices, priceAfter } from '../../../queries/tokens/prices.ts';
 import { successAnswer } from '../../../shared/contract/common.ts';
-import {
-  removePriceBody,
-  setPriceBody,
-  tokenPriceAnswer,
-  tokenPricesAnswer,
-} from '../../../shared/contract/tokens/prices.ts';
+import * as contract from '../../../shared/contract/tokens/prices.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
 const path = '/api/tokens/prices';
@@ -20,63 +15,56 @@ const path = '/api/tokens/prices';
 const list = defineCachedRoute({
   method: 'get',
   path,
-  tag: 'Tokens',
   summary: 'List the prices of tokens',
   description:
     'A report gets the first price that matches its model: an own price of that name, a built-in one of that name, an own one whose name (after the last slash) is a part of it, the longest first, a built-in one whose name is, and finally `*`.',
   access: 'viewer',
-  responses: { 200: { description: 'Own and built-in prices', schema: tokenPricesAnswer } },
-  cache: { models: ['token_prices'], scope: 'workspace', caller: ['workspace'] },
+  responses: { 200: { description: 'Own and built-in prices', schema: contract.tokenPricesAnswer } },
+  cache: { models: ['token_prices'] },
   respond: async ({ identity, services }) => ({
-    body: {
-      prices: await listPrices(services.reads, identity.workspace),
-      subscribed_providers: [...services.settings.subscribedProviders],
-    },
+    prices: await listPrices(services.reads, identity.workspace),
+    subscribed_providers: [...services.settings.subscribedProviders],
   }),
 });
 
 const set = defineRoute({
   method: 'put',
   path,
-  tag: 'Tokens',
   summary: 'Set the price of a model',
   description: 'It applies to later reports; earlier ones keep their cost.',
   access: 'operator',
   // Prices make the costs of every agent, of the caller's own too.
   closedToAgents: 'bound',
-  limit: 'mutation',
-  body: setPriceBody,
+  body: contract.setPriceBody,
   refuses: [409],
-  responses: { 200: { description: 'The price', schema: tokenPriceAnswer } },
-  async handle({ body, identity, services, command }) {
+  responses: { 200: { description: 'The price', schema: contract.tokenPriceAnswer } },
+  async respond({ body, identity, services, command }) {
     const { workspace } = identity;
     const { commands, records } = services;
     const executed = await commands.execute(tokenPricesDecider, tokenPricesStream(workspace), command, (state) =>
       decideSetPrice(state, body),
     );
     const price = await priceAfter(records, workspace, body.model, executed);
-    return { body: { success: true, price } };
+    return { success: true, price };
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path,
-  tag: 'Tokens',
   summary: 'Remove an own price of a model',
   description: 'The built-in price, if there is one, applies again.',
   access: 'operator',
   // Prices make the costs of every agent, of the caller's own too.
   closedToAgents: 'bound',
-  limit: 'mutation',
-  body: removePriceBody,
+  body: contract.removePriceBody,
   refuses: [404],
   responses: { 200: { description: 'Removed', schema: successAnswer } },
-  async handle({ body, identity, services, command }) {
+  async respond({ body, identity, services, command }) {
     await services.commands.execute(tokenPricesDecider, tokenPricesStream(identity.workspace), command, (state) =>
       decideRemovePrice(state, body.model),
     );
-    return { body: { success: true } };
+    return { success: true };
   },
 });
 

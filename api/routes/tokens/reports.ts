@@ -1,13 +1,7 @@
 /** Reports of used tokens, one by one and in batches. */
 import { agentOfSession, type NewTokenReport, reportTokens } from '../../../commands/tokens/reports.ts';
 import { recordOf } from '../../../queries/tokens/reports.ts';
-import {
-  MAX_REPORTS,
-  tokenBatchAnswer,
-  tokenBatchBody,
-  tokenReportAnswer,
-  tokenReportBody,
-} from '../../../shared/contract/tokens/reports.ts';
+import * as contract from '../../../shared/contract/tokens/reports.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';
 
 /** In the order of the reports. */
@@ -39,37 +33,37 @@ const agentsOf = (
 const report = defineRoute({
   method: 'post',
   path: '/api/tokens',
-  tag: 'Tokens',
   summary: 'Report used tokens',
   mcp: { tool: 'report_tokens' },
   description:
     'The report belongs to the agent whose name is the part of `sessionId` before the first colon; where there is none, to the agent that the caller speaks for. Its cost follows from the prices of this moment and never changes. With an `id`, or with the same `Idempotency-Key`, a repeated report is recorded only once.',
   access: 'operator',
-  body: tokenReportBody,
+  limit: 'none',
+  body: contract.tokenReportBody,
   agents: (call) => agentsOf(call, [call.body]),
-  responses: { 200: { description: 'Recorded', schema: tokenReportAnswer } },
-  async handle(call) {
+  responses: { 200: { description: 'Recorded', schema: contract.tokenReportAnswer } },
+  async respond(call) {
     const [one] = await recorded(call, [call.body]);
     if (!one) throw new Error('a report was recorded without an answer');
-    return { body: { success: true, record: recordOf(call.identity.workspace, one.report) } };
+    return { success: true, record: recordOf(call.identity.workspace, one.report) };
   },
 });
 
 const batch = defineRoute({
   method: 'post',
   path: '/api/tokens/batch',
-  tag: 'Tokens',
   summary: 'Report used tokens, many at once',
-  description: `Up to ${MAX_REPORTS} reports. Give each an \`id\`: a batch that is repeated, as a whole or in other parts, then adds only missing reports.`,
+  description: `Up to ${contract.MAX_REPORTS} reports. Give each an \`id\`: a batch that is repeated, as a whole or in other parts, then adds only missing reports.`,
   access: 'operator',
-  body: tokenBatchBody,
+  limit: 'none',
+  body: contract.tokenBatchBody,
   agents: (call) => agentsOf(call, call.body.reports),
-  responses: { 200: { description: 'Recorded', schema: tokenBatchAnswer } },
-  async handle(call) {
+  responses: { 200: { description: 'Recorded', schema: contract.tokenBatchAnswer } },
+  async respond(call) {
     const all = await recorded(call, call.body.reports);
     const ids = all.map((one) => one.report.id);
     const recordedNow = new Set(all.filter(({ isNew }) => isNew).map((one) => one.report.id)).size;
-    return { body: { success: true, recorded: recordedNow, repeated: all.length - recordedNow, ids } };
+    return { success: true, recorded: recordedNow, repeated: all.length - recordedNow, ids };
   },
 });
 

@@ -5,20 +5,7 @@ import { allTokens, evidentTokens, listTokens } from '../../../queries/tokens/re
 import { tokenStats, tokenTrends } from '../../../queries/tokens/stats.ts';
 import { taskCosts } from '../../../queries/tokens/task-costs.ts';
 import { listedOf } from '../../../shared/contract/evidence.ts';
-import {
-  agentCostsAnswer,
-  byAgentAnswer,
-  byAgentQuery,
-  TIMEFRAMES,
-  TOKEN_ACTIONS,
-  type TokensQuery,
-  taskCostsAnswer,
-  tokenExportAnswer,
-  tokenListAnswer,
-  tokenStatsAnswer,
-  tokensQuery,
-  tokenTrendsAnswer,
-} from '../../../shared/contract/tokens/usage.ts';
+import * as contract from '../../../shared/contract/tokens/usage.ts';
 import { AppError, invalid } from '../../../shared/errors.ts';
 import { TASK_VIEW, taskViewOf, type Viewer } from '../../../shared/identity.ts';
 import type { Exchange } from '../../http/exchange.ts';
@@ -27,7 +14,7 @@ import type { Services } from '../../services.ts';
 import { exportName, sendExport } from './export.ts';
 
 /** The response of an action; its route sends an export. @throws AppError 400 */
-async function reportOf({ reads, now: clock }: Services, viewer: Viewer, query: TokensQuery) {
+async function reportOf({ reads, now: clock }: Services, viewer: Viewer, query: contract.TokensQuery) {
   const { workspace } = viewer;
   const { action, timeframe } = query;
   const most = listedOf(query);
@@ -44,7 +31,7 @@ async function reportOf({ reads, now: clock }: Services, viewer: Viewer, query: 
     case 'trends':
       return tokenTrends(reads, workspace, timeframe, now, most);
     default:
-      throw new AppError(400, `action: must be one of ${TOKEN_ACTIONS.join(', ')}`, { body: { action } });
+      throw new AppError(400, `action: must be one of ${contract.TOKEN_ACTIONS.join(', ')}`, { body: { action } });
   }
 }
 
@@ -52,7 +39,7 @@ async function reportOf({ reads, now: clock }: Services, viewer: Viewer, query: 
 async function exportReports(
   { reads, now: clock }: Services,
   { workspace }: Viewer,
-  query: TokensQuery,
+  query: contract.TokensQuery,
   exchange: Exchange,
 ): Promise<void> {
   const { timeframe, format } = query;
@@ -72,34 +59,32 @@ async function exportReports(
 const usage = defineCachedRoute({
   method: 'get',
   path: '/api/tokens',
-  tag: 'Tokens',
   summary: 'Get reported tokens and their costs: reports, sums, trends or an export',
   mcp: { tool: 'get_costs' },
   description:
     'Sums name at most 1,000 agents, models, sessions and tasks, those with the most tokens or the highest costs; totals include all. Time lines have at most 366 days. `evidence=1` adds the events of the log that each number was derived from. An export has all reports of the timeframe, as JSON or CSV; CSV has no sums, so `evidence=1` is refused with 400.',
   access: 'viewer',
-  query: tokensQuery,
+  query: contract.tokensQuery,
   responses: {
     200: {
       description: 'What the action gives; an export with format=csv is text/csv',
       schema: z.union([
-        tokenListAnswer,
-        tokenExportAnswer,
-        tokenStatsAnswer,
-        taskCostsAnswer,
-        agentCostsAnswer,
-        tokenTrendsAnswer,
+        contract.tokenListAnswer,
+        contract.tokenExportAnswer,
+        contract.tokenStatsAnswer,
+        contract.taskCostsAnswer,
+        contract.agentCostsAnswer,
+        contract.tokenTrendsAnswer,
       ]),
     },
   },
   cache: {
     models: ['tokens', 'agents', 'tasks', 'projects'],
-    scope: 'workspace',
     caller: TASK_VIEW,
     unless: ({ action, timeframe }) =>
-      action === 'trends' || action === 'export' || Object.hasOwn(TIMEFRAMES, timeframe),
+      action === 'trends' || action === 'export' || Object.hasOwn(contract.TIMEFRAMES, timeframe),
   },
-  respond: async ({ query, identity, services }) => ({ body: await reportOf(services, identity, query) }),
+  respond: ({ query, identity, services }) => reportOf(services, identity, query),
   async handle({ query, identity, services, exchange }) {
     if (query.action !== 'export') return { body: await reportOf(services, identity, query) };
     await exportReports(services, identity, query, exchange);
@@ -110,15 +95,13 @@ const usage = defineCachedRoute({
 const byAgent = defineRoute({
   method: 'get',
   path: '/api/tokens/by-agent',
-  tag: 'Tokens',
   summary: 'Get reported tokens and their costs by agent and model',
   mcp: { tool: 'get_costs_by_agent' },
   access: 'viewer',
-  query: byAgentQuery,
-  responses: { 200: { description: 'Agents, those with the most tokens first', schema: byAgentAnswer } },
-  handle: async ({ query, identity, services }) => ({
-    body: await tokensByAgent(services.reads, identity.workspace, query.days, services.now(), listedOf(query)),
-  }),
+  query: contract.byAgentQuery,
+  responses: { 200: { description: 'Agents, those with the most tokens first', schema: contract.byAgentAnswer } },
+  respond: ({ query, identity, services }) =>
+    tokensByAgent(services.reads, identity.workspace, query.days, services.now(), listedOf(query)),
 });
 
 export const tokenUsageRoutes: readonly Route[] = [usage, byAgent];

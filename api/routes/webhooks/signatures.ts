@@ -15,7 +15,6 @@ const verifyDocs = defineRoute({
   method: 'get',
   path: '/api/webhooks/verify-docs',
   noPast: 'the text is part of the program',
-  tag: 'Webhooks',
   summary: 'How to verify deliveries',
   access: 'viewer',
   responses: { 200: { description: 'Algorithm, steps and an example', schema: verifyDocsAnswer } },

@@ -3,15 +3,8 @@ import { changeWebhook, createWebhook, deleteWebhook, newSecret } from '../../..
 import { countWebhooks, listWebhooks } from '../../../queries/webhooks/webhooks.ts';
 import { createAddressRule } from '../../../shared/addresses.ts';
 import { idBody } from '../../../shared/contract/common.ts';
-import {
-  newWebhookAnswer,
-  newWebhookBody,
-  webhookChangedAnswer,
-  webhookChangesBody,
-  webhookDeletedAnswer,
-  webhooksAnswer,
-} from '../../../shared/contract/webhooks/webhooks.ts';
-import { invalid } from '../../../shared/errors.ts';
+import * as contract from '../../../shared/contract/webhooks/webhooks.ts';
+import { invalidField } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf } from '../../services.ts';
 import type { ApiSettings } from '../../settings.ts';
@@ -19,34 +12,31 @@ import type { ApiSettings } from '../../settings.ts';
 /** @throws AppError 400 */
 function checkUrl(settings: ApiSettings, url: string): void {
   const fault = createAddressRule(settings.webhookAllowedNetworks).fault(url);
-  if (fault !== undefined) throw invalid(`url: ${fault}`, [`url: ${fault}`]);
+  if (fault !== undefined) throw invalidField('url', fault);
 }
 
 const list = defineRoute({
   method: 'get',
   path: '/api/webhooks',
-  tag: 'Webhooks',
   summary: 'Webhooks, newest first',
   access: 'admin',
-  responses: { 200: { description: 'Webhooks; secrets are masked', schema: webhooksAnswer } },
-  async handle({ identity: { workspace }, services: { reads, webhooks, settings } }) {
+  responses: { 200: { description: 'Webhooks; secrets are masked', schema: contract.webhooksAnswer } },
+  async respond({ identity: { workspace }, services: { reads, webhooks, settings } }) {
     const states = reads.past === undefined ? await webhooks.states(workspace) : undefined;
-    return { body: { webhooks: await listWebhooks(reads, workspace, states, settings.webhookMaxAttempts) } };
+    return { webhooks: await listWebhooks(reads, workspace, states, settings.webhookMaxAttempts) };
   },
 });
 
 const create = defineRoute({
   method: 'post',
   path: '/api/webhooks',
-  tag: 'Webhooks',
   summary: 'Create a webhook',
   description:
     'The URL receives all later events of the chosen types. The secret that signs deliveries is shown only in this response. The host of the URL must be public.',
   access: 'admin',
-  limit: 'mutation',
-  body: newWebhookBody,
-  responses: { 200: { description: 'The webhook, with its secret', schema: newWebhookAnswer } },
-  async handle({ body, identity: { workspace }, services, command }) {
+  body: contract.newWebhookBody,
+  responses: { 200: { description: 'The webhook, with its secret', schema: contract.newWebhookAnswer } },
+  async respond({ body, identity: { workspace }, services, command }) {
     const { generate_secret, ...fields } = body;
     checkUrl(services.settings, fields.url);
     const limits = limitsOf(services, countWebhooks);
@@ -59,23 +49,21 @@ const create = defineRoute({
       secret === null
         ? 'The webhook was created. Its deliveries are not signed.'
         : 'The webhook was created. Store the secret now: it is not shown again.';
-    return { body: { id, ...fields, secret, enabled: true as const, message } };
+    return { id, ...fields, secret, enabled: true as const, message };
   },
 });
 
 const change = defineRoute({
   method: 'put',
   path: '/api/webhooks',
-  tag: 'Webhooks',
   summary: 'Change a webhook',
   description:
     'Omitted fields stay unchanged. `regenerate_secret` replaces the secret, and the response shows the new one. `reset_circuit` resets the failures and enables the webhook, regardless of `enabled`.',
   access: 'admin',
-  limit: 'mutation',
-  body: webhookChangesBody,
+  body: contract.webhookChangesBody,
   refuses: [404],
-  responses: { 200: { description: 'Changed', schema: webhookChangedAnswer } },
-  async handle({ body, identity: { workspace }, services, command }) {
+  responses: { 200: { description: 'Changed', schema: contract.webhookChangedAnswer } },
+  async respond({ body, identity: { workspace }, services, command }) {
     const { id, regenerate_secret, reset_circuit, ...changes } = body;
     if (changes.url !== undefined) checkUrl(services.settings, changes.url);
     // Reset first: once enabled, a worker may deliver, and another failure could disable the webhook again.
@@ -85,26 +73,24 @@ const change = defineRoute({
       ...(reset_circuit && { enabled: true }),
       ...(regenerate_secret && { secret: newSecret() }),
     });
-    if (!regenerate_secret || secret === null) return { body: { success: true as const } };
+    if (!regenerate_secret || secret === null) return { success: true as const };
     const message = 'The secret was replaced. Store the new one now: it is not shown again.';
-    return { body: { success: true as const, secret, message } };
+    return { success: true as const, secret, message };
   },
 });
 
 const remove = defineRoute({
   method: 'delete',
   path: '/api/webhooks',
-  tag: 'Webhooks',
   summary: 'Delete a webhook and its deliveries',
   access: 'admin',
-  limit: 'mutation',
   body: idBody,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: webhookDeletedAnswer } },
-  async handle({ body: { id }, identity, services, command }) {
+  responses: { 200: { description: 'Deleted', schema: contract.webhookDeletedAnswer } },
+  async respond({ body: { id }, identity, services, command }) {
     await deleteWebhook(services.commands, command, id);
     await services.webhooks.remove(identity.workspace, id);
-    return { body: { success: true as const, deleted: 1 as const } };
+    return { success: true as const, deleted: 1 as const };
   },
 });
 

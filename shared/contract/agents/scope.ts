@@ -1,6 +1,6 @@
 /** Parameters of reports about one agent (attribution, diagnostics): window, sections, and access scope. */
 import { z } from 'zod';
-import { invalid } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import { HOUR, seconds } from '../../time.ts';
 import { onlyOne, unixSeconds } from '../common.ts';
 
@@ -48,7 +48,7 @@ export function windowOf(hours: string | undefined, now: number): Timeframe {
   const number = hours === undefined ? DEFAULT_HOURS : Number(hours);
   // Number() accepts unintended notations, such as 0x10 and the empty text.
   if (hours !== undefined && (!/^\d+(?:\.0+)?$/.test(hours) || number < 1 || number > MAX_HOURS))
-    throw refused('hours', `must be a whole number from 1 to ${MAX_HOURS}`);
+    throw invalidField('hours', `must be a whole number from 1 to ${MAX_HOURS}`);
   const until = seconds(now);
   return { hours: number, since: until - number * HOUR, until };
 }
@@ -66,8 +66,8 @@ export function sectionsOf<const S extends string>(section: string | undefined, 
     .map((name) => name.trim())
     .filter((name) => name !== '');
   const unknown = names.filter((name) => !all.some((one) => one === name));
-  if (unknown.length > 0) throw refused('section', `unknown: ${shortened(unknown)}; known are ${all.join(', ')}`);
-  if (names.length === 0) throw refused('section', `must name at least one of ${all.join(', ')}`);
+  if (unknown.length > 0) throw invalidField('section', `unknown: ${shortened(unknown)}; known are ${all.join(', ')}`);
+  if (names.length === 0) throw invalidField('section', `must name at least one of ${all.join(', ')}`);
   return new Set(all.filter((one) => names.includes(one)));
 }
 
@@ -77,8 +77,3 @@ const shortened = (names: readonly string[]): string =>
     .slice(0, MAX_SHOWN)
     .map((name) => JSON.stringify(name.slice(0, 50)))
     .join(', ');
-
-function refused(field: string, reason: string) {
-  const finding = `${field}: ${reason}`;
-  return invalid(finding, [finding]);
-}

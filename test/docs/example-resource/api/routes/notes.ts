@@ -15,63 +15,55 @@ import { discardedAnswer, noteAnswer, noteBody, notesAnswer, notesQuery } from '
 const list = defineCachedRoute({
   method: 'get',
   path: '/api/notes',
-  tag: 'Agents',
   summary: 'Notes, newest first',
   access: 'viewer',
   query: notesQuery,
   responses: { 200: { description: 'A page of notes', schema: notesAnswer } },
-  cache: { models: ['notes'], scope: 'workspace', caller: ['workspace'] },
-  respond: async ({ query, identity, services }) => ({
-    body: await listNotes(services.reads, identity.workspace, query),
-  }),
+  cache: { models: ['notes'] },
+  respond: ({ query, identity, services }) => listNotes(services.reads, identity.workspace, query),
 });
 
 const write = defineRoute({
   method: 'post',
   path: '/api/notes',
-  tag: 'Agents',
   summary: 'Write a note',
   access: 'operator',
-  limit: 'mutation',
   body: noteBody,
   responses: { 201: { description: 'The note', schema: noteAnswer } },
-  async handle({ body, identity, services, command }) {
+  async respond({ body, identity, services, command }) {
     const { id, executed } = await writeNote(services.commands, command, body.text);
-    return { status: 201, body: { note: await noteAfter(services.records, identity.workspace, id, executed) } };
+    return { note: await noteAfter(services.records, identity.workspace, id, executed) };
   },
 });
 
 const revise = defineRoute({
   method: 'put',
   path: '/api/notes/{id}',
-  tag: 'Agents',
   summary: 'Replace the text of a note',
   access: 'operator',
-  limit: 'mutation',
   params: idParams,
   body: noteBody,
   refuses: [404],
   responses: { 200: { description: 'The note', schema: noteAnswer } },
-  async handle({ params, body, identity, services, command }) {
+  async respond({ params, body, identity, services, command }) {
     const stream = noteStream(identity.workspace, params.id);
     const decide = (state: NoteState) => decideRevise(state, body.text);
     const executed = await services.commands.execute(noteDecider, stream, command, decide);
-    return { body: { note: await noteAfter(services.records, identity.workspace, params.id, executed) } };
+    return { note: await noteAfter(services.records, identity.workspace, params.id, executed) };
   },
 });
 
 const discard = defineRoute({
   method: 'delete',
   path: '/api/notes/{id}',
-  tag: 'Agents',
   summary: 'Discard a note',
   access: 'operator',
   params: idParams,
   refuses: [404],
   responses: { 200: { description: 'Discarded', schema: discardedAnswer } },
-  async handle({ params, identity, services, command }) {
+  async respond({ params, identity, services, command }) {
     await services.commands.execute(noteDecider, noteStream(identity.workspace, params.id), command, decideDiscard);
-    return { body: { success: true } };
+    return { success: true };
   },
 });
 
