@@ -1,5 +1,5 @@
 /**
- * What an agent's key may do: one table of the calls that write, compared with the routes both ways, so that a new call
+ * What an agent's key may do: the table of the calls that write is compared with the routes both ways, so that a new call
  * does not become open to agents unnoticed; then every row of it that is about an agent, with keys of every scope, on the
  * agent itself and on another one.
  */
@@ -8,129 +8,13 @@ import { routes } from '../../api/routes/index.ts';
 import { agentStream } from '../../commands/agents/agents.ts';
 import { AGENT_KEY_SCOPES } from '../../shared/contract/agents/keys.ts';
 import type { Role } from '../../shared/identity.ts';
+import { ACCESS } from '../support/access.ts';
 import { fixture } from '../support/fixture.ts';
 import { startFakeGateway } from '../support/gateway.ts';
 import { bodyOf, type Reply } from '../support/service.ts';
 import { startAuthWorld } from '../support/worlds/auth.ts';
 
-/**
- * `own`: about an agent, for which a key must be the agent's own. `closed`: for no agent's key. `bound`: for those with the scope `admin` only. `self`: the call itself says
- * who may. `tasks`: bound to the tasks of the agent. `admin`: needs the role admin, and is about no agent. `open`: about no
- * agent.
- */
-const TABLE = `
-PATCH  /api/auth/me                     open
-POST   /api/auth/google/disconnect      open
-POST   /api/auth/logout                 open
-POST   /api/auth/users                  admin
-PUT    /api/auth/users                  admin
-DELETE /api/auth/users                  admin
-POST   /api/auth/access-requests        admin
-POST   /api/tokens/rotate               admin
-POST   /api/agents                      open
-PUT    /api/agents                      own
-PUT    /api/agents/{id}                 own
-DELETE /api/agents/{id}                 own
-POST   /api/agents/{id}/hide            own
-DELETE /api/agents/{id}/hide            own
-POST   /api/agents/register             self
-POST   /api/agents/{id}/heartbeat       own
-POST   /api/agents/{id}/wake            own
-PUT    /api/agents/{id}/memory          own
-DELETE /api/agents/{id}/memory          own
-PUT    /api/agents/{id}/soul            own
-PATCH  /api/agents/{id}/soul            open
-POST   /api/agents/message              own
-POST   /api/agents/sync                 admin
-GET    /api/agents/{id}/keys            closed
-POST   /api/agents/{id}/keys            closed
-DELETE /api/agents/{id}/keys            closed
-POST   /api/adapters                    own
-POST   /api/chat/messages               open
-PATCH  /api/chat/messages/{id}          own
-POST   /api/connect                     own
-DELETE /api/connect                     own
-POST   /api/claude/sessions             own
-POST   /api/sessions                    own
-DELETE /api/sessions                    own
-POST   /api/sessions/{id}/control       own
-PATCH  /api/chat/session-prefs          open
-POST   /api/projects                    open
-PATCH  /api/projects/{id}               own
-DELETE /api/projects/{id}               admin
-POST   /api/projects/{id}/agents        own
-DELETE /api/projects/{id}/agents        own
-POST   /api/workflows                   open
-PUT    /api/workflows                   open
-DELETE /api/workflows                   open
-POST   /api/pipelines                   open
-PUT    /api/pipelines                   open
-DELETE /api/pipelines                   open
-POST   /api/pipelines/run               open
-POST   /api/tasks                       open
-PUT    /api/tasks                       open
-PUT    /api/tasks/{id}                  tasks
-DELETE /api/tasks/{id}                  tasks
-POST   /api/tasks/{id}/comments         tasks
-POST   /api/tasks/{id}/broadcast        open
-POST   /api/tasks/{id}/branch           open
-GET    /api/tasks/queue                 own
-POST   /api/quality-review              self
-POST   /api/webhooks                    admin
-PUT    /api/webhooks                    admin
-DELETE /api/webhooks                    admin
-POST   /api/webhooks/test               admin
-POST   /api/webhooks/retry              admin
-POST   /api/alerts                      open
-PUT    /api/alerts                      open
-DELETE /api/alerts                      admin
-POST   /api/tokens                      own
-POST   /api/tokens/batch                own
-PUT    /api/tokens/prices               bound
-DELETE /api/tokens/prices               bound
-PUT    /api/gateway-config              admin
-POST   /api/gateways                    admin
-PUT    /api/gateways                    admin
-DELETE /api/gateways                    admin
-POST   /api/gateways/health             open
-POST   /api/gateways/connect            closed
-GET    /api/exec-approvals              closed
-POST   /api/exec-approvals              closed
-PUT    /api/exec-approvals              closed
-GET    /api/export                      admin
-POST   /api/cron                        admin
-POST   /api/backup                      admin
-DELETE /api/backup                      admin
-POST   /api/cleanup                     admin
-PUT    /api/settings                    admin
-DELETE /api/settings                    admin
-POST   /api/scheduler                   admin
-POST   /api/super/tenants               admin
-POST   /api/super/tenants/{id}/decommission   admin
-POST   /api/super/provision-jobs        admin
-POST   /api/super/provision-jobs/{id}   admin
-POST   /api/super/provision-jobs/{id}/run     admin
-POST   /api/workspaces                  admin
-PUT    /api/workspaces/{id}             admin
-DELETE /api/workspaces/{id}             admin
-PUT    /api/notifications               own
-POST   /api/notifications               own
-DELETE /api/notifications               admin
-DELETE /api/people/{username}            admin
-POST   /api/notifications/deliver       open
-POST   /api/logs                        open
-POST   /api/standup                     open
-POST   /api/github                      open
-POST   /api/github/sync                 open
-POST   /mcp                             open
-`;
-
-const rows = TABLE.trim()
-  .split('\n')
-  .map((line) => {
-    const [method = '', path = '', rule = ''] = line.split(/\s+/);
-    return { name: `${method} ${path}`, method, rule };
-  });
+const rows = ACCESS.filter(({ agents }) => agents !== '-');
 
 /** An agent, and what there is of it. */
 interface Subject {
@@ -279,22 +163,24 @@ describe('contract: agent keys', function () {
       })
       .map(({ method, path, access, agents, closedToAgents }) => {
         const name = `${method.toUpperCase()} ${path}`;
-        const said = rows.find((row) => row.name === name)?.rule ?? 'missing';
+        const said = rows.find((row) => row.name === name)?.agents ?? 'missing';
         const closed = { true: 'closed', bound: 'bound' }[String(closedToAgents)];
         const rule = agents ? 'own' : (closed ?? (access === 'admin' ? 'admin' : said));
         return `${name} ${rule}`;
       });
-    const table = rows.map(({ name, rule }) => `${name} ${rule}`);
+    const table = rows.map(({ name, agents }) => `${name} ${agents}`);
     expect(found.sort()).to.deep.equal(table.sort());
     expect(
-      rows.filter(({ rule }) => !['own', 'closed', 'bound', 'self', 'tasks', 'admin', 'open'].includes(rule)),
+      rows.filter(({ agents }) => !['own', 'closed', 'bound', 'self', 'tasks', 'admin', 'open'].includes(agents)),
     ).to.deep.equal([]);
     // A response from the cache does not ask again.
     expect(routes.filter(({ agents, cache }) => agents && cache)).to.deep.equal([]);
-    expect(Object.keys(REQUESTS)).to.have.members(rows.filter(({ rule }) => rule === 'own').map(({ name }) => name));
+    expect(Object.keys(REQUESTS)).to.have.members(
+      rows.filter(({ agents }) => agents === 'own').map(({ name }) => name),
+    );
   });
 
-  for (const { name, method } of rows.filter(({ rule }) => rule === 'own')) {
+  for (const { name, method } of rows.filter(({ agents }) => agents === 'own')) {
     it(`${name}: for the key’s own agent only, unless the key has the scope admin`, async () => {
       const route = routes.find((one) => `${one.method.toUpperCase()} ${one.path}` === name);
       const needed = route?.access as Role;
@@ -321,7 +207,7 @@ describe('contract: agent keys', function () {
 
   it('routes closed to agents reject agent keys with any scope, with an explanation', async () => {
     const self = await subject();
-    for (const { name, method } of rows.filter(({ rule }) => rule === 'closed')) {
+    for (const { name, method } of rows.filter(({ agents }) => agents === 'closed')) {
       const path = name.slice(method.length + 1).replace('{id}', String(self.id));
       for (const scopes of [bare, ['operator'], ['admin'], [...AGENT_KEY_SCOPES]]) {
         const key = await keyOf(self, ...scopes);
@@ -339,7 +225,7 @@ describe('contract: agent keys', function () {
     const self = await subject();
     const price = { model: `priced-${++names}`, input: 0, output: 0 };
     await done('PUT', '/api/tokens/prices', { ...price, input: 1 });
-    for (const { name, method } of rows.filter(({ rule }) => rule === 'bound')) {
+    for (const { name, method } of rows.filter(({ agents }) => agents === 'bound')) {
       const path = name.slice(method.length + 1);
       for (const scopes of [bare, ['operator'], ['operator', ...bare]]) {
         const as = await keyOf(self, ...scopes);
