@@ -19,10 +19,8 @@ import {
   OWN_ORIGIN,
   requestTo,
   scopeOf,
-  type Target,
-  targetsOf,
 } from '../support/generated-requests.ts';
-import { accepts, resolved } from '../support/openapi.ts';
+import { accepts, type Described, operationsOf, resolved } from '../support/openapi.ts';
 import { type AuthWorld, freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
 
 const SEED = Number(process.env.GENERATED_SEED ?? 20_261_121);
@@ -79,11 +77,11 @@ const shown = ({ caller, method, url, headers, body }: GeneratedRequest): string
 describe('generated requests', () => {
   let world: AuthWorld;
   let document: OpenApiDocument;
-  let targets: Target[];
+  let targets: Described[];
   let known: string[];
-  const generators = new Map<Target, fc.Arbitrary<GeneratedRequest>>();
+  const generators = new Map<Described, fc.Arbitrary<GeneratedRequest>>();
   /** Making the generator of a call takes longer than generating a request. */
-  function requestsTo(target: Target): fc.Arbitrary<GeneratedRequest> {
+  function requestsTo(target: Described): fc.Arbitrary<GeneratedRequest> {
     const made = generators.get(target) ?? requestTo(document, target, known);
     generators.set(target, made);
     return made;
@@ -154,7 +152,7 @@ describe('generated requests', () => {
     this.timeout(60_000);
     world = await startAuthWorld();
     document = (await world.ask('GET', '/api/docs')).body as OpenApiDocument;
-    targets = targetsOf(document);
+    targets = operationsOf(document);
     const id = await world.makeAgent('known-agent');
     const user = await world.makeUser({ username: 'known-user' });
     await world.makeKey(id, ['viewer']);
@@ -170,7 +168,7 @@ describe('generated requests', () => {
   });
 
   it('are checked: an undescribed response is detected', () => {
-    const target = targets.find(({ method, path }) => `${method} ${path}` === 'GET /api/agents') as Target;
+    const target = targets.find(({ method, path }) => `${method} ${path}` === 'GET /api/agents') as Described;
     const one: GeneratedRequest = { target, caller: 'admin', method: 'GET', url: '/', headers: {}, body: undefined };
     const reply = (status: number, text: string, type = 'application/json; charset=utf-8', headers: object = {}) => ({
       status,
@@ -240,7 +238,7 @@ describe('generated requests', () => {
       [415, 'POST /api/agents', 'admin', bytes(agent), { 'content-type': 'application/json; charset=utf-99' }],
     ];
     for (const [status, name, caller, body, headers = json, url] of cases) {
-      const target = targets.find(({ method, path }) => `${method} ${path}` === name) as Target;
+      const target = targets.find(({ method, path }) => `${method} ${path}` === name) as Described;
       const one = { target, caller, method: target.method, url: url ?? target.path, headers, body };
       const reply = await send(one);
       expect(reply.status, `${name} as ${caller}: ${reply.text.slice(0, 300)}`).to.equal(status);

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { Route } from '../../api/http/route.ts';
 import { describeApi } from '../../api/openapi.ts';
 import { errorSchema, idParams, idValue, limitParam, offsetParam } from '../../shared/contract/common.ts';
-import { accepts } from '../support/openapi.ts';
-import { type Described, described, operationsOf, problemsOf, route } from '../support/openapi-routes.ts';
+import { accepts, type Described, operationsOf } from '../support/openapi.ts';
+import { described, problemsOf, route } from '../support/openapi-routes.ts';
 
 describe('API description', () => {
   describe('schemas', () => {

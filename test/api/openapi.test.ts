@@ -9,18 +9,8 @@ import { describeApi, type OpenApiDocument, TAGS } from '../../api/openapi.ts';
 import { docsRoutes } from '../../api/routes/docs.ts';
 import { routes } from '../../api/routes/index.ts';
 import { errorSchema, idParams, limitParam, MAX_ID, secondsParam } from '../../shared/contract/common.ts';
-import { accepts, follow, resolved } from '../support/openapi.ts';
-import {
-  type Described,
-  described,
-  nameOf,
-  ok,
-  operation,
-  operationsOf,
-  problemsOf,
-  route,
-  shown,
-} from '../support/openapi-routes.ts';
+import { accepts, type Described, follow, operationsOf, resolved } from '../support/openapi.ts';
+import { described, nameOf, ok, operation, problemsOf, route, shown } from '../support/openapi-routes.ts';
 
 describe('API description', () => {
   describe('of the whole API', () => {

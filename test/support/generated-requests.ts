@@ -1,9 +1,9 @@
 /** Requests generated from the description of the API, valid and invalid ones. */
 import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import type { OpenApiDocument, Operation, Parameter } from '../../api/openapi.ts';
+import type { OpenApiDocument, Parameter } from '../../api/openapi.ts';
 import { AGENT_KEY_SCOPES } from '../../shared/contract/agents/keys.ts';
-import { follow, resolved } from './openapi.ts';
+import { type Described, follow } from './openapi.ts';
 
 /** Callers who are signed in, by role. */
 export const SESSIONS = ['admin', 'operator', 'viewer'] as const;
@@ -16,15 +16,8 @@ export const isSession = (caller: Caller): caller is (typeof SESSIONS)[number] =
 /** The scope of a caller with an agent's key; undefined: it has none. */
 export const scopeOf = (caller: Caller) => AGENT_KEY_SCOPES.find((scope) => caller === `key with ${scope}`);
 
-export interface Target {
-  readonly method: string;
-  readonly path: string;
-  readonly operation: Operation;
-  readonly parameters: readonly Parameter[];
-}
-
 export interface GeneratedRequest {
-  readonly target: Target;
+  readonly target: Described;
   readonly caller: Caller;
   readonly method: string;
   /** Path and query, percent-encoded. */
@@ -32,16 +25,6 @@ export interface GeneratedRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | undefined;
 }
-
-export const targetsOf = (document: OpenApiDocument): Target[] =>
-  Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      method: method.toUpperCase(),
-      path,
-      operation,
-      parameters: (operation.parameters ?? []).map((parameter) => resolved(document, parameter)),
-    })),
-  );
 
 // --- Values ----------------------------------------------------------------------------------------------------------
 
@@ -330,7 +313,7 @@ function queryOf(document: unknown, parameters: readonly Parameter[], known: rea
 /** One request to an operation. `known`: names and ids that exist. */
 export function requestTo(
   document: OpenApiDocument,
-  target: Target,
+  target: Described,
   known: readonly string[],
 ): fc.Arbitrary<GeneratedRequest> {
   const { method, path, operation, parameters } = target;

@@ -31,6 +31,7 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import type { Actor, Origin } from '../../shared/events/metadata.ts';
 import { tokensReported } from '../../shared/events/tokens/reports.ts';
 import type { Expectation, NewEvent } from '../../shared/ports/event-log.ts';
+import { randomFrom } from './load.ts';
 
 export interface HistoryOptions {
   /** At least this many events; the last append may bring a few more. */
@@ -65,7 +66,7 @@ const WORDS = 'review the open task then report what blocks it and who should lo
 
 /** Appends the history to the log. @returns the number of events */
 export async function writeHistory(store: EventStore, options: HistoryOptions): Promise<number> {
-  const random = mulberry32(options.seed ?? 1);
+  const random = randomFrom(options.seed ?? 1);
   const below = (n: number) => Math.floor(random() * n);
   const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T;
   const sentence = (words: number) => Array.from({ length: words }, () => pick(WORDS)).join(' ');
@@ -428,15 +429,4 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
   await Promise.all(inFlight);
   if (failure) throw failure;
   return written;
-}
-
-/** A small generator with a seed: https://github.com/bryc/code/blob/master/jshash/PRNGs.md#mulberry32 */
-function mulberry32(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

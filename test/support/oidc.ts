@@ -1,7 +1,6 @@
 /** A real OpenID Connect provider on this machine (`oidc-provider`), with accounts, groups and clients of the tests. */
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Configuration } from 'oidc-provider';
+import { type Listening, listen } from './listen.ts';
 
 export const OIDC_CLIENT = 'signalbox';
 export const OIDC_SECRET = 'secret of the client';
@@ -29,7 +28,7 @@ export interface TestProvider {
   machineToken(): Promise<string>;
   /** Stops listening; `start` listens on the same port again. */
   stop(): Promise<void>;
-  start(): Promise<void>;
+  start(): Promise<unknown>;
 }
 
 /** @param redirectUris where the provider may send browsers back to; read at its first request */
@@ -38,27 +37,16 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
   const { default: Provider } = await import('oidc-provider');
   const accounts = new Map<string, OidcAccount>();
   let groups: readonly string[] = [];
-  let port = 0;
-  let server: Server;
+  let listening: Listening | undefined;
   let handle: ReturnType<InstanceType<typeof Provider>['callback']> | undefined;
   const start = async () => {
-    server = createServer((req, res) => {
+    listening = await listen((req, res) => {
       handle ??= new Provider(issuer, configuration()).callback();
       handle(req, res).catch(() => res.destroy());
-    });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(port, '127.0.0.1', resolve);
-    });
-    ({ port } = server.address() as AddressInfo);
+    }, listening?.port);
+    return listening.url;
   };
-  const stop = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-    });
-  await start();
-  const issuer = `http://127.0.0.1:${port}`;
+  const issuer = await start();
   const configuration = (): Configuration => ({
     clients: [
       {
@@ -125,7 +113,7 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
       if (token === undefined) throw new Error(`the provider gave no token: ${response.status}`);
       return token;
     },
-    stop,
+    stop: async () => listening?.close(),
     start,
   };
 }

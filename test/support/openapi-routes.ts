@@ -1,32 +1,9 @@
 /** Routes to be described, and rules by which a description of the API is sound. */
 import type { z } from 'zod';
 import { defineRoute, type Route } from '../../api/http/route.ts';
-import {
-  describeApi,
-  type OpenApiDocument,
-  type Operation,
-  type Parameter,
-  type ResponseObject,
-} from '../../api/openapi.ts';
+import { describeApi, type OpenApiDocument, type ResponseObject } from '../../api/openapi.ts';
 import type { Schema } from '../../api/openapi-schemas.ts';
-import { accepts, follow, resolved } from './openapi.ts';
-
-export interface Described {
-  readonly name: string;
-  readonly path: string;
-  readonly operation: Operation;
-  readonly parameters: readonly Parameter[];
-}
-
-export const operationsOf = (document: OpenApiDocument): Described[] =>
-  Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      name: `${method.toUpperCase()} ${path}`,
-      path,
-      operation,
-      parameters: (operation.parameters ?? []).map((parameter) => resolved(document, parameter)),
-    })),
-  );
+import { accepts, type Described, follow, operationsOf, resolved } from './openapi.ts';
 
 export const nameOf = (route: Route) => `${route.method.toUpperCase()} ${route.path}`;
 export const shown = (all: readonly Route[]) => all.filter((route) => !route.hidden);

@@ -1,4 +1,5 @@
 /** Reads a description of the API, independently of the code that generated it. */
+import type { OpenApiDocument, Operation, Parameter } from '../../api/openapi.ts';
 
 /** What a reference inside the document points to. */
 export function follow(document: unknown, ref: string): unknown {
@@ -13,6 +14,26 @@ export function follow(document: unknown, ref: string): unknown {
 export function resolved<T extends object>(document: unknown, value: T | { readonly $ref: string }): T {
   return '$ref' in value && typeof value.$ref === 'string' ? (follow(document, value.$ref) as T) : (value as T);
 }
+
+export interface Described {
+  /** `POST /api/agents/{id}/keys` */
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  readonly operation: Operation;
+  readonly parameters: readonly Parameter[];
+}
+
+export const operationsOf = (document: OpenApiDocument): Described[] =>
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([lower, operation]) => ({
+      name: `${lower.toUpperCase()} ${path}`,
+      method: lower.toUpperCase(),
+      path,
+      operation,
+      parameters: (operation.parameters ?? []).map((parameter) => resolved(document, parameter)),
+    })),
+  );
 
 function isOfType(type: unknown, value: unknown): boolean {
   if (Array.isArray(type)) return type.some((one) => isOfType(one, value));

@@ -37,6 +37,18 @@ interface Gathering {
   readonly events: Proposed[];
 }
 
+interface Conditions {
+  hasAny(): boolean;
+  hasNoStream(): boolean;
+  hasStreamExists(): boolean;
+}
+
+function expectedOf(options: Conditions, position: unknown): Expected {
+  if (options.hasAny()) return 'any';
+  if (options.hasNoStream()) return 'none';
+  return options.hasStreamExists() ? 'exists' : Number(position);
+}
+
 /** Applies an append unless a fault says otherwise, and answers through `answer` unless the answer is to be lost. */
 function apply(memory: Memory, faults: Faults, append: Gathering, answer: (outcome: Outcome) => void): void {
   const fault = faults.nextAppend();
@@ -65,13 +77,7 @@ export function batchAppend(memory: Memory, faults: Faults) {
       if (options) {
         gathering.set(key, {
           stream: textOf(options.getStreamIdentifier()?.getStreamName() ?? ''),
-          expected: options.hasAny()
-            ? 'any'
-            : options.hasNoStream()
-              ? 'none'
-              : options.hasStreamExists()
-                ? 'exists'
-                : Number(options.getStreamPosition()),
+          expected: expectedOf(options, options.getStreamPosition()),
           events: [],
         });
       }
@@ -105,13 +111,7 @@ export function append(memory: Memory, faults: Faults) {
       if (options) {
         gathering = {
           stream: textOf(options.getStreamIdentifier()?.getStreamName() ?? ''),
-          expected: options.hasAny()
-            ? 'any'
-            : options.hasNoStream()
-              ? 'none'
-              : options.hasStreamExists()
-                ? 'exists'
-                : Number(options.getRevision()),
+          expected: expectedOf(options, options.getRevision()),
           events: [],
         };
       }
