@@ -7,9 +7,8 @@ import { openEventStoreLog } from '../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { openPostgresLog } from '../../infra/postgres/event-log.ts';
 import type { EventLog, NewEvent } from '../../shared/ports/event-log.ts';
-import { temporaryDirectory } from '../support/service-process.ts';
 import { freshPrefix } from './deployment.ts';
-import { freshBenchDatabase, table } from './report.ts';
+import { inFreshPlace, quantile, table } from './report.ts';
 
 const SECONDS = 5;
 const data = { agent_id: 1, name: 'agent-1', last_activity: 'Heartbeat', work_items_count: 0, work_item_types: [] };
@@ -39,8 +38,7 @@ async function drive(writers: number, append: Append): Promise<string[]> {
       }
     }),
   );
-  latencies.sort((a, b) => a - b);
-  const at = (share: number) => (latencies[Math.floor(latencies.length * share)] ?? Number.NaN).toFixed(2);
+  const at = (share: number) => quantile(latencies, share).toFixed(2);
   return [String(writers), (latencies.length / SECONDS).toFixed(0), at(0.5), at(0.99)];
 }
 
@@ -81,21 +79,12 @@ async function measureEventStore(url: string): Promise<string[][]> {
 
 export async function benchAppend(): Promise<void> {
   const head = ['writers', 'events/s', 'p50 ms', 'p99 ms'];
-  const rows: string[][] = [];
-  for (const writers of [1, 16, 128]) {
-    const directory = await temporaryDirectory();
-    rows.push(await measure({ dataDir: directory.path }, writers));
-    await directory.remove();
+  const { BENCH_DATABASE_URL } = process.env;
+  for (const base of [undefined, ...(BENCH_DATABASE_URL ? [BENCH_DATABASE_URL] : [])]) {
+    const rows: string[][] = [];
+    for (const writers of [1, 16, 128]) rows.push(await inFreshPlace(base, (place) => measure(place, writers)));
+    console.log(`\n### Append alone, ${base ? 'PostgreSQL' : 'PGlite'}, one event each\n\n${table(head, rows)}`);
   }
-  console.log(`\n### Append alone, PGlite, one event each\n\n${table(head, rows)}`);
-  if (!process.env.BENCH_DATABASE_URL) return;
-  const onPostgres: string[][] = [];
-  for (const writers of [1, 16, 128]) {
-    const fresh = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
-    onPostgres.push(await measure({ url: fresh.url, dataDir: '' }, writers));
-    await fresh.drop();
-  }
-  console.log(`\n### Append alone, PostgreSQL, one event each\n\n${table(head, onPostgres)}`);
 }
 
 export async function benchAppendEventStore(): Promise<void> {

@@ -12,7 +12,7 @@ import { Browser, CHROMIUM, type Page } from '../console/browser.ts';
 import { KEY, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { fill } from './past.ts';
 import { openPlace } from './rebuild.ts';
-import { freshBenchDatabase, table } from './report.ts';
+import { freshBenchDatabase, median, table } from './report.ts';
 
 const ROUNDS = 9;
 /** How long the service may take on a filled database until it is ready and has read the log, milliseconds. */
@@ -34,8 +34,6 @@ const VIEWS = [
 ];
 const DRAGGED = ['/', '/agents', '/tasks?view=table', '/activity', '/tasks/7'];
 
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 const ms = (values: readonly number[]): string[] => [median(values).toFixed(0), Math.max(...values).toFixed(0)];
 
 /** In the page: resolves with the milliseconds from an event until the view is drawn and nothing is being read. */

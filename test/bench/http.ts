@@ -3,7 +3,7 @@ import { type ClientRequest, request } from 'node:http';
 import autocannon from 'autocannon';
 import { KEY, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import type { Combination, Deployment } from './deployment.ts';
-import { table, tableLine } from './report.ts';
+import { quantile, table, tableLine } from './report.ts';
 
 const AGENTS = 100;
 const ACTIVITIES = 2_600;
@@ -426,8 +426,7 @@ export async function benchStream({ name, start }: Combination): Promise<void> {
         await Promise.all([post(service.url, `/api/agents/${ids[n % ids.length]}/heartbeat`, {}), all]);
       }
       for (const stream of streams) stream.destroy();
-      latencies.sort((a, b) => a - b);
-      const at = (share: number) => (latencies[Math.floor(latencies.length * share)] ?? Number.NaN).toFixed(1);
+      const at = (share: number) => quantile(latencies, share).toFixed(1);
       rows.push([String(clients), at(0.5), at(0.99)]);
     }
     console.log(`\n### Stream: POST to receipt, ${name}\n`);

@@ -34,11 +34,10 @@ import { placeOf, taskCreated, taskStream } from '../../shared/events/tasks/task
 import { allTasks } from '../../shared/identity.ts';
 import { seconds } from '../../shared/time.ts';
 import { writeHistory } from '../support/history.ts';
-import { temporaryDirectory } from '../support/service-process.ts';
 import { TASK } from '../support/tasks.ts';
 import { testOrigin } from '../support/world.ts';
 import { openPlace, type Place } from './rebuild.ts';
-import { freshBenchDatabase, table } from './report.ts';
+import { inFreshPlace, median, table, timed } from './report.ts';
 
 /** The history covers 90 days, whatever its length. */
 const HISTORY_MS = 90 * 86_400_000;
@@ -145,15 +144,6 @@ export async function fill(
   }
 }
 
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begun = performance.now();
-  await work();
-  return performance.now() - begun;
-}
-
 /** The time of the event after a position, Unix milliseconds. */
 async function timeAt(log: Opened['store']['log'], position: number): Promise<number> {
   for await (const [event] of log.readAll({ from: position })) if (event) return Number(event.meta.at);
@@ -173,8 +163,8 @@ async function measureQuery(
   for (let n = 0; n < calls + 3; n++) {
     const position = Math.floor((head * (n + 0.5)) / (calls + 3));
     const now = await timeAt(log, position);
-    const one = await timed(() => ask(reads, Date.now()));
-    const other = await timed(() => ask(reads.asOf(position, now), now));
+    const [one] = await timed(() => ask(reads, Date.now()));
+    const [other] = await timed(() => ask(reads.asOf(position, now), now));
     // Connections plan their statements first.
     if (n < 3) continue;
     live.push(one);
@@ -210,7 +200,7 @@ async function measurePast(place: Place, events: number, name: string): Promise<
   await fill(place, events);
   const opened = await openPlace(place);
   try {
-    const built = await timed(() => rebuildProjections(opened, projections, { farBehind: 0, history: true }));
+    const [built] = await timed(() => rebuildProjections(opened, projections, { farBehind: 0, history: true }));
     const live = await sizeOf(opened, projections.map(schemaOf));
     const kept = await sizeOf(
       opened,
@@ -242,21 +232,8 @@ export async function benchPast(): Promise<void> {
   const sizes = (process.env.BENCH_PAST_EVENTS ?? '12000,100000').split(',').map(Number);
   const stores = (process.env.BENCH_PAST_STORES ?? 'pglite,postgres').split(',');
   for (const size of sizes) {
-    if (stores.includes('pglite')) {
-      const directory = await temporaryDirectory();
-      try {
-        await measurePast({ dataDir: directory.path }, size, 'embedded');
-      } finally {
-        await directory.remove();
-      }
-    }
-    if (stores.includes('postgres') && BENCH_DATABASE_URL) {
-      const fresh = await freshBenchDatabase(BENCH_DATABASE_URL);
-      try {
-        await measurePast({ url: fresh.url, dataDir: '' }, size, 'PostgreSQL');
-      } finally {
-        await fresh.drop();
-      }
-    }
+    if (stores.includes('pglite')) await inFreshPlace(undefined, (place) => measurePast(place, size, 'embedded'));
+    if (stores.includes('postgres') && BENCH_DATABASE_URL)
+      await inFreshPlace(BENCH_DATABASE_URL, (place) => measurePast(place, size, 'PostgreSQL'));
   }
 }

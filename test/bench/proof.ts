@@ -18,20 +18,13 @@ import { createEventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventLog } from '../../shared/ports/event-log.ts';
 import { writeHistory } from '../support/history.ts';
-import { temporaryDirectory } from '../support/service-process.ts';
-import { freshBenchDatabase, table } from './report.ts';
+import { inFreshPlace, table, timed } from './report.ts';
 
 const EVENTS = Number(process.env.BENCH_PROOF_EVENTS ?? 100_000);
 const SETTINGS = { logSigningKey: undefined, logOrigin: undefined };
 const log = createLogger('silent');
 
 const perSecond = (count: number, ms: number) => Math.round((count * 1_000) / ms).toLocaleString('en');
-
-async function timed<T>(work: () => Promise<T>): Promise<readonly [ms: number, result: T]> {
-  const begun = performance.now();
-  const result = await work();
-  return [performance.now() - begun, result];
-}
 
 /** Runs many at a time, for three seconds. */
 async function rateOf(callers: number, work: () => Promise<unknown>): Promise<string> {
@@ -85,19 +78,13 @@ async function measure(name: string, database: Database): Promise<readonly strin
 
 export async function benchProof(): Promise<void> {
   const rows: (readonly string[])[] = [];
-  const directory = await temporaryDirectory();
-  const options = { dataDir: directory.path, poolSize: 10, statementTimeoutMs: 600_000, log };
-  const embedded = await openDatabase(options);
-  rows.push(await measure('PGlite', embedded));
-  await embedded.close();
-  await directory.remove();
-  if (process.env.BENCH_DATABASE_URL) {
-    const fresh = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
-    const server = await openDatabase({ ...options, url: fresh.url });
-    rows.push(await measure('PostgreSQL', server));
-    await server.close();
-    await fresh.drop();
-  }
+  const { BENCH_DATABASE_URL } = process.env;
+  for (const base of [undefined, ...(BENCH_DATABASE_URL ? [BENCH_DATABASE_URL] : [])])
+    await inFreshPlace(base, async (place) => {
+      const database = await openDatabase({ ...place, poolSize: 10, statementTimeoutMs: 600_000, log });
+      rows.push(await measure(base ? 'PostgreSQL' : 'PGlite', database));
+      await database.close();
+    });
   console.log('\n## Tree over the log\n');
   console.log(
     table(

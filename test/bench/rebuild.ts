@@ -24,9 +24,8 @@ import { projections } from '../../projections/index.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { writeHistory } from '../support/history.ts';
-import { temporaryDirectory } from '../support/service-process.ts';
 import { freshPrefix } from './deployment.ts';
-import { freshBenchDatabase, table, tableLine } from './report.ts';
+import { inFreshPlace, table, tableLine, timed } from './report.ts';
 
 const log = createLogger('silent');
 /** The history covers 90 days, whatever its length. */
@@ -163,11 +162,10 @@ export async function benchRebuild(): Promise<void> {
   const stores = (process.env.BENCH_REBUILD_STORES ?? 'pglite,postgres,eventstore').split(',');
   const ms = Number(process.env.BENCH_REBUILD_MINUTES ?? 30) * 60_000;
   const rows: string[][] = [];
-  const measure = async (name: string, place: Place, size: number, cleanUp: () => Promise<void>) => {
-    try {
-      const begun = performance.now();
-      await fillPlace(place, size, ms / 2);
-      const filled = performance.now() - begun;
+  const measure = (name: string, size: number, base?: string, events?: Place['events']) =>
+    inFreshPlace(base, async (fresh) => {
+      const place = { ...fresh, ...(events && { events }) };
+      const [filled] = await timed(() => fillPlace(place, size, ms / 2));
       console.log(`${name}: the log was filled in ${Math.round(filled / 1_000)} s`);
       const one = await measuredApart(place, ms - filled);
       const row = [
@@ -179,23 +177,14 @@ export async function benchRebuild(): Promise<void> {
       ];
       rows.push(row);
       console.log(tableLine(row));
-    } finally {
-      await cleanUp();
-    }
-  };
+    });
   for (const size of sizes) {
-    if (stores.includes('pglite')) {
-      const directory = await temporaryDirectory();
-      await measure('PGlite', { dataDir: directory.path }, size, directory.remove);
-    }
-    if (stores.includes('postgres') && BENCH_DATABASE_URL) {
-      const fresh = await freshBenchDatabase(BENCH_DATABASE_URL);
-      await measure('PostgreSQL', { url: fresh.url, dataDir: '' }, size, fresh.drop);
-    }
-    if (stores.includes('eventstore') && BENCH_DATABASE_URL && BENCH_EVENTSTORE_URL) {
-      const besides = await freshBenchDatabase(BENCH_DATABASE_URL);
+    if (stores.includes('pglite')) await measure('PGlite', size);
+    if (!BENCH_DATABASE_URL) continue;
+    if (stores.includes('postgres')) await measure('PostgreSQL', size, BENCH_DATABASE_URL);
+    if (stores.includes('eventstore') && BENCH_EVENTSTORE_URL) {
       const events = { url: BENCH_EVENTSTORE_URL, prefix: freshPrefix() };
-      await measure('event store server and PostgreSQL', { url: besides.url, dataDir: '', events }, size, besides.drop);
+      await measure('event store server and PostgreSQL', size, BENCH_DATABASE_URL, events);
     }
   }
   console.log(`\n## Rebuild of all ${projections.length} read models\n`);

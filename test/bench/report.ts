@@ -1,6 +1,7 @@
 /** Output of the benchmark: Markdown tables, the machine, databases to run on. */
 import { cpus, release, totalmem } from 'node:os';
 import pg from 'pg';
+import { temporaryDirectory } from '../support/service-process.ts';
 
 export const tableLine = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 
@@ -12,6 +13,32 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 export function machine(): string {
   const [cpu] = cpus();
   return `${cpus().length} × ${cpu?.model ?? 'unknown CPU'}, ${Math.round(totalmem() / 2 ** 30)} GB, Linux ${release()}, Node ${process.version}`;
+}
+
+/** The value below which a share of the values lies. */
+export const quantile = (values: readonly number[], share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+export async function timed<T>(work: () => Promise<T>): Promise<readonly [ms: number, result: T]> {
+  const begun = performance.now();
+  const result = await work();
+  return [performance.now() - begun, result];
+}
+
+/** With an empty place, which is removed afterwards: a database on the server at `base`, or a directory for PGlite. */
+export async function inFreshPlace<T>(
+  base: string | undefined,
+  work: (place: { url?: string; dataDir: string }) => Promise<T>,
+): Promise<T> {
+  const directory = await temporaryDirectory();
+  const fresh = base ? await freshBenchDatabase(base) : undefined;
+  try {
+    return await work({ dataDir: directory.path, ...(fresh && { url: fresh.url }) });
+  } finally {
+    await fresh?.drop();
+    await directory.remove();
+  }
 }
 
 /** An empty database on the server at `base`. */

@@ -8,10 +8,10 @@ import { projections } from '../../projections/index.ts';
 import { costOf } from '../../shared/contract/tokens/costs.ts';
 import { reportsStream, type TokenReport, tokensReported } from '../../shared/events/tokens/reports.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
-import { KEY, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import { KEY, startProcess } from '../support/service-process.ts';
 import { testOrigin } from '../support/world.ts';
 import { openPlace } from './rebuild.ts';
-import { freshBenchDatabase, table } from './report.ts';
+import { inFreshPlace, median, table, timed } from './report.ts';
 
 const AGENTS = 100;
 const TASKS = 2_000;
@@ -68,9 +68,8 @@ async function fill(place: Place, reports: number): Promise<number> {
       if (inFlight.size >= IN_FLIGHT) await Promise.all(inFlight);
     }
     await Promise.all(inFlight);
-    const begun = performance.now();
-    await rebuildProjections(opened, projections, { farBehind: 0 });
-    return reports / ((performance.now() - begun) / 1_000);
+    const [ms] = await timed(() => rebuildProjections(opened, projections, { farBehind: 0 }));
+    return reports / (ms / 1_000);
   } finally {
     await opened.close();
   }
@@ -85,8 +84,6 @@ async function ask(url: string, path: string, body?: unknown): Promise<string> {
   if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
   return text;
 }
-
-const median = (all: readonly number[]): number => [...all].sort((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0;
 
 const QUESTIONS: readonly (readonly [name: string, path: string])[] = [
   ['stats, all', '/api/tokens?action=stats'],
@@ -164,18 +161,11 @@ export async function benchTokens(): Promise<void> {
     intake.push([name, reports, ...taken]);
     if (process.env.BENCH_VERBOSE) console.log(`${name}, ${reports}: ${read.join(' ')}; ${taken.join(' ')}`);
   };
-  for (const size of sizes) {
-    const directory = await temporaryDirectory();
-    if (!process.env.BENCH_DATABASE_URL) {
-      add('embedded', size, await measure({ dataDir: directory.path }, {}, size));
-    } else {
-      const fresh = await freshBenchDatabase(process.env.BENCH_DATABASE_URL);
-      const place = { url: fresh.url, dataDir: directory.path };
-      add('PostgreSQL', size, await measure(place, { DATABASE_URL: fresh.url }, size));
-      await fresh.drop();
-    }
-    await directory.remove();
-  }
+  for (const size of sizes)
+    await inFreshPlace(process.env.BENCH_DATABASE_URL, async (place) => {
+      const { url } = place;
+      add(url ? 'PostgreSQL' : 'embedded', size, await measure(place, url ? { DATABASE_URL: url } : {}, size));
+    });
   console.log('\n### Tokens: sums over a year of reports, median ms\n');
   console.log(table(['', 'reports', ...QUESTIONS.map(([name]) => name)], reads));
   console.log(`\n### Tokens: ${BATCHED.toLocaleString('en')} reports in batches of 500, then ${SINGLE} one by one\n`);
