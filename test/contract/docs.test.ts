@@ -28,15 +28,6 @@ describe('Docs', () => {
     );
   });
 
-  it('describes only existing paths', async () => {
-    const { body } = await get('/api/docs');
-    for (const path of Object.keys(body.paths as object)) {
-      // No route has this method: 405 shows that the path is known, without doing anything.
-      const { status } = await call(service, 'OPTIONS', path.replace(/\{\w+\}/g, '1'));
-      expect(status, path).to.equal(405);
-    }
-  });
-
   for (const path of ['/docs', '/docs/']) {
     it(`serves the page at ${path} and everything that it refers to`, async () => {
       const { status, headers, body: html } = await get(path);

@@ -78,30 +78,6 @@ describe('contract: rate limits', function () {
     expect((await signIn('2001:db8:1:2')).status).to.equal(401);
   });
 
-  it('memory, persona, wake, hide, keys and deletion are limited', async () => {
-    const { id } = await agentsKey('limited');
-    const ip = freshAddress();
-    const as = world.adminKey;
-    const { limit } = LIMITS.mutation;
-    await statuses(limit, () => world.ask('PUT', '/api/agents', { as, ip, body: { name: 'limited', role: 'x' } }));
-    for (const [method, path, body] of [
-      ['PUT', 'memory', {}],
-      ['DELETE', 'memory'],
-      ['PUT', 'soul', { soul_content: 'x' }],
-      ['POST', 'wake'],
-      ['POST', 'hide'],
-      ['DELETE', 'hide'],
-      ['POST', 'keys'],
-      ['DELETE', 'keys', { key_id: 1 }],
-      ['DELETE', ''],
-    ] as const) {
-      const reply = await world.ask(method, `/api/agents/${id}/${path}`.replace(/\/$/, ''), { as, ip, body });
-      expect(reply.status, `${method} ${path}`).to.equal(429);
-    }
-    const sync = await world.ask('POST', '/api/agents/sync', { as, ip });
-    expect(sync.status).to.equal(429);
-  });
-
   it('an excess event stream is rejected and recorded like every other limit', async () => {
     const ip = freshAddress();
     const { key } = await agentsKey('listener');

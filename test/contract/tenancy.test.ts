@@ -105,6 +105,9 @@ const REFUSED: Readonly<Record<string, number>> = {
   'POST /api/tasks/{id}/branch': 400, // of a project without a repository
 };
 
+/** Their response ends the session, or is about messages that have keys of their own. */
+const NOT_REPLAYED = ['POST /api/auth/logout', 'POST /mcp'];
+
 /** Kept beside the read models, and listed to callers. */
 const deliveries = defineTable(
   'webhook_deliveries',
@@ -631,15 +634,23 @@ describe('contract: tenancy', function () {
   });
 
   // What was refused above for its form would prove nothing: the same requests, made by who may, are accepted.
-  it('all of these requests succeed in their own workspace', async () => {
+  it('all of these requests succeed in their own workspace, a POST once for an Idempotency-Key', async () => {
     const reached = new Map<string, Set<number>>();
     const run = async (operation: Described, requests: Iterable<Sent>) => {
       const statuses = new Set<number>();
       reached.set(operation.name, statuses);
-      for (const sent of requests) {
-        const { status } = await ask(HOUSE, sent);
-        statuses.add(status);
-        if (status < 300 || status === REFUSED[operation.name]) break;
+      for (const [at, sent] of [...requests].entries()) {
+        const headers = { 'idempotency-key': `${operation.name.replace(/[^\w-]/g, '-')}-${at}` };
+        const reply = await ask(HOUSE, sent, headers);
+        statuses.add(reply.status);
+        if (reply.status === REFUSED[operation.name]) break;
+        if (reply.status >= 300) continue;
+        if (operation.method === 'POST' && !NOT_REPLAYED.includes(operation.name)) {
+          const again = await ask(HOUSE, sent, headers);
+          const what = `${describeRequest(sent)} again`;
+          expect([again.headers.get('idempotency-replayed'), again.body], what).to.deep.equal(['true', reply.body]);
+        }
+        break;
       }
     };
     // A guessed gateway takes the place of the one that answers, which later calls need.

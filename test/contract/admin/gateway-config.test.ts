@@ -5,7 +5,6 @@ import { gatewayConfigAnswer, gatewayConfigPutAnswer } from '../../../shared/con
 import type { GatewayDocument } from '../../../shared/contract/admin/gateway-document.ts';
 import { adapterPostAnswer, adaptersAnswer } from '../../../shared/contract/agents/adapters.ts';
 import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/sync.ts';
-import { AppError } from '../../../shared/errors.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
 import { openStream } from '../../support/stream.ts';
@@ -92,37 +91,15 @@ describe('Gateway configuration', () => {
 
   it('rejects protected, unknown or malformed paths', async () => {
     // 20 of these calls a minute are allowed to each caller, also where limits are off.
-    const callers: string[] = [];
-    for (const username of ['first', 'second', 'third']) {
-      await world.makeUser({ username, role: 'admin' });
-      callers.push(await world.signIn(username));
-    }
-    let calls = 0;
-    const put = (body: unknown) => ask('PUT', '/api/gateway-config', body, callers[calls++ % callers.length]);
-    for (const updates of [
-      { 'gateway.auth.token': 'x' },
-      { 'gateway.auth.password': 'x' },
-      { 'gateway.auth.secret.x': 'x' },
-      { gateway: { auth: { token: 'x' } } },
-      { 'gateway.auth': 'x' },
-    ])
-      expect((await put({ updates })).status, JSON.stringify(updates)).to.equal(403);
-    expect((await put({ gateway: { auth: { token: 'x' } } })).status).to.equal(403);
+    const other = await world.makeSession({ username: 'other', role: 'admin' });
+    const put = (body: unknown) => ask('PUT', '/api/gateway-config', body, other);
+    for (const body of [{ updates: { 'gateway.auth.token': 'x' } }, { gateway: { auth: { token: 'x' } } }])
+      expect((await put(body)).status, JSON.stringify(body)).to.equal(403);
     for (const body of [
-      undefined,
-      '{',
-      [],
-      'x',
-      {},
-      { updates: {} },
-      { updates: { 'a..b': 1 } },
-      { updates: { '__proto__.x': 1 } },
-      { updates: { 'gateway.constructor.x': 1 } },
-      { updates: { unknown: 1 } },
+      ...[undefined, '{', {}, { updates: {} }, { updates: { 'a..b': 1 } }, { updates: { unknown: 1 } }],
       { updates: { ['x'.repeat(501)]: 1 } },
       { updates: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`gateway.x${n}`, 1])) },
       { updates: { 'gateway.port': 1 }, hash: 5 },
-      { x: '\u0000' },
     ])
       expect((await put(body)).status, JSON.stringify(body)?.slice(0, 60)).to.equal(400);
     expect((await put({ ...DOCUMENT, big: 'x'.repeat(1_000_000) })).status).to.equal(413);
@@ -245,91 +222,9 @@ describe('Gateway configuration', () => {
     ]);
   });
 
-  it('cannot become too deep or too large, at once or step by step', async () => {
-    const before = await config();
-    const nested = (levels: number, inner = '1') => `${'['.repeat(levels)}${inner}${']'.repeat(levels)}`;
-    const numbers = Array(340_000).fill(1).join();
-    expect(bodyOf(await put(`{"k":${nested(900, numbers)}}`), 400).error).to.match(/nested more than 100 levels deep/);
-    expect((await put(`{"k":${nested(90)}}`)).status).to.equal(400);
-    expect((await put(`{"k":${nested(300_000)}}`)).status).to.equal(400);
-    const operator = await world.makeSession({ username: 'bulk-operator', role: 'operator' });
-    const warnings: unknown[] = [];
-    for (let n = 0; n < 5; n++) {
-      // Each fits into its own record, all of them do not fit into the document.
-      const model = Array(90_000).fill(1);
-      const fields = { name: `bulky-${n}`, role: 'x', write_to_gateway: true, config: { model } };
-      const reply = await ask('POST', '/api/agents', fields, operator);
-      expect(reply.status, JSON.stringify(reply.body).slice(0, 200)).to.equal(201);
-      warnings.push(reply.body.warning);
-    }
-    expect(warnings.slice(0, 3)).to.deep.equal([undefined, undefined, undefined]);
-    expect(warnings[4]).to.match(/not written .* at most 700000 characters/);
-    for (const levels of [1_500, 300_000]) {
-      const body = `{"name":"deep","role":"x","write_to_gateway":true,"config":{"model":${nested(levels)}}}`;
-      expect((await world.ask('POST', '/api/agents', { as: operator, body })).status).to.equal(400);
-    }
-    expect((await config()).config.agents.list.length).to.equal(before.config.agents.list.length + 3);
-    expect((await ask('GET', '/health/ready')).status).to.equal(200);
-    await put({ ...before.config, agents: before.config.agents });
-  });
-
-  it('is for admins only, and separate for each workspace', async () => {
-    const { id } = (await ask('GET', '/api/agents/warned')).body.agent;
-    const operator = await world.makeKey(id, ['operator']);
-    for (const [method, path] of [
-      ['GET', '/api/gateway-config'],
-      ['PUT', '/api/gateway-config'],
-      ['GET', '/api/agents/sync'],
-      ['POST', '/api/agents/sync'],
-    ] as const) {
-      expect((await world.ask(method, path, {})).status).to.equal(401);
-      expect((await ask(method, path, undefined, operator)).status).to.equal(403);
-    }
-    const there = await world.makeSession({ username: 'elsewhere', role: 'admin', workspace: 2 });
-    expect((await ask('GET', '/api/gateway-config', undefined, there)).body.config).to.deep.equal({});
-    expect((await ask('POST', '/api/agents/sync', undefined, there)).body).to.include({ synced: 0 });
-  });
-
-  /** Without HTTP and its limits. False: it is too large. */
+  /** Without HTTP and its limits. */
   const store = (document: GatewayDocument) =>
-    changeGatewayConfig(world.service.core.commands, { origin: testOrigin }, (state) =>
-      decideReplace(state, document),
-    ).then(
-      () => true,
-      (error: unknown) => {
-        if (error instanceof AppError && error.status === 413) return false;
-        throw error;
-      },
-    );
-
-  it('does not change an agent if it cannot be written', async () => {
-    const before = await config();
-    const { id } = (await ask('POST', '/api/agents', { name: 'refused', role: 'x', config: { model: 'm' } })).body
-      .agent;
-    const record = async () => (await ask('GET', `/api/agents/${id}`)).body.agent;
-    const [agent, written] = [await record(), (await world.audit('agent_updated')).length];
-    // With the largest document that is taken there is no room for this agent's keys.
-    let room = 1_000_000;
-    while (!(await store({ ...before.config, big: 'x'.repeat(room) }))) room -= 25_000;
-    const full = await config();
-    const change = { name: 'renamed', role: 'y', gateway_config: { model: 'x'.repeat(150_000) } };
-    const reply = await ask('PUT', `/api/agents/${id}`, change);
-    expect(reply.status, JSON.stringify(reply.body).slice(0, 300)).to.equal(502);
-    expect(reply.body.error).to.match(/^Nothing was changed\. /);
-    expect(await record()).to.deep.equal(agent);
-    expect(await world.audit('agent_updated')).to.have.length(written);
-    expect((await config()).hash).to.equal(full.hash);
-    expect(await store(before.config)).to.equal(true);
-
-    // The agent's own change is refused after the document was written: its entry is as before.
-    const other = (await ask('POST', '/api/agents', { name: 'taken-name', role: 'x' })).body.agent;
-    const hash = (await config()).hash;
-    const renamed = await ask('PUT', `/api/agents/${id}`, { name: 'taken-name', gateway_config: { model: 'n' } });
-    expect(renamed.status).to.equal(409);
-    expect((await config()).hash).to.equal(hash);
-    expect(await record()).to.deep.equal(agent);
-    for (const one of [id, other.id]) expect((await ask('DELETE', `/api/agents/${one}`)).status).to.equal(200);
-  });
+    changeGatewayConfig(world.service.core.commands, { origin: testOrigin }, (state) => decideReplace(state, document));
 
   it('explains why its agents cannot be imported', async () => {
     const before = await config();
@@ -338,12 +233,12 @@ describe('Gateway configuration', () => {
       [{ list: 5 }, /agents\.list must be a list/],
       [{ list: [{ id: 'a' }, 'b'] }, /agents\.list\.1 must be an object/],
     ] as const) {
-      expect(await store({ ...before.config, agents })).to.equal(true);
+      await store({ ...before.config, agents });
       for (const method of ['GET', 'POST']) {
         expect(bodyOf(await ask(method, '/api/agents/sync'), 422).error).to.match(says);
       }
     }
-    expect(await store(before.config)).to.equal(true);
+    await store(before.config);
   });
 
   describe('adapters', () => {

@@ -102,16 +102,6 @@ describe('/api/gateways', function () {
     }
   });
 
-  it('prefer a token in the address to the field', async () => {
-    const fields = { name: 'two tokens', host: `gate.example.org?token=${SECRET}`, port: 81, token: 'other' };
-    const { gateway } = (await ask('POST', fields)).body;
-    expect(gateway).to.include({ url: 'http://gate.example.org:81', host: 'gate.example.org', port: 81 });
-    expect((await ask('POST', { id: gateway.id }, '/connect')).body.token).to.equal(SECRET);
-    await ask('PUT', { id: gateway.id, url: 'http://gate.example.org?token=third', token: 'fourth' });
-    expect((await ask('POST', { id: gateway.id }, '/connect')).body.token).to.equal('third');
-    await ask('DELETE', { id: gateway.id });
-  });
-
   it('reject invalid input with an explanation', async () => {
     for (const [body, message] of [
       [{ url: 'http://x' }, /^name: /],
@@ -132,21 +122,6 @@ describe('/api/gateways', function () {
     expect((await ask('PUT', { id })).status).to.equal(400);
     expect((await ask('PUT', { name: 'x' })).status).to.equal(400);
     expect((await ask('PUT', { id: 987_654, name: 'x' })).status).to.equal(404);
-  });
-
-  it('keep the rest of the address if only the host or port changes', async () => {
-    const [, away] = await list();
-    const changed = async (fields: object) => {
-      const body = bodyOf(await ask('PUT', { id: away.id, ...fields }));
-      return body.gateway.url;
-    };
-    expect(await changed({ port: 9444 })).to.equal('wss://gate.example.org:9444/base');
-    expect(await changed({ host: 'other.example.org' })).to.equal('http://other.example.org:9444');
-    expect(await changed({ host: 'other.example.org:81' })).to.equal('http://other.example.org:81');
-    expect(await changed({ host: 'ws://other.example.org' })).to.equal('ws://other.example.org');
-    expect(await changed({ host: 'third.example.org' })).to.equal('http://third.example.org');
-    expect((await ask('PUT', { id: 987_654, port: 1 })).status).to.equal(404);
-    expect(await changed({ url: away.url })).to.equal('wss://gate.example.org:9443/base');
   });
 
   it('can be updated, have one primary, and keep a token that is sent back masked', async () => {

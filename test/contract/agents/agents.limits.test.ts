@@ -63,19 +63,6 @@ describe('Workspace limits', () => {
     refused(await create(), /at most 6 agents/);
   });
 
-  it('a repeated creation with its Idempotency-Key gets the same response, even at the limit', async () => {
-    const [one] = (await ask('GET', '/api/agents')).body.agents;
-    await ask('DELETE', `/api/agents/${one.id}`);
-    const once = () =>
-      world.ask('POST', '/api/agents', {
-        as: world.adminKey,
-        body: { name: 'kept', role: 'x' },
-        headers: { 'idempotency-key': 'kept' },
-      });
-    const [first, second] = [await once(), await once()];
-    expect([first.status, second.status, second.body]).to.deep.equal([201, 201, first.body]);
-  });
-
   it('agent keys: only valid keys count', async () => {
     const [agent] = (await ask('GET', '/api/agents')).body.agents;
     const path = `/api/agents/${agent.id}/keys`;

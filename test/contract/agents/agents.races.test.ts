@@ -47,44 +47,6 @@ function races(services: () => readonly TestService[]): void {
     expect((await ask('GET', '/api/agents?role=agent')).body.total).to.equal(1);
   });
 
-  it('20 agents with one session key: one is created, and the names of the others stay free', async () => {
-    const body = (n: number) => ({ name: `key-${n}`, role: 'keyed', session_key: 'the-key' });
-    const replies = await times(20, (n) => ask('POST', '/api/agents', body(n)));
-    expect(counted(replies)).to.deep.equal({ 201: 1, 409: 19 });
-    const again = await times(20, (n) => ask('POST', '/api/agents', { ...body(n), session_key: `other-${n}` }));
-    expect(counted(again)).to.deep.equal({ 201: 19, 409: 1 });
-  });
-
-  it('20 agents renamed to one name: one gets it, the others keep theirs', async () => {
-    const ids = await times(20, async (n) => (await create(`rename-${n}`)).id);
-    const replies = await Promise.all(ids.map((id) => ask('PUT', `/api/agents/${id}`, { name: 'the-name' })));
-    expect(counted(replies)).to.deep.equal({ 200: 1, 409: 19 });
-    const names = await Promise.all(ids.map(async (id) => (await ask('GET', `/api/agents/${id}`)).body.agent.name));
-    expect(names.filter((name) => name === 'the-name')).to.have.length(1);
-    const again = await times(20, (n) => ask('POST', '/api/agents', { name: `rename-${n}`, role: 'x' }));
-    expect(counted(again)).to.deep.equal({ 201: 1, 409: 19 });
-  });
-
-  it('one agent renamed back and forth: it has one name in the end, and the other is free', async () => {
-    const { id } = await create('to');
-    for (let round = 0; round < 4; round++) {
-      const replies = await times(10, (n) => ask('PUT', `/api/agents/${id}`, { name: n % 2 ? 'to' : 'fro' }));
-      for (const { status } of replies) expect(status).to.be.oneOf([200, 409]);
-    }
-    const { name } = (await ask('GET', `/api/agents/${id}`)).body.agent;
-    expect((await ask('POST', '/api/agents', { name, role: 'x' })).status).to.equal(409);
-    expect((await ask('POST', '/api/agents', { name: name === 'to' ? 'fro' : 'to', role: 'x' })).status).to.equal(201);
-  });
-
-  it('creations and deletions of one name: there are never two at once', async () => {
-    for (let round = 0; round < 5; round++) {
-      const created = await times(5, () => ask('POST', '/api/agents', { name: 'now-and-then', role: 'gone' }));
-      expect(counted(created)).to.deep.equal({ 201: 1, 409: 4 });
-      const deleted = await times(5, () => ask('DELETE', '/api/agents/now-and-then'));
-      expect(counted(deleted)).to.deep.equal({ 200: 1, 404: 4 });
-    }
-  });
-
   it('merges into one config: no change is lost', async () => {
     const { id } = await create('merged');
     const replies = await times(10, (n) => ask('PUT', `/api/agents/${id}`, { gateway_config: { [`key${n}`]: n } }));

@@ -1,10 +1,8 @@
 /** Attribution through HTTP: who may read it, what is refused, and what is in it. */
 import { expect } from 'chai';
 import { type AttributionAnswer, attributionAnswer } from '../../../shared/contract/agents/attribution.ts';
-import { EvidenceReader, logOf } from '../../support/evidence.ts';
-import { checkAttribution } from '../../support/evidence-checks.ts';
 import { fixture } from '../../support/fixture.ts';
-import { bodyOf, type Reply } from '../../support/service.ts';
+import { bodyOf } from '../../support/service.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 describe('attribution', () => {
@@ -30,18 +28,13 @@ describe('attribution', () => {
     ) as AttributionAnswer;
   }
 
-  it('is available to the agent itself: by key, by name in the header, or as the user of that name', async () => {
+  it('is available to the agent itself, and to admins with privileged=1', async () => {
     const { id, name } = await create();
-    const key = await auth().makeKey(id, ['viewer', 'agent:self']);
     await auth().makeOlderUser(name);
-    const cookie = await auth().signIn(name);
     for (const reply of [
-      await ask('GET', pathOf(id), undefined, key),
-      await ask('GET', pathOf(name), undefined, key),
-      await ask('GET', pathOf(id), undefined, undefined, named(name)),
-      await ask('GET', pathOf(id, 'privileged=1'), undefined, undefined, named(name)),
-      await ask('GET', pathOf(id), undefined, cookie),
-      await ask('GET', pathOf(id), undefined, cookie, named('another-agent')),
+      await ask('GET', pathOf(id), undefined, await auth().makeKey(id, ['viewer', 'agent:self'])),
+      await ask('GET', pathOf(name, 'privileged=1'), undefined, undefined, named(name)),
+      await ask('GET', pathOf(id), undefined, await auth().signIn(name), named('another-agent')),
     ]) {
       conforms(attributionAnswer, reply);
       expect(reply.body).to.include({ agent_name: name, access_scope: 'self' });
@@ -52,46 +45,20 @@ describe('attribution', () => {
       expect([hours, until - since]).to.deep.equal([24, 24 * 3_600]);
       expect(until).to.be.closeTo(Date.now() / 1_000, 30);
     }
-  });
-
-  it('is available to admins with privileged=1, and to no one else', async () => {
-    const { id, name } = await create();
-    const other = await create();
-    const privileged = await ask('GET', pathOf(id, 'privileged=1'));
-    conforms(attributionAnswer, privileged);
-    expect(privileged.body).to.include({ agent_name: name, access_scope: 'privileged' });
-    const refused = async (reply: Promise<Reply>) => {
-      const body = bodyOf(await reply, 403);
-      expect(body.error).to.include(name);
-    };
-    await refused(ask('GET', pathOf(id)));
-    await refused(ask('GET', pathOf(id, 'privileged=0')));
-    await refused(ask('GET', pathOf(id), undefined, undefined, named(other.name)));
-    const foreign = await auth().makeKey(other.id, ['operator', 'agent:self']);
-    await refused(ask('GET', pathOf(id, 'privileged=1'), undefined, foreign));
-    await auth().makeUser({ username: 'olaf-operator', role: 'operator' });
-    await refused(ask('GET', pathOf(id, 'privileged=1'), undefined, await auth().signIn('olaf-operator')));
-    const anonymous = await auth().ask('GET', pathOf(id));
-    expect(anonymous.status).to.equal(401);
+    const privileged = conforms(attributionAnswer, await ask('GET', pathOf(id, 'privileged=1')));
+    expect(privileged).to.include({ agent_name: name, access_scope: 'privileged' });
+    expect(bodyOf(await ask('GET', pathOf(id)), 403).error).to.include(name);
   });
 
   it('checks for an unknown agent first, then for the caller, then for the query', async () => {
     const { id, name } = await create();
     const bad = 'hours=0&section=all';
     expect((await ask('GET', pathOf('unknown-agent', bad))).status).to.equal(404);
-    expect((await ask('GET', pathOf(999_999_999, bad))).status).to.equal(404);
     expect((await ask('GET', pathOf(id, bad))).status).to.equal(403);
     const now = Math.floor(Date.now() / 1_000);
     const refusals: readonly (readonly [string, RegExp])[] = [
       [bad, /^hours: must be a whole number from 1 to 720$/],
-      ['hours=721', /^hours: /],
-      ['hours=1.5', /^hours: /],
-      ['hours=-1', /^hours: /],
-      ['hours=day', /^hours: /],
       ['section=all', /^section: unknown: "all"; known are identity, audit, mutations, cost$/],
-      ['section=Cost', /^section: unknown: "Cost"/],
-      ['section=,', /^section: must name at least one/],
-      ['section=%20', /^section: must name at least one/],
       ['cursor=next', /^cursor: must be/],
       [`cursor=${cursorOf('cost.nothing', now)}`, /^cursor: must be/],
       [`cursor=${cursorOf('prices', now)}`, /^cursor: must be/],
@@ -101,11 +68,8 @@ describe('attribution', () => {
     ];
     for (const [query, says] of refusals) {
       const reply = await ask('GET', pathOf(id, query), undefined, undefined, named(name));
-      expect(reply.status, `${query}: ${JSON.stringify(reply.body)}`).to.equal(400);
-      expect(reply.body.error, query).to.match(says);
+      expect(bodyOf(reply, 400).error, query).to.match(says);
     }
-    for (const query of ['hours=', 'hours=720', 'section=', 'section=%20cost%20,,identity', 'privileged=yes'])
-      expect((await reportOf({ id, name }, query)).agent_name).to.equal(name);
   });
 
   it('separates actions by the key, by callers that name the agent, and by the agent’s own calls', async () => {
@@ -180,71 +144,6 @@ describe('attribution', () => {
     expect(typesOf('audit.by_type.task_created')).to.deep.equal(['TaskCreated', 'TaskCreated']);
     expect(typesOf('identity.lifetime_stats.comments_authored')).to.deep.equal(['TaskCommented']);
     expect(typesOf('cost.total')).to.deep.equal(['TokensReported']);
-  });
-
-  it('shows the source of each number, and the log confirms the number', async () => {
-    const agent = await create();
-    const { id, name } = agent;
-    const key = await auth().makeKey(id, ['operator', 'agent:self']);
-    const act = async (n: number) => {
-      for (const fields of [{ assigned_to: name }, { assigned_to: name, status: 'in_progress' }, {}]) {
-        const { body } = await ask('POST', '/api/tasks', { title: world.fresh('task'), ...fields }, key);
-        await ask('POST', `/api/tasks/${body.task.id}/comments`, { content: 'done soon' }, key);
-        await ask('PUT', `/api/tasks/${body.task.id}`, { priority: 'high' }, key);
-      }
-      const reports = ['one', 'two'].map((model) => ({
-        model,
-        sessionId: `${name}:cli`,
-        inputTokens: n,
-        outputTokens: 7,
-      }));
-      await ask('POST', '/api/tokens/batch', { reports: [...reports, ...reports] }, key);
-      await ask('POST', `/api/agents/${id}/heartbeat`, {}, key);
-      await ask('PUT', `/api/agents/${id}`, { role: `r${n}` }, key);
-    };
-    await act(1);
-    await act(2);
-    const position = (await ask('GET', `/api/agents/${id}`)).headers.get('x-signalbox-position');
-    const then = await reportOf(agent, 'section=cost');
-    await act(3);
-    const reader = new EvidenceReader(await logOf(world), 1);
-    for (const limit of [1, 20, 200])
-      for (const when of ['', `&as_of=${position}`]) {
-        const report = await reportOf(agent, `evidence=1&limit=${limit}${when}`);
-        checkAttribution(report, reader);
-        const listed = Object.values(report.evidence ?? {}).filter(({ positions }) => positions?.length);
-        expect(listed.length).to.be.above(limit === 1 ? 0 : 10);
-        if (when) expect(report.cost).to.deep.equal(then.cost);
-      }
-  });
-
-  it('links a number to all of its events, page by page', async () => {
-    const agent = await create();
-    const at = `/api/agents/${agent.id}/heartbeat`;
-    for (let n = 0; n < 5; n++) expect((await ask('POST', at, {})).status).to.equal(200);
-    const number = 'audit.by_type.agent_heartbeat';
-    const seen: number[] = [];
-    let query = 'evidence=1';
-    let cursor: string | null = null;
-    let pages = 0;
-    do {
-      const report: AttributionAnswer = await reportOf(agent, `${query}&limit=2`);
-      if (cursor !== null) {
-        expect(report).to.have.all.keys('agent_name', 'timeframe', 'access_scope', 'evidence');
-        expect(report.evidence).to.have.all.keys(number);
-      }
-      const page = report.evidence?.[number];
-      expect(page?.total).to.equal(5);
-      seen.push(...(page?.events ?? []).map(({ position }) => position));
-      cursor = page?.next ?? null;
-      query = `cursor=${cursor}`;
-      pages++;
-      // Newer than the first page, so it is on none.
-      await ask('POST', at, {});
-    } while (cursor !== null);
-    expect(pages).to.equal(3);
-    expect(seen).to.deep.equal([...new Set(seen)].sort((a, b) => b - a));
-    expect(seen).to.have.length(5);
   });
 
   it('follows a renamed agent, and does not pass to another agent of the same name', async () => {

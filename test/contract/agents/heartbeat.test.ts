@@ -6,13 +6,10 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { heartbeatAnswer, heartbeatPostAnswer, wakeAnswer } from '../../../shared/contract/agents/heartbeat.ts';
-import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import type { EventOf } from '../../../shared/events/define.ts';
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { fixture } from '../../support/fixture.ts';
-import { sample } from '../../support/kit.ts';
 import { ATTACK } from '../../support/screening-cases.ts';
-import { testOrigin } from '../../support/world.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
 describe('Agent heartbeats, memory and personas', () => {
@@ -123,16 +120,6 @@ describe('Agent heartbeats, memory and personas', () => {
       ]);
     });
 
-    it('with an Idempotency-Key is recorded once', async () => {
-      const { id } = await create();
-      const body = { token_usage: { model: 'm', inputTokens: 1, outputTokens: 1 } };
-      const once = () =>
-        ask('POST', `/api/agents/${id}/heartbeat`, body, undefined, { 'idempotency-key': `beat-${id}` });
-      const [first, second] = [await once(), await once()];
-      expect(second.body).to.deep.equal(first.body);
-      expect(await events(id, tokensReported.type)).to.have.length(1);
-    });
-
     it('rejects unknown agents and invalid bodies', async () => {
       const { id } = await create();
       for (const path of ['999999', 'nobody']) {
@@ -181,25 +168,6 @@ describe('Agent heartbeats, memory and personas', () => {
       const [activity] = await activities('agent_heartbeat', id);
       expect(activity.metadata).to.deep.equal({ workItemsCount: 7, workItemTypes: ['notifications'] });
     });
-  });
-
-  it('shows the newest 50 unread messages, oldest first', async () => {
-    const { id, name } = await create();
-    const drafts = Array.from({ length: 51 }, (_, n) =>
-      sample(agentMessageSent, {
-        message_id: 1_000_000 * id + n,
-        from: 'boss',
-        to: name,
-        to_agent_id: id,
-        content: `message ${n + 1}`,
-        message_type: 'text',
-      }),
-    );
-    await core().commands.record(`agent_messages-1-${id}`, { origin: testOrigin }, drafts);
-    const { body } = await ask('GET', `/api/agents/${id}/heartbeat`);
-    expect(body.messages.map((message: { content: string }) => message.content)).to.deep.equal(
-      Array.from({ length: 50 }, (_, n) => `message ${n + 2}`),
-    );
   });
 
   it('GET heartbeat changes nothing', async () => {

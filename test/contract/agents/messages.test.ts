@@ -73,57 +73,10 @@ describe('Messages between agents', () => {
     );
   });
 
-  it('sends one message for an Idempotency-Key', async () => {
-    const once = () =>
-      world.ask('POST', '/api/agents/message', {
-        as: world.adminKey,
-        body: { from: 'bob', to: 'ada', content: 'once' },
-        headers: { 'idempotency-key': 'message-once' },
-      });
-    const [first, second] = await Promise.all([once(), once()]);
-    expect(second.body).to.deep.equal(first.body);
-    expect((await comms('?agent=bob')).total).to.equal(1);
-  });
-
-  it('pages and filters the feed, latest page first, oldest first within a page', async () => {
-    const contents = (body: { messages: { content: string }[] }) => body.messages.map((message) => message.content);
-    const all = await comms('?limit=200');
-    expect(contents(await comms('?limit=1'))).to.deep.equal(contents(all).slice(-1));
-    expect(contents(await comms('?limit=2&offset=1'))).to.deep.equal(contents(all).slice(-3, -1));
-    const adas = await comms('?agent=ada');
-    expect(adas.total).to.equal(adas.messages.length);
-    expect(contents(await comms('?agent=ada&limit=2&offset=1'))).to.deep.equal(contents(adas).slice(-3, -1));
-    expect((await comms('?agent=nobody')).total).to.equal(0);
-    const moment = all.messages[0].created_at as number;
-    expect((await comms(`?since=${moment - 1}`)).total).to.equal(all.total);
-    expect((await comms(`?since=${moment + 10_000}`)).total).to.equal(0);
-    expect((await comms(`?since=${moment - 1}&agent=bob`)).total).to.equal(1);
+  it('tolerates invalid pages, and rejects invalid filters', async () => {
     for (const query of ['limit=abc', 'limit=0', 'limit=-1', 'limit=1e9', 'offset=-5']) await comms(`?${query}`);
     for (const query of ['since=abc', 'since=-1', 'agent=%00'])
       expect((await ask('GET', `/api/agents/comms?${query}`)).status, query).to.equal(400);
-  });
-
-  it('counts messages per pair of agents, without people and the service', async () => {
-    await send('Human', 'ada', 'a note from outside');
-    const { graph, total } = await comms();
-    const edge = (from_agent: string, to_agent: string) =>
-      graph.edges.find(
-        (one: { from_agent: string; to_agent: string }) => one.from_agent === from_agent && one.to_agent === to_agent,
-      );
-    expect(edge('ada', 'eve')).to.include({ message_count: 1 });
-    expect(edge('eve', 'ada')).to.include({ message_count: 2 });
-    expect(edge('Human', 'ada')).to.equal(undefined);
-    expect(graph.agentStats).to.deep.equal([
-      { agent: 'ada', sent: 1, received: 3 },
-      { agent: 'eve', sent: 2, received: 1 },
-      { agent: 'bob', sent: 1, received: 0 },
-    ]);
-    expect(total).to.equal(5);
-    const since = await comms('?since=1');
-    expect(since.graph).to.deep.equal(graph);
-    const bobs = await comms('?agent=bob');
-    expect(bobs.graph.edges).to.have.length(1);
-    expect(bobs.graph.agentStats).to.deep.equal(graph.agentStats);
   });
 
   it('rejects prompt injection attempts before anything else', async () => {
@@ -160,20 +113,6 @@ describe('Messages between agents', () => {
     expect(frame?.type).to.equal('security.event');
     expect(frame?.data).to.include({ severity: 'critical', agent_name: 'ada' });
     expect(JSON.stringify(frame)).not.to.include(key);
-  });
-
-  it('allows an agent key to send only as its agent', async () => {
-    const { id } = (await ask('GET', '/api/agents/ada')).body.agent;
-    const operator = await world.makeKey(id, ['operator']);
-    const admin = await world.makeKey(id, ['admin']);
-    const viewer = await world.makeKey(id, ['viewer']);
-    const as = (key: string, from: string) =>
-      ask('POST', '/api/agents/message', { from, to: 'eve', content: 'x' }, key);
-    expect((await as(operator, 'ada')).status).to.equal(200);
-    expect((await as(operator, 'bob')).status).to.equal(403);
-    expect((await as(admin, 'bob')).status).to.equal(200);
-    expect((await as(viewer, 'ada')).status).to.equal(403);
-    expect((await world.ask('POST', '/api/agents/message', { body: {} })).status).to.equal(401);
   });
 
   for (const [what, body] of Object.entries<unknown>({

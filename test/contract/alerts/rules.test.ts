@@ -1,6 +1,5 @@
 /** Alert rules through HTTP: created, changed, evaluated, their actions. One service and one receiver for all. */
 import { expect } from 'chai';
-import { OPERATORS } from '../../../shared/contract/alerts/conditions.ts';
 import {
   alertRuleAnswer,
   alertRulesAnswer,
@@ -82,20 +81,6 @@ describe('contract: alerts', function () {
       await refused({ cooldown_minutes: 1.5 }, /cooldown_minutes/);
       await refused({ condition_value: 5 }, /condition_value: must be a string/);
       await refused({ action: 'explode' }, /action: must be /);
-    });
-
-    it('accepts every operator for the status of every kind of record', async () => {
-      for (const entity_type of ['agent', 'task', 'session', 'activity']) {
-        for (const condition_operator of OPERATORS) {
-          const { id } = await create({
-            entity_type,
-            condition_operator,
-            condition_field: 'status',
-            condition_value: '900',
-          });
-          await world.ask('PUT', PATH, { id, enabled: false });
-        }
-      }
     });
 
     it('updates the given fields, and accepts the formats that clients send', async () => {
@@ -209,35 +194,6 @@ describe('contract: alerts', function () {
       expect(rule.last_triggered_at).to.be.within(rule.created_at, Math.floor(Date.now() / 1_000));
       expect(rule.updated_at).to.equal(rule.created_at);
       await world.stream.until(() => world.framesOf('alert.triggered', id).length === 1);
-    });
-
-    it('offline agents match only rules on their status, and counts', async () => {
-      await world.create({ name: 'sleeper', status: 'offline' });
-      expect(await reasonOf((await onAgent('sleeper')).id)).to.equal('Condition not met');
-      const status = { entity_type: 'agent', condition_field: 'status' };
-      expect(await reasonOf((await create({ ...status, condition_value: 'offline' })).id)).to.equal('Condition met');
-      const count = { entity_type: 'agent', condition_field: 'name=sleeper', condition_operator: 'count_above' };
-      expect(await reasonOf((await create({ ...count, condition_value: '0' })).id)).to.equal('Condition met');
-      expect(await reasonOf((await create({ ...count, condition_value: '1' })).id)).to.equal('Condition not met');
-    });
-
-    it('tasks, sessions and activities are covered as well', async () => {
-      await world.ask('POST', '/api/tasks', { title: 'Watched task', priority: 'critical' });
-      await world.ask('POST', '/api/claude/sessions', { session_id: 'watched-session', input_tokens: 5_000 });
-      const met = async (
-        entity_type: string,
-        condition_field: string,
-        condition_operator: string,
-        condition_value: string,
-      ) => reasonOf((await create({ entity_type, condition_field, condition_operator, condition_value })).id);
-      expect(await met('task', 'priority', 'equals', 'critical')).to.equal('Condition met');
-      expect(await met('task', 'title', 'contains', 'WATCHED')).to.equal('Condition met');
-      expect(await met('task', 'priority=critical', 'count_below', '1')).to.equal('Condition not met');
-      expect(await met('task', 'created_at', 'age_minutes_above', '1')).to.equal('Condition not met');
-      expect(await met('session', 'input_tokens', 'greater_than', '4999')).to.equal('Condition met');
-      expect(await met('session', 'session_id', 'not_equals', 'watched-session')).to.equal('Condition not met');
-      expect(await met('activity', 'type=task_created', 'count_above', '0')).to.equal('Condition met');
-      expect(await met('activity', 'entity_id', 'less_than', '0')).to.equal('Condition not met');
     });
 
     it('a disabled rule is not evaluated', async () => {

@@ -13,7 +13,6 @@ import {
 import { githubProjectsAnswer, githubTriggerAnswer } from '../../../shared/contract/github/syncs.ts';
 import { fixture } from '../../support/fixture.ts';
 import { GITHUB_TOKEN, startFakeGithub } from '../../support/github.ts';
-import { call } from '../../support/service.ts';
 import { testOrigin } from '../../support/world.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
@@ -165,14 +164,6 @@ describe('GitHub', function () {
       expect(status.body.syncs[1]).to.deep.include({ repo, sync_direction: 'inbound', changes_pulled: 2 });
     });
 
-    it('many concurrent syncs create one task per issue', async () => {
-      const repo = 'acme/crowd';
-      for (let issue = 0; issue < 6; issue++) github.issue(repo, {});
-      const replies = await Promise.all(Array.from({ length: 4 }, () => act('sync', { repo })));
-      const tasks = replies.flatMap(({ body }) => body.tasks as { github_issue_number: number }[]);
-      expect(tasks.map((task) => task.github_issue_number).sort()).to.deep.equal([1, 2, 3, 4, 5, 6]);
-    });
-
     it('a deleted task is created again by another import of its issues', async () => {
       const repo = 'acme/gone';
       github.issue(repo, {});
@@ -248,22 +239,6 @@ describe('GitHub', function () {
       expect((await tasksOf(id))[0]).to.deep.include(changed);
       const [activity] = (await syncedActivities('github_sync')).filter(({ entity_id }) => entity_id === id);
       expect(activity?.metadata).to.deep.include({ repo, pulled: 1, pushed: 0 });
-    });
-
-    it('sets a task to done for a closed issue only if a review has approved it', async () => {
-      const { repo, id, sync } = await project();
-      github.issue(repo, { title: 'First' });
-      github.issue(repo, { title: 'Second' });
-      await sync();
-      const [first, second] = await titled(id, 'First', 'Second');
-      await world.approve(first?.id ?? 0);
-      await ask('PUT', `/api/tasks/${first?.id}`, { status: 'in_progress' });
-      for (const number of [1, 2]) github.issue(repo, { number, state: 'closed' });
-      await sync();
-      expect((await world.taskNow(first?.id ?? 0)).status).to.equal('done');
-      expect((await world.taskNow(second?.id ?? 0)).status).to.equal('review');
-      expect(await sync(), 'and is not opened again for it').to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
-      expect(github.repo(repo).issues.map(({ state }) => state)).to.deep.equal(['closed', 'closed']);
     });
 
     it('pushes local changes and nothing else', async () => {
@@ -434,19 +409,6 @@ describe('GitHub', function () {
       const overdue = overdueTasks.find((one: { id: number }) => one.id === task?.id);
       expect(overdue).to.deep.include(github_columns);
       expect(await world.activities('task_updated', task?.id ?? 0)).to.have.length(2);
-    });
-  });
-
-  describe('a request', () => {
-    it('that is repeated with its key creates one comment at GitHub', async () => {
-      const repo = 'acme/once';
-      github.issue(repo, {});
-      const headers = { 'idempotency-key': 'comment-once' };
-      for (let turn = 0; turn < 2; turn++) {
-        const body = { action: 'comment', repo, issueNumber: 1, body: 'Once' };
-        expect((await call(world.world, 'POST', '/api/github', body, headers)).status).to.equal(200);
-      }
-      expect(github.repo(repo).comments).to.have.length(1);
     });
   });
 

@@ -55,7 +55,7 @@ describe('/api/history/timeline', function () {
     ]);
   });
 
-  it('rejects a range that ends before it starts, and callers without access to the whole log', async () => {
+  it('rejects a range that ends before it starts', async () => {
     const { status, body } = await world.ask(
       'GET',
       '/api/history/timeline?since=2002-01-01T00:00:00Z&until=2001-01-01T00:00:00Z',
@@ -63,7 +63,5 @@ describe('/api/history/timeline', function () {
     );
     expect(status).to.equal(400);
     expect(body.error).to.match(/^since: must not be after until/);
-    const as = await world.makeSession({ username: 'otto', role: 'operator' });
-    expect((await world.ask('GET', '/api/history/timeline', { as })).status).to.equal(403);
   });
 });

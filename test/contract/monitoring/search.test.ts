@@ -121,15 +121,6 @@ describe('GET /api/search', () => {
     expect((await search('q=quokka&limit=1000')).results.length).to.be.above(9);
   });
 
-  it('treats % and _ literally, even in two-character queries', async () => {
-    const agents = async (q: string) =>
-      (await search(`q=${encodeURIComponent(q)}&type=agent`)).results.map(({ title }) => title);
-    expect(await agents('100%_x')).to.deep.equal(['Quokka 100%_x']);
-    expect(await agents('%_')).to.deep.equal(['Quokka 100%_x']);
-    expect(await agents('\\_')).to.deep.equal([]);
-    expect(await agents('UO')).to.include('Quokka 100abx');
-  });
-
   it('accepts types in singular, plural and all; an unknown type finds nothing', async () => {
     const types = async (type: string) => [
       ...new Set((await search(`q=quokka&type=${type}&limit=100`)).results.map((one) => one.type)),

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { overallOf } from '../../../api/routes/monitoring/status.ts';
 import { dashboardOf } from '../../../queries/monitoring/status.ts';
-import { type HealthCheck, STATUS_ACTIONS, statusAnswer } from '../../../shared/contract/monitoring/status.ts';
+import { type HealthCheck, statusAnswer } from '../../../shared/contract/monitoring/status.ts';
 import { seconds } from '../../../shared/time.ts';
 import { fixture } from '../../support/fixture.ts';
 import { call, startTestService } from '../../support/service.ts';
@@ -101,11 +101,7 @@ describe('/api/status', () => {
     });
   });
 
-  it('requires a credential for every action, and rejects unknown actions', async () => {
-    for (const action of STATUS_ACTIONS) {
-      const none = await call(base, 'GET', `/api/status?action=${action}`, undefined, { 'x-api-key': '' });
-      expect(none.status, action).to.equal(401);
-    }
+  it('rejects unknown actions', async () => {
     expect((await call(base, 'GET', '/api/status?action=other')).status).to.equal(400);
   });
 });

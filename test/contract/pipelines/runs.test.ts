@@ -109,6 +109,7 @@ describe('runs of pipelines', () => {
     const { id } = (await world.start(pipeline)).body.run;
     const next = (await world.advance(id)).body.run;
     expect(next).to.deep.include({ id, status: 'running', current_step: 1 });
+    await world.refused('POST', PATH, { action: 'advance', run_id: id, step_index: 0 }, 400, /at step 1/);
     expect(next.spawn).to.deep.equal({ success: true, stdout: 'on it' });
     expect(statuses(next)).to.deep.equal(['completed', 'running']);
     const end = (await world.advance(id, { success: null, error: 'with a note' })).body.run;
@@ -136,27 +137,6 @@ describe('runs of pipelines', () => {
     expect(await world.activities('pipeline_completed', pipeline)).to.deep.equal([]);
   });
 
-  it('stops or continues after a failed step, as the step defines', async () => {
-    const { id: stops } = await world.pipeline();
-    const failed = (await world.advance((await world.start(stops)).body.run.id, { success: false, error: 'lost' })).body
-      .run;
-    expect(failed).to.have.all.keys('id', 'status', 'steps_snapshot');
-    expect(failed.status).to.equal('failed');
-    expect(statuses(failed)).to.deep.equal(['failed', 'skipped']);
-    expect(failed.steps_snapshot[0].error).to.equal('lost');
-    expect((await world.run(failed.id)).completed_at).to.be.a('number');
-    expect((await world.listed(stops)).runs).to.deep.include({ total: 1, failed: 1, running: 0 });
-
-    const { id: goesOn } = await world.pipeline(undefined, 'continue');
-    const { id } = (await world.start(goesOn)).body.run;
-    const next = (await world.advance(id, { success: false })).body.run;
-    expect(next).to.deep.include({ status: 'running', current_step: 1 });
-    expect(statuses(next)).to.deep.equal(['failed', 'running']);
-    const end = (await world.advance(id, { success: false })).body.run;
-    expect(end.status).to.equal('completed');
-    expect(statuses(end)).to.deep.equal(['failed', 'failed']);
-  });
-
   it('can be cancelled, and the remaining steps are skipped', async () => {
     const { id: pipeline } = await world.pipeline([
       await world.template(),
@@ -174,31 +154,6 @@ describe('runs of pipelines', () => {
     expect((await world.listed(pipeline)).runs).to.deep.include({ total: 1, running: 0 });
     await world.refused('POST', PATH, { action: 'cancel', run_id: id }, 400, /cancelled/);
     await world.refused('POST', PATH, { action: 'advance', run_id: id }, 400, /cancelled/);
-  });
-
-  it('advances a step once for two concurrent callers', async () => {
-    const template = await world.template();
-    const { id: pipeline } = await world.pipeline(Array.from({ length: 50 }, () => template));
-    const { id } = (await world.start(pipeline)).body.run;
-    for (let step = 0; step < 5; step++) {
-      const bodies = Array.from({ length: 6 }, () => ({ action: 'advance', run_id: id, step_index: step }));
-      const replies = await Promise.all(bodies.map((body) => world.ask('POST', PATH, body)));
-      const refused = replies.filter(({ status }) => status === 400);
-      expect(replies.filter(({ status }) => status === 200)).to.have.length(1);
-      expect(refused).to.have.length(5);
-      for (const { body } of refused) expect(body.error).to.include(`at step ${step + 1}`);
-      expect((await world.run(id)).current_step).to.equal(step + 1);
-    }
-    // Without saying which: each one that succeeds has ended a step of its own.
-    const replies = await Promise.all(
-      Array.from({ length: 6 }, () => world.ask('POST', PATH, { action: 'advance', run_id: id })),
-    );
-    const done = replies.filter(({ status }) => status === 200).length;
-    expect(replies.every(({ status }) => status === 200 || status === 400)).to.equal(true);
-    const run = await world.run(id);
-    expect(run.current_step).to.equal(5 + done);
-    expect(statuses(run).filter((status) => status === 'completed')).to.have.length(5 + done);
-    await world.cancel(id);
   });
 
   it('rejects missing, invalid and unknown values with the reason', async () => {
@@ -247,22 +202,6 @@ describe('runs of pipelines', () => {
     expect(end.status).to.equal('completed');
     expect(statuses(end)).to.deep.equal(['completed', 'completed']);
     expect(end.steps_snapshot.map(({ output }: StepState) => output)).to.deep.equal(['done', 'done']);
-  });
-
-  it('fails if the runner reports a failed step', async () => {
-    runner.react(({ body }) => ({
-      body: body.step_index === 0 ? { status: 'completed' } : { status: 'failed', error: 'no way' },
-    }));
-    const { id: pipeline } = await world.pipeline([
-      await world.template(),
-      await world.template(),
-      await world.template(),
-    ]);
-    const { run } = (await world.start(pipeline)).body;
-    const end = await world.runWhen(run.id, 'the run is over', ({ status }) => status !== 'running');
-    expect(end.status).to.equal('failed');
-    expect(statuses(end)).to.deep.equal(['completed', 'failed', 'skipped']);
-    expect(end.steps_snapshot[1].error).to.equal('no way');
   });
 
   it('shows why an attempt failed while it is running, and retries with the same key', async () => {

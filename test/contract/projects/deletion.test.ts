@@ -1,12 +1,9 @@
 /** Tasks of projects, and where they go when a project is deleted for good; on the service of `projects.test.ts`. */
 import { expect } from 'chai';
-import { projectStream } from '../../../commands/projects/projects.ts';
 import { takeTickets } from '../../../commands/projects/tickets.ts';
 import { taskStream } from '../../../commands/tasks/tasks.ts';
-import { schedulesOf } from '../../../infra/schedules.ts';
 import { deletedProjectAnswer, projectTasksAnswer } from '../../../shared/contract/projects/projects.ts';
 import type { TaskRecord } from '../../../shared/contract/tasks/tasks.ts';
-import { projectDeletionBegun } from '../../../shared/events/projects/projects.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { fixture } from '../../support/fixture.ts';
 import { TASK } from '../../support/tasks.ts';
@@ -97,30 +94,6 @@ describe('tasks of projects, and their deletion', function () {
       expect(again).to.include({ slug, ticket_counter: 0 });
       expect(again.id).to.be.above(id);
       expect((await projectOf(again.id)).assigned_agents).to.deep.equal([]);
-    });
-
-    it('is completed by the schedule after an interruption, including a task that was added later', async () => {
-      const { core } = world.world.service;
-      const { id } = await world.createProject();
-      const early = await makeTask(id);
-      // A process that was killed behind its first append.
-      await core.commands.record(projectStream(1, id), { origin: testOrigin }, [
-        projectDeletionBegun.draft({ project_id: id, name: 'Interrupted' }),
-      ]);
-      await world.refused('GET', `/api/projects/${id}`, undefined, 404);
-      const turn = async () => {
-        const schedule = schedulesOf(core).find(({ kind }) => kind.name === 'project-deletions');
-        const run = { id: 'turn', attempt: 1, last: false, signal: new AbortController().signal };
-        await schedule?.handler.accept({})(run);
-      };
-      const placeOf = async (task: number) =>
-        (await tasksOf(1, '?limit=1000')).find((one) => one.id === task)?.project_id;
-      await turn();
-      expect(await placeOf(early)).to.equal(1);
-      const late = await makeTask(id);
-      expect(await placeOf(late)).to.equal(undefined);
-      await turn();
-      expect(await placeOf(late)).to.equal(1);
     });
   });
 });

@@ -25,12 +25,6 @@ describe('task broadcasts', () => {
     expect(activity.metadata).to.deep.equal({ sent: 1, skipped: 1, message: 'The roof is done.' });
   });
 
-  it('record nothing if no agent follows the task', async () => {
-    const { id } = await world.task();
-    expect((await send(id, { message: 'anybody?' })).body).to.deep.include({ sent: 0, skipped: 0 });
-    expect(await world.activities('task_broadcast', id)).to.deep.equal([]);
-  });
-
   it('are refused with the reason', async () => {
     const { id } = await world.task();
     for (const body of [{ message: '  ' }, {}, { message: 5 }]) {

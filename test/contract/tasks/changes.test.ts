@@ -47,25 +47,6 @@ describe('changes of tasks', () => {
       expect(second.metadata.changes).to.deep.equal(['assigned: eve → unassigned', 'priority: medium → low']);
     });
 
-    it('moves between inbox and assigned with the assignee, unless a status is given', async () => {
-      const { id } = await world.task();
-      expect((await put(id, { assigned_to: 'ada' })).task).to.include({ status: 'assigned', assigned_to: 'ada' });
-      expect((await put(id, { assigned_to: ' ' })).task).to.include({ status: 'inbox', assigned_to: null });
-      expect((await put(id, { assigned_to: 'ada', status: 'backlog' })).task).to.include({ status: 'backlog' });
-      expect((await put(id, { assigned_to: '' })).task).to.include({ status: 'backlog', assigned_to: null });
-    });
-
-    it('notifies the previous assignee of a new status, and the new assignee of the task', async () => {
-      const [before, next] = [world.fresh('before'), world.fresh('next')];
-      const { id } = await world.task({ assigned_to: before });
-      await put(id, { status: 'in_progress' });
-      await put(id, { assigned_to: next, status: 'review' });
-      await put(id, { assigned_to: next });
-      const types = async (name: string) => (await world.toldTo(name)).map(({ type }) => type);
-      expect(await types(before)).to.deep.equal(['assignment', 'status_change', 'status_change']);
-      expect(await types(next)).to.deep.equal(['assignment']);
-    });
-
     it('notifies newly mentioned users and agents', async () => {
       const [one, two] = [await world.create(), await world.create()];
       const { id } = await world.task({ description: `@${one.name}` });
@@ -120,39 +101,6 @@ describe('changes of tasks', () => {
         [{ metadata: 'x' }, /metadata/],
       ] as const)
         await world.refused('PUT', `/api/tasks/${id}`, body, 400, says);
-    });
-  });
-
-  describe('the status done', () => {
-    it('is allowed only after an approval by aegis', async () => {
-      const { id } = await world.task();
-      const done = () => ask('PUT', `/api/tasks/${id}`, { status: 'done' });
-      const review = (status: string, reviewer?: string) =>
-        ask('POST', '/api/quality-review', { taskId: id, status, notes: 'n', ...(reviewer && { reviewer }) });
-      expect((await done()).body.error).to.match(/Aegis/);
-      await review('approved', 'somebody');
-      expect((await done()).status).to.equal(403);
-      await review('approved');
-      await review('rejected', 'somebody');
-      const now = Math.floor(Date.now() / 1000);
-      const { task } = (await done()).body;
-      expect(task).to.include({ status: 'done' });
-      expect(task.completed_at).to.be.closeTo(now, 10);
-      await review('rejected');
-      expect((await done()).status).to.equal(403);
-      // Other fields can still be set.
-      expect((await ask('PUT', `/api/tasks/${id}`, { status: 'review' })).status).to.equal(200);
-    });
-
-    it('accepts a given completion time, and keeps the first one', async () => {
-      const [{ id }, late] = [await world.task(), await world.task()];
-      await world.approve(id);
-      const { completed_at } = await world.taskNow(id);
-      expect(completed_at).to.be.a('number');
-      await ask('PUT', `/api/tasks/${id}`, { status: 'review' });
-      expect((await put(id, { status: 'done' })).task.completed_at).to.equal(completed_at);
-      await world.approve(late.id);
-      expect((await put(late.id, { status: 'done', completed_at: 77 })).task.completed_at).to.equal(77);
     });
   });
 

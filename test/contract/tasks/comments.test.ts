@@ -115,14 +115,4 @@ describe('task comments', () => {
     expect((await say(id, 'not mine', {}, foreign)).status).to.equal(403);
     expect((await world.ask('GET', `/api/tasks/${id}/comments`, undefined, foreign)).status).to.equal(403);
   });
-
-  it('are added once if the request is repeated', async () => {
-    const { id } = await world.task();
-    const key = { 'idempotency-key': world.fresh('key') };
-    const body = { content: 'once' };
-    const first = await world.ask('POST', `/api/tasks/${id}/comments`, body, undefined, key);
-    const again = await world.ask('POST', `/api/tasks/${id}/comments`, body, undefined, key);
-    expect(again.body).to.deep.equal(first.body);
-    expect((await world.ask('GET', `/api/tasks/${id}/comments`)).body.total).to.equal(1);
-  });
 });

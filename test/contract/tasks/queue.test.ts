@@ -1,9 +1,4 @@
 import { expect } from 'chai';
-import { requeueStaleTasks } from '../../../commands/schedules/tasks/queue.ts';
-import { spawnRecurring } from '../../../commands/schedules/tasks/recurrence.ts';
-import { projectDirectory } from '../../../queries/projects/projects.ts';
-import { staleTaskReads } from '../../../queries/tasks/queue.ts';
-import { recurrenceReads } from '../../../queries/tasks/recurrence.ts';
 import { queueAnswer } from '../../../shared/contract/tasks/queue.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { fixture } from '../../support/fixture.ts';
@@ -54,20 +49,6 @@ describe('the queue of tasks', () => {
       }
       expect(order).to.deep.equal([critical, soon, late, medium, younger, low]);
       expect(await poll(agent)).to.include({ task: null, reason: 'no_tasks_available' });
-    });
-
-    it('claims unassigned tasks, but not those assigned to others or in another status', async () => {
-      const [agent, other] = [world.fresh(), world.fresh()];
-      await world.task({ assigned_to: other });
-      await world.task({ status: 'backlog' });
-      await world.task({ status: 'awaiting_owner', assigned_to: agent });
-      expect((await poll(agent)).reason).to.equal('no_tasks_available');
-      const free = await world.task();
-      expect((await poll(agent)).task.id).to.equal(free.id);
-      const unassigned = await world.task({ status: 'assigned' });
-      expect((await poll(world.fresh())).task.id).to.equal(unassigned.id);
-      expect((await poll(other.toUpperCase())).reason, 'names are exact').to.equal('no_tasks_available');
-      expect((await poll(other)).reason).to.equal('assigned');
     });
 
     it('returns the task in progress, unless the agent wants more', async () => {
@@ -167,46 +148,6 @@ describe('the queue of tasks', () => {
     });
   });
 
-  describe('tasks of inactive agents', () => {
-    it('return to the queue, and finally fail', async () => {
-      const { core } = world.world.service;
-      const agent = world.fresh('silent');
-      await world.create({ name: agent });
-      // The sweep frees tasks of other tests too; this one comes first all the same.
-      const { id } = await world.task({ assigned_to: agent, priority: 'critical' });
-      const sweep = () =>
-        requeueStaleTasks({
-          commands: core.commands,
-          reads: staleTaskReads(core.reads),
-          staleMinutes: 10,
-          now: () => Date.now() + 11 * 60_000,
-        });
-      const poll = () => world.ask('GET', `/api/tasks/queue?agent=${agent}`);
-      for (let attempt = 1; attempt <= 5; attempt++) {
-        expect((await poll()).body.task.id).to.equal(id);
-        expect(await sweep()).to.include(id);
-        const status = attempt < 5 ? 'assigned' : 'failed';
-        expect(await world.taskNow(id)).to.include({ status, assigned_to: agent, dispatch_attempts: attempt });
-      }
-      expect(await sweep()).not.to.include(id);
-      expect((await world.taskNow(id)).error_message).to.match(/^The agent .* went offline/);
-      expect(await world.frame('task.escalated', id)).to.deep.include({
-        reason: 'stale_task_max_retries',
-        dispatch_attempts: 5,
-      });
-      expect(await world.frame('task.status_changed', id, 10)).to.deep.include({
-        status: 'failed',
-        previous_status: 'in_progress',
-        reason: 'stale_task_max_retries',
-      });
-      const activities = await world.activities('task_requeued', id);
-      expect(activities.map(({ actor, metadata }) => [actor, metadata.newStatus])).to.deep.equal([
-        ['scheduler', 'failed'],
-        ...Array.from({ length: 4 }, () => ['scheduler', 'assigned']),
-      ]);
-    });
-  });
-
   describe('recurring tasks', () => {
     it('are rejected with an invalid schedule, on creation and on update', async () => {
       const { id } = await world.task();
@@ -218,44 +159,6 @@ describe('the queue of tasks', () => {
         ] as const)
           await world.refused(method, path, body, 400, /metadata\.recurrence\.cron_expr: /);
       }
-    });
-
-    it('are created once when due', async () => {
-      const { core } = world.world.service;
-      const recurrence = { cron_expr: '* * * * *', natural_text: 'every minute', enabled: true };
-      const title = world.fresh('water');
-      const template = await world.task({ title, assigned_to: 'gardener', tags: ['green'], metadata: { recurrence } });
-      const dueAt = Math.floor(Date.now() / 60_000 + 1) * 60_000;
-      const turn = () =>
-        spawnRecurring({
-          commands: core.commands,
-          reads: recurrenceReads(core.reads),
-          projects: projectDirectory(core.reads),
-          zone: 'UTC',
-          now: () => dueAt + 1_000,
-        });
-      await Promise.all([turn(), turn()]);
-      await turn();
-      const { tasks } = (await world.ask('GET', '/api/tasks?assigned_to=gardener')).body;
-      expect(tasks).to.have.length(2);
-      const child = tasks.find((task: { id: number }) => task.id !== template.id);
-      expect(child).to.deep.include({
-        status: 'assigned',
-        created_by: 'scheduler',
-        tags: ['green'],
-        project_id: template.project_id,
-        metadata: { recurrence: { parent_task_id: template.id, spawned_from_cron: '* * * * *' } },
-      });
-      expect(child.title).to.match(new RegExp(`^${title} - [A-Z][a-z]{2} \\d\\d, \\d\\d:\\d\\d$`));
-      const now = await world.taskNow(template.id);
-      expect(now.metadata.recurrence).to.deep.include({ ...recurrence, spawn_count: 1 });
-      const [activity] = await world.activities('task_created', child.id);
-      expect(activity).to.deep.include({
-        actor: 'scheduler',
-        metadata: { parent_task_id: template.id, cron_expr: '* * * * *' },
-      });
-      const off = { recurrence: { ...recurrence, enabled: false } };
-      await world.ask('PUT', `/api/tasks/${template.id}`, { metadata: off });
     });
   });
 });

@@ -79,37 +79,6 @@ describe('Tasks', () => {
       expect(await world.task({ assigned_to: '  ' })).to.include({ status: 'inbox', assigned_to: null });
     });
 
-    it('notifies the assignee and mentioned users and agents, who then follow the task', async () => {
-      const [bob, eve] = [await world.create({ name: world.fresh('Bob Brown') }), await world.create()];
-      const handle = bob.name.replaceAll(' ', '-');
-      const text = `@${handle.toUpperCase()} and @works, please. Mail x@${eve.name} not.`;
-      const task = await world.task({ description: text, assigned_to: eve.name }, operator);
-      const about = { source_id: task.id };
-      expect((await world.toldTo(bob.name)).map((one) => ({ ...one, title: '' }))).to.deep.equal([
-        { type: 'mention', ...about, title: '' },
-      ]);
-      expect((await world.toldTo(eve.name)).map(({ type }) => type)).to.deep.equal(['assignment']);
-      const [first, followed, ...told] = await world.eventsOf(task.id);
-      expect([first?.type, followed?.type]).to.deep.equal(['TaskCreated', 'TaskSubscribed']);
-      expect(followed?.data.names, 'its creator follows it already').to.deep.equal([bob.name]);
-      expect(told.map(({ type }) => type)).to.deep.equal(Array(2).fill('NotificationRaised'));
-      const [activity] = (await ask('GET', '/api/activities?type=task_created&limit=1')).body.activities;
-      expect(activity).to.deep.include({
-        entity_type: 'task',
-        entity_id: task.id,
-        actor: 'Wanda Works',
-        metadata: { title: task.title, status: 'assigned', priority: 'medium', assigned_to: eve.name },
-        entity: { type: 'task', id: task.id, title: task.title, status: 'assigned' },
-      });
-      expect(activity.description).to.include(task.title);
-    });
-
-    it('does not notify users of their own mention, but notifies them of their own assignment', async () => {
-      const selfish = await world.world.makeSession({ username: 'selfish', role: 'operator' });
-      await world.task({ description: 'for me, @selfish', assigned_to: 'selfish' }, selfish);
-      expect((await world.toldTo('selfish')).map(({ type }) => type)).to.deep.equal(['assignment']);
-    });
-
     it('rejects unknown mentions without using up a ticket number', async () => {
       const before = await world.task();
       const body = { title: 'x', description: 'Hello @nobody-here and @Nobody-Else.' };
@@ -153,16 +122,6 @@ describe('Tasks', () => {
         [{ title: 'x', outcome: 'fine' }, /outcome/],
       ];
       for (const [body, says] of bad) await world.refused('POST', '/api/tasks', body, 400, says);
-    });
-
-    it('creates one task with an Idempotency-Key', async () => {
-      const key = { 'idempotency-key': world.fresh('key') };
-      const replies = await Promise.all(
-        [1, 2, 3].map(() => ask('POST', '/api/tasks', { title: 'once' }, undefined, key)),
-      );
-      const made = replies.filter(({ status }) => status === 201);
-      expect(new Set(made.map(({ body }) => body.task.id)).size).to.equal(1);
-      expect((await ask('POST', '/api/tasks', { title: 'once' }, undefined, key)).body).to.deep.equal(made[0]?.body);
     });
   });
 

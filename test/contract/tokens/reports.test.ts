@@ -142,25 +142,6 @@ describe('reports of tokens', () => {
       expect(await total()).to.equal(before + 1);
     });
 
-    it('with an Idempotency-Key is recorded once', async () => {
-      const before = await total();
-      const headers = { 'idempotency-key': freshId() };
-      const [first, second] = [await report({}, headers), await report({}, headers)];
-      expect(second).to.deep.equal(first);
-      expect(await total()).to.equal(before + 1);
-    });
-
-    it('records concurrent reports with the same id once', async () => {
-      const before = await total();
-      const all = Array.from({ length: 5 }, freshId);
-      const records = await Promise.all(Array.from({ length: 60 }, (_, n) => report({ id: all[n % 5] })));
-      for (const id of all) {
-        const same = records.filter((record) => record.id === id);
-        for (const record of same) expect(record).to.deep.equal(same[0]);
-      }
-      expect(await total()).to.equal(before + 5);
-    });
-
     it('assigns a report to the agent that the caller speaks for, if the session names none', async () => {
       const { id, name } = await world.create();
       const other = await world.create();
@@ -187,40 +168,6 @@ describe('reports of tokens', () => {
       const events = await store.readStream(ledgerStream(1, 1));
       const holding = events.filter(({ data }) => JSON.stringify(data).includes(`"${reports[0]?.id}"`));
       expect(holding.map(({ data }) => (data.reports as unknown[]).length)).to.deep.equal([300]);
-    });
-
-    it('adds only missing reports if it is sent again, as a whole or in other parts', async () => {
-      const reports = Array.from({ length: 20 }, () => usage({ id: freshId() }));
-      const before = await total();
-      await batch(reports.slice(0, 7));
-      expect(await batch(reports)).to.deep.include({ recorded: 13, repeated: 7 });
-      expect(await batch([...reports.slice(5, 9), ...reports.slice(5, 9)])).to.deep.include({
-        recorded: 0,
-        repeated: 8,
-      });
-      expect(await total()).to.equal(before + 20);
-    });
-
-    it('may contain reports with and without ids, and duplicates', async () => {
-      const before = await total();
-      const id = freshId();
-      const answer = await batch([usage(), usage({ id }), usage({ inputTokens: 5 }), usage({ id })]);
-      expect(answer).to.deep.include({ recorded: 3, repeated: 1 });
-      expect(answer.ids[1]).to.equal(id);
-      expect(answer.ids[3]).to.equal(id);
-      const { usage: newest, total: after } = await list();
-      expect(after).to.equal(before + 3);
-      const third = newest.find((one: { id: string }) => one.id === answer.ids[2]);
-      expect(third.inputTokens).to.equal(5);
-    });
-
-    it('is recorded once with an Idempotency-Key, including reports without ids', async () => {
-      const before = await total();
-      const reports = [usage(), usage({ id: freshId() }), usage()];
-      const headers = { 'idempotency-key': freshId() };
-      const [first, second] = [await batch(reports, headers), await batch(reports, headers)];
-      expect(second).to.deep.equal(first);
-      expect(await total()).to.equal(before + 3);
     });
 
     it('is rejected with the id of a different report', async () => {

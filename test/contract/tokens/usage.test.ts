@@ -3,13 +3,9 @@ import {
   agentCostsAnswer,
   byAgentAnswer,
   taskCostsAnswer,
-  tokenExportAnswer,
-  tokenListAnswer,
   tokenStatsAnswer,
   tokenTrendsAnswer,
 } from '../../../shared/contract/tokens/usage.ts';
-import { EvidenceReader, logOf } from '../../support/evidence.ts';
-import { checkTokens } from '../../support/evidence-checks.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
@@ -22,84 +18,6 @@ describe('GET /api/tokens', () => {
   const world = fixture(startTasksWorld);
 
   const { ask } = world;
-
-  it('shows the events behind each number, from which the log gives the number again', async function () {
-    this.timeout(60_000);
-    const { id, name } = await world.create();
-    const nobody = world.fresh('nobody');
-    // Another workspace has an agent of that name, and the same models.
-    const strange = await world.world.makeAgent(name, 2);
-    const strangeKey = await world.world.makeKey(strange, ['operator', 'agent:self'], 2);
-    const strangeAdmin = await world.world.makeSession({
-      username: 'token-admin',
-      role: 'admin',
-      workspace: 2,
-      tenant: 2,
-    });
-    const project = await world.project(world.fresh('Costs'), 'COSTS');
-    const token_usage = { model: 'two', inputTokens: 3, outputTokens: 4 };
-    const gone: number[] = [];
-    for (const [as, agent, fields] of [
-      [undefined, id, { project_id: project }],
-      [strangeKey, strange, {}],
-      [undefined, id, {}],
-      [strangeAdmin, strange, {}],
-    ] as const) {
-      const [task, other] = [await world.task(fields, as), await world.task(fields, as)];
-      gone.push(other.id);
-      const reports = [
-        { sessionId: `${name}:cli`, model: 'one', taskId: task.id },
-        { sessionId: `${name}:web`, model: 'two' },
-        { sessionId: `${nobody}:cli`, model: 'one', taskId: other.id },
-      ];
-      for (const one of reports) await ask('POST', PATH, usage(one), as);
-      await ask('POST', `${PATH}/batch`, { reports: [...reports, ...reports].map((one) => usage(one)) }, as);
-      await ask('POST', `/api/agents/${agent}/heartbeat`, { token_usage }, as);
-    }
-    expect((await ask('DELETE', `/api/tasks/${gone[0]}`)).status).to.equal(200);
-    const position = Number((await ask('GET', PATH)).headers.get('x-signalbox-position'));
-    expect((await ask('DELETE', `/api/tasks/${gone[1]}`, undefined, strangeAdmin)).status).to.equal(200);
-    for (const as of [undefined, strangeAdmin]) await ask('POST', PATH, usage({ sessionId: `${name}:later` }), as);
-
-    const log = await logOf(world);
-    const readers = [
-      [undefined, new EvidenceReader(log, 1), 1],
-      [strangeKey, new EvidenceReader(log, 2), 1],
-      [strangeKey, new EvidenceReader(log, 2), 1_000],
-      [strangeAdmin, new EvidenceReader(log, 2), 1],
-      [strangeAdmin, new EvidenceReader(log, 2), 1_000],
-    ] as const;
-    const paths = ['day', 'all'].flatMap((timeframe) => [
-      [`${PATH}?action=list&timeframe=${timeframe}`, tokenListAnswer] as const,
-      [`${PATH}?action=stats&timeframe=${timeframe}`, tokenStatsAnswer] as const,
-      [`${PATH}?action=trends&timeframe=${timeframe}`, tokenTrendsAnswer] as const,
-      [`${PATH}?action=agent-costs&timeframe=${timeframe}`, agentCostsAnswer] as const,
-      [`${PATH}?action=task-costs&timeframe=${timeframe}`, taskCostsAnswer] as const,
-      [`${PATH}?action=export&timeframe=${timeframe}`, tokenExportAnswer] as const,
-      [`${PATH}/by-agent?days=${timeframe === 'all' ? 365 : 1}`, byAgentAnswer] as const,
-    ]);
-    for (const [as, reader, limit] of readers) {
-      // The own workspace has thousands of reports by now.
-      for (const [path, schema] of as ? paths : paths.filter(([path]) => /-costs&timeframe=all|days=365/.test(path))) {
-        for (const then of ['', `&as_of=${position}`]) {
-          const body = conforms(schema, await ask('GET', `${path}${then}&evidence=1&limit=${limit}`, undefined, as));
-          const { evidence, ...plain } = body;
-          const without = await ask('GET', path + then, undefined, as);
-          expect(without.body, 'without evidence').to.deep.equal(plain);
-          expect(Object.values(evidence)[0]).to.have.any.keys(limit === 1 ? 'from' : 'positions');
-          checkTokens(body, reader);
-        }
-      }
-    }
-    const seen = async (as: string) => {
-      const { body } = await ask('GET', `${PATH}?action=task-costs&evidence=1`, undefined, as);
-      return body.summary.requestCount;
-    };
-    expect(await seen(strangeKey), 'of the agent alone').to.be.within(1, (await seen(strangeAdmin)) - 1);
-    const refused = await ask('GET', `${PATH}?action=export&format=csv&evidence=1`);
-    expect(refused.status).to.equal(400);
-    expect(refused.body.error).to.match(/^evidence: CSV has only reports.*format=json/);
-  });
 
   it('shows a new report at once in every action and each timeframe that covers it', async () => {
     const { id, name } = await world.create();
