@@ -29,7 +29,7 @@ import { waitForStore } from './database/wait.ts';
 import { createGathering } from './following/gathering.ts';
 import { followLive } from './following/live.ts';
 import { readHostOf } from './host.ts';
-import { loadBullMQ } from './jobs/jobs.ts';
+import { loadBullMQ, openJobs } from './jobs/jobs.ts';
 import { createScheduler } from './jobs/scheduler.ts';
 import type { Logger, TakenLines } from './logging.ts';
 import { createMetrics } from './metrics.ts';
@@ -55,7 +55,7 @@ import { createLogEntries, keepLines } from './stores/monitoring/logs.ts';
 import { createWebhookRecords } from './stores/webhooks/deliveries.ts';
 import { createBackups } from './tools/backup.ts';
 import { CODE, VERSION } from './version.ts';
-import { openCoreJobs, startWork, type Work } from './work.ts';
+import { startWork, type Work } from './work.ts';
 
 export interface Service {
   /** `http://host:port`; undefined for roles without an API. */
@@ -151,7 +151,7 @@ export async function startService(
         schedules: schedulesOf(core),
         runs: createScheduleRuns(database.pool, log),
         async jobs() {
-          opened ??= work ? Promise.resolve(work.jobs) : openCoreJobs(core);
+          opened ??= work ? Promise.resolve(work.jobs) : openJobs(core);
           return opened;
         },
         now: Date.now,

@@ -8,7 +8,6 @@ import { runsOfPipeline } from '../queries/pipelines/runs.ts';
 import { dispatchReads } from '../queries/tasks/dispatch.ts';
 import type { JobHandler, Jobs } from '../shared/ports/jobs.ts';
 import type { Core } from './core.ts';
-import type { Database } from './database/database.ts';
 import { openJobs } from './jobs/jobs.ts';
 import { type Policies, startPolicies } from './jobs/policies.ts';
 import { outgoingOf } from './outgoing/post.ts';
@@ -21,23 +20,6 @@ export interface Work {
   readonly policies: Pick<Policies, 'statuses'>;
   /** Waits for running jobs, `config.shutdownTimeoutMs` at most. */
   close(): Promise<void>;
-}
-
-/** Opens the jobs of a deployment, for callers that only add or list them. Does not contact the store yet. */
-export function openCoreJobs({
-  config,
-  database,
-  log,
-}: Pick<Core, 'config' | 'log'> & { readonly database: Database | undefined }): Promise<Jobs> {
-  return openJobs({
-    redisUrl: config.redisUrl,
-    databaseUrl: config.databaseUrl,
-    statementTimeoutMs: config.statementTimeoutMs,
-    shutdownTimeoutMs: config.shutdownTimeoutMs,
-    lockMs: config.jobLockMs,
-    database,
-    log,
-  });
 }
 
 /** Handlers of the jobs that policies request. */
@@ -61,7 +43,7 @@ function policyJobs({ commands, store, positions, reads, config }: Core): readon
 
 /** Starts the work. Does not wait for the job store: while it is unavailable, only jobs wait. */
 export async function startWork(core: Core): Promise<Work> {
-  const jobs = await openCoreJobs(core);
+  const jobs = await openJobs(core);
   const webhooks = createWebhooks(core, jobs);
   const schedules = schedulesOf(core, () => Date.now(), webhooks.retry);
   for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);

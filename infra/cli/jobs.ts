@@ -4,8 +4,8 @@ import { InvalidArgumentError, Option } from 'commander';
 import { JOB_STATES, type JobRecord, type JobState, type Jobs } from '../../shared/ports/jobs.ts';
 import { readConfig } from '../config.ts';
 import { openConfigured } from '../database/database.ts';
+import { openJobs } from '../jobs/jobs.ts';
 import { createLogger } from '../logging.ts';
-import { openCoreJobs } from '../work.ts';
 import { columns, requireDatabase } from './with-core.ts';
 
 const SHOWN = 50;
@@ -82,7 +82,7 @@ async function withJobs<T>(work: (jobs: Jobs) => Promise<T>): Promise<T> {
   const log = createLogger('warn', 'stderr');
   const database = config.redisUrl ? undefined : await openConfigured(config, log, { attach: true });
   try {
-    const jobs = await openCoreJobs({ config, database, log });
+    const jobs = await openJobs({ config, database, log });
     try {
       return await work(jobs);
     } finally {

@@ -46,16 +46,7 @@ async function readStatus(core: Core) {
   const running = new Set(processes.filter((one) => now - one.seen_at < GONE_MS).map((one) => one.id));
   return {
     log: { position: head },
-    processes: processes.map((one) => ({
-      id: one.id,
-      role: one.role,
-      host: one.host,
-      pid: one.pid,
-      version: one.version,
-      running: running.has(one.id),
-      started_at: one.started_at,
-      seen_at: one.seen_at,
-    })),
+    processes: processes.map((one) => ({ ...one, running: running.has(one.id) })),
     projections: checkpoints.map((row) => {
       const lag = Math.max(0, head - row.position);
       const moved = row.position - (before.get(row.schema_name) ?? row.position);

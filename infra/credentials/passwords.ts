@@ -13,15 +13,7 @@ const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 const AT_ONCE = 4;
 const MAX_WAITING = 200;
 
-export interface Passwords {
-  hash(password: string): Promise<string>;
-  /** Verifies against `hash`; without one it takes the same time and gives false. */
-  verify(hash: string | undefined, password: string): Promise<boolean>;
-  /** Whether the hash was made with parameters other than the current ones. */
-  outdated(hash: string): boolean;
-}
-
-export function createPasswords(): Passwords {
+export function createPasswords() {
   let running = 0;
   const waiting: (() => void)[] = [];
   let dummy: Promise<string> | undefined;
@@ -46,8 +38,9 @@ export function createPasswords(): Passwords {
   const hashNow = (password: string | Buffer) => argon2.hash(password, { type: argon2.argon2id, ...PARAMETERS });
 
   return {
-    hash: (password) => bounded(() => hashNow(password)),
-    async verify(hash, password) {
+    hash: (password: string) => bounded(() => hashNow(password)),
+    /** Verifies against `hash`; without one it takes the same time and gives false. */
+    async verify(hash: string | undefined, password: string): Promise<boolean> {
       if (hash === undefined) {
         dummy ??= bounded(() => hashNow(randomBytes(32)));
         const other = await dummy.catch((error) => {
@@ -59,6 +52,7 @@ export function createPasswords(): Passwords {
       }
       return bounded(() => argon2.verify(hash, password));
     },
-    outdated: (hash) => argon2.needsRehash(hash, PARAMETERS),
+    /** Whether the hash was made with parameters other than the current ones. */
+    outdated: (hash: string) => argon2.needsRehash(hash, PARAMETERS),
   };
 }

@@ -16,6 +16,7 @@ import { JobsUnavailableError, MAX_PAYLOAD_BYTES } from '../../shared/ports/jobs
 import { traced, traceparentOf } from '../../shared/ports/tracing.ts';
 import { DAY } from '../../shared/time.ts';
 import { createBackOff, pause, settledWithin, within } from '../../shared/waiting.ts';
+import type { Config } from '../config.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
 import { openPostgresStore } from './postgres.ts';
@@ -39,8 +40,6 @@ const JITTER = 0.2;
 /** Jobs that one process runs concurrently. */
 const CONCURRENCY = 10;
 const KEEP = { doneSeconds: DAY, inRedis: { done: 50_000, dead: 100_000 } };
-/** After one to three times this long, milliseconds, another process takes over the jobs of one that died. */
-const LOCK_MS = 30_000;
 /** How long a call may wait for the store, milliseconds. */
 const CALL_MS = 5_000;
 const BACK_OFF = { firstMs: 500, lastMs: 30_000 };
@@ -59,20 +58,14 @@ const SLOT_OFFSET_MS = 1;
 const JOB_ID = /^[A-Za-z][A-Za-z0-9_.-]{0,199}$/;
 
 export interface JobsOptions {
-  /** URL of Redis; unset: jobs are kept in the database. */
-  readonly redisUrl: string | undefined;
-  readonly databaseUrl: string | undefined;
-  readonly statementTimeoutMs: number;
+  /** `redisUrl` unset: jobs are kept in the database. `shutdownTimeoutMs`: how long `close` waits for running jobs. */
+  readonly config: Pick<Config, 'redisUrl' | 'databaseUrl' | 'statementTimeoutMs' | 'shutdownTimeoutMs' | 'jobLockMs'>;
   /** Not used when there is a Redis. */
   readonly database: Database | undefined;
   readonly log: Logger;
-  /** How long `close` waits for running jobs, milliseconds. */
-  readonly shutdownTimeoutMs: number;
   /** Name of the queue; default `jobs`. */
   readonly queue?: string;
   readonly retry?: RetryTimes;
-  /** Milliseconds; lets tests shorten the wait after a process has died. */
-  readonly lockMs?: number;
 }
 
 type AnyQueue = Queue<unknown, void, string, unknown, void, string>;
@@ -87,7 +80,7 @@ export function pauseAfter(attempt: number, times: RetryTimes, random: () => num
 /** Loads BullMQ. A caller that has to wait for something else can do so in the meantime. */
 export const loadBullMQ = (): Promise<typeof BullMQ> => import('bullmq');
 
-/** Does not touch the store yet. */
+/** Opens the jobs of a deployment. Does not contact the store yet. */
 export async function openJobs(options: JobsOptions): Promise<Jobs> {
   const { log } = options;
   const bullmq = await loadBullMQ();
@@ -98,7 +91,7 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
 async function openStore(
   bullmq: typeof BullMQ,
   complain: (error: Error) => void,
-  { redisUrl, databaseUrl, database, statementTimeoutMs, log }: JobsOptions,
+  { config: { redisUrl, databaseUrl, statementTimeoutMs }, database, log }: JobsOptions,
 ): Promise<JobStore> {
   if (redisUrl !== undefined) {
     const { openRedisStore } = await import('./redis.ts');
@@ -205,7 +198,7 @@ class BullJobs implements Jobs {
   async #startWorker(handlers: ReadonlyMap<string, JobHandler>): Promise<void> {
     await this.#store.prepare();
     if (this.#closing.signal.aborted) return;
-    const lockDuration = this.#options.lockMs ?? LOCK_MS;
+    const { jobLockMs: lockDuration } = this.#options.config;
     const worker = new this.#bullmq.Worker(
       this.#name,
       (job: Job) => this.#run(job, handlers.get(job.name)),
@@ -390,13 +383,13 @@ class BullJobs implements Jobs {
   }
 
   async #close(): Promise<void> {
-    const { log, shutdownTimeoutMs } = this.#options;
+    const { log, config } = this.#options;
     this.#closing.abort();
     // Takes no more jobs, and closes when the running ones have ended.
     const worker = this.#worker?.close();
     if (worker) {
       const over = new AbortController();
-      await ended(shutdownTimeoutMs, Promise.race([worker, this.#idle(over.signal)]));
+      await ended(config.shutdownTimeoutMs, Promise.race([worker, this.#idle(over.signal)]));
       over.abort();
       if (this.#running.size > 0) {
         log.warn({ jobs: this.#running.size }, 'jobs did not finish before the shutdown and were aborted');

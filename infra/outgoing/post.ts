@@ -3,6 +3,7 @@ import type { lookup } from 'node:dns';
 import { type AddressRule, createAddressRule } from '../../shared/addresses.ts';
 import type { Outgoing, OutgoingRequest, OutgoingResult } from '../../shared/ports/outgoing.ts';
 import { frontOf, storableText } from '../../shared/storable.ts';
+import type { Config } from '../config.ts';
 import { OutgoingError, request } from './request.ts';
 
 export interface OutgoingOptions {
@@ -29,10 +30,7 @@ export function createOutgoing(options: OutgoingOptions): Outgoing {
 }
 
 /** With the settings of the deployment. */
-export const outgoingOf = (config: {
-  readonly webhookAllowedNetworks: readonly string[];
-  readonly webhookTimeoutMs: number;
-}): Outgoing =>
+export const outgoingOf = (config: Pick<Config, 'webhookAllowedNetworks' | 'webhookTimeoutMs'>): Outgoing =>
   createOutgoing({ rule: createAddressRule(config.webhookAllowedNetworks), timeoutMs: config.webhookTimeoutMs });
 
 type Ended = Omit<OutgoingResult, 'durationMs'>;

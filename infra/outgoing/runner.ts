@@ -7,13 +7,10 @@ import { MAX_STEP_TEXT } from '../../shared/contract/pipelines/runs.ts';
 import { MAX_RESULT } from '../../shared/contract/tasks/dispatch.ts';
 import { type Runner, RunnerError, type StepRequest, type WorkRequest } from '../../shared/ports/runner.ts';
 import { frontOf, storableText } from '../../shared/storable.ts';
+import type { Config } from '../config.ts';
 import { OutgoingError, parsed, request } from './request.ts';
 
-export interface RunnerOptions {
-  readonly runnerUrl: string | undefined;
-  readonly runnerToken: string | undefined;
-  readonly runnerTimeoutMs: number;
-}
+type Settings = Pick<Config, 'runnerUrl' | 'runnerToken' | 'runnerTimeoutMs'>;
 
 /** Maximum number of bytes in the response to a step. */
 const MAX_ANSWER = 65_536;
@@ -35,7 +32,7 @@ const ANSWER = z.object({
 type Answered = z.infer<typeof ANSWER>;
 
 /** Undefined if no runner is configured. */
-export function createRunner(options: RunnerOptions): Runner | undefined {
+export function createRunner(options: Settings): Runner | undefined {
   const { runnerUrl: url } = options;
   if (url === undefined) return undefined;
   return {
@@ -66,7 +63,7 @@ interface Sent {
 }
 
 /** Sends a request, and reads the response. @throws RunnerError; the reason of the signal */
-async function ask(options: RunnerOptions, sent: Sent, signal: AbortSignal): Promise<Answered> {
+async function ask(options: Settings, sent: Sent, signal: AbortSignal): Promise<Answered> {
   try {
     const { status, text } = await request(sent.url, {
       who: 'The agent runner',
@@ -115,7 +112,7 @@ const workOf = (request: WorkRequest) => ({
   prompt: request.prompt,
 });
 
-const headersOf = ({ runnerToken }: RunnerOptions, key: string) => ({
+const headersOf = ({ runnerToken }: Settings, key: string) => ({
   'content-type': 'application/json',
   accept: 'application/json',
   'idempotency-key': key,

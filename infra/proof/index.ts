@@ -5,7 +5,7 @@ import type { EntryFilter, LogEntry, LogIndex, Moment } from '../../shared/ports
 import { pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import { sizeOf } from '../event-log/size.ts';
-import { indexedId, TREE } from './tree.ts';
+import { indexedId, TREE, UUID } from './tree.ts';
 
 /** Interval between checks whether the index has caught up, milliseconds. */
 const LOOK_MS = 10;
@@ -38,7 +38,6 @@ function entryOf({ actor, actor_name: name, ...row }: Row): LogEntry {
 }
 
 const ACTOR_KEY = /^[a-z]+:-?\d+$/;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The progress of the index, and why it is stuck. */
 async function progressOf(

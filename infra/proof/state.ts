@@ -14,31 +14,21 @@ export interface TreeState {
   readonly size: number;
   readonly position: Position;
   /** The latest checkpoint that the tree covers; `signedAt` in Unix milliseconds. */
-  readonly checkpoint: { readonly size: number; readonly signedAt: number } | undefined;
+  readonly checkpoint: { readonly size: number; readonly signedAt: number } | null;
 }
 
 /** Uses the primary keys of both tables, because probes are frequent. */
 const STATE = `
   WITH tree AS (SELECT number + 1 AS size, position FROM log.entries ORDER BY number DESC LIMIT 1)
-  SELECT tree.size, tree.position, signed.size AS signed_size, signed.signed_at
+  SELECT tree.size, tree.position, CASE WHEN signed.size IS NOT NULL
+    THEN json_build_object('size', signed.size, 'signedAt', signed.signed_at) END AS checkpoint
   FROM tree LEFT JOIN LATERAL (
     SELECT size, signed_at FROM credentials.log_checkpoints WHERE size <= tree.size ORDER BY size DESC LIMIT 1
   ) signed ON true`;
 
-interface StateRow {
-  readonly size: number;
-  readonly position: Position;
-  readonly signed_size: number | null;
-  readonly signed_at: number | null;
-}
-
 export async function readTreeState(pool: Pool): Promise<TreeState> {
-  const [row] = (await pool.query(STATE)).rows as StateRow[];
-  if (!row) return { size: 0, position: 0, checkpoint: undefined };
-  const { size, position, signed_size, signed_at } = row;
-  const checkpoint =
-    signed_size === null || signed_at === null ? undefined : { size: signed_size, signedAt: signed_at };
-  return { size, position, checkpoint };
+  const { rows } = await pool.query(STATE);
+  return (rows[0] as TreeState | undefined) ?? { size: 0, position: 0, checkpoint: null };
 }
 
 /** A scrape queries the database once. If the database does not respond, the numbers are NaN and nothing is blocked. */

@@ -4,7 +4,7 @@
  * data read from a tree stays valid.
  */
 import { hash } from 'node:crypto';
-import type { LoggedEvent } from '../../shared/ports/event-log.ts';
+import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import { FencedError, type Move } from '../following/checkpoints.ts';
 import { HASH_BYTES, leafHash, leafText, treeHash } from './hashing.ts';
@@ -105,18 +105,30 @@ export async function readEdge(pool: Pool): Promise<Edge> {
   };
 }
 
-/** The last event in the tree; undefined if the tree is empty. */
-export async function lastEntry(pool: Pool): Promise<Omit<LoggedEvent, 'type' | 'data' | 'meta'> | undefined> {
+/** An event in the tree, and its place in the log. */
+export type Entry = Pick<LoggedEvent, 'position' | 'id' | 'stream' | 'revision'>;
+
+/** An event in the tree; undefined if there is none. @param number default: of the last one */
+export async function entryAt(pool: Pool, number?: number): Promise<Entry | undefined> {
   const { rows } = await pool.query(
-    'SELECT position, id, stream, revision FROM log.entries ORDER BY number DESC LIMIT 1',
+    `SELECT position, id, stream, revision FROM log.entries WHERE $1::bigint IS NULL OR number = $1
+     ORDER BY number DESC LIMIT 1`,
+    [number],
   );
-  return rows[0] as Omit<LoggedEvent, 'type' | 'data' | 'meta'> | undefined;
+  return rows[0] as Entry | undefined;
+}
+
+/** Whether the log has an event at its place. */
+export async function isInLog(log: Pick<EventLog, 'readStream'>, { position, id, ...place }: Entry): Promise<boolean> {
+  for await (const [event] of log.readStream(place.stream, { from: place.revision, limit: 1 }))
+    if (event?.id === id && event.position === position) return true;
+  return false;
 }
 
 /** The actor key for looking events up: `user:7`, `agent:12`, `api:0`. */
 export const actorKey = ({ type, id }: { readonly type: unknown; readonly id: unknown }): string => `${type}:${id}`;
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The indexed form of ids of causes: nearly all are UUIDs; for any other text, a UUID is derived from it. */
 export const indexedId = (id: string): string => (UUID.test(id) ? id.toLowerCase() : hash('sha256', id).slice(0, 32));

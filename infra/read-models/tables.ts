@@ -140,6 +140,12 @@ export async function loadRows(
   return new Map(rows.map((row) => [keyText(table, row), row]));
 }
 
+/** Drops a read model that is not live: its tables, and its checkpoint. */
+export async function dropUnused(db: AnyDatabase, schema: string): Promise<void> {
+  await dropTables(db, schema);
+  await sql`DELETE FROM service.checkpoints WHERE schema_name = ${schema}`.execute(db);
+}
+
 /** Drops a read model's tables with their history. */
 export async function dropTables(db: AnyDatabase, schema: string): Promise<void> {
   for (const one of [pastOf(schema), historyOf(schema), schema]) await dropSchema(db, one);

@@ -29,12 +29,8 @@ const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
 /** Name of the deployment's secret in `credentials.secrets`. */
 const SECRET = 'idempotency';
 
-interface Row {
-  request_hash: Buffer;
-  state: 'running' | 'done';
-  /** Stored in the column `box`. */
-  sealed: Buffer | null;
-}
+/** The columns of an `IdempotencyRecord`. */
+const RECORD = 'request_hash AS "requestHash", state, box AS sealed';
 
 /** One run of a request, and the record that it holds or may hold. */
 interface Run {
@@ -124,7 +120,7 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
   }
 
   /** Takes the key in a single statement, which inserts a record, or takes over one whose lease has expired. */
-  async function take(one: Run, requestHash: Buffer): Promise<Row | undefined> {
+  async function take(one: Run, requestHash: Buffer): Promise<IdempotencyRecord | undefined> {
     const { scope, keyHash, run } = one;
     try {
       const { rows } = await pool.query(
@@ -132,10 +128,10 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
          VALUES ($1, $2, $3, 'running', $4, ${NOW} + $5, ${NOW})
          ON CONFLICT (scope, key_hash) DO UPDATE SET owner = $4, locked_until = ${NOW} + $5
            WHERE i.state = 'running' AND i.locked_until < ${NOW}
-         RETURNING request_hash, state, box AS sealed`,
+         RETURNING ${RECORD}`,
         [scope, keyHash, requestHash, run, leaseMs],
       );
-      return rows[0] as Row | undefined;
+      return rows[0] as IdempotencyRecord | undefined;
     } catch (error) {
       // The statement may have taken the key nevertheless.
       freeLater(one);
@@ -153,11 +149,6 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
     return rowCount === 1;
   }
 
-  const asRecord = (row: Row): IdempotencyRecord => ({
-    requestHash: row.request_hash,
-    state: row.state,
-    sealed: row.sealed,
-  });
   return {
     async secret() {
       secret ??= await findOrMakeSecret(pool);
@@ -169,14 +160,13 @@ export function createIdempotencyStore(pool: pg.Pool, owner: string, leaseMs = L
       const taken = here ? undefined : await take({ scope, keyHash, run }, requestHash);
       if (taken) {
         hold(scope, keyHash, run);
-        return { taken: true, record: asRecord(taken) };
+        return { taken: true, record: taken };
       }
       const { rows } = await pool.query(
-        'SELECT request_hash, state, box AS sealed FROM service.idempotency WHERE scope = $1 AND key_hash = $2',
+        `SELECT ${RECORD} FROM service.idempotency WHERE scope = $1 AND key_hash = $2`,
         [scope, keyHash],
       );
-      const there = rows[0] as Row | undefined;
-      return { taken: false, record: there && asRecord(there) };
+      return { taken: false, record: rows[0] as IdempotencyRecord | undefined };
     },
     async save(scope, keyHash, sealed) {
       if (!(await change(`box = $4, locked_until = ${NOW} + $5`, scope, keyHash, sealed, leaseMs))) throw takenOver();

@@ -5,8 +5,8 @@
  * line is incomplete.
  */
 import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
-import { access, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { createReadStream, createWriteStream, existsSync } from 'node:fs';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream';
 import { pipeline as piped } from 'node:stream/promises';
@@ -19,8 +19,8 @@ import { seconds } from '../../shared/time.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Core } from '../core.ts';
 import { forgetOlderNames } from '../database/older-names.ts';
+import { settleOrigin } from '../proof/losses.ts';
 import type { Note } from '../proof/notes.ts';
-import { settleOrigin } from '../proof/restored.ts';
 import { VERSION } from '../version.ts';
 import { CopyError, type CopyOptions, copyLog, policyCheckpoints, storePolicies } from './copy-log.ts';
 import { RELATED, type RelatedRows, readRelated, readReplaced, withReplaced, writeRelated } from './related.ts';
@@ -104,12 +104,6 @@ function createdAt(name: string): number {
   return seconds(Date.parse(`${day}T${time.replaceAll('-', ':')}Z`));
 }
 
-const there = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
-
 /** Backups in a folder of the data directory. */
 export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config'>): Backups {
   const folder = resolve(core.config.dataDir, 'backups');
@@ -135,7 +129,7 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     await mkdir(folder, { recursive: true, mode: 0o700 });
     let at = Date.now();
     // Names have a resolution of one second.
-    while (await there(join(folder, nameAt(at)))) {
+    while (existsSync(join(folder, nameAt(at)))) {
       await pause(200, undefined, { ref: true });
       at = Date.now();
     }
@@ -169,7 +163,7 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     },
     async remove(name) {
       const path = join(folder, name);
-      if (!BACKUP_NAME.test(name) || !(await there(path))) return false;
+      if (!BACKUP_NAME.test(name) || !existsSync(path)) return false;
       await rm(path);
       return true;
     },

@@ -12,9 +12,9 @@ import { readConfig } from '../../infra/config.ts';
 import { openCore } from '../../infra/core.ts';
 import { openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
+import { openJobs } from '../../infra/jobs/jobs.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { dropEverything } from '../../infra/read-models/prepared.ts';
-import { openCoreJobs } from '../../infra/work.ts';
 import { until } from './until.ts';
 
 /**
@@ -72,7 +72,7 @@ async function makeMigrated(dataDir: string): Promise<void> {
 
 async function makeService(dataDir: string): Promise<void> {
   const core = await openCore(readConfig({ DATA_DIR: dataDir }), createLogger('silent'));
-  const jobs = await openCoreJobs(core);
+  const jobs = await openJobs(core);
   // The first call makes their tables, and may take longer than a call may.
   const made = () =>
     jobs.counts().then(

@@ -4,42 +4,24 @@
  * The audience is always checked. Without a client id of our own, a token issued to any site would be accepted, so
  * sign-in with Google is then off.
  */
-import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { z } from 'zod';
-import { lineOfText } from '../../../shared/contract/common.ts';
 import { AppError, invalid } from '../../../shared/errors.ts';
-import { cleanDisplayName, textFault } from '../../../shared/names.ts';
 import type { GoogleProfile, VerifyGoogleToken } from '../../../shared/ports/auth/google.ts';
+import type { Config } from '../../config.ts';
 import { boundedFetch } from '../request.ts';
+import { ACCOUNT, CLOCK_TOLERANCE_S, EMAIL, isAboutKeys, remoteKeys } from './oidc.ts';
 
 const FETCH_TIMEOUT_MS = 5_000;
 /** Maximum number of bytes in the key set. */
 const MAX_KEYS = 100_000;
 /** Minimum interval between fetches of the keys, however many unknown key ids arrive. */
 const COOL_DOWN_MS = 30_000;
-const MAX_AGE_MS = 3_600_000;
-const CLOCK_TOLERANCE_S = 10;
 
-interface Settings {
-  readonly googleClientId: string | undefined;
-  readonly googleKeysUrl: string;
-  readonly googleIssuers: readonly string[];
-}
+type Settings = Pick<Config, 'googleClientId' | 'googleKeysUrl' | 'googleIssuers'>;
 
 /** The claims we use. Some tokens carry `email_verified` as a string. */
-const claims = z.object({
-  sub: lineOfText(1, 255),
-  email: lineOfText(3, 320).refine((value) => textFault(value) === undefined),
-  email_verified: z.union([z.literal(true), z.literal('true')]),
-  name: z
-    .string()
-    .max(200)
-    .transform((name) => cleanDisplayName(name))
-    .nullable()
-    .catch(null)
-    .default(null),
-  picture: lineOfText(1, 2_048).nullable().catch(null).default(null),
-});
+const claims = z.object({ ...ACCOUNT, email: EMAIL, email_verified: z.union([z.literal(true), z.literal('true')]) });
 
 /** Makes the function that verifies tokens; it caches Google's keys. */
 export function createGoogleVerifier({ googleClientId, googleKeysUrl, googleIssuers }: Settings): VerifyGoogleToken {
@@ -50,12 +32,8 @@ export function createGoogleVerifier({ googleClientId, googleKeysUrl, googleIssu
       );
     };
   }
-  const keys = createRemoteJWKSet(new URL(googleKeysUrl), {
-    timeoutDuration: FETCH_TIMEOUT_MS,
-    cooldownDuration: COOL_DOWN_MS,
-    cacheMaxAge: MAX_AGE_MS,
-    [customFetch]: boundedFetch({ who: 'Google', timeoutMs: FETCH_TIMEOUT_MS, maxBytes: MAX_KEYS }),
-  });
+  const fetch = boundedFetch({ who: 'Google', timeoutMs: FETCH_TIMEOUT_MS, maxBytes: MAX_KEYS });
+  const keys = remoteKeys(googleKeysUrl, fetch, COOL_DOWN_MS);
   return (token) => verify(token, keys, { audience: googleClientId, issuer: [...googleIssuers] });
 }
 
@@ -93,7 +71,3 @@ function refusalOf(error: unknown): AppError {
     cause: error,
   });
 }
-
-/** The key set could not be fetched or was malformed. For some of these errors jose has only a generic code. */
-const isAboutKeys = (error: errors.JOSEError): boolean =>
-  error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC';

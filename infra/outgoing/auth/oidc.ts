@@ -12,16 +12,13 @@ import { lineOfText } from '../../../shared/contract/common.ts';
 import { AppError, invalid, unavailable } from '../../../shared/errors.ts';
 import { cleanDisplayName, textFault } from '../../../shared/names.ts';
 import type { OidcProfile, OidcProvider } from '../../../shared/ports/auth/oidc.ts';
+import type { Config } from '../../config.ts';
 import { boundedFetch } from '../request.ts';
 
-export interface OidcOptions {
-  readonly oidcIssuer: string | undefined;
-  readonly oidcClientId: string | undefined;
-  readonly oidcClientSecret: string | undefined;
-  readonly oidcAudience: string | undefined;
-  readonly oidcScopes: string;
-  readonly oidcGroupsClaim: string;
-}
+type Settings = Pick<
+  Config,
+  'oidcIssuer' | 'oidcClientId' | 'oidcClientSecret' | 'oidcAudience' | 'oidcScopes' | 'oidcGroupsClaim'
+>;
 
 /** Time-out of each request to the provider, milliseconds. */
 const TIMEOUT_MS = 5_000;
@@ -32,7 +29,7 @@ const bounded = boundedFetch({ who: 'The OpenID Connect provider', timeoutMs: TI
 const COOL_DOWN_MS = 5_000;
 /** Age at which the provider's document and keys are fetched again. */
 const MAX_AGE_MS = 3_600_000;
-const CLOCK_TOLERANCE_S = 10;
+export const CLOCK_TOLERANCE_S = 10;
 const MAX_GROUPS = 1_000;
 
 interface Discovered {
@@ -43,8 +40,17 @@ interface Discovered {
   readonly at: number;
 }
 
+/** The keys of a provider, fetched with `fetch` when they are needed. @param coolDownMs minimum interval between fetches */
+export const remoteKeys = (url: string, fetch: ReturnType<typeof boundedFetch>, coolDownMs: number): JWTVerifyGetKey =>
+  createRemoteJWKSet(new URL(url), {
+    timeoutDuration: TIMEOUT_MS,
+    cooldownDuration: coolDownMs,
+    cacheMaxAge: MAX_AGE_MS,
+    [customFetch]: fetch,
+  });
+
 /** Undefined when no provider is configured. */
-export function createOidc(options: OidcOptions, now: () => number = Date.now): OidcProvider | undefined {
+export function createOidc(options: Settings, now: () => number = Date.now): OidcProvider | undefined {
   const { oidcIssuer, oidcClientId, oidcAudience, oidcScopes, oidcGroupsClaim } = options;
   if (oidcIssuer === undefined || oidcClientId === undefined) return undefined;
   let discovered: Promise<Discovered> | undefined;
@@ -154,7 +160,7 @@ export function createOidc(options: OidcOptions, now: () => number = Date.now): 
   };
 }
 
-async function discover(issuer: string, clientId: string, options: OidcOptions, at: number): Promise<Discovered> {
+async function discover(issuer: string, clientId: string, options: Settings, at: number): Promise<Discovered> {
   const client = await import('openid-client');
   const url = new URL(issuer);
   const secret = options.oidcClientSecret;
@@ -166,37 +172,34 @@ async function discover(issuer: string, clientId: string, options: OidcOptions, 
   });
   const metadata = config.serverMetadata();
   if (metadata.jwks_uri === undefined) throw new Error('its discovery document has no jwks_uri');
-  const keys = createRemoteJWKSet(new URL(metadata.jwks_uri), {
-    timeoutDuration: TIMEOUT_MS,
-    cooldownDuration: COOL_DOWN_MS,
-    cacheMaxAge: MAX_AGE_MS,
-    [customFetch]: bounded,
-  });
+  const keys = remoteKeys(metadata.jwks_uri, bounded, COOL_DOWN_MS);
   return { client, config, issuer: metadata.issuer, keys, at };
 }
 
 class InvalidProfile extends Error {}
 
-const name = lineOfText(1, 320).nullable().catch(null).default(null);
-const CLAIMS = z.object({
+/** The claim, or null if it is missing or invalid. */
+const orNull = <T extends z.ZodType>(claim: T) => claim.nullable().catch(null).default(null);
+const name = orNull(lineOfText(1, 320));
+/** Claims about an account, as Google and other providers send them. */
+export const ACCOUNT = {
   sub: lineOfText(1, 255),
+  name: orNull(
+    z
+      .string()
+      .max(200)
+      .transform((text) => cleanDisplayName(text)),
+  ),
+  picture: orNull(lineOfText(1, 2_048)),
+};
+export const EMAIL = lineOfText(3, 320).refine((value) => textFault(value) === undefined);
+const CLAIMS = z.object({
+  ...ACCOUNT,
   preferred_username: name,
   client_id: name,
   azp: name,
-  email: lineOfText(3, 320)
-    .refine((value) => textFault(value) === undefined)
-    .nullable()
-    .catch(null)
-    .default(null),
+  email: orNull(EMAIL),
   email_verified: z.unknown().optional(),
-  name: z
-    .string()
-    .max(200)
-    .transform((text) => cleanDisplayName(text))
-    .nullable()
-    .catch(null)
-    .default(null),
-  picture: lineOfText(1, 2_048).nullable().catch(null).default(null),
 });
 
 function readProfile(issuer: string, claims: Readonly<Record<string, unknown>>, groupsClaim: string): OidcProfile {
@@ -258,5 +261,5 @@ function refusalOf(error: unknown, client: typeof Client): unknown {
 }
 
 /** The keys could not be fetched. For some of these errors jose has only a generic code. */
-const isAboutKeys = (error: errors.JOSEError): boolean =>
+export const isAboutKeys = (error: errors.JOSEError): boolean =>
   error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC';

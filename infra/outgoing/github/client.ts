@@ -12,15 +12,11 @@ import {
   type IssuesQuery,
 } from '../../../shared/ports/github/client.ts';
 import { frontOf, storableText } from '../../../shared/storable.ts';
+import type { Config } from '../../config.ts';
 import { VERSION } from '../../version.ts';
 import { OutgoingError, parsed, request } from '../request.ts';
 
-export interface GithubOptions {
-  readonly githubApiUrl: string;
-  readonly githubToken: string | undefined;
-  readonly githubDefaultRepo: string | undefined;
-  readonly githubTimeoutMs: number;
-}
+type Settings = Pick<Config, 'githubApiUrl' | 'githubToken' | 'githubDefaultRepo' | 'githubTimeoutMs'>;
 
 /** Maximum number of bytes in a response: a hundred issues with long texts. */
 const MAX_ANSWER = 10_000_000;
@@ -124,7 +120,7 @@ interface Answer {
 const FAULTS = { late: 'late', offline: 'offline', large: 'refused', address: 'offline' } as const;
 
 /** @param now Unix ms */
-export function createGithub(options: GithubOptions, now: () => number = Date.now): Github {
+export function createGithub(options: Settings, now: () => number = Date.now): Github {
   const { githubToken: token, githubTimeoutMs: timeoutMs } = options;
   const base = options.githubApiUrl.replace(/\/+$/, '');
   let limitedUntil = 0;

@@ -17,7 +17,7 @@ import {
   addKey,
   type CheckpointMove,
   createBareTables,
-  dropTables,
+  dropUnused,
   loadRows,
   qualified,
   writeBatches,
@@ -112,8 +112,7 @@ export class Building implements Fed {
           for (const name of await keyedTables(trx, this.schema)) this.#keyed.add(name);
           return;
         }
-        await sql`DELETE FROM service.checkpoints WHERE schema_name = ${this.schema}`.execute(trx);
-        await dropTables(trx, this.schema);
+        await dropUnused(trx, this.schema);
         await createBareTables(trx, this.projection, this.schema);
         if (history) await createHistory(trx, this.projection, this.schema);
         this.#rows = this.#newRows(true);

@@ -31,7 +31,7 @@ export interface RebuildOptions {
   readonly history?: boolean;
   /** Start of the history for reads; default: the beginning of the log. Older versions are removed on a schedule. */
   readonly historyFrom?: Position;
-  /** As in `Build`. */
+  /** The tables are only for inspection (`replay/replay.ts`), independent of live tables of the same version. */
   readonly replay?: boolean;
   /** Maximum number of events per transaction; default 50,000. */
   readonly batchSize?: number;
@@ -91,7 +91,10 @@ export interface Fed {
 }
 
 /** The common part of all read models of one rebuild. */
-export interface Build {
+export interface Build
+  extends Required<
+    Pick<RebuildOptions, 'check' | 'fresh' | 'history' | 'historyFrom' | 'replay' | 'batchSize' | 'lockMs' | 'signal'>
+  > {
   readonly stores: RebuildStores;
   readonly sessions: Sessions;
   /** The memory for rows, and the share of it that a read model may always use. */
@@ -100,16 +103,7 @@ export interface Build {
   /** Whether the sessions can COPY. */
   readonly copies: boolean;
   readonly code: string;
-  readonly check: boolean;
-  readonly fresh: boolean;
-  readonly history: boolean;
-  readonly historyFrom: Position;
-  /** The tables are only for inspection (`replay/replay.ts`), independent of live tables of the same version. */
-  readonly replay: boolean;
-  readonly batchSize: number;
   readonly standing: (position: Position) => Promise<Standing>;
-  readonly lockMs: number;
-  readonly signal: AbortSignal;
   /** Head of the log at the beginning. */
   readonly head: Position;
   readonly tell: (progress: Omit<RebuildProgress, 'events'>, events?: number) => void;

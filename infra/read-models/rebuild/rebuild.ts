@@ -29,9 +29,10 @@ import {
 } from './plan.ts';
 import { dropBuilt, dropOld, settle } from './switching.ts';
 
-const BATCH = 50_000;
-const FAR_BEHIND = 10_000;
-const LOCK_MS = 5_000;
+const DEFAULTS = {
+  ...{ check: false, fresh: false, history: false, historyFrom: 0, replay: false },
+  ...{ batchSize: 50_000, farBehind: 10_000, lockMs: 5_000 },
+};
 /** Pages of the log read ahead. More would only be promoted to the old generation of the heap. */
 const READ_AHEAD = 3;
 /** Events decoded before yielding to the event loop. */
@@ -91,6 +92,7 @@ export async function planBuild(
 ): Promise<Build> {
   const { log } = stores.store;
   const head = await log.head();
+  const { farBehind, onProgress, ...given } = { ...DEFAULTS, ...options };
   const build: Build = {
     stores,
     sessions,
@@ -98,17 +100,11 @@ export async function planBuild(
     share: 1 / (4 * count),
     copies: await sessions.use(async ({ copy }) => copy !== undefined),
     code: codeFingerprint(),
-    check: options.check ?? false,
-    fresh: options.fresh ?? false,
-    history: options.history ?? false,
-    historyFrom: options.historyFrom ?? 0,
-    replay: options.replay ?? false,
-    batchSize: options.batchSize ?? BATCH,
-    standing: standings(log, head, options.farBehind ?? FAR_BEHIND),
-    lockMs: options.lockMs ?? LOCK_MS,
-    signal: options.signal ?? new AbortController().signal,
+    signal: new AbortController().signal,
+    ...given,
+    standing: standings(log, head, farBehind),
     head,
-    tell: progressTeller(options.onProgress),
+    tell: progressTeller(onProgress),
     feed: (buildings) => feed(build, buildings),
   };
   return build;

@@ -11,12 +11,15 @@ import type { AnyDatabase } from '../../database/database.ts';
 import { SWAPPED } from '../../embedded/protocol.ts';
 import { keepHistory } from '../../following/checkpoints.ts';
 import { createHistory, createPast, indexHistory } from '../history.ts';
-import { dropTables } from '../tables.ts';
+import { dropTables, dropUnused } from '../tables.ts';
 import type { Building } from './building.ts';
 import { type Comparison, compareLocked } from './comparing.ts';
 
 /** Maximum number of attempts to take a lock. */
 const TRIES = 10;
+
+/** Whether a statement has waited too long for a lock, or has met a deadlock. */
+const isLocked = (error: unknown) => ['55P03', '40P01'].includes((error as { code?: string }).code ?? '');
 
 /** Catches up, compares what remains, and switches unless this is only a check. */
 export async function settle(built: Building, comparison: Comparison | undefined): Promise<void> {
@@ -47,8 +50,7 @@ export async function settle(built: Building, comparison: Comparison | undefined
         return;
       }
     } catch (error) {
-      const code = (error as { code?: string }).code;
-      if ((code !== '55P03' && code !== '40P01') || attempt >= TRIES) throw built.explained(error);
+      if (!isLocked(error) || attempt >= TRIES) throw built.explained(error);
     }
   }
 }
@@ -85,12 +87,7 @@ async function switchHistory(built: Building, trx: AnyDatabase): Promise<void> {
 }
 
 export async function dropBuilt(built: Building): Promise<void> {
-  await built.build.sessions.use(({ db }) =>
-    db.transaction().execute(async (trx) => {
-      await dropTables(trx, built.schema);
-      await sql`DELETE FROM service.checkpoints WHERE schema_name = ${built.schema}`.execute(trx);
-    }),
-  );
+  await built.build.sessions.use(({ db }) => db.transaction().execute((trx) => dropUnused(trx, built.schema)));
 }
 
 /** Readers of the old tables finish first; between attempts, new ones get through. */
@@ -105,8 +102,7 @@ export async function dropOld(built: Building): Promise<void> {
       );
       return;
     } catch (error) {
-      const code = (error as { code?: string }).code;
-      if (code !== '55P03' && code !== '40P01') throw error;
+      if (!isLocked(error)) throw error;
       if (attempt < TRIES) continue;
       built.build.stores.log.warn({ schema: built.old }, 'the old tables are in use; the next rebuild removes them');
       return;

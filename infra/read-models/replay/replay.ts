@@ -14,7 +14,7 @@ import { isRunning } from '../rebuild/bulk.ts';
 import { openSessions, type RebuildOptions, type RebuildStores, type Sessions } from '../rebuild/plan.ts';
 import { planBuild } from '../rebuild/rebuild.ts';
 import { dropBuilt } from '../rebuild/switching.ts';
-import { dropTables } from '../tables.ts';
+import { dropUnused } from '../tables.ts';
 import { columnsOf, compareTable, liveTables, type TableColumns, type TableDifferences } from './comparing.ts';
 
 export interface ReplayOptions extends Pick<RebuildOptions, 'onProgress' | 'signal'> {
@@ -187,10 +187,7 @@ async function dropAbandoned(database: Database, sessions: Sessions): Promise<vo
     for (const { schema, leader } of rows) {
       // The processes that share an embedded database are on one machine; one that does not share it is alone.
       if (database.attached && isOther(Number(/\d+$/.exec(leader)?.[0]))) throw running;
-      await db.transaction().execute(async (trx) => {
-        await dropTables(trx, schema);
-        await sql`DELETE FROM service.checkpoints WHERE schema_name = ${schema}`.execute(trx);
-      });
+      await db.transaction().execute((trx) => dropUnused(trx, schema));
     }
   });
 }

@@ -13,7 +13,7 @@ const MAX_MESSAGE = 1_000;
 export interface ScheduleRun {
   readonly runningSince: number | null;
   readonly lastRun: number | null;
-  readonly lastResult: { readonly ok: boolean; readonly message: string; readonly timestamp: number } | undefined;
+  readonly lastResult: { readonly ok: boolean; readonly message: string; readonly timestamp: number } | null;
 }
 
 export interface ScheduleRuns {
@@ -27,27 +27,11 @@ export interface ScheduleRuns {
   all(): Promise<ReadonlyMap<string, ScheduleRun>>;
 }
 
-const NEVER: ScheduleRun = { runningSince: null, lastRun: null, lastResult: undefined };
+const NEVER: ScheduleRun = { runningSince: null, lastRun: null, lastResult: null };
 
-interface Row {
-  schedule: string;
-  running_since: string | null;
-  last_run: string | null;
-  last_ok: boolean | null;
-  last_message: string | null;
-  last_at: string | null;
-}
-
-const number = (text: string | null): number | null => (text === null ? null : Number(text));
-
-const toRun = (row: Row): ScheduleRun => ({
-  runningSince: number(row.running_since),
-  lastRun: number(row.last_run),
-  lastResult:
-    row.last_at === null
-      ? undefined
-      : { ok: row.last_ok === true, message: row.last_message ?? '', timestamp: Number(row.last_at) },
-});
+/** The columns of a `ScheduleRun`. */
+const RUN = `running_since AS "runningSince", last_run AS "lastRun", CASE WHEN last_at IS NOT NULL THEN
+  json_build_object('ok', last_ok, 'message', last_message, 'timestamp', last_at) END AS "lastResult"`;
 
 const said = (text: string): string => frontOf(storableText(text), MAX_MESSAGE);
 
@@ -104,12 +88,12 @@ export function createScheduleRuns(pool: pg.Pool, log: Logger, now: () => number
       return rows[0] as { ok: boolean; message: string } | undefined;
     },
     async last(schedule) {
-      const { rows } = await pool.query('SELECT * FROM service.schedule_runs WHERE schedule = $1', [schedule]);
-      return rows[0] ? toRun(rows[0] as Row) : NEVER;
+      const { rows } = await pool.query(`SELECT ${RUN} FROM service.schedule_runs WHERE schedule = $1`, [schedule]);
+      return (rows[0] as ScheduleRun | undefined) ?? NEVER;
     },
     async all() {
-      const { rows } = await pool.query('SELECT * FROM service.schedule_runs');
-      return new Map((rows as Row[]).map((row) => [row.schedule, toRun(row)]));
+      const { rows } = await pool.query(`SELECT schedule, ${RUN} FROM service.schedule_runs`);
+      return new Map(rows.map(({ schedule, ...run }) => [schedule as string, run as ScheduleRun]));
     },
   };
 }

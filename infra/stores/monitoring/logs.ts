@@ -8,7 +8,7 @@ import type pg from 'pg';
 import { counted, EVERY_TEN_MINUTES_MS, type Schedule, type Setting } from '../../../commands/schedules/schedule.ts';
 import { MAX_LINE, OWN_SOURCE } from '../../../shared/contract/monitoring/logs.ts';
 import { DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
-import type { LineLevel, LogEntries, LogEntry, NewLogEntry } from '../../../shared/ports/monitoring/logs.ts';
+import type { LogEntries, LogEntry, NewLogEntry } from '../../../shared/ports/monitoring/logs.ts';
 import { maskedText } from '../../../shared/secret-texts.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { frontOf, storableText } from '../../../shared/storable.ts';
@@ -30,17 +30,7 @@ const MAX_DATA = 4_000;
 /** Time limit for the last lines at shutdown, milliseconds. */
 const END_MS = 2_000;
 
-interface Row {
-  id: string;
-  at: string;
-  level: LineLevel;
-  source: string;
-  session: string | null;
-  message: string;
-  data: Readonly<Record<string, unknown>> | null;
-}
 const COLUMNS = 'id, at, level, source, session, message, data';
-const toEntry = (row: Row): LogEntry => ({ ...row, at: Number(row.at) });
 
 const BASE36 = 36;
 const SUFFIX = 6;
@@ -126,14 +116,14 @@ export function createLogEntries(pool: pg.Pool, kept: typeof KEPT = KEPT): LogEn
           limit,
         ],
       );
-      return (rows as Row[]).map(toEntry);
+      return rows as LogEntry[];
     },
     async sources(workspace) {
       const { rows } = await pool.query(
         'SELECT DISTINCT source FROM service.log_entries WHERE workspace = $1 ORDER BY source LIMIT $2',
         [workspace, MAX_SOURCES],
       );
-      return (rows as Row[]).map(({ source }) => source);
+      return (rows as LogEntry[]).map(({ source }) => source);
     },
     async tail(workspace, { since, source, limit }) {
       const { rows } = await pool.query(
@@ -143,7 +133,7 @@ export function createLogEntries(pool: pg.Pool, kept: typeof KEPT = KEPT): LogEn
          ) newest WHERE place <= ${TAIL} AND at > $3 ORDER BY seq DESC LIMIT $4`,
         [workspace, source ?? null, since, limit],
       );
-      return (rows as Row[]).map(toEntry);
+      return rows as LogEntry[];
     },
     async purge(days, now) {
       let deleted = await trim(null);

@@ -3,6 +3,7 @@ import * as bullmq from 'bullmq';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
+import { readConfig } from '../../../infra/config.ts';
 import { type JobsOptions, openJobs, pauseAfter } from '../../../infra/jobs/jobs.ts';
 import { openPostgresStore } from '../../../infra/jobs/postgres.ts';
 import { openRedisStore } from '../../../infra/jobs/redis.ts';
@@ -29,7 +30,7 @@ const work = defineJob({ name: 'work', schema: z.object({ n: z.int() }) });
 const QUICK = { attempts: 4, firstMs: 40, lastMs: 400 };
 
 interface Place {
-  readonly options: Pick<JobsOptions, 'database' | 'databaseUrl' | 'redisUrl'>;
+  readonly options: Pick<JobsOptions, 'database' | 'config'>;
   close(): Promise<void>;
 }
 
@@ -67,16 +68,13 @@ function suite(name: string, open: () => Promise<Place>): void {
     });
 
     /** One process's jobs. */
-    async function start(handlers?: readonly JobHandler[], options: Partial<JobsOptions> = {}): Promise<Jobs> {
-      const jobs = await openJobs({
-        ...place.options,
-        statementTimeoutMs: 15_000,
-        log,
-        shutdownTimeoutMs: 10_000,
-        retry: QUICK,
-        queue,
-        ...options,
-      });
+    async function start(
+      handlers?: readonly JobHandler[],
+      { config, ...more }: { config?: Partial<JobsOptions['config']>; retry?: JobsOptions['retry'] } = {},
+    ): Promise<Jobs> {
+      const { options } = place;
+      const all = { ...options.config, ...config };
+      const jobs = await openJobs({ ...options, config: all, log, retry: QUICK, queue, ...more });
       opened.push(jobs);
       if (handlers) jobs.work(handlers);
       return jobs;
@@ -278,7 +276,7 @@ function suite(name: string, open: () => Promise<Place>): void {
             return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
           }),
         ],
-        { shutdownTimeoutMs: 30 },
+        { config: { shutdownTimeoutMs: 30 } },
       );
       await jobs.enqueue(work, { n: 1 }, { id: 'long' });
       await running.wait();
@@ -298,10 +296,10 @@ function suite(name: string, open: () => Promise<Place>): void {
       const jobs = await start();
       await jobs.enqueue(work, { n: 1 }, { id: 'orphan' });
       // What a process that was killed leaves: a job that it had taken, and a lock that is no longer renewed.
-      const { redisUrl, database, databaseUrl } = place.options;
+      const { database, config } = place.options;
       const store = database
-        ? openPostgresStore(bullmq, { database, databaseUrl, statementTimeoutMs: 15_000, log })
-        : openRedisStore(bullmq, { url: redisUrl ?? '', log, complain: () => undefined });
+        ? openPostgresStore(bullmq, { ...config, database, log })
+        : openRedisStore(bullmq, { url: config.redisUrl ?? '', log, complain: () => undefined });
       await store.prepare();
       const worker = new bullmq.Worker(
         queue,
@@ -323,7 +321,7 @@ function suite(name: string, open: () => Promise<Place>): void {
             done.push(id);
           }),
         ],
-        { lockMs: 300 },
+        { config: { jobLockMs: 300 } },
       );
       await until('it was done', () => done.length > 0);
       await settled(next);
@@ -334,7 +332,7 @@ function suite(name: string, open: () => Promise<Place>): void {
 
 const onDatabase = async (open: Promise<TestDatabase>) => {
   const { database, url, close } = await open;
-  return { options: { database, databaseUrl: url, redisUrl: undefined }, close };
+  return { options: { database, config: { ...readConfig({}), databaseUrl: url } }, close };
 };
 
 suite('PGlite', () => onDatabase(embeddedDatabase()));
@@ -346,15 +344,7 @@ describeWith('TEST_DATABASE_URL', 'schedules on PostgreSQL', () => {
     const { database, url, close } = await databaseOnServer();
     const tick = defineJob({ name: 'tick', schema: z.object({}) });
     const turns: string[] = [];
-    const open = () =>
-      openJobs({
-        database,
-        databaseUrl: url,
-        redisUrl: undefined,
-        statementTimeoutMs: 15_000,
-        log,
-        shutdownTimeoutMs: 10_000,
-      });
+    const open = () => openJobs({ config: { ...readConfig({}), databaseUrl: url }, database, log });
     const both = await Promise.all([open(), open()]);
     try {
       await both[0].counts();
@@ -384,7 +374,7 @@ describeWith('TEST_REDIS_URL', 'jobs on Redis', () => {
   suite('Redis', async () => {
     const redisUrl = process.env.TEST_REDIS_URL as string;
     return {
-      options: { database: undefined, databaseUrl: undefined, redisUrl },
+      options: { database: undefined, config: { ...readConfig({}), redisUrl } },
       async close() {
         const redis = new Redis(redisUrl);
         const keys = await redis.keys(`${PREFIX}:test-${process.pid}-*`);

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
+import { readConfig } from '../../../infra/config.ts';
 import { openJobs } from '../../../infra/jobs/jobs.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { defineJob, handleJob, JobsUnavailableError } from '../../../shared/ports/jobs.ts';
@@ -14,14 +15,8 @@ const work = defineJob({ name: 'work', schema: z.object({ n: z.int() }) });
 
 describe('jobs while the store is unavailable', () => {
   it('fail in time and close in time', async () => {
-    const jobs = await openJobs({
-      database: undefined,
-      databaseUrl: undefined,
-      redisUrl: `redis://127.0.0.1:${await freePort()}`,
-      statementTimeoutMs: 15_000,
-      log,
-      shutdownTimeoutMs: 30_000,
-    });
+    const config = { ...readConfig({}), redisUrl: `redis://127.0.0.1:${await freePort()}` };
+    const jobs = await openJobs({ config, database: undefined, log });
     jobs.work([handleJob(work, () => Promise.resolve())]);
     jobs.every(defineJob({ name: 'tick', schema: z.object({}) }), 1_000);
     const begun = performance.now();
@@ -60,14 +55,8 @@ describe('a Redis that cannot be used for jobs', () => {
 
   it('leaves no additional listeners or connections, however often it is tried', async () => {
     const { port } = old.address() as AddressInfo;
-    const redisUrl = `redis://127.0.0.1:${port}`;
-    const options = {
-      database: undefined,
-      databaseUrl: undefined,
-      statementTimeoutMs: 15_000,
-      shutdownTimeoutMs: 1_000,
-    };
-    const jobs = await openJobs({ ...options, redisUrl, log });
+    const config = { ...readConfig({}), redisUrl: `redis://127.0.0.1:${port}`, shutdownTimeoutMs: 1_000 };
+    const jobs = await openJobs({ config, database: undefined, log });
     const failure = () => jobs.enqueue(work, { n: 1 }, { id: 'one' }).catch((error: unknown) => error);
     const listeners = () => {
       const [producer] = clients;

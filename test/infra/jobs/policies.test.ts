@@ -5,14 +5,15 @@ import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
 import { definePolicy, type Policy, wantJob, whenever } from '../../../commands/policies/policy.ts';
+import { readConfig } from '../../../infra/config.ts';
 import type { Database } from '../../../infra/database/database.ts';
 import { Following } from '../../../infra/following/following.ts';
 import { openJobs } from '../../../infra/jobs/jobs.ts';
 import { checkpointOf, type Policies, startPolicies } from '../../../infra/jobs/policies.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { change, defineProjection, defineTable, on } from '../../../projections/projection.ts';
-import { defineEvent } from '../../../shared/events/define.ts';
 import { defineJob, handleJob, type Jobs, JobsUnavailableError } from '../../../shared/ports/jobs.ts';
+import { testEvent } from '../../support/boxes.ts';
 import { fixture } from '../../support/fixture.ts';
 import { listen } from '../../support/listen.ts';
 import { describeWith, needs } from '../../support/needs.ts';
@@ -30,9 +31,9 @@ import {
 
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
-const rang = defineEvent({ type: 'BellRang', version: 1, doc: 'test', schema: z.object({ bell: z.string() }) });
-const cracked = defineEvent({ type: 'BellCracked', version: 1, doc: 'test', schema: z.object({ bell: z.string() }) });
-const unheard = defineEvent({ type: 'BellMoved', version: 1, doc: 'test', schema: z.object({ bell: z.string() }) });
+const rang = testEvent('BellRang', z.object({ bell: z.string() }));
+const cracked = testEvent('BellCracked', z.object({ bell: z.string() }));
+const unheard = testEvent('BellMoved', z.object({ bell: z.string() }));
 const bells = defineTable('bells', { bell: 'text', rings: 'bigint' }, { key: ['bell'] });
 const bellsProjection = defineProjection({
   name: 'bells',
@@ -86,14 +87,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     const { place, view } = viewOn(open, definitions, [bellsProjection]);
     const world = fixture(receiver);
     const jobsOn = (redisUrl: string | undefined) =>
-      openJobs({
-        redisUrl,
-        databaseUrl: place.url,
-        statementTimeoutMs: 15_000,
-        database: place.database,
-        log,
-        shutdownTimeoutMs: 10_000,
-      });
+      openJobs({ config: { ...readConfig({}), redisUrl, databaseUrl: place.url }, database: place.database, log });
     const jobs = fixture(() => jobsOn(undefined));
     before(() => jobs.work([world.handler]));
     afterEach(async () => {

@@ -1,23 +1,20 @@
 /** What runs on a schedule: what each turn does, and that settings switch it off. */
 import { expect } from 'chai';
+import { openJobs } from '../../../infra/jobs/jobs.ts';
 import { schedulesOf } from '../../../infra/schedules.ts';
-import { openCoreJobs } from '../../../infra/work.ts';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
+import { fixture } from '../../support/fixture.ts';
 import { sample } from '../../support/kit.ts';
-import { call, startTestService, type TestService } from '../../support/service.ts';
+import { call, startTestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
 
-describe('scheduled tasks', () => {
-  let service: TestService;
-  before(async function () {
-    this.timeout(60_000);
-    service = await startTestService();
-  });
-  after(() => service?.close());
+describe('scheduled tasks', function () {
+  this.timeout(60_000);
+  const service = fixture(() => startTestService());
 
   /** Runs a scheduled job as of `minutes` after the start of the process. */
   async function turn(name: string, minutes: number): Promise<void> {
@@ -28,6 +25,10 @@ describe('scheduled tasks', () => {
     shift = minutes * 60_000;
     await schedule.handler.accept({})({ id: 'turn', attempt: 1, last: false, signal: new AbortController().signal });
   }
+
+  const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
+  /** An hour of a later day, minutes from now. */
+  const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
 
   it('set inactive agents offline, but not before they could report to this process', async () => {
     const made = await call(service, 'POST', '/api/agents', { name: 'quiet', role: 'coder', status: 'idle' });
@@ -66,10 +67,15 @@ describe('scheduled tasks', () => {
     expect((await tasks()).filter(({ created_by }) => created_by === 'scheduler')).to.have.length(1);
   });
 
+  const lastRun = async () => {
+    const { rows } = await service.service.core.database.pool.query(
+      `SELECT last_message FROM service.schedule_runs WHERE schedule = 'auto-cleanup'`,
+    );
+    return rows[0]?.last_message;
+  };
+
   it('remove old notifications once a day, if enabled', async () => {
     const { commands, database } = service.service.core;
-    const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
-    const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
     await commands.record('notifications-7', { origin: { ...testOrigin, workspace: 7 } }, [
       sample(notificationRaised, { recipient: 'ada', type: 'mention', title: 't', message: 'm' }),
     ]);
@@ -83,12 +89,6 @@ describe('scheduled tasks', () => {
           )
         ).rowCount
       );
-    };
-    const lastRun = async () => {
-      const { rows } = await database.pool.query(
-        `SELECT last_message FROM service.schedule_runs WHERE schedule = 'auto-cleanup'`,
-      );
-      return rows[0]?.last_message;
     };
     await turn('auto-cleanup', at(70, 4.5));
     expect(await left(), 'it is off').to.equal(1);
@@ -112,8 +112,6 @@ describe('scheduled tasks', () => {
   });
 
   it('remove old activities, pipeline runs and token reports in the same cleanup', async () => {
-    const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400_000;
-    const at = (days: number, hour: number) => (midnight + (days * 24 + hour) * 3_600_000 - Date.now()) / 60_000;
     const counted = async (path: string) => (await call(service, 'GET', path)).body.total as number;
     const used = { model: 'm', sessionId: 'sweeper:cli', inputTokens: 7, outputTokens: 1 };
     expect((await call(service, 'POST', '/api/tokens', used)).status).to.equal(200);
@@ -127,12 +125,7 @@ describe('scheduled tasks', () => {
     await turn('auto-cleanup', at(80, 4.5));
     expect(await counted('/api/tokens')).to.equal(0);
     expect(await counted('/api/activities')).to.equal(0);
-    const { rows } = await service.service.core.database.pool.query(
-      `SELECT last_message FROM service.schedule_runs WHERE schedule = 'auto-cleanup'`,
-    );
-    expect(rows[0]?.last_message).to.match(
-      /^\d+ notifications?, \d+ activit(?:y|ies), \d+ token reports? were removed\.$/,
-    );
+    expect(await lastRun()).to.match(/^\d+ notifications?, \d+ activit(?:y|ies), \d+ token reports? were removed\.$/);
     const [entry] = (await call(service, 'GET', '/api/audit?action=auto_cleanup')).body.entries;
     expect(entry.actor).to.equal('scheduler');
     expect(entry.detail.results.map(({ table }: { table: string }) => table)).to.include.members([
@@ -185,7 +178,7 @@ describe('scheduled tasks', () => {
   });
 
   it('are in the job store as soon as the service runs', async () => {
-    const jobs = await openCoreJobs(service.service.core);
+    const jobs = await openJobs(service.service.core);
     const due = await until('all are due', async () => {
       const delayed = await jobs.list('delayed');
       return delayed.length >= schedulesOf(service.service.core).length && delayed;

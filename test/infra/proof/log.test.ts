@@ -1,5 +1,5 @@
 /** The tree over whole logs: the same on every kind of event log and after a copy; through restarts; signed. */
-import { randomUUID } from 'node:crypto';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,9 +15,9 @@ import { allNotes, latestNote, signTree } from '../../../infra/proof/checkpoints
 import { createLogIndex } from '../../../infra/proof/index.ts';
 import { type Keeper, startKeeper } from '../../../infra/proof/keeper.ts';
 import { knownKeys, openSigner, type Signer } from '../../../infra/proof/keys.ts';
+import { repairTree } from '../../../infra/proof/losses.ts';
 import { parseNote, signNote, verifierKeyText } from '../../../infra/proof/notes.ts';
 import { createProofs } from '../../../infra/proof/proofs.ts';
-import { repairTree } from '../../../infra/proof/repair.ts';
 import { leavesOf, rootAt, treeSize } from '../../../infra/proof/tree.ts';
 import { verifyLog } from '../../../infra/proof/verify-log.ts';
 import { createCounters } from '../../../infra/stores/counters.ts';
@@ -27,7 +27,7 @@ import { createEventStore } from '../../../shared/event-store.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent, NewEvent } from '../../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
-import { fixture, fixtureForEach } from '../../support/fixture.ts';
+import { closing, fixture, fixtureForEach } from '../../support/fixture.ts';
 import { writeHistory } from '../../support/history.ts';
 import { failureOf } from '../../support/kit.ts';
 import { isContinued, isIncluded, leafOfEvent, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
@@ -239,34 +239,26 @@ describe('tree over a log', function () {
 
   it('contains each event once with two processes', async function () {
     needsServer('TEST_DATABASE_URL', this);
-    const place = await (ENGINES.PostgreSQL as Make)(this);
-    try {
-      const both = [keep(place), keep(place)];
-      for (let n = 0; n < 40; n++) await place.eventLog.append(`s-${n % 3}`, [newEvent(n)], 'any');
-      await both[0]?.close();
-      for (let n = 0; n < 40; n++) await place.eventLog.append(`s-${n % 3}`, [newEvent(n)], 'any');
-      await indexOf(place).settled();
-      await both[1]?.close();
-      const expected = (await eventsOf(place)).map((event) => leafOfEvent({ ...event }));
-      expect(await leaves(place)).to.deep.equal(expected);
-    } finally {
-      await place.close();
-    }
+    await using place = closing(await (ENGINES.PostgreSQL as Make)(this));
+    const both = [keep(place), keep(place)];
+    for (let n = 0; n < 40; n++) await place.eventLog.append(`s-${n % 3}`, [newEvent(n)], 'any');
+    await both[0]?.close();
+    for (let n = 0; n < 40; n++) await place.eventLog.append(`s-${n % 3}`, [newEvent(n)], 'any');
+    await indexOf(place).settled();
+    await both[1]?.close();
+    const expected = (await eventsOf(place)).map((event) => leafOfEvent({ ...event }));
+    expect(await leaves(place)).to.deep.equal(expected);
   });
 
   it('reports an id that occurs in two streams of an event store', async () => {
-    const place = await (ENGINES['stand-in of EventStoreDB'] as Make)({} as Mocha.Context);
-    try {
-      const event = newEvent(1);
-      await place.eventLog.append('one', [event], 'none');
-      await place.eventLog.append('two', [event], 'none');
-      await grow(place);
-      const { findings, remarks } = await verifyLog(place.database, place.eventLog, SETTINGS);
-      expect(findings).to.deep.equal([]);
-      expect(remarks).to.deep.equal([`Events 0 and 1 have the same id, ${event.id}: a program has used it twice.`]);
-    } finally {
-      await place.close();
-    }
+    await using place = closing(await (ENGINES['stand-in of EventStoreDB'] as Make)({} as Mocha.Context));
+    const event = newEvent(1);
+    await place.eventLog.append('one', [event], 'none');
+    await place.eventLog.append('two', [event], 'none');
+    await grow(place);
+    const { findings, remarks } = await verifyLog(place.database, place.eventLog, SETTINGS);
+    expect(findings).to.deep.equal([]);
+    expect(remarks).to.deep.equal([`Events 0 and 1 have the same id, ${event.id}: a program has used it twice.`]);
   });
 });
 
@@ -357,9 +349,7 @@ describe('checkpoints', function () {
   });
 
   it('use a configured key and origin', async () => {
-    const { privateKey } = await import('node:crypto').then(({ generateKeyPairSync }) =>
-      generateKeyPairSync('ed25519'),
-    );
+    const { privateKey } = generateKeyPairSync('ed25519');
     const settings = {
       logSigningKey: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
       logOrigin: 'example.com/log',
