@@ -6,11 +6,13 @@ type Close = () => unknown;
 const openIn = new WeakMap<object, Close[]>();
 
 const closeOf = (value: object): Close => {
-  const { close, stop, remove, end } = value as { close?: Close; stop?: Close; remove?: Close; end?: Close };
-  return () => (close ?? stop ?? remove ?? end)?.call(value);
+  const { close, stop, remove, end, drop } = value as Partial<
+    Record<'close' | 'stop' | 'remove' | 'end' | 'drop', Close>
+  >;
+  return () => (close ?? stop ?? remove ?? end ?? drop)?.call(value);
 };
 
-/** For `await using`: a value whose `close`, `stop`, `remove` or `end` is called at the end of the block. */
+/** For `await using`: a value whose `close`, `stop`, `remove`, `end` or `drop` is called at the end of the block. */
 export const closing = <T extends object>(value: T): T & AsyncDisposable =>
   Object.assign(value, {
     async [Symbol.asyncDispose]() {

@@ -1,34 +1,23 @@
 /** First starts at the same time on one server: one makes the tables, the others wait for it, and not for longer than they may. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { expect } from 'chai';
 import { sql } from 'kysely';
-import pg from 'pg';
 import { makingTables, TABLES_LOCK } from '../../../infra/database/making.ts';
-import { freshDatabase } from '../../support/databases.ts';
-import { needsServer } from '../../support/needs.ts';
-import { commandLine, KEY, startProcesses, temporaryDirectory } from '../../support/service-process.ts';
+import { connected, freshDatabase } from '../../support/databases.ts';
+import { closing, fixtureForEach } from '../../support/fixture.ts';
+import { describeWith } from '../../support/needs.ts';
+import { KEY, runCommand, startProcesses, temporaryDirectory } from '../../support/service-process.ts';
 import { until } from '../../support/until.ts';
 
-describe('making tables', function () {
+describeWith('TEST_DATABASE_URL', 'making tables', function () {
   this.timeout(120_000);
   const TIMEOUT_MS = 1_000;
-  let database: Awaited<ReturnType<typeof freshDatabase>>;
-  let other: pg.Client;
-  let env: Record<string, string>;
-
-  beforeEach(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    database = await freshDatabase();
-    env = { DATABASE_URL: database.url, DATABASE_TIMEOUT_MS: `${TIMEOUT_MS}` };
-    // Another program that migrates: Kysely's migrator has this lock.
-    other = new pg.Client({ connectionString: database.url, application_name: 'another program' });
-    await other.connect();
-    await other.query(`SELECT pg_advisory_lock(${TABLES_LOCK})`);
-  });
-  afterEach(async () => {
-    await other?.end();
-    await database?.drop();
+  const database = fixtureForEach(freshDatabase);
+  const env = () => ({ DATABASE_URL: database.url, DATABASE_TIMEOUT_MS: `${TIMEOUT_MS}` });
+  /** Another program that migrates: Kysely's migrator has this lock. */
+  const other = fixtureForEach(async () => {
+    const client = await connected({ connectionString: database.url, application_name: 'another program' });
+    await client.query(`SELECT pg_advisory_lock(${TABLES_LOCK})`);
+    return client;
   });
 
   /** Processes that have been waiting for longer than a statement may take. */
@@ -42,37 +31,18 @@ describe('making tables', function () {
   }
 
   it('two starts wait for another program longer than a statement may take, and then for each other', async () => {
-    const starting = startProcesses(env, ['all', 'all']);
+    const starting = startProcesses(env(), ['all', 'all']);
     starting.catch(() => undefined);
     await until('both wait', async () => (await waiting()) === 2, 60_000);
     await other.query(`SELECT pg_advisory_unlock(${TABLES_LOCK})`);
-    const { services, stop } = await starting;
-    try {
-      for (const { url } of services) expect((await fetch(`${url}/health/ready`)).status).to.equal(200);
-    } finally {
-      await stop();
-    }
+    await using both = closing(await starting);
+    for (const { url } of both.services) expect((await fetch(`${url}/health/ready`)).status).to.equal(200);
   });
 
   it('a start that has waited for as long as it may says who makes the tables', async () => {
-    const directory = await temporaryDirectory();
-    const child = spawn(process.execPath, commandLine('start'), {
-      env: {
-        ...env,
-        PATH: process.env.PATH,
-        DATA_DIR: directory.path,
-        PORT: '0',
-        API_KEY: KEY,
-        START_TIMEOUT_MS: '3000',
-      },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    let said = '';
-    child.stderr.on('data', (data) => {
-      said += data;
-    });
-    const [code] = await once(child, 'exit');
-    await directory.remove();
+    await using directory = closing(await temporaryDirectory());
+    const start = { ...env(), DATA_DIR: directory.path, PORT: '0', API_KEY: KEY, START_TIMEOUT_MS: '3000' };
+    const { code, err: said } = await runCommand(['start'], start);
     const { rows } = await other.query('SELECT pg_backend_pid() AS pid');
     expect(code).to.equal(1);
     expect(said).to.match(
@@ -88,11 +58,7 @@ describe('making tables', function () {
     await other.query('BEGIN; LOCK TABLE busy IN ACCESS SHARE MODE');
     const warnings: string[] = [];
     const warn = (_: object, message: string) => warnings.push(message);
-    const connect = async () => {
-      const client = new pg.Client(database.url);
-      await client.connect();
-      return client;
-    };
+    const connect = () => connected({ connectionString: database.url });
     const made = makingTables(
       { kind: 'server', connect, db: undefined as never },
       { deadline: Date.now() + 60_000, log: { warn, info: () => undefined } as never },

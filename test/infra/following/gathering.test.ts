@@ -1,7 +1,7 @@
 /** Rows that are written in larger groups, as long as no read waits for them. */
 import { expect } from 'chai';
 import { z } from 'zod';
-import { type Database, openDatabase } from '../../../infra/database/database.ts';
+import { openDatabase } from '../../../infra/database/database.ts';
 import { createGathering, type Gathering } from '../../../infra/following/gathering.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { createChangeTracker } from '../../../infra/read-models/change-tracker.ts';
@@ -9,7 +9,8 @@ import { ensureTables, startProjector } from '../../../infra/read-models/project
 import { RowCaches } from '../../../infra/read-models/row-cache.ts';
 import { change, defineProjection, defineTable, on } from '../../../projections/projection.ts';
 import { tables } from '../../../queries/reads.ts';
-import { defineEvent } from '../../../shared/events/define.ts';
+import { testEvent } from '../../support/boxes.ts';
+import { fixture } from '../../support/fixture.ts';
 import { migratedDirectory } from '../../support/template.ts';
 import { until } from '../../support/until.ts';
 import { openView, testOrigin } from '../../support/world.ts';
@@ -55,12 +56,7 @@ describe('gathering of reads and writes', () => {
 });
 
 describe('gathered rows', () => {
-  const added = defineEvent({
-    type: 'Added',
-    version: 1,
-    doc: 'test',
-    schema: z.object({ to: z.int(), amount: z.int() }),
-  });
+  const added = testEvent('Added', z.object({ to: z.int(), amount: z.int() }));
   const poison = { on: false };
   const sums = defineTable('sums', { workspace_id: 'int', id: 'int', sum: 'bigint' }, { key: ['workspace_id', 'id'] });
   const projection = defineProjection({
@@ -75,27 +71,23 @@ describe('gathered rows', () => {
       }),
     ],
   });
-  let database: Database;
-  let view: Awaited<ReturnType<typeof openView>>;
-  let projector: ReturnType<typeof startProjector>;
-
-  before(async () => {
-    // One connection for requests: a read that waited with it would wait for ever.
-    database = await openDatabase({ dataDir: await migratedDirectory(), poolSize: 1, statementTimeoutMs: 15_000, log });
-    await ensureTables(database, [projection]);
-    view = await openView(database, [added], [projection]);
+  // One connection for requests: a read that waited with it would wait for ever.
+  const database = fixture(async () =>
+    openDatabase({ dataDir: await migratedDirectory(), poolSize: 1, statementTimeoutMs: 15_000, log }),
+  );
+  before(() => ensureTables(database, [projection]));
+  const view = fixture(() => openView(database, [added], [projection]));
+  after(() => {
+    poison.on = false;
+  });
+  const projector = fixture(async () => {
     const { store, following, positions } = view;
     const gathering = createGathering(() => positions.isAwaited());
     positions.onWait(gathering.end);
     const parts = { changes: createChangeTracker(), rows: new RowCaches(), gathering, log, process: 'one' };
-    projector = startProjector([projection], { database, store, following, positions, ...parts });
-    await until('it keeps up', () => projector.statuses[0]?.caughtUp);
-  });
-  after(async () => {
-    poison.on = false;
-    await projector?.close();
-    await view?.close();
-    await database?.close();
+    const started = startProjector([projection], { database, store, following, positions, ...parts });
+    await until('it keeps up', () => started.statuses[0]?.caughtUp);
+    return started;
   });
 
   const add = (to: number, amount: number) =>

@@ -21,6 +21,7 @@ import {
   type Position,
 } from '../../../shared/ports/event-log.ts';
 import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
+import { closing } from '../../support/fixture.ts';
 import { gate } from '../../support/memory-world.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -291,57 +292,52 @@ describe('the log reader', () => {
 
 describe('own events on EventStoreDB', () => {
   it('are returned as the original objects, so that nothing is decrypted or validated again', async () => {
-    const standIn = await startEventStoreStandIn();
-    const eventLog = await openEventStoreLog({ url: standIn.url, log: logger });
-    try {
-      const noted = defineEvent({
-        type: 'Noted',
-        version: 1,
-        doc: 'test',
-        schema: z.object({ person: z.string(), text: z.string() }),
-        personal: { person: ({ person }) => person, fields: ['text'] },
-      });
-      let asked = 0;
-      const key = Buffer.alloc(32, 1);
-      const keys = {
-        findOrCreate: async () => key,
-        create: async (names: readonly string[]) => names.map(() => key),
-        find: async () => {
-          asked++;
-          return key;
-        },
-      };
-      const store = createEventStore({
-        log: eventLog,
-        catalogue: new Map([[noted.type, noted as unknown as EventDefinition]]),
-        counters: { take: async () => 1 },
-        keys,
-      });
-      const stop = new AbortController();
-      const after = await eventLog.head();
-      const seen: LoggedEvent[] = [];
-      let live = false;
-      const following = (async () => {
-        for await (const { events, caughtUp } of eventLog.follow({ after, signal: stop.signal })) {
-          live ||= caughtUp;
-          seen.push(...events);
-        }
-      })();
-      await until('it follows', () => live);
-      const events = await store.prepare([noted.draft({ person: 'p', text: 'secret' })], testOrigin);
-      await store.append('note-1', events, 'none');
-      await until('it came back', () => seen.length === 1);
-      const [event] = seen;
-      expect(event?.data).to.equal(events[0]?.data);
-      // Sealing has looked whether the person was erased meanwhile.
-      asked = 0;
-      expect((await store.decode(event as LoggedEvent)).data).to.deep.equal({ person: 'p', text: 'secret' });
-      expect(asked, 'keys that were asked for').to.equal(0);
-      stop.abort();
-      await following;
-    } finally {
-      await eventLog.close();
-      await standIn.stop();
-    }
+    await using standIn = closing(await startEventStoreStandIn());
+    await using eventLog = closing(await openEventStoreLog({ url: standIn.url, log: logger }));
+    const noted = defineEvent({
+      type: 'Noted',
+      version: 1,
+      doc: 'test',
+      schema: z.object({ person: z.string(), text: z.string() }),
+      personal: { person: ({ person }) => person, fields: ['text'] },
+    });
+    let asked = 0;
+    const key = Buffer.alloc(32, 1);
+    const keys = {
+      findOrCreate: async () => key,
+      create: async (names: readonly string[]) => names.map(() => key),
+      find: async () => {
+        asked++;
+        return key;
+      },
+    };
+    const store = createEventStore({
+      log: eventLog,
+      catalogue: new Map([[noted.type, noted as unknown as EventDefinition]]),
+      counters: { take: async () => 1 },
+      keys,
+    });
+    const stop = new AbortController();
+    const after = await eventLog.head();
+    const seen: LoggedEvent[] = [];
+    let live = false;
+    const following = (async () => {
+      for await (const { events, caughtUp } of eventLog.follow({ after, signal: stop.signal })) {
+        live ||= caughtUp;
+        seen.push(...events);
+      }
+    })();
+    await until('it follows', () => live);
+    const events = await store.prepare([noted.draft({ person: 'p', text: 'secret' })], testOrigin);
+    await store.append('note-1', events, 'none');
+    await until('it came back', () => seen.length === 1);
+    const [event] = seen;
+    expect(event?.data).to.equal(events[0]?.data);
+    // Sealing has looked whether the person was erased meanwhile.
+    asked = 0;
+    expect((await store.decode(event as LoggedEvent)).data).to.deep.equal({ person: 'p', text: 'secret' });
+    expect(asked, 'keys that were asked for').to.equal(0);
+    stop.abort();
+    await following;
   });
 });

@@ -6,11 +6,12 @@ import { createGateways } from '../../../infra/outgoing/admin/gateways.ts';
 import { createOutgoing, KEPT_ANSWER } from '../../../infra/outgoing/post.ts';
 import { createAddressRule } from '../../../shared/addresses.ts';
 import { GatewayError } from '../../../shared/ports/admin/gateways.ts';
-import { fixture } from '../../support/fixture.ts';
+import { closing, fixture } from '../../support/fixture.ts';
 import { startFakeGateway } from '../../support/gateway.ts';
 import { listen } from '../../support/listen.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { until } from '../../support/until.ts';
+import { errorOf } from '../event-log/conformance/subject.ts';
 
 /** A name server that gives these answers, one after the other, the last one for good. */
 function names(...answers: readonly (readonly string[])[]) {
@@ -186,20 +187,16 @@ describe('requests to user-supplied URLs', () => {
 
 describe('requests to gateways', () => {
   it('treat a response that is nested too deep as not JSON', async () => {
-    const gateway = await startFakeGateway();
-    try {
-      const { call } = createGateways();
-      const nested = async (levels: number) => {
-        let value: unknown = 1;
-        for (let level = 0; level < levels; level++) value = [value];
-        gateway.sessions = value as unknown[];
-        return call({ url: gateway.url, token: null }, { method: 'GET', path: '/api/sessions' });
-      };
-      expect((await nested(90)).body).to.have.property('sessions');
-      expect(await nested(101)).to.deep.equal({ status: 200, body: undefined });
-    } finally {
-      await gateway.close();
-    }
+    await using gateway = closing(await startFakeGateway());
+    const { call } = createGateways();
+    const nested = async (levels: number) => {
+      let value: unknown = 1;
+      for (let level = 0; level < levels; level++) value = [value];
+      gateway.sessions = value as unknown[];
+      return call({ url: gateway.url, token: null }, { method: 'GET', path: '/api/sessions' });
+    };
+    expect((await nested(90)).body).to.have.property('sessions');
+    expect(await nested(101)).to.deep.equal({ status: 200, body: undefined });
   });
 
   it('reach every port, including those that fetch blocks', async () => {
@@ -232,18 +229,12 @@ describe('requests to gateways', () => {
   });
 
   it('may have a shorter time-out than others', async () => {
-    const gateway = await startFakeGateway();
-    try {
-      gateway.mode = 'silent';
-      const { call } = createGateways({ timeoutMs: 600_000 });
-      const asked = call({ url: gateway.url, token: null }, { method: 'GET', path: '/api/sessions', timeoutMs: 50 });
-      const error = await asked.then(
-        () => expect.fail('there was an answer'),
-        (reason: unknown) => reason,
-      );
-      expect(error).to.be.instanceOf(GatewayError).that.includes({ late: true });
-    } finally {
-      await gateway.close();
-    }
+    await using gateway = closing(await startFakeGateway());
+    gateway.mode = 'silent';
+    const { call } = createGateways({ timeoutMs: 600_000 });
+    const asked = call({ url: gateway.url, token: null }, { method: 'GET', path: '/api/sessions', timeoutMs: 50 });
+    expect(await errorOf(asked))
+      .to.be.instanceOf(GatewayError)
+      .that.includes({ late: true });
   });
 });

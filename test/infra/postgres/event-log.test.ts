@@ -1,8 +1,7 @@
 /** The event log on PostgreSQL and on PGlite: the conformance suite, and what only this adapter promises. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { type Database, openDatabase } from '../../../infra/database/database.ts';
-import { migrate } from '../../../infra/database/migrations.ts';
+import type { Database } from '../../../infra/database/database.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { openPostgresLog } from '../../../infra/postgres/event-log.ts';
 import { planGroup } from '../../../infra/postgres/group.ts';
@@ -12,16 +11,12 @@ import { nextTurn } from '../../../shared/waiting.ts';
 import { fixture } from '../../support/fixture.ts';
 import { outcomeText } from '../../support/kit.ts';
 import { gate } from '../../support/memory-world.ts';
-import { needsServer } from '../../support/needs.ts';
-import { freshDatabase } from '../../support/service.ts';
+import { describeWith } from '../../support/needs.ts';
 import { until } from '../../support/until.ts';
-import { embeddedDatabase } from '../../support/world.ts';
+import { databaseOnServer, embeddedDatabase } from '../../support/world.ts';
 import { describeEventLog } from '../event-log/conformance.ts';
 
 const log = createLogger('silent');
-
-const open = (place: { url?: string; dataDir?: string }): Promise<Database> =>
-  openDatabase({ url: place.url, dataDir: place.dataDir ?? '', poolSize: 10, statementTimeoutMs: 15_000, log });
 
 async function refusesChanges(database: Database): Promise<void> {
   for (const statement of ['UPDATE log.events SET type = type', 'DELETE FROM log.events', 'TRUNCATE log.events']) {
@@ -69,26 +64,12 @@ describe('event log on PGlite', () => {
   });
 });
 
-describe('event log on PostgreSQL', () => {
-  let database: Database;
-  let other: Database;
-  let drop: () => Promise<void>;
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    const fresh = await freshDatabase();
-    drop = fresh.drop;
-    database = await open({ url: fresh.url });
-    other = await open({ url: fresh.url });
-    await migrate(database.db);
-  });
-  after(async () => {
-    await database?.close();
-    await other?.close();
-    await drop?.();
-  });
-  it('refuses to change or remove events', () => refusesChanges(database));
+describeWith('TEST_DATABASE_URL', 'event log on PostgreSQL', () => {
+  const place = fixture(databaseOnServer);
+  const other = fixture(() => place.other?.() as Promise<Database>);
+  it('refuses to change or remove events', () => refusesChanges(place.database));
   describeEventLog('PostgreSQL', async () => {
-    const eventLog = openPostgresLog({ database, log });
+    const eventLog = openPostgresLog({ database: place.database, log });
     return {
       log: eventLog,
       other: async () => openPostgresLog({ database: other, log }),
@@ -99,9 +80,9 @@ describe('event log on PostgreSQL', () => {
   it('serves followers own events from memory, and reads those of other processes', async () => {
     let reads = 0;
     let rows = 0;
-    const counted = Object.assign(Object.create(database.pool) as typeof database.pool, {
+    const counted = Object.assign(Object.create(place.database.pool) as Database['pool'], {
       query: async (text: string, values: unknown[]) => {
-        const result = await database.pool.query(text, values);
+        const result = await place.database.pool.query(text, values);
         if (text.includes('FROM log.events')) {
           reads++;
           rows += result.rows.length;
@@ -110,7 +91,7 @@ describe('event log on PostgreSQL', () => {
       },
     });
     // Only notifications make it read: the next poll is far off.
-    const mine = openPostgresLog({ database: { ...database, pool: counted }, log, pollMs: 600_000 });
+    const mine = openPostgresLog({ database: { ...place.database, pool: counted }, log, pollMs: 600_000 });
     const theirs = openPostgresLog({ database: other, log });
     const stop = new AbortController();
     const seen: string[] = [];
@@ -147,7 +128,7 @@ describe('event log on PostgreSQL', () => {
   });
 
   it('assigns positions without gaps while two processes race', async () => {
-    const logs = [openPostgresLog({ database, log }), openPostgresLog({ database: other, log })];
+    const logs = [openPostgresLog({ database: place.database, log }), openPostgresLog({ database: other, log })];
     const start = await (logs[0] as (typeof logs)[0]).head();
     const one = () => ({ id: crypto.randomUUID(), type: 'Raced', data: {}, meta: {} });
     const done = await Promise.allSettled(
@@ -156,7 +137,7 @@ describe('event log on PostgreSQL', () => {
       ),
     );
     expect(done.filter((result) => result.status === 'rejected')).to.deep.equal([]);
-    const { rows } = await database.pool.query(
+    const { rows } = await place.database.pool.query(
       'SELECT position FROM log.events WHERE position > $1 ORDER BY position',
       [start],
     );

@@ -245,9 +245,6 @@ describe('signed exports', function () {
     const altered = join(folder, 'for-codes');
     await cp(bundle, altered, { recursive: true });
     await changeLines((lines) => lines.toSpliced(50, 1))(altered);
-    const found = await run(['verify', '--bundle', altered]);
-    expect(found.code).to.equal(3);
-    expect(found.out).to.match(/^ALTERED: Event 50 is the first/m);
     for (const name of await readdir(bundle)) {
       const missing = await mkdtemp(join(folder, 'missing-'));
       await cp(bundle, missing, { recursive: true });
@@ -255,33 +252,34 @@ describe('signed exports', function () {
       const error = await verifyBundle(missing, undefined).catch((reason: Error) => reason);
       expect(error, name).to.be.instanceOf(Error).with.property('message').that.includes(`has no file ${name}.`);
     }
-    const nowhere = await run(['verify', '--bundle', join(folder, 'nowhere')]);
-    expect(nowhere.code).to.equal(1);
-    expect(nowhere.err).to.include('nowhere');
-    const noKey = await run(['verify', '--bundle', bundle, '--key', join(bundle, 'leaves')]);
-    expect(noKey.code).to.equal(1);
-    expect(noKey.err).to.include('--key holds no verifier key');
-    const noFile = await run(['verify', '--bundle', bundle, '--key', join(folder, 'no.pub')]);
-    expect(noFile.code).to.equal(1);
-    expect(noFile.err).to.include('The file given with --key cannot be read');
-    expect((await run(['verify', '--key', 'x'])).code).to.equal(1);
-    expect((await run(['verify'], { PORT: 'x' })).code).to.equal(2);
-    expect((await run(['verify'], { DATA_DIR: join(folder, 'nothing') })).code).to.equal(1);
-    const bad = await run(['verify'], { LOG_SIGNING_KEY: 'x', LOG_ORIGIN: 'a b', DATA_DIR: dataDir });
-    expect(bad.code).to.equal(2);
-    expect(bad.err).to.match(/LOG_SIGNING_KEY: its value is invalid: must be an Ed25519 private key/);
-    expect(bad.err).to.match(/LOG_ORIGIN: "a b" is invalid/);
+    const setting = { LOG_SIGNING_KEY: 'x', LOG_ORIGIN: 'a b', DATA_DIR: dataDir };
+    for (const [args, env, expected, says] of [
+      [['--bundle', altered], {}, 3, /^ALTERED: Event 50 is the first/m],
+      [['--bundle', join(folder, 'nowhere')], {}, 1, /nowhere/],
+      [['--bundle', bundle, '--key', join(bundle, 'leaves')], {}, 1, /--key holds no verifier key/],
+      [['--bundle', bundle, '--key', join(folder, 'no.pub')], {}, 1, /The file given with --key cannot be read/],
+      [['--key', 'x'], {}, 1, /--key is for --bundle/],
+      [[], { PORT: 'x' }, 2, /PORT: "x" is invalid/],
+      [[], { DATA_DIR: join(folder, 'nothing') }, 1, /there is no database in/],
+      [[], setting, 2, /LOG_SIGNING_KEY: its value is invalid: must be an Ed25519 private key/],
+      [[], setting, 2, /LOG_ORIGIN: "a b" is invalid/],
+    ] as const) {
+      const { code, out, err } = await run(['verify', ...args], env);
+      expect(code, args.join(' ')).to.equal(expected);
+      expect(out + err).to.match(says);
+    }
   });
 
   it('are refused with a non-empty folder and with filters', async () => {
-    const there = await run(['export-events', '--signed', '--output', bundle], { DATA_DIR: dataDir });
-    expect(there.code).to.equal(1);
-    expect(there.err).to.include('is not empty');
-    const filtered = await run(['export-events', '--signed', '--output', join(folder, 'x'), '--type', 'T'], {
-      DATA_DIR: dataDir,
-    });
-    expect(filtered.code).to.equal(1);
-    expect((await run(['export-events', '--signed'], { DATA_DIR: dataDir })).err).to.include('--output FOLDER');
+    for (const [args, says] of [
+      [['--output', bundle], /is not empty/],
+      [['--output', join(folder, 'x'), '--type', 'T'], /use it without --after/],
+      [[], /--output FOLDER/],
+    ] as const) {
+      const { code, err } = await run(['export-events', '--signed', ...args], { DATA_DIR: dataDir });
+      expect([code, err]).to.deep.equal([1, err]);
+      expect(err).to.match(says);
+    }
   });
 });
 

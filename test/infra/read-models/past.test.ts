@@ -8,19 +8,14 @@ import { beginningOfPast, beginPastAt } from '../../../infra/read-models/retenti
 import { change, defineProjection, defineTable, historyOf, on, schemaOf } from '../../../projections/projection.ts';
 import { tables } from '../../../queries/reads.ts';
 import type { AppError } from '../../../shared/errors.ts';
-import { defineEvent } from '../../../shared/events/define.ts';
+import { testEvent } from '../../support/boxes.ts';
 import { fixture } from '../../support/fixture.ts';
 import { outcomeText } from '../../support/kit.ts';
 import { rebuildProjection } from '../../support/rebuild.ts';
 import { temporaryDirectory } from '../../support/service-process.ts';
 import { openView, testDatabase, testOrigin } from '../../support/world.ts';
 
-const named = defineEvent({
-  type: 'ThingNamed',
-  version: 1,
-  doc: 'test',
-  schema: z.object({ id: z.int(), name: z.string() }),
-});
+const named = testEvent('ThingNamed', z.object({ id: z.int(), name: z.string() }));
 const things = defineTable(
   'things',
   { workspace_id: 'int', id: 'bigint', created_at: 'bigint', name: 'text' },

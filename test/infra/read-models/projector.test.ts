@@ -14,7 +14,8 @@ import {
   schemaOf,
   update,
 } from '../../../projections/projection.ts';
-import { defineEvent } from '../../../shared/events/define.ts';
+import { testEvent } from '../../support/boxes.ts';
+import { CUT_CONNECTIONS } from '../../support/databases.ts';
 import { describeWith } from '../../support/needs.ts';
 import { until } from '../../support/until.ts';
 import {
@@ -26,16 +27,11 @@ import {
   viewOn,
 } from '../../support/world.ts';
 
-const opened = defineEvent({ type: 'BoxOpened', version: 1, doc: 'test', schema: z.object({ box: z.int() }) });
-const filled = defineEvent({
-  type: 'BoxFilled',
-  version: 1,
-  doc: 'test',
-  schema: z.object({ box: z.int(), by: z.int() }),
-});
-const closed = defineEvent({ type: 'BoxClosed', version: 1, doc: 'test', schema: z.object({ box: z.int() }) });
-const poisoned = defineEvent({ type: 'Poisoned', version: 1, doc: 'test', schema: z.object({}) });
-const unseen = defineEvent({ type: 'Unseen', version: 1, doc: 'test', schema: z.object({}) });
+const opened = testEvent('BoxOpened', z.object({ box: z.int() }));
+const filled = testEvent('BoxFilled', z.object({ box: z.int(), by: z.int() }));
+const closed = testEvent('BoxClosed', z.object({ box: z.int() }));
+const poisoned = testEvent('Poisoned', z.object({}));
+const unseen = testEvent('Unseen', z.object({}));
 const definitions = [opened, filled, closed, poisoned, unseen];
 
 const boxes = defineTable(
@@ -135,20 +131,6 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       ]);
       const { position } = await add(view, 'nobody', unseen.draft({}));
       await until('the checkpoint moves on', async () => (await at()) === position);
-      await projector.close();
-    });
-
-    it('makes an acknowledged write readable, a thousand times', async () => {
-      const projector = view.project('one');
-      await add(view, 'box-3', opened.draft({ box: 3 }));
-      let sum = 0;
-      for (let round = 0; round < 250; round++) {
-        const done = await Promise.all([1, 2, 3, 4].map((by) => add(view, `fill-${by}`, filled.draft({ box: 3, by }))));
-        sum += 10;
-        await view.positions.reach([filled.type], { position: Math.max(...done.map((one) => one.position)) });
-        const row = (await rows(place.database, 'boxes_v1.boxes')).find((one) => one.id === 3);
-        expect(row?.content).to.equal(sum);
-      }
       await projector.close();
     });
 
@@ -270,9 +252,7 @@ function suite(name: string, open: () => Promise<TestDatabase>, two: boolean): v
       ]);
       const client = await place.database.connect('test');
       await client.query('TRUNCATE service.mark');
-      await client.query(
-        'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
-      );
+      await client.query(CUT_CONNECTIONS);
       await client.end();
       await until('it has read them anew', () => other.positions.shown(schema) === before - 1);
       expect(place.database.losses).to.equal(1);

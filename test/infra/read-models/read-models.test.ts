@@ -16,14 +16,14 @@ import {
   update,
 } from '../../../projections/projection.ts';
 import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
-import { defineEvent } from '../../../shared/events/define.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
+import { testEvent } from '../../support/boxes.ts';
 import { type Draft, eventsOf, failureOf, registeredAgent, rowsAfter } from '../../support/kit.ts';
 
-const put = defineEvent({ type: 'Put', version: 1, doc: 'test', schema: z.object({ id: z.int(), text: z.string() }) });
-const touched = defineEvent({ type: 'Touched', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
-const removed = defineEvent({ type: 'Removed', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
-const noted = defineEvent({ type: 'Noted', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
+const put = testEvent('Put', z.object({ id: z.int(), text: z.string() }));
+const touched = testEvent('Touched', z.object({ id: z.int() }));
+const removed = testEvent('Removed', z.object({ id: z.int() }));
+const noted = testEvent('Noted', z.object({ id: z.int() }));
 const boxes = defineTable('boxes', { id: 'bigint', text: 'text' }, { key: ['id'] });
 const notes = defineTable('notes', { id: 'bigint' }, { key: ['id'] });
 /** Of a row in either. */

@@ -4,6 +4,7 @@ import { createIdempotencyStore, purgeIdempotency } from '../../../infra/stores/
 import { AppError } from '../../../shared/errors.ts';
 import type { IdempotencyStore } from '../../../shared/ports/idempotency.ts';
 import { fixture } from '../../support/fixture.ts';
+import { failureOf } from '../../support/kit.ts';
 import { until } from '../../support/until.ts';
 import { embeddedDatabase } from '../../support/world.ts';
 
@@ -74,11 +75,7 @@ describe('idempotency leases', function () {
     const [one, two] = ['one', 'two'].map((name) =>
       createIdempotencyStore(name === 'one' ? pool : place.database.pool, name, 600_000),
     ) as [IdempotencyStore, IdempotencyStore];
-    const failed = (asked: Promise<unknown>) =>
-      asked.then(
-        () => expect.fail('it was answered'),
-        (error: Error) => expect(error.message).to.match(/^gone/),
-      );
+    const failed = (asked: Promise<unknown>) => failureOf(asked).then((message) => expect(message).to.match(/^gone/));
     await one.begin('s', ended, request);
     await one.save('s', ended, Buffer.from('intents'));
     await one.begin('s', forgotten, request);

@@ -6,7 +6,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
-import pg from 'pg';
+import type pg from 'pg';
 import { createCredentials } from '../../../infra/credentials/credentials.ts';
 import { createPersonKeys } from '../../../infra/credentials/person-keys.ts';
 import { type Database, openDatabase } from '../../../infra/database/database.ts';
@@ -20,7 +20,9 @@ import { type CopySide, canonical, copyLog } from '../../../infra/tools/copy-log
 import { createEventStore } from '../../../shared/event-store.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent } from '../../../shared/ports/event-log.ts';
+import { connected } from '../../support/databases.ts';
 import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
+import { closing } from '../../support/fixture.ts';
 import { writeHistory } from '../../support/history.ts';
 import { outcomeText } from '../../support/kit.ts';
 import { needsServer } from '../../support/needs.ts';
@@ -49,7 +51,7 @@ interface Opened extends CopySide {
   close(): Promise<void>;
 }
 
-async function open(place: { url?: string; dataDir?: string }): Promise<Opened> {
+async function open(place: { url?: string; dataDir?: string }): Promise<Opened & AsyncDisposable> {
   const database = await openDatabase({
     url: place.url,
     dataDir: place.dataDir ?? '',
@@ -59,7 +61,7 @@ async function open(place: { url?: string; dataDir?: string }): Promise<Opened> 
   });
   await migrate(database.db);
   const events = openPostgresLog({ database, log });
-  return {
+  return closing({
     name: place.url ?? place.dataDir ?? '',
     log: events,
     database,
@@ -67,7 +69,7 @@ async function open(place: { url?: string; dataDir?: string }): Promise<Opened> 
       await events.close();
       await database.close();
     },
-  };
+  });
 }
 
 async function allOf(events: EventLog): Promise<LoggedEvent[]> {
@@ -178,37 +180,33 @@ describe('copy of a log', function () {
 
   /** Expects everything that a service needs to be in the copy. */
   async function expectComplete(copy: Opened, samePositions = true): Promise<void> {
-    const source = await open({ dataDir: origin });
-    try {
-      expect(await texts(copy.log)).to.deep.equal(await texts(source.log));
-      const rows = async (database: Database, query: string) => (await database.pool.query(query)).rows;
-      for (const query of [
-        'SELECT * FROM service.counters ORDER BY name',
-        'SELECT * FROM credentials.person_keys ORDER BY person',
-        'SELECT * FROM credentials.keys',
-        `SELECT schema_name${samePositions ? ', position' : ''} FROM service.checkpoints WHERE schema_name = 'policy_mail'`,
-      ]) {
-        expect(await rows(copy.database, query), query).to.deep.equal(await rows(source.database, query));
-      }
-      const decoded = async ({ database, log: events }: Opened) => {
-        const store = createEventStore({
-          log: events,
-          catalogue,
-          counters: createCounters(database.pool),
-          keys: createPersonKeys(database),
-        });
-        const all = await Promise.all((await allOf(events)).slice(0, 50).map((event) => store.decode(event)));
-        return all.map(({ data, meta }) => ({ data, ip: meta.ip }));
-      };
-      expect(await decoded(copy)).to.deep.equal(await decoded(source));
-      const credentials = createCredentials(copy.database, log);
-      expect(await credentials.verifyPassword(credentialId, PASSWORD)).to.equal(true);
-      expect(await credentials.findKey('key')).to.deep.equal({ kind: 'agent', keyId: 5 });
-      await credentials.close();
-      expect(await createCounters(copy.database.pool).take('user')).to.equal(78);
-    } finally {
-      await source.close();
+    await using source = await open({ dataDir: origin });
+    expect(await texts(copy.log)).to.deep.equal(await texts(source.log));
+    const rows = async (database: Database, query: string) => (await database.pool.query(query)).rows;
+    for (const query of [
+      'SELECT * FROM service.counters ORDER BY name',
+      'SELECT * FROM credentials.person_keys ORDER BY person',
+      'SELECT * FROM credentials.keys',
+      `SELECT schema_name${samePositions ? ', position' : ''} FROM service.checkpoints WHERE schema_name = 'policy_mail'`,
+    ]) {
+      expect(await rows(copy.database, query), query).to.deep.equal(await rows(source.database, query));
     }
+    const decoded = async ({ database, log: events }: Opened) => {
+      const store = createEventStore({
+        log: events,
+        catalogue,
+        counters: createCounters(database.pool),
+        keys: createPersonKeys(database),
+      });
+      const all = await Promise.all((await allOf(events)).slice(0, 50).map((event) => store.decode(event)));
+      return all.map(({ data, meta }) => ({ data, ip: meta.ip }));
+    };
+    expect(await decoded(copy)).to.deep.equal(await decoded(source));
+    const credentials = createCredentials(copy.database, log);
+    expect(await credentials.verifyPassword(credentialId, PASSWORD)).to.equal(true);
+    expect(await credentials.findKey('key')).to.deep.equal({ kind: 'agent', keyId: 5 });
+    await credentials.close();
+    expect(await createCounters(copy.database.pool).take('user')).to.equal(78);
   }
 
   it('copies from directory to directory completely, despite being killed', async () => {
@@ -220,9 +218,7 @@ describe('copy of a log', function () {
         if (!looker) {
           const running = await runningEmbedded(directory);
           if (!running) return undefined;
-          looker = new pg.Client({ ...running, user: 'postgres', database: 'postgres' });
-          looker.on('error', () => undefined);
-          await looker.connect();
+          looker = await connected({ ...running, user: 'postgres', database: 'postgres' });
         }
         return (await looker.query('SELECT position FROM log.head')).rows[0].position as number;
       } catch {
@@ -231,8 +227,7 @@ describe('copy of a log', function () {
         return undefined;
       }
     });
-    const copy = await open({ dataDir: directory });
-    undo.push(() => copy.close());
+    await using copy = await open({ dataDir: directory });
     await expectComplete(copy);
   });
 
@@ -240,8 +235,7 @@ describe('copy of a log', function () {
     needsServer('TEST_DATABASE_URL', this);
     const fresh = await freshDatabase();
     undo.push(fresh.drop);
-    const copy = await open({ url: fresh.url });
-    undo.push(() => copy.close());
+    await using copy = await open({ url: fresh.url });
     await copyThroughKills(`embedded:${origin}`, fresh.url, 2, () => copy.log.head());
     await expectComplete(copy);
     const back = newDirectory('back');
@@ -259,8 +253,7 @@ describe('copy of a log', function () {
     const fresh = await freshDatabase();
     undo.push(fresh.drop);
     const beside = await open({ url: fresh.url });
-    const events = await openEventStoreLog({ url, prefix, log });
-    undo.push(() => events.close());
+    await using events = closing(await openEventStoreLog({ url, prefix, log }));
     undo.push(() => beside.close());
     const theirs = await openEventStoreLog({ url, prefix: freshPrefix(), log });
     await theirs.append('theirs', [{ id: randomUUID(), type: 'Theirs', data: {}, meta: {} }], 'none');
@@ -285,22 +278,16 @@ describe('copy of a log', function () {
   });
 
   it('resumes after an interruption before its first event', async () => {
-    const source = await open({ dataDir: origin });
-    const target = await open({ dataDir: newDirectory('cut-off') });
-    undo.push(() => target.close());
-    try {
-      const cut = { ...source, log: { head: () => Promise.reject(new Error('cut off')) } as unknown as EventLog };
-      expect(await outcomeText(copyLog(cut, target))).to.equal('cut off');
-      expect((await target.database.pool.query('SELECT 1 FROM credentials.keys')).rows).to.have.length(1);
-      expect((await copyLog(source, target)).sha256).to.equal(sha256);
-    } finally {
-      await source.close();
-    }
+    await using source = await open({ dataDir: origin });
+    await using target = await open({ dataDir: newDirectory('cut-off') });
+    const cut = { ...source, log: { head: () => Promise.reject(new Error('cut off')) } as unknown as EventLog };
+    expect(await outcomeText(copyLog(cut, target))).to.equal('cut off');
+    expect((await target.database.pool.query('SELECT 1 FROM credentials.keys')).rows).to.have.length(1);
+    expect((await copyLog(source, target)).sha256).to.equal(sha256);
   });
 
   it('encrypts plain display names of older versions, always the same way and readable', async () => {
-    const source = await open({ dataDir: newDirectory('older') });
-    undo.push(() => source.close());
+    await using source = await open({ dataDir: newDirectory('older') });
     const keys = createPersonKeys(source.database);
     await keys.findOrCreate('user:7');
     const golden = (type: string) =>
@@ -338,8 +325,7 @@ describe('copy of a log', function () {
     const before = await allOf(source.log);
     expect(JSON.stringify(before).split('Quorvath')).to.have.length(12);
 
-    const target = await open({ dataDir: newDirectory('newer') });
-    undo.push(() => target.close());
+    await using target = await open({ dataDir: newDirectory('newer') });
     // A run that was cut off, and one that goes on with it.
     const cut = new AbortController();
     cut.abort(new Error('cut off'));
@@ -365,19 +351,15 @@ describe('copy of a log', function () {
     const { message: said } = erased.find(({ type }) => type === 'NotificationRaised')?.data ?? {};
     expect(said).to.equal('[erased]');
     // A copy of the copy is equal to it.
-    const again = await open({ dataDir: newDirectory('newest') });
-    undo.push(() => again.close());
+    await using again = await open({ dataDir: newDirectory('newest') });
     const second = await copyLog(target, again);
     expect(second).to.deep.include({ sealed: 0, sha256: first.sha256 });
   });
 
   it('copies large events in parts that the target accepts', async () => {
-    const standIn = await startEventStoreStandIn();
-    undo.push(() => standIn.stop());
-    const events = await openEventStoreLog({ url: standIn.url, log });
-    undo.push(() => events.close());
-    const source = await open({ dataDir: newDirectory('large') });
-    undo.push(() => source.close());
+    await using standIn = closing(await startEventStoreStandIn());
+    await using events = closing(await openEventStoreLog({ url: standIn.url, log }));
+    await using source = await open({ dataDir: newDirectory('large') });
     const data = { filler: 'x'.repeat(900_000) };
     // 36 MB: the target sends 16 MB, lets 16 MB wait, and refuses what comes on top.
     for (let n = 0; n < 40; n++)
@@ -387,19 +369,15 @@ describe('copy of a log', function () {
   });
 
   it('copies to an event store server and back, and resumes from there', async () => {
-    const standIn = await startEventStoreStandIn();
-    undo.push(() => standIn.stop());
-    const events = await openEventStoreLog({ url: standIn.url, log });
-    undo.push(() => events.close());
+    await using standIn = closing(await startEventStoreStandIn());
+    await using events = closing(await openEventStoreLog({ url: standIn.url, log }));
     const server: CopySide = { name: 'server', log: events, database: undefined };
-    const source = await open({ dataDir: newDirectory('small') });
-    undo.push(() => source.close());
+    await using source = await open({ dataDir: newDirectory('small') });
     await fill(source, 300);
     const there = await copyLog(source, server);
     expect(there.events).to.be.at.least(300);
     expect(there.rows).to.equal(undefined);
-    const copy = await open({ dataDir: newDirectory('from-server') });
-    undo.push(() => copy.close());
+    await using copy = await open({ dataDir: newDirectory('from-server') });
     const back = await copyLog(server, { ...copy, database: undefined });
     expect(back.sha256).to.equal(there.sha256);
 
@@ -411,10 +389,8 @@ describe('copy of a log', function () {
   });
 
   it('stops when aborted, and resumes', async () => {
-    const source = await open({ dataDir: newDirectory('copy-2') });
-    const target = await open({ dataDir: newDirectory('copy-3') });
-    undo.push(() => source.close());
-    undo.push(() => target.close());
+    await using source = await open({ dataDir: newDirectory('copy-2') });
+    await using target = await open({ dataDir: newDirectory('copy-3') });
     const one = () => ({ id: randomUUID(), type: 'One', data: {}, meta: {} });
     for (let n = 0; n < 30; n++) await source.log.append(`s-${n}`, Array.from({ length: 100 }, one), 'none');
     const stop = new AbortController();

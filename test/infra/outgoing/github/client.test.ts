@@ -7,6 +7,7 @@ import { GithubError } from '../../../../shared/ports/github/client.ts';
 import { fixture } from '../../../support/fixture.ts';
 import { GITHUB_TOKEN } from '../../../support/github.ts';
 import { listen } from '../../../support/listen.ts';
+import { errorOf } from '../../event-log/conformance/subject.ts';
 
 const REPO = 'acme/web';
 
@@ -32,16 +33,11 @@ describe('requests to GitHub', () => {
     now: () => number = Date.now,
     githubToken: string | undefined = GITHUB_TOKEN,
   ) => createGithub({ githubApiUrl, githubToken, githubDefaultRepo: undefined, githubTimeoutMs: 2_000 }, now);
-  const failureOf = (work: Promise<unknown>): Promise<GithubError> =>
-    work.then(
-      () => {
-        throw new Error('it was answered');
-      },
-      (error) => {
-        if (error instanceof GithubError) return error;
-        throw error;
-      },
-    );
+  const failureOf = async (work: Promise<unknown>): Promise<GithubError> => {
+    const error = await errorOf(work);
+    expect(error).to.be.instanceOf(GithubError);
+    return error as GithubError;
+  };
   const list = (github = githubAt(server.url)) => github.issues(REPO, { state: 'open', perPage: 1 });
 
   it('are not sent without a token', async () => {

@@ -1,52 +1,31 @@
 /** COPY on a PostgreSQL server, as a rebuild uses it. */
 import { expect } from 'chai';
 import { sql } from 'kysely';
-import { type Database, openDatabase } from '../../../../infra/database/database.ts';
-import { createLogger } from '../../../../infra/logging.ts';
 import { type BulkSession, encodeRow, openBulkSession } from '../../../../infra/read-models/rebuild/bulk.ts';
 import { defineTable } from '../../../../projections/projection.ts';
-import { needsServer } from '../../../support/needs.ts';
-import { freshDatabase } from '../../../support/service.ts';
+import { fixture } from '../../../support/fixture.ts';
+import { describeWith } from '../../../support/needs.ts';
+import { databaseOnServer } from '../../../support/world.ts';
 
-describe('bulk session', () => {
+describeWith('TEST_DATABASE_URL', 'bulk session', () => {
   const notes = defineTable('notes', { id: 'bigint', text: 'text?' }, { key: ['id'] });
   const missing = defineTable('missing', { id: 'bigint' }, { key: ['id'] });
-  let fresh: Awaited<ReturnType<typeof freshDatabase>>;
-  let database: Database;
-  let session: BulkSession;
-
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    fresh = await freshDatabase();
-    database = await openDatabase({
-      url: fresh.url,
-      dataDir: '',
-      poolSize: 2,
-      statementTimeoutMs: 10_000,
-      log: createLogger('silent'),
-    });
-    await database.pool.query(
+  const place = fixture(databaseOnServer);
+  before(() =>
+    place.database.pool.query(
       'CREATE SCHEMA s; CREATE TABLE s.notes (id bigint PRIMARY KEY, text text, position bigint)',
-    );
-    session = await openBulkSession(database, '', 'test');
-  });
-  after(async () => {
-    await session?.close();
-    await database?.close();
-    await fresh?.drop();
-  });
+    ),
+  );
+  const session = fixture(() => openBulkSession(place.database, '', 'test'));
 
   const rowsOf = (...ids: number[]) =>
     Buffer.from(ids.map((id) => encodeRow(notes, { id, text: `a\tb\\${id}\n` }, 7)).join(''));
   const copy = (...args: Parameters<NonNullable<BulkSession['copy']>>) => session.copy?.(...args);
-  const refusal = async (work: Promise<void> | undefined) => {
-    try {
-      await work;
-    } catch (error) {
-      return (error as { code?: string }).code;
-    }
-    return 'nothing was refused';
-  };
+  const refusal = (work: Promise<void> | undefined) =>
+    Promise.resolve(work).then(
+      () => 'nothing was refused',
+      (error: { readonly code?: string }) => error.code,
+    );
 
   it('writes the rows of all chunks, and nothing without chunks', async () => {
     await copy('s', notes, [rowsOf(1, 2), rowsOf(3)]);
@@ -70,12 +49,12 @@ describe('bulk session', () => {
   });
 
   it('fails when its connection is cut', async () => {
-    const other = await openBulkSession(database, '', 'cut');
+    const other = await openBulkSession(place.database, '', 'cut');
     const pieces = Array.from({ length: 200 }, (_, n) =>
       rowsOf(...Array.from({ length: 500 }, (_row, i) => 1_000_000 + n * 500 + i)),
     );
     // The table is locked, so the COPY is waiting when the connection is cut.
-    const holder = await database.pool.connect();
+    const holder = await place.database.pool.connect();
     await holder.query('BEGIN; LOCK TABLE s.notes IN ACCESS EXCLUSIVE MODE');
     const copying = refusal(other.copy?.('s', notes, pieces));
     await holder.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%cut%'");

@@ -6,8 +6,8 @@ import { ensureTables } from '../../../../infra/read-models/projector.ts';
 import { encodeRow } from '../../../../infra/read-models/rebuild/bulk.ts';
 import type { RebuildOptions, RebuildProgress } from '../../../../infra/read-models/rebuild/plan.ts';
 import { change, defineProjection, defineTable, insert, on, update } from '../../../../projections/projection.ts';
-import { defineEvent } from '../../../../shared/events/define.ts';
 import type { EventLog } from '../../../../shared/ports/event-log.ts';
+import { testEvent } from '../../../support/boxes.ts';
 import { fixtureForEach } from '../../../support/fixture.ts';
 import { failureOf } from '../../../support/kit.ts';
 import { describeWith } from '../../../support/needs.ts';
@@ -15,15 +15,10 @@ import { rebuildProjection } from '../../../support/rebuild.ts';
 import { until } from '../../../support/until.ts';
 import { databaseOnServer, openView, testOrigin } from '../../../support/world.ts';
 
-const noted = defineEvent({
-  type: 'Noted',
-  version: 1,
-  doc: 'test',
-  schema: z.object({ id: z.int(), text: z.string() }),
-});
-const crossed = defineEvent({ type: 'CrossedOut', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
-const unseen = defineEvent({ type: 'Unseen', version: 1, doc: 'test', schema: z.object({}) });
-const broken = defineEvent({ type: 'BreaksProjection', version: 1, doc: 'test', schema: z.object({}) });
+const noted = testEvent('Noted', z.object({ id: z.int(), text: z.string() }));
+const crossed = testEvent('CrossedOut', z.object({ id: z.int() }));
+const unseen = testEvent('Unseen', z.object({}));
+const broken = testEvent('BreaksProjection', z.object({}));
 const notes = defineTable('notes', { id: 'bigint', text: 'text' }, { key: ['id'], indexes: ['text DESC'] });
 const counts = defineTable('counts', { name: 'text', count: 'bigint' }, { key: ['name'] });
 let breaks = false;

@@ -25,8 +25,9 @@ import {
 import { tables } from '../../../../queries/reads.ts';
 import type { EventStore } from '../../../../shared/event-store.ts';
 import { catalogue } from '../../../../shared/events/catalogue.ts';
-import { type DomainEvent, defineEvent } from '../../../../shared/events/define.ts';
+import type { DomainEvent } from '../../../../shared/events/define.ts';
 import type { EventLog, LoggedEvent } from '../../../../shared/ports/event-log.ts';
+import { testEvent } from '../../../support/boxes.ts';
 import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
 import { failureOf, outcomeText } from '../../../support/kit.ts';
@@ -38,14 +39,18 @@ import { errorOf } from '../../event-log/conformance/subject.ts';
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
 /* A projection with every column type, and with the mistakes that projections can make. */
-const noted = defineEvent({
-  type: 'Noted',
-  version: 1,
-  doc: 'test',
-  schema: z.object({ id: z.int(), text: z.string(), json: z.json(), number: z.number(), flag: z.boolean() }),
-});
-const crossed = defineEvent({ type: 'CrossedOut', version: 1, doc: 'test', schema: z.object({ id: z.int() }) });
-const broken = defineEvent({ type: 'BreaksProjection', version: 1, doc: 'test', schema: z.object({}) });
+const noted = testEvent(
+  'Noted',
+  z.object({
+    id: z.int(),
+    text: z.string(),
+    json: z.json(),
+    number: z.number(),
+    flag: z.boolean(),
+  }),
+);
+const crossed = testEvent('CrossedOut', z.object({ id: z.int() }));
+const broken = testEvent('BreaksProjection', z.object({}));
 const notes = defineTable(
   'notes',
   {

@@ -36,6 +36,13 @@ describe('webhook queue', () => {
 
   const claimed = async (): Promise<Claim> => (await queue.claim()) ?? expect.fail('nothing to claim');
 
+  /** The claim of a webhook for which the log has been read up to 10, and which is notified of 12. */
+  async function claimedNew(): Promise<Claim> {
+    await records.begin(1, 1, 10);
+    await queue.wake([1], 12);
+    return claimed();
+  }
+
   it('has nothing to do for a new webhook; once notified, it is claimed once', async () => {
     await records.begin(1, 1, 10);
     await records.begin(1, 1, 99);
@@ -49,9 +56,7 @@ describe('webhook queue', () => {
   });
 
   it('does not lose events that arrive during a delivery', async () => {
-    await records.begin(1, 1, 10);
-    await queue.wake([1], 12);
-    const claim = await claimed();
+    const claim = await claimedNew();
     expect(await queue.wake([1], 14), 'whoever has it goes on').to.equal(0);
     await queue.release(claim, { ...REST, position: 12 });
     const next = await claimed();
@@ -90,9 +95,7 @@ describe('webhook queue', () => {
   });
 
   it('replaces the waiting attempt by its retry', async () => {
-    await records.begin(1, 1, 10);
-    await queue.wake([1], 12);
-    const claim = await claimed();
+    const claim = await claimedNew();
     await queue.settle(claim, { delivery: delivery({ nextRetryAt: 5_000 }), failures: 1, position: 12 });
     expect(await queue.pending(claim)).to.equal(1);
     expect(await queue.renew(claim)).to.equal(1);
@@ -117,9 +120,7 @@ describe('webhook queue', () => {
   });
 
   it('returns a webhook when a retry is due, unless retries are suspended', async () => {
-    await records.begin(1, 1, 10);
-    await queue.wake([1], 12);
-    const claim = await claimed();
+    const claim = await claimedNew();
     await queue.settle(claim, { delivery: delivery({ nextRetryAt: 5_000 }), failures: 1, position: 12 });
     await queue.release(claim, { ...REST, position: 12 });
     expect(await queue.next()).to.equal(5_000);
@@ -135,9 +136,7 @@ describe('webhook queue', () => {
   });
 
   it('cancels the waiting attempt if a manual attempt succeeds', async () => {
-    await records.begin(1, 1, 10);
-    await queue.wake([1], 12);
-    const claim = await claimed();
+    const claim = await claimedNew();
     await queue.settle(claim, { delivery: delivery({ nextRetryAt: 5_000 }), failures: 1, position: 12 });
     const [due] = await queue.due(claim, 5_000, 10);
     await records.record(delivery({ attempt: 1, parentId: due?.id ?? 0, statusCode: 503 }));
@@ -177,9 +176,7 @@ describe('webhook queue', () => {
   });
 
   it('ends claims of a dead process at once if there is only one process', async () => {
-    await records.begin(1, 1, 10);
-    await queue.wake([1], 12);
-    const left = await claimed();
+    const left = await claimedNew();
     await queue.resume([], 20, false);
     expect(await queue.claim(), 'somebody may still have it').to.equal(undefined);
     await queue.resume([], 20, true);
