@@ -14,6 +14,8 @@ import type { Logger } from '../logging.ts';
 
 /** The window holds at most this many events and about this many bytes. */
 const WINDOW = { events: 8_192, bytes: 32_000_000 };
+/** Share of a full window that is kept. */
+const KEPT = 7 / 8;
 const BATCH = 500;
 
 interface TailOptions {
@@ -74,23 +76,20 @@ export class Tail {
       this.#window.push(event);
       this.#bytes += sizeOf(event);
     }
-    let drop = Math.max(0, this.#window.length - WINDOW.events);
-    let dropped = 0;
-    for (
-      let index = 0;
-      index < this.#window.length - 1 && (index < drop || this.#bytes - dropped > WINDOW.bytes);
-      index++
-    ) {
-      dropped += sizeOf(this.#window[index] as LoggedEvent);
-      drop = index + 1;
-    }
-    // Removed in larger pieces, so that the array is not shifted for every event.
-    if (drop >= WINDOW.events / 8 || (drop > 0 && this.#bytes > WINDOW.bytes)) {
-      this.#window = this.#window.slice(drop);
-      this.#start = (this.#start ?? 0) + drop;
-      this.#bytes -= dropped;
-    }
+    if (this.#window.length > WINDOW.events || this.#bytes > WINDOW.bytes) this.#shorten();
     this.#wake();
+  }
+
+  /** Drops the oldest events. An eighth of the window at once, because each removal copies the rest. */
+  #shorten(): void {
+    let drop = 0;
+    while (
+      drop < this.#window.length - 1 &&
+      (this.#window.length - drop > WINDOW.events * KEPT || this.#bytes > WINDOW.bytes * KEPT)
+    )
+      this.#bytes -= sizeOf(this.#window[drop++] as LoggedEvent);
+    this.#window = this.#window.slice(drop);
+    this.#start = (this.#start ?? 0) + drop;
   }
 
   #wake(): void {
