@@ -244,25 +244,15 @@ export async function approveAccess(
   const userId = firstOf(executed.events, accessRequestApproved)?.data.user_id ?? candidate;
   const { state: now } = await commands.load(userDecider, userStream(userId));
   const isNew = !now.exists && (await createWithFreeName(commands, context, credentials, userId, profile, role));
-  if (!isNew) await bringUpToDate(commands, context, admins, { id, user_id: userId, role, callerId }, profile);
-  return userId;
-}
-
-/** Applies an approval to an existing user. If another approval followed, its role counts. */
-async function bringUpToDate(
-  commands: Commands,
-  context: CommandContext,
-  admins: AdminsOf,
-  approval: { readonly id: number; readonly user_id: number; readonly role: Role; readonly callerId: number },
-  profile: GoogleProfile,
-): Promise<void> {
-  const { id, user_id: userId, callerId } = approval;
-  const { state: request } = await commands.load(accessRequestDecider, accessRequestStream(id));
-  const role = (request.user_id === userId && request.role) || approval.role;
-  const { state: user } = await commands.load(userDecider, userStream(userId));
-  await changeUser(commands, inWorkspace(context, user), admins, userId, (current) =>
-    decideApproval(current, userId, profile, role, callerId),
+  if (isNew) return userId;
+  // If another approval has followed, its role counts.
+  const { state: latest } = await commands.load(accessRequestDecider, accessRequestStream(id));
+  const lastRole = (latest.user_id === userId && latest.role) || role;
+  const { state: existing } = await commands.load(userDecider, userStream(userId));
+  await changeUser(commands, inWorkspace(context, existing), admins, userId, (current) =>
+    decideApproval(current, userId, profile, lastRole, callerId),
   );
+  return userId;
 }
 
 /** The user id of an earlier approval, unless that user was deleted or can no longer be created. */

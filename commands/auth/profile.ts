@@ -4,7 +4,7 @@ import { userPasswordChanged, userStream, userUpdated } from '../../shared/event
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
-import type { CommandContext, Executed } from '../handler.ts';
+import type { CommandContext } from '../handler.ts';
 import { removeUnnamedPasswords } from './registration.ts';
 import { beginSession, type SessionParts } from './sessions.ts';
 import { checkDisplayName, mustExist, type UserState, userDecider } from './users.ts';
@@ -50,16 +50,27 @@ export async function updateProfile(
     readonly password: { readonly current: string; readonly next: string } | undefined;
   },
 ): Promise<{ readonly user: FoundUser; readonly token: string | undefined }> {
-  const { users } = parts;
+  const { commands, credentials, users } = parts;
   const { user_id, display_name, password } = request;
   const before = await users.find(user_id);
   if (!before) throw notFound('User');
-  const verified = password && (await verify(parts.credentials, before, password.current));
-  const { executed, changed } = await applyProfile(parts, context, {
-    user_id,
-    display_name,
-    password: password && verified !== undefined ? { verified, next: password.next } : undefined,
-  });
+  const checked = password && {
+    verified: await verify(credentials, before, password.current),
+    credential_id: await credentials.addPassword(user_id, password.next),
+  };
+  const executed = await commands
+    .execute(userDecider, userStream(user_id), context, (state) =>
+      decideProfile(state, { user_id, display_name, password: checked }),
+    )
+    .catch(async (error: unknown) => {
+      if (checked && isRefusal(error)) await removeUnnamedPasswords(commands, credentials, user_id);
+      throw error;
+    });
+  const changed = firstOf(executed.events, userPasswordChanged);
+  if (changed) {
+    await credentials.removePasswords(user_id, changed.data.credential_id);
+    await credentials.removeSessions(user_id);
+  }
   const user = await users.after(user_id, executed);
   return { user, token: changed ? await beginSession(parts, context, user) : undefined };
 }
@@ -74,35 +85,4 @@ async function verify(
   const right = await credentials.verifyPassword(credentialId, password);
   if (!right || credentialId === null) throw forbidden('The current password is wrong.');
   return credentialId;
-}
-
-/** @returns also whether the password was changed */
-async function applyProfile(
-  { commands, credentials }: SessionParts,
-  context: CommandContext,
-  request: {
-    readonly user_id: number;
-    readonly display_name: string | undefined;
-    readonly password: { readonly verified: string; readonly next: string } | undefined;
-  },
-): Promise<{ readonly executed: Executed; readonly changed: boolean }> {
-  const { user_id, display_name, password } = request;
-  const credentialId = password && (await credentials.addPassword(user_id, password.next));
-  try {
-    const executed = await commands.execute(userDecider, userStream(user_id), context, (state) =>
-      decideProfile(state, {
-        user_id,
-        display_name,
-        password: password && credentialId ? { verified: password.verified, credential_id: credentialId } : undefined,
-      }),
-    );
-    const changed = firstOf(executed.events, userPasswordChanged);
-    if (!changed) return { executed, changed: false };
-    await credentials.removePasswords(user_id, changed.data.credential_id);
-    await credentials.removeSessions(user_id);
-    return { executed, changed: true };
-  } catch (error) {
-    if (credentialId && isRefusal(error)) await removeUnnamedPasswords(commands, credentials, user_id);
-    throw error;
-  }
 }

@@ -62,7 +62,11 @@ export async function addUser(
   try {
     if (options.first) await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
     await claimUsername(commands, there, user, stream, options.first);
-    if (!options.first) await closeSetup(commands, there, stream);
+    // For good, so that the first-run setup is closed once there is any user.
+    if (!options.first)
+      await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream).catch((error: unknown) => {
+        if (!isTaken(error)) throw error;
+      });
     const executed = await commands.execute(userDecider, stream, there, (state) =>
       decideCreate(state, id, user, credentialId),
     );
@@ -110,15 +114,6 @@ export async function releaseUsername(
   await releaseName(commands, context, usernames, 'all', username, stream);
   for (const { kind, scope, name } of [...userNameClaims(workspace, username), ...userNameClaims('all', username)])
     await releaseName(commands, context, kind, scope, name, stream);
-}
-
-/** Claims the right to be the first admin for good, so that the first-run setup is closed once there is any user. */
-async function closeSetup(commands: Commands, context: CommandContext, stream: string): Promise<void> {
-  try {
-    await claimName(commands, context, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
-  } catch (error) {
-    if (!isTaken(error)) throw error;
-  }
 }
 
 /** Removes those passwords of a user that the log does not name. */

@@ -11,7 +11,7 @@ import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
 import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { seconds } from '../../shared/time.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext } from '../handler.ts';
 import { requestAccess } from './access-requests.ts';
 import { refreshGoogleUser } from './google.ts';
 import { beginSession, hashToken, type SessionParts, type SignedIn } from './sessions.ts';
@@ -33,7 +33,12 @@ export async function signInWithPassword(
   const reason = await refusalOf(credentials, user, password);
   if (user && reason === undefined) return signIn(parts, context, user, 'password');
   const wasSetUp = user !== undefined || (await users.wasSetUp());
-  await recordFailure(commands, context, { username, user, reason: reason ?? 'user_not_found' });
+  const user_id = user?.id ?? null;
+  const month = new Date().toISOString().slice(0, 7);
+  // In the workspace of the user with this name, if there is one.
+  await commands.record(signInStream(user_id), user ? inWorkspace(context, user) : context, [
+    signInFailed.draft({ username, user_id, reason: reason ?? 'user_not_found', month }),
+  ]);
   if (!wasSetUp) {
     throw unauthenticated('Invalid credentials', {
       code: 'NO_USERS',
@@ -55,19 +60,6 @@ async function refusalOf(
   if (user.provider !== 'local') return 'wrong_provider';
   if (!user.is_approved) return 'not_approved';
   return right ? undefined : 'invalid_password';
-}
-
-/** @param attempt.user the user with the submitted name, if any: the attempt is recorded in their workspace */
-async function recordFailure(
-  commands: Commands,
-  context: CommandContext,
-  attempt: { readonly username: string; readonly user: FoundUser | undefined; readonly reason: SignInFailure },
-): Promise<void> {
-  const { username, user, reason } = attempt;
-  const month = new Date().toISOString().slice(0, 7);
-  await commands.record(signInStream(user?.id ?? null), user ? inWorkspace(context, user) : context, [
-    signInFailed.draft({ username, user_id: user?.id ?? null, reason, month }),
-  ]);
 }
 
 /**

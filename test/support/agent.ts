@@ -1,6 +1,6 @@
 /** One agent, ada, and what happens to it, for tests of decisions. */
 import { agentDecider } from '../../commands/agents/agents.ts';
-import type { Registration } from '../../commands/agents/registration.ts';
+import { NEW_AGENT, type Registration } from '../../commands/agents/registration.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../shared/events/agents/agents.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { givenFor, sample } from './kit.ts';
@@ -8,18 +8,13 @@ import { givenFor, sample } from './kit.ts';
 export const ada = { agent_id: 7, name: 'ada' };
 
 export const registration: Registration = {
+  ...NEW_AGENT,
   name: 'ada',
   role: 'coder',
-  status: 'offline',
   session_key: 'key-1',
   soul_content: 'soul',
   config: { model: 'm' },
-  template: null,
-  runtime_type: null,
-  source: 'manual',
   via: 'operator',
-  framework: null,
-  capabilities: [],
 };
 
 export const registered = agentRegistered.draft({ agent_id: 7, ...registration });

@@ -1,6 +1,6 @@
 /** A user and her Google account, for the tests of decisions on users. */
 
-import { type NewUser, userDecider } from '../../commands/auth/users.ts';
+import { NEW_USER, type NewUser, userDecider } from '../../commands/auth/users.ts';
 import { userCreated } from '../../shared/events/auth/users.ts';
 import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
 import { givenFor } from './kit.ts';
@@ -10,16 +10,10 @@ export const NEW = '22222222-2222-4222-8222-222222222222';
 
 /** A viewer with a local account, unless `more` says otherwise. */
 export const newUser = (username: string, more: Partial<NewUser> = {}): NewUser => ({
+  ...NEW_USER,
   username,
   display_name: username,
-  email: null,
-  avatar_url: null,
   role: 'viewer',
-  provider: 'local',
-  provider_id: null,
-  is_approved: true,
-  tenant: 1,
-  workspace: 1,
   source: 'admin',
   ...more,
 });
