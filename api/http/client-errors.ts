@@ -20,12 +20,8 @@ function refusalOf(error: NodeJS.ErrnoException & { reason?: unknown }): readonl
   return [400, `The request is not valid HTTP/1.1${reason}; check its request line, headers and body framing.`];
 }
 
-export interface ClientErrors {
-  /** Call for each request that reaches the server's handler. */
-  begun(response: ServerResponse): void;
-}
-
-export function answerClientErrors(server: Server, log: Pick<Logger, 'debug'>): ClientErrors {
+/** @returns a function to call for each request that reaches the server's handler */
+export function answerClientErrors(server: Server, log: Pick<Logger, 'debug'>) {
   /** The latest response of each connection. */
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -52,5 +48,5 @@ export function answerClientErrors(server: Server, log: Pick<Logger, 'debug'>): 
     res.setHeader('Connection', 'close');
     sendJson(res, 417, { error: 'The only expectation supported in `Expect` is 100-continue; leave the header out.' });
   });
-  return { begun: (response) => response.socket && responses.set(response.socket, response) };
+  return (response: ServerResponse) => response.socket && responses.set(response.socket, response);
 }

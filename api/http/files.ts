@@ -1,5 +1,6 @@
 /** Files that routes serve from memory: compressed, with an ETag. */
 import { createHash } from 'node:crypto';
+import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Exchange } from './exchange.ts';
@@ -46,4 +47,41 @@ export function serve({ type, plain, packed, hash }: Served, cacheControl: strin
     text: { type, content: takesGzip ? packed : plain },
     headers: takesGzip ? { ...headers, 'Content-Encoding': 'gzip' } : headers,
   };
+}
+
+/** The items from the start, including the first one, which was already read. */
+export async function* again<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): AsyncGenerator<T> {
+  for (let one = first; !one.done; one = await rest.next()) yield one.value;
+}
+
+/** A client that reads nothing of a file for this long is cut off, milliseconds. */
+const STALLED_MS = 60_000;
+
+/**
+ * Sends a file while its text is produced.
+ *
+ * @param disposition such as `attachment; filename=tasks.csv`
+ * @returns whether the client has got all of it
+ * @throws errors of `text`. The connection then breaks, so the client sees that the file is incomplete
+ */
+export async function sendFile(
+  { req, res }: Pick<Exchange, 'req' | 'res'>,
+  format: 'json' | 'csv',
+  disposition: string,
+  text: AsyncIterable<string>,
+): Promise<boolean> {
+  res.setHeader('Content-Type', format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8');
+  res.setHeader('Content-Disposition', disposition);
+  if (req.method === 'HEAD') {
+    res.end();
+    return true;
+  }
+  res.setTimeout(STALLED_MS, () => res.destroy());
+  try {
+    await pipeline(text, res);
+    return true;
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+    return false;
+  }
 }

@@ -123,26 +123,22 @@ export function createKeyGuard(
   };
 }
 
-export interface Limiter {
-  /** @throws AppError 429 */
-  check(name: LimitClass, exchange: Exchange): Promise<void>;
-}
-
-/** @param refused called on every refusal; writes the audit trail */
-export function createLimiter(parts: Parts, refused: (name: LimitClass, exchange: Exchange) => void): Limiter {
+/**
+ * @param refused called on every refusal; writes the audit trail
+ * @returns a check that throws AppError 429
+ */
+export function createLimiter(parts: Parts, refused: (name: LimitClass, exchange: Exchange) => void) {
   const stores = new Map<string, LimitStore>(
     Object.keys(LIMITS).map((name) => [name, parts.limitStore(name, WINDOW_MS)]),
   );
-  return {
-    async check(name, exchange) {
-      if (parts.settings.disableRateLimit && !LIMITS[name].critical) return;
-      const { limit, key }: ClassSpec = LIMITS[name];
-      const { totalHits, resetTime } = await (stores.get(name) as LimitStore).increment(
-        `${name}:${await key(exchange, parts)}`,
-      );
-      if (totalHits <= limit) return;
-      refused(name, exchange);
-      throw tooMany('requests', limit, resetTime, parts.now());
-    },
+  return async (name: LimitClass, exchange: Exchange): Promise<void> => {
+    if (parts.settings.disableRateLimit && !LIMITS[name].critical) return;
+    const { limit, key }: ClassSpec = LIMITS[name];
+    const { totalHits, resetTime } = await (stores.get(name) as LimitStore).increment(
+      `${name}:${await key(exchange, parts)}`,
+    );
+    if (totalHits <= limit) return;
+    refused(name, exchange);
+    throw tooMany('requests', limit, resetTime, parts.now());
   };
 }

@@ -48,7 +48,7 @@ export interface ApiServer {
 export function createApiServer(routes: readonly Route[], services: Services): ApiServer {
   const { settings, log, incidents, isolation } = services;
   const identify = createIdentify(services);
-  const limiter = createLimiter(services, (name, exchange) => incidents.rateLimitHit(exchange, name));
+  const checkLimit = createLimiter(services, (name, exchange) => incidents.rateLimitHit(exchange, name));
   const cache = createResponseCache(services.freshness, services.now);
   const writing = scopedTo(services, { displayNames: services.namesAtOnce });
   const parseCookies = cookieParser();
@@ -89,7 +89,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
    */
   async function authorize(route: Route, exchange: Exchange): Promise<Identity | null> {
     exchange.route = route.path;
-    if (route.limit && 'first' in LIMITS[route.limit]) await limiter.check(route.limit, exchange);
+    if (route.limit && 'first' in LIMITS[route.limit]) await checkLimit(route.limit, exchange);
     if (exchange.identity === undefined) {
       exchange.identity = await identify(exchange).catch((error) => {
         // Probes and sign-in must work even if the request carries a credential that cannot be looked up.
@@ -116,7 +116,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     const shared = sharedOf(route);
     if (shared !== undefined && identity) await checkShared(exchange, identity, route.path, shared);
     if (identity) refuseAgent(exchange, route, routeFault(route, identity));
-    if (route.limit && !('first' in LIMITS[route.limit])) await limiter.check(route.limit, exchange);
+    if (route.limit && !('first' in LIMITS[route.limit])) await checkLimit(route.limit, exchange);
     return identity;
   }
 
@@ -143,7 +143,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       checkShared: (resource: string) => checkShared(exchange, identity as Identity, route.path, resource),
       isStrict: async () => identity !== null && (await isStrict(exchange, identity)),
       isOfDeployment: async () => identity?.tenant === DEFAULT_TENANT && !(await isStrict(exchange, identity)),
-      checkLimit: (name: LimitClass) => limiter.check(name, exchange),
+      checkLimit: (name: LimitClass) => checkLimit(name, exchange),
       callInside: (inner: InnerCall) =>
         callInside(exchange, inner, (within, asked) =>
           answerRoute(inner.route, within, asked).catch((error) => refuse(within, error)),
@@ -243,7 +243,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   }
 
   function front(req: IncomingMessage, res: ServerResponse): void {
-    clientErrors.begun(res);
+    begun(res);
     const exchange = beginExchange(req, res, settings);
     res.setHeader('X-Request-Id', exchange.id);
     for (const [name, value] of headers) res.setHeader(name, value);
@@ -344,7 +344,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, requireHostHeader: false },
     asSpans(front),
   );
-  const clientErrors = answerClientErrors(server, log);
+  const begun = answerClientErrors(server, log);
   server.maxRequestsPerSocket = 0;
   return { server, app };
 }

@@ -81,10 +81,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   query: contract.messagesQuery,
   responses: { 200: { description: 'A page of messages', schema: contract.messagesAnswer } },
-  cache: {
-    models: ['chat', ...PEOPLE_MODELS, 'agents'],
-    caller: TASK_VIEW,
-  },
+  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], caller: TASK_VIEW },
   async respond({ query, identity, services }) {
     const [from_agent, to_agent] = await Promise.all([
       nameOf(services, identity, query.from_agent),

@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { z } from 'zod';
-import { once, prepare, type Served, serve } from '../http/files.ts';
+import { once, prepare, serve } from '../http/files.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { describeApi, UNCHANGED } from '../openapi.ts';
 
@@ -82,15 +82,15 @@ const ICON = `\
 <rect x="14.5" y="24" width="3" height="7" fill="#9fb3c8"/></svg>
 `;
 
-type Source = { readonly text: string } | { readonly swaggerFile: string };
+const swaggerFile = (name: string) => readFile(createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`));
 
 /** All files below /docs/. */
-const ASSETS: Readonly<Record<string, { readonly type: string; readonly source: Source }>> = {
-  'swagger-ui.css': { type: 'text/css; charset=utf-8', source: { swaggerFile: 'swagger-ui.css' } },
-  'swagger-ui-bundle.js': { type: 'text/javascript; charset=utf-8', source: { swaggerFile: 'swagger-ui-bundle.js' } },
-  'page.css': { type: 'text/css; charset=utf-8', source: { text: PAGE_STYLE } },
-  'init.js': { type: 'text/javascript; charset=utf-8', source: { text: INIT_SCRIPT } },
-  'icon.svg': { type: 'image/svg+xml', source: { text: ICON } },
+const ASSETS: Readonly<Record<string, readonly [type: string, content: () => string | Promise<Buffer>]>> = {
+  'swagger-ui.css': ['text/css; charset=utf-8', () => swaggerFile('swagger-ui.css')],
+  'swagger-ui-bundle.js': ['text/javascript; charset=utf-8', () => swaggerFile('swagger-ui-bundle.js')],
+  'page.css': ['text/css; charset=utf-8', () => PAGE_STYLE],
+  'init.js': ['text/javascript; charset=utf-8', () => INIT_SCRIPT],
+  'icon.svg': ['image/svg+xml', () => ICON],
 };
 
 /** `address` gives the URL of an asset, including a hash of its content, so that a cached old version is never used. */
@@ -116,20 +116,15 @@ const pageOf = (address: (asset: string) => string) => `\
 </html>
 `;
 
-async function prepareAsset(name: string): Promise<Served> {
-  const { type, source } = ASSETS[name] as (typeof ASSETS)[string];
-  if ('text' in source) return prepare(type, source.text);
-  const file = createRequire(import.meta.url).resolve(`swagger-ui-dist/${source.swaggerFile}`);
-  return prepare(type, await readFile(file));
-}
-
 /** @param routes all routes of the API, including these; called at the first request */
 export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
   const description = once(async () => prepare('application/json', JSON.stringify(describeApi(routes()))));
-  const assets = new Map(Object.keys(ASSETS).map((name) => [name, once(() => prepareAsset(name))]));
+  const assets = Object.entries(ASSETS).map(([name, [type, content]]) => ({
+    ...{ name, type, load: once(async () => prepare(type, await content())) },
+  }));
   const page = once(async () => {
     const hashes = new Map<string, string>();
-    for (const [name, asset] of assets) hashes.set(name, (await asset()).hash);
+    for (const { name, load } of assets) hashes.set(name, (await load()).hash);
     const html = pageOf((name) => `/docs/${name}?v=${hashes.get(name)}`);
     return prepare('text/html; charset=utf-8', html);
   });
@@ -156,13 +151,13 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
       // The page refers to its assets by content, so browsers must revalidate it, which costs only a 304.
       handle: async ({ exchange }) => serve(await page(), 'no-cache', exchange),
     }),
-    ...[...assets].map(([name, asset]) =>
+    ...assets.map(({ name, type, load }) =>
       defineRoute({
         ...hidden,
         path: `/docs/${name}`,
         summary: `A file of the page: ${name}`,
-        responses: { 200: { description: 'A file', type: ASSETS[name]?.type ?? 'application/octet-stream' } },
-        handle: async ({ exchange }) => serve(await asset(), 'public, max-age=86400', exchange),
+        responses: { 200: { description: 'A file', type } },
+        handle: async ({ exchange }) => serve(await load(), 'public, max-age=86400', exchange),
       }),
     ),
   ];

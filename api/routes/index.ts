@@ -4,26 +4,26 @@ import { backupRoutes } from './admin/backup.ts';
 import { cleanupRoutes } from './admin/cleanup.ts';
 import { cronRoutes } from './admin/cron.ts';
 import { execApprovalRoutes } from './admin/exec-approvals.ts';
-import { exportRoutes } from './admin/export.ts';
+import { exportRoute } from './admin/export.ts';
 import { gatewayConfigRoutes } from './admin/gateway-config.ts';
 import { gatewayRoutes } from './admin/gateways.ts';
 import { schedulerRoutes } from './admin/scheduler.ts';
 import { settingsRoutes } from './admin/settings.ts';
 import { adapterRoutes } from './agents/adapters.ts';
 import { agentRoutes } from './agents/agents.ts';
-import { attributionRoutes } from './agents/attribution.ts';
-import { agentDiagnosticsRoutes } from './agents/diagnostics.ts';
+import { attributionRoute } from './agents/attribution.ts';
+import { agentDiagnosticsRoute } from './agents/diagnostics.ts';
 import { agentHeartbeatRoutes } from './agents/heartbeat.ts';
 import { agentKeyRoutes } from './agents/keys.ts';
 import { agentMemoryRoutes } from './agents/memory.ts';
 import { agentMessageRoutes } from './agents/messages.ts';
-import { agentRegistrationRoutes } from './agents/registration.ts';
+import { agentRegistrationRoute } from './agents/registration.ts';
 import { agentSoulRoutes } from './agents/souls.ts';
 import { agentSyncRoutes } from './agents/sync.ts';
 import { alertRoutes } from './alerts/rules.ts';
 import { accessRequestRoutes } from './auth/access-requests.ts';
 import { globalKeyRoutes } from './auth/global-key.ts';
-import { peopleRoutes } from './auth/people.ts';
+import { peopleRoute } from './auth/people.ts';
 import { profileRoutes } from './auth/profile.ts';
 import { setupRoutes } from './auth/setup.ts';
 import { signInRoutes } from './auth/sign-in.ts';
@@ -34,45 +34,45 @@ import { consoleRoutes } from './console.ts';
 import { docsRoutes } from './docs.ts';
 import { githubIssueRoutes } from './github/issues.ts';
 import { githubSyncRoutes } from './github/syncs.ts';
-import { historyCauseRoutes } from './history/causes.ts';
-import { historyDiffRoutes } from './history/diff.ts';
+import { historyCauseRoute } from './history/causes.ts';
+import { historyDiffRoute } from './history/diff.ts';
 import { historyEventRoutes } from './history/events.ts';
 import { historyProofRoutes } from './history/proofs.ts';
-import { historyTimelineRoutes } from './history/timeline.ts';
+import { historyTimelineRoute } from './history/timeline.ts';
 import { mcpRoutes } from './mcp.ts';
-import { mentionRoutes } from './mentions.ts';
-import { activityRoutes } from './monitoring/activities.ts';
-import { auditRoutes } from './monitoring/audit.ts';
-import { eventRoutes } from './monitoring/events.ts';
+import { mentionRoute } from './mentions.ts';
+import { activityRoute } from './monitoring/activities.ts';
+import { auditRoute } from './monitoring/audit.ts';
+import { eventRoute } from './monitoring/events.ts';
 import { healthRoutes } from './monitoring/health.ts';
 import { logRoutes } from './monitoring/logs.ts';
 import { notificationRoutes } from './monitoring/notifications.ts';
-import { searchRoutes } from './monitoring/search.ts';
+import { searchRoute } from './monitoring/search.ts';
 import { standupRoutes } from './monitoring/standups.ts';
-import { statusRoutes } from './monitoring/status.ts';
-import { workloadRoutes } from './monitoring/workload.ts';
+import { statusRoute } from './monitoring/status.ts';
+import { workloadRoute } from './monitoring/workload.ts';
 import { pipelineRoutes } from './pipelines/pipelines.ts';
 import { pipelineRunRoutes } from './pipelines/runs.ts';
 import { projectAssignmentRoutes } from './projects/assignments.ts';
 import { projectRoutes } from './projects/projects.ts';
 import { qualityReviewRoutes } from './quality/reviews.ts';
-import { releaseRoutes } from './releases.ts';
+import { releaseRoute } from './releases.ts';
 import { sessionRoutes } from './sessions.ts';
 import { provisionJobRoutes } from './super/provision-jobs.ts';
 import { tenantRoutes } from './super/tenants.ts';
 import { taskBranchRoutes } from './tasks/branches.ts';
-import { taskBroadcastRoutes } from './tasks/broadcasts.ts';
+import { taskBroadcastRoute } from './tasks/broadcasts.ts';
 import { taskChangeRoutes } from './tasks/changes.ts';
 import { taskCommentRoutes } from './tasks/comments.ts';
-import { taskOutcomeRoutes } from './tasks/outcomes.ts';
-import { taskQueueRoutes } from './tasks/queue.ts';
-import { taskRegressionRoutes } from './tasks/regression.ts';
+import { taskOutcomeRoute } from './tasks/outcomes.ts';
+import { taskQueueRoute } from './tasks/queue.ts';
+import { taskRegressionRoute } from './tasks/regression.ts';
 import { taskRoutes } from './tasks/tasks.ts';
 import { tokenPriceRoutes } from './tokens/prices.ts';
 import { tokenReportRoutes } from './tokens/reports.ts';
 import { tokenUsageRoutes } from './tokens/usage.ts';
 import { webhookDeliveryRoutes } from './webhooks/deliveries.ts';
-import { webhookSignatureRoutes } from './webhooks/signatures.ts';
+import { webhookSignatureRoute } from './webhooks/signatures.ts';
 import { webhookRoutes } from './webhooks/webhooks.ts';
 import { workflowRoutes } from './workflows.ts';
 import { workspaceRoutes } from './workspaces/workspaces.ts';
@@ -82,13 +82,13 @@ export const routes: readonly Route[] = [
   ...profileRoutes,
   ...setupRoutes,
   ...userRoutes,
-  ...peopleRoutes,
+  peopleRoute,
   ...accessRequestRoutes,
   ...globalKeyRoutes,
   ...agentRoutes,
-  ...agentDiagnosticsRoutes,
-  ...agentRegistrationRoutes,
-  ...attributionRoutes,
+  agentDiagnosticsRoute,
+  agentRegistrationRoute,
+  attributionRoute,
   ...agentHeartbeatRoutes,
   ...agentMemoryRoutes,
   ...agentSoulRoutes,
@@ -101,22 +101,22 @@ export const routes: readonly Route[] = [
   ...adapterRoutes,
   ...projectRoutes,
   ...projectAssignmentRoutes,
-  ...mentionRoutes,
-  ...taskOutcomeRoutes,
-  ...taskRegressionRoutes,
+  mentionRoute,
+  taskOutcomeRoute,
+  taskRegressionRoute,
   ...workflowRoutes,
   ...pipelineRoutes,
   ...pipelineRunRoutes,
   ...taskRoutes,
   ...taskChangeRoutes,
   ...taskCommentRoutes,
-  ...taskBroadcastRoutes,
+  taskBroadcastRoute,
   ...taskBranchRoutes,
-  ...taskQueueRoutes,
+  taskQueueRoute,
   ...qualityReviewRoutes,
   ...webhookRoutes,
   ...webhookDeliveryRoutes,
-  ...webhookSignatureRoutes,
+  webhookSignatureRoute,
   ...alertRoutes,
   ...tokenReportRoutes,
   ...tokenUsageRoutes,
@@ -124,7 +124,7 @@ export const routes: readonly Route[] = [
   ...gatewayConfigRoutes,
   ...gatewayRoutes,
   ...execApprovalRoutes,
-  ...exportRoutes,
+  exportRoute,
   ...cronRoutes,
   ...backupRoutes,
   ...cleanupRoutes,
@@ -133,22 +133,22 @@ export const routes: readonly Route[] = [
   ...tenantRoutes,
   ...provisionJobRoutes,
   ...workspaceRoutes,
-  ...activityRoutes,
-  ...auditRoutes,
+  activityRoute,
+  auditRoute,
   ...notificationRoutes,
   ...logRoutes,
-  ...searchRoutes,
+  searchRoute,
   ...standupRoutes,
-  ...workloadRoutes,
-  ...eventRoutes,
+  workloadRoute,
+  eventRoute,
   ...healthRoutes,
-  ...statusRoutes,
+  statusRoute,
   ...historyEventRoutes,
-  ...historyDiffRoutes,
-  ...historyCauseRoutes,
+  historyDiffRoute,
+  historyCauseRoute,
   ...historyProofRoutes,
-  ...historyTimelineRoutes,
-  ...releaseRoutes,
+  historyTimelineRoute,
+  releaseRoute,
   ...githubIssueRoutes,
   ...githubSyncRoutes,
   ...docsRoutes(() => routes),

@@ -1,9 +1,9 @@
 /** Mentions: suggestions for an editor after an `@`. */
 import { listMentions, MENTION_MODELS } from '../../queries/mentions.ts';
 import { mentionsAnswer, mentionsQuery } from '../../shared/contract/mentions.ts';
-import { defineCachedRoute, type Route } from '../http/route.ts';
+import { defineCachedRoute } from '../http/route.ts';
 
-const list = defineCachedRoute({
+export const mentionRoute = defineCachedRoute({
   method: 'get',
   path: '/api/mentions',
   summary: 'Who can be mentioned: users by username, then agents by name',
@@ -18,5 +18,3 @@ const list = defineCachedRoute({
     return { mentions, total: mentions.length, q: query.q };
   },
 });
-
-export const mentionRoutes: readonly Route[] = [list];

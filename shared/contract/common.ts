@@ -24,11 +24,18 @@ export const notInThePast = <T extends z.ZodType>(schema: T) =>
 export const MAX_ID = Number.MAX_SAFE_INTEGER;
 const ID = { type: 'integer', minimum: 1, maximum: MAX_ID } as const;
 
+/** Digits in a path or a query, as a number within these bounds; any other value is refused. */
+export const wholeText = (min: number, max: number, error = `must be a whole number from ${min} to ${max}`) =>
+  z
+    .string()
+    .refine((text) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max, error)
+    .transform(Number)
+    .meta({ override: { type: 'integer', minimum: min, maximum: max } });
+
 const NO_ID = 'must be a positive whole number';
-const isSafe = (value: string) => /^\d+$/.test(value) && Number.isSafeInteger(Number(value)) && Number(value) > 0;
 
 /** A record's id in a path: a positive safe integer. */
-export const idText = z.string().refine(isSafe, NO_ID).transform(Number).meta({ override: ID });
+export const idText = wholeText(1, MAX_ID, NO_ID);
 export const idParams = z.object({ id: idText });
 
 /** An id in a body, as a number. */
@@ -36,7 +43,7 @@ export const idNumber = z.int().positive();
 
 /** An id in a body: a number, or a numeric string, as some clients send it. */
 export const idValue = z
-  .union([z.int().positive(NO_ID), z.string().refine(isSafe, NO_ID).transform(Number)], {
+  .union([z.int().positive(NO_ID), idText], {
     error: ({ input }) => (input === undefined ? 'is required' : NO_ID),
   })
   .meta({ override: ID });
@@ -52,37 +59,24 @@ export const onlyOne = z
   .optional()
   .meta({ override: { type: 'string', enum: ['1'] } });
 
-/** `limit`: the default unless it is a whole number; whole numbers are clamped to 1..cap. */
-export const limitParam = (fallback: number, cap = 200) =>
+/** A whole number in a query, moved into the range if it is outside; any other value counts as the default. */
+const clamped = (min: number, max: number, fallback: number) =>
   z
     .string()
     .optional()
-    .transform((value) =>
-      value !== undefined && /^-?\d+$/.test(value) ? Math.min(Math.max(Number(value), 1), cap) : fallback,
+    .transform((text) =>
+      text !== undefined && /^-?\d+$/.test(text) ? Math.min(Math.max(Number(text), min), max) : fallback,
     )
-    .meta({ override: { type: 'integer', minimum: 1, maximum: cap, default: fallback } });
+    .meta({ override: { type: 'integer', minimum: min, maximum: max, default: fallback } });
 
-const MAX_OFFSET = 1_000_000_000;
-
-/** `offset`: 0 unless it is a whole number; whole numbers are clamped to 0..1,000,000,000. */
-export const offsetParam = z
-  .string()
-  .optional()
-  .transform((value) =>
-    value !== undefined && /^-?\d+$/.test(value) ? Math.min(Math.max(Number(value), 0), MAX_OFFSET) : 0,
-  )
-  .meta({ override: { type: 'integer', minimum: 0, maximum: MAX_OFFSET, default: 0 } });
+export const limitParam = (fallback: number, cap = 200) => clamped(1, cap, fallback);
+export const offsetParam = clamped(0, 1_000_000_000, 0);
 
 /** The latest time that a request can name, Unix seconds. */
 export const MAX_SECONDS = 999_999_999_999;
 
 /** An optional time in a query, Unix seconds; any other value is refused. */
-export const secondsParam = z
-  .string()
-  .refine((value) => /^\d{1,12}$/.test(value), 'must be Unix seconds')
-  .transform(Number)
-  .optional()
-  .meta({ override: { type: 'integer', minimum: 0, maximum: MAX_SECONDS } });
+export const secondsParam = wholeText(0, MAX_SECONDS, 'must be Unix seconds').optional();
 
 /** A filter; empty means no filter. */
 export const filterParam = z

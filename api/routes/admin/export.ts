@@ -1,15 +1,12 @@
 /** Data of a workspace as a file, written while it is read. */
-import { pipeline } from 'node:stream/promises';
 import { recordExport } from '../../../commands/admin/export.ts';
 import { EXPORTS, type ExportedRow, exportedRows } from '../../../queries/admin/export.ts';
 import { EXPORT_KINDS, type ExportKind, exportAnswer, exportQuery } from '../../../shared/contract/admin/export.ts';
 import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { csvLine } from '../../http/csv.ts';
-import { defineRoute, HANDLED, type Route } from '../../http/route.ts';
+import { again, sendFile } from '../../http/files.ts';
+import { defineRoute, HANDLED } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-
-/** A client that reads nothing for this long is cut off, milliseconds. */
-const STALLED_MS = 60_000;
 
 const csvOf = (rows: readonly Parameters<typeof csvLine>[0][]): string =>
   rows.map((cells) => `${csvLine(cells)}\n`).join('');
@@ -76,7 +73,7 @@ async function withCreators(
   return rows.map((row) => ({ ...row, created_by: shownAs(String(row.created_by), Number(row.created_at)) }));
 }
 
-const take = defineRoute({
+export const exportRoute = defineRoute({
   method: 'get',
   path: '/api/export',
   summary: 'Export records as JSON or CSV',
@@ -90,7 +87,6 @@ const take = defineRoute({
   responses: { 200: { description: 'A file', schema: exportAnswer, also: ['text/csv'] } },
   async handle({ query, identity, exchange, services, command }) {
     const { type, format } = query;
-    const { res } = exchange;
     const now = new Date(services.now()).toISOString();
     let rowCount = 0;
     let recording: Promise<unknown> | undefined;
@@ -111,23 +107,14 @@ const take = defineRoute({
     const text = format === 'csv' ? csvText(parts) : jsonText({ type, exported_at: now }, parts, () => rowCount);
     // Read before the first byte is sent, so that an unreachable store still gives a response with an error status.
     const first = await text.next();
-    res.setHeader('Content-Type', format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8');
-    const file = type === 'all' ? 'all' : EXPORTS[type].file;
-    res.setHeader('Content-Disposition', `attachment; filename=${file}-${now.slice(0, 10)}.${format}`);
-    res.setTimeout(STALLED_MS, () => res.destroy());
+    const name = `${type === 'all' ? 'all' : EXPORTS[type].file}-${now.slice(0, 10)}.${format}`;
     try {
-      await pipeline(async function* () {
-        if (!first.done) yield first.value;
-        yield* text;
-      }, res);
-    } catch (error) {
+      const complete = await sendFile(exchange, format, `attachment; filename=${name}`, again(first, text));
+      if (!complete) services.log.info({ requestId: exchange.id, rows: rowCount }, 'the client of an export went away');
+    } finally {
       // What was sent has left the service, so it is recorded too.
       await record();
-      if ((error as { code?: unknown }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
-      services.log.info({ requestId: exchange.id, rows: rowCount }, 'the client of an export went away');
     }
     return HANDLED;
   },
 });
-
-export const exportRoutes: readonly Route[] = [take];

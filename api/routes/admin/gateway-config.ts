@@ -36,10 +36,7 @@ const read = defineCachedRoute({
     },
     ...NO_GATEWAY,
   },
-  cache: {
-    models: ['gateway_config'],
-    unless: (query) => query.action !== undefined,
-  },
+  cache: { models: ['gateway_config'], unless: (query) => query.action !== undefined },
   respond: ({ identity, services }) => gatewayConfig(services.reads, identity.workspace),
   handle: async ({ services, command }) => ({
     body: await gatewaySchema(services.commands, command, services.gateways),

@@ -121,9 +121,7 @@ const create = defineRoute({
   body: contract.createAgentBody,
   closedToAgents: ({ body }) => (body.write_to_gateway ? 'write_to_gateway' : undefined),
   refuses: [409],
-  responses: {
-    201: { description: 'The new agent', schema: contract.createAgentAnswer },
-  },
+  responses: { 201: { description: 'The new agent', schema: contract.createAgentAnswer } },
   async respond(call) {
     const { body, identity, services, command } = call;
     await refuseForeignSession(call, { name: body.name, session_key: null }, body.session_key);
@@ -150,9 +148,7 @@ const putByName = defineRoute({
   body: contract.updateByNameBody,
   agents: ({ body }) => ({ name: body.name }),
   refuses: [404, 409],
-  responses: {
-    200: { description: 'Changed', schema: successAnswer },
-  },
+  responses: { 200: { description: 'Changed', schema: successAnswer } },
   async respond(call) {
     const { body, identity, services, command } = call;
     const { name, ...fields } = body;

@@ -7,7 +7,7 @@ import * as contract from '../../../shared/contract/agents/attribution.ts';
 import { sectionsOf, type Timeframe, windowOf } from '../../../shared/contract/agents/scope.ts';
 import { orNotFound } from '../../../shared/errors.ts';
 import { taskViewOf } from '../../../shared/identity.ts';
-import { defineCachedRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { READER, requireReport } from './scope.ts';
 
@@ -45,7 +45,7 @@ async function answerOf(
   return { evidence: await evidenceOf(reads, about, new Map([[after.number, source]]), { timeframe, limit, after }) };
 }
 
-const attribution = defineCachedRoute({
+export const attributionRoute = defineCachedRoute({
   method: 'get',
   path: '/api/agents/{id}/attribution',
   summary: 'Get what an agent did, and what it cost',
@@ -72,5 +72,3 @@ const attribution = defineCachedRoute({
     return { agent_name: agent.name, timeframe, access_scope: scope, ...answer };
   },
 });
-
-export const attributionRoutes: readonly Route[] = [attribution];

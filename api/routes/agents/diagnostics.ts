@@ -5,29 +5,27 @@ import * as contract from '../../../shared/contract/agents/diagnostics.ts';
 import { sectionsOf, windowOf } from '../../../shared/contract/agents/scope.ts';
 import { listedOf } from '../../../shared/contract/evidence.ts';
 import { taskViewOf } from '../../../shared/identity.ts';
-import { defineCachedRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute } from '../../http/route.ts';
 import { READER, requireReport } from './scope.ts';
 
-export const agentDiagnosticsRoutes: readonly Route[] = [
-  defineCachedRoute({
-    method: 'get',
-    path: '/api/agents/{id}/diagnostics',
-    summary: 'Diagnostics of an agent: tasks, errors, activity, trends, tokens',
-    mcp: { tool: 'get_diagnostics' },
-    description:
-      'For the agent itself: a caller with its key, its name in `x-agent-name`, or its name as username. Admins read those of any agent with `privileged=1`. Errors are failures with a reason: of tasks, reviews, and the agent’s own status.\n\n`evidence=1` adds, for each number, the events of the log that it was derived from.',
-    access: 'viewer',
-    params: agentParams,
-    query: contract.diagnosticsQuery,
-    refuses: [403, 404],
-    responses: { 200: { description: 'The sections that were asked for', schema: contract.diagnosticsAnswer } },
-    cache: { models: ['agents', ...DIAGNOSTICS_MODELS], caller: READER, clock: 'second' },
-    async respond({ params, query, identity, services }) {
-      const { agent } = await requireReport(services, identity, params.id, query, 'name before username');
-      const window = windowOf(query.hours, services.now());
-      const sections = sectionsOf(query.section, contract.DIAGNOSTICS_SECTIONS);
-      const most = listedOf(query);
-      return diagnosticsOf(services.reads, taskViewOf(identity), agent, window, sections, most);
-    },
-  }),
-];
+export const agentDiagnosticsRoute = defineCachedRoute({
+  method: 'get',
+  path: '/api/agents/{id}/diagnostics',
+  summary: 'Diagnostics of an agent: tasks, errors, activity, trends, tokens',
+  mcp: { tool: 'get_diagnostics' },
+  description:
+    'For the agent itself: a caller with its key, its name in `x-agent-name`, or its name as username. Admins read those of any agent with `privileged=1`. Errors are failures with a reason: of tasks, reviews, and the agent’s own status.\n\n`evidence=1` adds, for each number, the events of the log that it was derived from.',
+  access: 'viewer',
+  params: agentParams,
+  query: contract.diagnosticsQuery,
+  refuses: [403, 404],
+  responses: { 200: { description: 'The sections that were asked for', schema: contract.diagnosticsAnswer } },
+  cache: { models: ['agents', ...DIAGNOSTICS_MODELS], caller: READER, clock: 'second' },
+  async respond({ params, query, identity, services }) {
+    const { agent } = await requireReport(services, identity, params.id, query, 'name before username');
+    const window = windowOf(query.hours, services.now());
+    const sections = sectionsOf(query.section, contract.DIAGNOSTICS_SECTIONS);
+    const most = listedOf(query);
+    return diagnosticsOf(services.reads, taskViewOf(identity), agent, window, sections, most);
+  },
+});

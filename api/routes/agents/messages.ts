@@ -21,9 +21,7 @@ const send = defineRoute({
   body: messageBody,
   agents: ({ body }) => ({ name: body.from }),
   refuses: [404, 422],
-  responses: {
-    200: { description: 'Sent', schema: messageAnswer },
-  },
+  responses: { 200: { description: 'Sent', schema: messageAnswer } },
   async respond({ body, identity, services, command }) {
     const { from, to } = body;
     const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;

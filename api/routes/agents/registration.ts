@@ -2,10 +2,10 @@
 import { registerSelf } from '../../../commands/agents/registration.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { registerAnswer, registerBody } from '../../../shared/contract/agents/registration.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 import { agentRoom } from './agents.ts';
 
-const register = defineRoute({
+export const agentRegistrationRoute = defineRoute({
   method: 'post',
   path: '/api/agents/register',
   summary: 'Register as an agent',
@@ -34,5 +34,3 @@ const register = defineRoute({
     return { status: registered ? 201 : 200, body: { agent: answer, registered, message } };
   },
 });
-
-export const agentRegistrationRoutes: readonly Route[] = [register];

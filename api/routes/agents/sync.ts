@@ -13,9 +13,7 @@ const preview = defineCachedRoute({
   access: 'admin',
   shared: 'agents/sync',
   refuses: [422],
-  responses: {
-    200: { description: 'Names of agents, by what would happen to them', schema: syncPreviewAnswer },
-  },
+  responses: { 200: { description: 'Names of agents, by what would happen to them', schema: syncPreviewAnswer } },
   cache: { models: ['agents', 'gateway_config'] },
   respond: ({ identity, services }) => previewSync(services.reads, identity.workspace),
 });
@@ -28,9 +26,7 @@ const sync = defineRoute({
   access: 'admin',
   shared: 'agents/sync',
   refuses: [409, 422],
-  responses: {
-    200: { description: 'What was done', schema: syncAnswer },
-  },
+  responses: { 200: { description: 'What was done', schema: syncAnswer } },
   async respond({ identity, services, command }) {
     const idsOf = (names: readonly string[]) => agentIds(services.reads, identity.workspace, names);
     return syncAgents(services.commands, command, agentRoom(services), idsOf);

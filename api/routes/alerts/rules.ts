@@ -55,10 +55,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   query: contract.alertsQuery,
   responses: { 200: { description: 'All rules of the workspace', schema: contract.alertRulesAnswer } },
-  cache: {
-    models: ['alert_rules'],
-    caller: ['workspace', 'role'],
-  },
+  cache: { models: ['alert_rules'], caller: ['workspace', 'role'] },
   async respond({ query, identity, services: { reads, logIndex } }) {
     const { workspace } = identity;
     const found = await listRules(reads, workspace);

@@ -2,9 +2,9 @@
 import { erasePerson } from '../../../commands/auth/people.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';
 import { erasedAnswer, personParams, personQuery } from '../../../shared/contract/auth/people.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 
-const erase = defineRoute({
+export const peopleRoute = defineRoute({
   method: 'delete',
   path: '/api/people/{username}',
   summary: 'Erase a person',
@@ -34,5 +34,3 @@ const erase = defineRoute({
     return { success: true as const, user_id: userId, access_request_ids: [...accessRequestIds] };
   },
 });
-
-export const peopleRoutes: readonly Route[] = [erase];

@@ -26,9 +26,7 @@ const create = defineRoute({
   limit: 'login',
   body: setupBody,
   refuses: [403, 409],
-  responses: {
-    200: { description: 'Created and signed in', schema: userAnswer },
-  },
+  responses: { 200: { description: 'Created and signed in', schema: userAnswer } },
   async handle({ body: { username, password, displayName }, services, exchange, command }) {
     const admin = { username, password, display_name: displayName?.trim() };
     const { user, token } = await setUp(sessionParts(services), command, admin);

@@ -3,27 +3,25 @@ import { diffBetween } from '../../../queries/history/diff.ts';
 import { diffAnswer, diffQuery } from '../../../shared/contract/history/diff.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf, startOf } from '../../http/as-of.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 
-export const historyDiffRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'get',
-    path: '/api/history/diff',
-    noPast: 'from and to say which moments are compared',
-    summary: 'Compare the records of the workspace at two positions',
-    mcp: { tool: 'compare_moments' },
-    description:
-      'Records that were added, removed or changed after `from`, up to `to`, with the fields that differ and the events that changed them. Fields are named as in the read model. A record that was changed and changed back is left out.',
-    access: 'admin',
-    query: diffQuery,
-    refuses: [409],
-    responses: { 200: { description: 'What differs', schema: diffAnswer } },
-    async respond({ query, identity, services }) {
-      const from = await startOf(services, query.from);
-      const { position: to } = await momentOf(services, query.to, 'to');
-      if (from > to) throw invalid('from: must not be after to');
-      const range = { reads: services.reads, workspace: identity.workspace, from, to };
-      return diffBetween(services.logIndex, range, query);
-    },
-  }),
-];
+export const historyDiffRoute = defineRoute({
+  method: 'get',
+  path: '/api/history/diff',
+  noPast: 'from and to say which moments are compared',
+  summary: 'Compare the records of the workspace at two positions',
+  mcp: { tool: 'compare_moments' },
+  description:
+    'Records that were added, removed or changed after `from`, up to `to`, with the fields that differ and the events that changed them. Fields are named as in the read model. A record that was changed and changed back is left out.',
+  access: 'admin',
+  query: diffQuery,
+  refuses: [409],
+  responses: { 200: { description: 'What differs', schema: diffAnswer } },
+  async respond({ query, identity, services }) {
+    const from = await startOf(services, query.from);
+    const { position: to } = await momentOf(services, query.to, 'to');
+    if (from > to) throw invalid('from: must not be after to');
+    const range = { reads: services.reads, workspace: identity.workspace, from, to };
+    return diffBetween(services.logIndex, range, query);
+  },
+});

@@ -1,21 +1,19 @@
 /** The log over time. */
 import { logTimeline } from '../../../queries/history/timeline.ts';
 import { timelineAnswer, timelineQuery } from '../../../shared/contract/history/timeline.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 
-export const historyTimelineRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'get',
-    path: '/api/history/timeline',
-    noPast: 'the log does not change',
-    summary: 'Count the events of the log over time',
-    description:
-      'For admins of the deployment: the log holds the events of all tenants. The span is divided into parts of equal length. `position` is a value for `as_of`: it shows everything as of the end of the part.',
-    access: 'admin',
-    scope: 'deployment',
-    shared: 'history',
-    query: timelineQuery,
-    responses: { 200: { description: 'Parts of the span', schema: timelineAnswer } },
-    respond: ({ query, services }) => logTimeline(services.logIndex, query, services.now()),
-  }),
-];
+export const historyTimelineRoute = defineRoute({
+  method: 'get',
+  path: '/api/history/timeline',
+  noPast: 'the log does not change',
+  summary: 'Count the events of the log over time',
+  description:
+    'For admins of the deployment: the log holds the events of all tenants. The span is divided into parts of equal length. `position` is a value for `as_of`: it shows everything as of the end of the part.',
+  access: 'admin',
+  scope: 'deployment',
+  shared: 'history',
+  query: timelineQuery,
+  responses: { 200: { description: 'Parts of the span', schema: timelineAnswer } },
+  respond: ({ query, services }) => logTimeline(services.logIndex, query, services.now()),
+});

@@ -1,18 +1,16 @@
 /** The audit trail. */
 import { listAudit } from '../../../queries/monitoring/audit.ts';
 import { auditAnswer, auditQuery } from '../../../shared/contract/monitoring/audit.ts';
-import { defineCachedRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute } from '../../http/route.ts';
 
-export const auditRoutes: readonly Route[] = [
-  defineCachedRoute({
-    method: 'get',
-    path: '/api/audit',
-    summary: 'List the audit trail, newest first',
-    mcp: { tool: 'list_audit_entries' },
-    access: 'admin',
-    query: auditQuery,
-    responses: { 200: { description: 'Audit entries', schema: auditAnswer } },
-    cache: { models: ['audit'] },
-    respond: ({ query, identity, services }) => listAudit(services.reads, identity.workspace, query),
-  }),
-];
+export const auditRoute = defineCachedRoute({
+  method: 'get',
+  path: '/api/audit',
+  summary: 'List the audit trail, newest first',
+  mcp: { tool: 'list_audit_entries' },
+  access: 'admin',
+  query: auditQuery,
+  responses: { 200: { description: 'Audit entries', schema: auditAnswer } },
+  cache: { models: ['audit'] },
+  respond: ({ query, identity, services }) => listAudit(services.reads, identity.workspace, query),
+});

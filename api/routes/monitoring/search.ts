@@ -2,21 +2,19 @@
 import { searchRecords } from '../../../queries/monitoring/search.ts';
 import { searchAnswer, searchQuery } from '../../../shared/contract/monitoring/search.ts';
 import { taskViewOf } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 import { SEEN } from '../tasks/tasks.ts';
 
-export const searchRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'get',
-    path: '/api/search',
-    summary: 'Search tasks, agents, pipelines, activities, messages, webhooks and, for admins, the audit trail',
-    mcp: { tool: 'search' },
-    description: `Finds texts that contain \`q\`: the newest of each type, best matches first. Webhooks are found by their names; only admins find them by their URLs, and see these. A text without three letters or digits in a row is searched for only in the newest 10,000 of each type. ${SEEN}`,
-    access: 'viewer',
-    limit: 'heavy',
-    query: searchQuery,
-    responses: { 200: { description: 'What was found', schema: searchAnswer } },
-    respond: ({ query, identity, services }) =>
-      searchRecords(services.reads, taskViewOf(identity), query, identity.role === 'admin'),
-  }),
-];
+export const searchRoute = defineRoute({
+  method: 'get',
+  path: '/api/search',
+  summary: 'Search tasks, agents, pipelines, activities, messages, webhooks and, for admins, the audit trail',
+  mcp: { tool: 'search' },
+  description: `Finds texts that contain \`q\`: the newest of each type, best matches first. Webhooks are found by their names; only admins find them by their URLs, and see these. A text without three letters or digits in a row is searched for only in the newest 10,000 of each type. ${SEEN}`,
+  access: 'viewer',
+  limit: 'heavy',
+  query: searchQuery,
+  responses: { 200: { description: 'What was found', schema: searchAnswer } },
+  respond: ({ query, identity, services }) =>
+    searchRecords(services.reads, taskViewOf(identity), query, identity.role === 'admin'),
+});

@@ -15,7 +15,7 @@ import type { Identity } from '../../../shared/identity.ts';
 import type { HostFacts } from '../../../shared/ports/monitoring/status.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
 import { within } from '../../../shared/waiting.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
 const MIB = 1_048_576;
@@ -156,39 +156,37 @@ const NO_PAST: Readonly<Partial<Record<(typeof contract.STATUS_ACTIONS)[number],
   models: 'the catalogue is part of the program',
 };
 
-export const statusRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'get',
-    path: '/api/status',
-    noPast: ({ action }) => NO_PAST[action ?? 'overview'],
-    summary: 'The state of the service in numbers',
-    description:
-      'overview: machine and sessions. dashboard: the same with counts of the workspace. health: checks with a verdict. models: a catalogue with prices. gateway: none is ever connected. capabilities: what clients may offer. The past has overview and dashboard without the machine, gateway, and capabilities.',
-    access: 'viewer',
-    query: contract.statusQuery,
-    responses: { 200: { description: 'What was asked for', schema: contract.statusAnswer } },
-    async respond({ query, identity, services, isOfDeployment }) {
-      const { reads } = services;
-      const isHouse = await isOfDeployment();
-      switch (query.action ?? 'overview') {
-        case 'overview': {
-          const sessions = await sessionNumbers(reads, identity.workspace);
-          return { ...(await overviewOf(services, isHouse)), sessions };
-        }
-        case 'dashboard': {
-          const { sessions, db } = await dashboardOf(reads, identity.workspace, seconds(services.now()));
-          const live = !isPast(services) && (await databaseOf(services, isHouse));
-          return { ...(await overviewOf(services, isHouse)), sessions, db: { ...db, ...live } };
-        }
-        case 'health':
-          return healthOf(services, isHouse);
-        case 'models':
-          return { models: contract.MODELS };
-        case 'gateway':
-          return gatewayOf(services);
-        case 'capabilities':
-          return capabilitiesOf(services, identity, isHouse);
+export const statusRoute = defineRoute({
+  method: 'get',
+  path: '/api/status',
+  noPast: ({ action }) => NO_PAST[action ?? 'overview'],
+  summary: 'The state of the service in numbers',
+  description:
+    'overview: machine and sessions. dashboard: the same with counts of the workspace. health: checks with a verdict. models: a catalogue with prices. gateway: none is ever connected. capabilities: what clients may offer. The past has overview and dashboard without the machine, gateway, and capabilities.',
+  access: 'viewer',
+  query: contract.statusQuery,
+  responses: { 200: { description: 'What was asked for', schema: contract.statusAnswer } },
+  async respond({ query, identity, services, isOfDeployment }) {
+    const { reads } = services;
+    const isHouse = await isOfDeployment();
+    switch (query.action ?? 'overview') {
+      case 'overview': {
+        const sessions = await sessionNumbers(reads, identity.workspace);
+        return { ...(await overviewOf(services, isHouse)), sessions };
       }
-    },
-  }),
-];
+      case 'dashboard': {
+        const { sessions, db } = await dashboardOf(reads, identity.workspace, seconds(services.now()));
+        const live = !isPast(services) && (await databaseOf(services, isHouse));
+        return { ...(await overviewOf(services, isHouse)), sessions, db: { ...db, ...live } };
+      }
+      case 'health':
+        return healthOf(services, isHouse);
+      case 'models':
+        return { models: contract.MODELS };
+      case 'gateway':
+        return gatewayOf(services);
+      case 'capabilities':
+        return capabilitiesOf(services, identity, isHouse);
+    }
+  },
+});

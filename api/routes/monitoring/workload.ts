@@ -2,30 +2,28 @@
 import { workloadOf } from '../../../queries/monitoring/workload.ts';
 import { workloadAnswer } from '../../../shared/contract/monitoring/workload.ts';
 import { seconds } from '../../../shared/time.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 
-export const workloadRoutes: readonly Route[] = [
-  defineRoute({
-    method: 'get',
-    path: '/api/workload',
-    summary: 'Workload, and a recommendation whether to submit more',
-    access: 'viewer',
-    responses: { 200: { description: 'Load, agents and a recommendation', schema: workloadAnswer } },
-    respond: ({ identity, services: { reads, settings, now } }) =>
-      workloadOf(
-        reads,
-        identity.workspace,
-        {
-          queue_depth_normal: settings.workloadQueueDepthNormal,
-          queue_depth_throttle: settings.workloadQueueDepthThrottle,
-          queue_depth_shed: settings.workloadQueueDepthShed,
-          busy_agent_ratio_throttle: settings.workloadBusyRatioThrottle,
-          busy_agent_ratio_shed: settings.workloadBusyRatioShed,
-          error_rate_throttle: settings.workloadErrorRateThrottle,
-          error_rate_shed: settings.workloadErrorRateShed,
-          recent_window_seconds: settings.workloadRecentWindowSeconds,
-        },
-        seconds(now()),
-      ),
-  }),
-];
+export const workloadRoute = defineRoute({
+  method: 'get',
+  path: '/api/workload',
+  summary: 'Workload, and a recommendation whether to submit more',
+  access: 'viewer',
+  responses: { 200: { description: 'Load, agents and a recommendation', schema: workloadAnswer } },
+  respond: ({ identity, services: { reads, settings, now } }) =>
+    workloadOf(
+      reads,
+      identity.workspace,
+      {
+        queue_depth_normal: settings.workloadQueueDepthNormal,
+        queue_depth_throttle: settings.workloadQueueDepthThrottle,
+        queue_depth_shed: settings.workloadQueueDepthShed,
+        busy_agent_ratio_throttle: settings.workloadBusyRatioThrottle,
+        busy_agent_ratio_shed: settings.workloadBusyRatioShed,
+        error_rate_throttle: settings.workloadErrorRateThrottle,
+        error_rate_shed: settings.workloadErrorRateShed,
+        recent_window_seconds: settings.workloadRecentWindowSeconds,
+      },
+      seconds(now()),
+    ),
+});

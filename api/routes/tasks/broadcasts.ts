@@ -5,9 +5,9 @@ import { requireSeen } from '../../../queries/tasks/visibility.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { broadcastAnswer, broadcastBody } from '../../../shared/contract/tasks/broadcasts.ts';
 import { authorOf, taskViewOf } from '../../../shared/identity.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 
-const send = defineRoute({
+export const taskBroadcastRoute = defineRoute({
   method: 'post',
   path: '/api/tasks/{id}/broadcast',
   summary: 'Send a message to the agents that follow a task',
@@ -27,5 +27,3 @@ const send = defineRoute({
     return { sent, skipped, success: true, delivered_to: [...deliveredTo] };
   },
 });
-
-export const taskBroadcastRoutes: readonly Route[] = [send];

@@ -3,24 +3,22 @@ import { OUTCOME_MODELS, taskOutcomes } from '../../../queries/tasks/outcomes.ts
 import { outcomesAnswer, outcomesQuery, TIMEFRAMES } from '../../../shared/contract/tasks/outcomes.ts';
 import { TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
-import { defineCachedRoute, type Route } from '../../http/route.ts';
+import { defineCachedRoute } from '../../http/route.ts';
 import { SEEN } from './tasks.ts';
 
-export const taskOutcomeRoutes: readonly Route[] = [
-  defineCachedRoute({
-    method: 'get',
-    path: '/api/tasks/outcomes',
-    summary: 'Outcomes of completed tasks',
-    description: SEEN,
-    access: 'viewer',
-    query: outcomesQuery,
-    responses: { 200: { description: 'Counts, rates and common errors', schema: outcomesAnswer } },
-    cache: {
-      models: OUTCOME_MODELS,
-      caller: TASK_VIEW,
-      unless: ({ timeframe }) => TIMEFRAMES.has(timeframe),
-    },
-    respond: ({ query, identity, services }) =>
-      taskOutcomes(services.reads, taskViewOf(identity), query.timeframe, seconds(services.now())),
-  }),
-];
+export const taskOutcomeRoute = defineCachedRoute({
+  method: 'get',
+  path: '/api/tasks/outcomes',
+  summary: 'Outcomes of completed tasks',
+  description: SEEN,
+  access: 'viewer',
+  query: outcomesQuery,
+  responses: { 200: { description: 'Counts, rates and common errors', schema: outcomesAnswer } },
+  cache: {
+    models: OUTCOME_MODELS,
+    caller: TASK_VIEW,
+    unless: ({ timeframe }) => TIMEFRAMES.has(timeframe),
+  },
+  respond: ({ query, identity, services }) =>
+    taskOutcomes(services.reads, taskViewOf(identity), query.timeframe, seconds(services.now())),
+});

@@ -2,10 +2,10 @@
 import { queueAnswer, queueQuery } from '../../../shared/contract/tasks/queue.ts';
 import { forbidden, invalid } from '../../../shared/errors.ts';
 import { seconds } from '../../../shared/time.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 import { agentBound, oneShownTo, SECRETS_HIDDEN } from './tasks.ts';
 
-const poll = defineRoute({
+export const taskQueueRoute = defineRoute({
   method: 'get',
   path: '/api/tasks/queue',
   noPast: 'a poll claims a task',
@@ -44,5 +44,3 @@ The agent need not be registered. A caller that acts for an agent and is not an 
     return { task: task && (await oneShownTo(services, identity, task)), reason, agent, timestamp };
   },
 });
-
-export const taskQueueRoutes: readonly Route[] = [poll];

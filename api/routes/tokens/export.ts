@@ -1,6 +1,4 @@
 /** All token reports as one file, written while it is read: whatever its size, only one page is in memory. */
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import type { ExportEvidence } from '../../../queries/tokens/reports.ts';
 import { added, NO_SUMS, type Sums, statsOf } from '../../../queries/tokens/usage.ts';
 import { NANO } from '../../../shared/contract/tokens/costs.ts';
@@ -8,14 +6,12 @@ import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { MAX_GROUPS } from '../../../shared/contract/tokens/usage.ts';
 import { csvText } from '../../http/csv.ts';
 import type { Exchange } from '../../http/exchange.ts';
+import { again, sendFile } from '../../http/files.ts';
 
 type Pages = AsyncIterable<readonly TokenRecord[]>;
 export type ExportFormat = 'json' | 'csv';
 
 const COLUMNS = 'timestamp,agentName,model,sessionId,operation,inputTokens,outputTokens,totalTokens,cost,duration';
-
-/** A caller that reads nothing for this long is cut off, milliseconds. */
-const STALLED_MS = 60_000;
 
 const lineOf = (one: TokenRecord): string =>
   [
@@ -92,11 +88,6 @@ async function* json(pages: Pages, evidence?: ExportEvidence): AsyncGenerator<st
 export const exportName = (timeframe: string, format: ExportFormat, now: number): string =>
   `token-usage-${timeframe.replace(/[^\w-]/g, '_')}-${new Date(now).toISOString().slice(0, 10)}.${format}`;
 
-/** The iterator again from its start, including the first item that was already read. */
-async function* again<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): AsyncGenerator<T> {
-  for (let one = first; !one.done; one = await rest.next()) yield one.value;
-}
-
 /**
  * Sends an export as the response.
  *
@@ -104,23 +95,12 @@ async function* again<T>(first: IteratorResult<T>, rest: AsyncIterator<T>): Asyn
  *   is incomplete
  */
 export async function sendExport(
-  { req, res }: Pick<Exchange, 'req' | 'res'>,
+  exchange: Pick<Exchange, 'req' | 'res'>,
   { name, format }: { readonly name: string; readonly format: ExportFormat },
   pages: AsyncGenerator<readonly TokenRecord[]>,
   evidence?: ExportEvidence,
 ): Promise<void> {
   const whole = again(await pages.next(), pages);
-  res.setHeader('Content-Type', format === 'csv' ? 'text/csv; charset=utf-8' : 'application/json; charset=utf-8');
-  res.setHeader('Content-Disposition', `attachment; filename="${name}"`);
-  if (req.method === 'HEAD') {
-    res.end();
-    return;
-  }
-  res.setTimeout(STALLED_MS, () => res.destroy());
-  try {
-    await pipeline(Readable.from(format === 'csv' ? csv(whole) : json(whole, evidence)), res);
-  } catch (error) {
-    // Callers may disconnect at any time.
-    if ((error as { code?: string }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
-  }
+  const text = format === 'csv' ? csv(whole) : json(whole, evidence);
+  await sendFile(exchange, format, `attachment; filename="${name}"`, text);
 }

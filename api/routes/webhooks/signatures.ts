@@ -1,6 +1,6 @@
 /** How receivers verify deliveries. */
 import { verifyDocsAnswer } from '../../../shared/contract/webhooks/signatures.ts';
-import { defineRoute, type Route } from '../../http/route.ts';
+import { defineRoute } from '../../http/route.ts';
 
 const EXAMPLE = `import { createHmac, timingSafeEqual } from 'node:crypto';
 
@@ -11,7 +11,7 @@ export function isGenuine(secret, rawBody, signature) {
   return received.length === expected.length && timingSafeEqual(received, expected);
 }`;
 
-const verifyDocs = defineRoute({
+export const webhookSignatureRoute = defineRoute({
   method: 'get',
   path: '/api/webhooks/verify-docs',
   noPast: 'the text is part of the program',
@@ -43,5 +43,3 @@ const verifyDocs = defineRoute({
     },
   }),
 });
-
-export const webhookSignatureRoutes: readonly Route[] = [verifyDocs];

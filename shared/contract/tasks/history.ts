@@ -1,6 +1,6 @@
 /** The history of one task. */
 import { z } from 'zod';
-import { limitParam, unixSeconds } from '../common.ts';
+import { limitParam, unixSeconds, wholeText } from '../common.ts';
 
 export const historyEntrySchema = z
   .object({
@@ -25,12 +25,8 @@ export type HistoryEntry = z.infer<typeof historyEntrySchema>;
 export const historyQuery = z.object({
   include: z.enum(['history']).optional().describe('history: what happened to the task, newest first'),
   history_limit: limitParam(50, 100),
-  history_before: z
-    .string()
-    .refine((value) => /^\d{1,15}$/.test(value), 'must be a revision')
-    .transform(Number)
+  history_before: wholeText(0, 999_999_999_999_999, 'must be a revision')
     .optional()
-    .meta({ override: { type: 'integer', minimum: 0, maximum: 999_999_999_999_999 } })
     .describe('only what is older than this revision: the next page'),
 });
 
