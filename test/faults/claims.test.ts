@@ -1,8 +1,8 @@
 /** kill -9 between the two appends that create a named record: the claim of its name is left behind, and frees soon. */
 import { expect } from 'chai';
-import pg from 'pg';
-import { needsServer } from '../support/needs.ts';
-import { freshDatabase } from '../support/service.ts';
+import { connected, freshDatabase } from '../support/databases.ts';
+import { closing, fixture } from '../support/fixture.ts';
+import { describeWith } from '../support/needs.ts';
 import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { until } from '../support/until.ts';
 
@@ -16,25 +16,11 @@ const HOLD = `
   CREATE TRIGGER hold BEFORE INSERT ON log.events FOR EACH ROW WHEN (NEW.type = 'AgentRegistered')
     EXECUTE FUNCTION log.hold()`;
 
-describe('a process killed between claiming a name and creating its owner', function () {
+describeWith('TEST_DATABASE_URL', 'a process killed between claiming a name and creating its owner', function () {
   this.timeout(180_000);
-  let database: Awaited<ReturnType<typeof freshDatabase>>;
-  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
-  let client: pg.Client;
-  let other: ServiceProcess | undefined;
-  before(async function () {
-    needsServer('TEST_DATABASE_URL', this);
-    database = await freshDatabase();
-    directory = await temporaryDirectory();
-    client = new pg.Client({ connectionString: database.url });
-    await client.connect();
-  });
-  after(async () => {
-    await other?.stop();
-    await client?.end();
-    await database?.drop();
-    await directory?.remove();
-  });
+  const database = fixture(freshDatabase);
+  const directory = fixture(temporaryDirectory);
+  const client = fixture(() => connected({ connectionString: database.url }));
 
   const register = async ({ url }: ServiceProcess) => {
     const body = JSON.stringify({ name: 'orphan', role: 'coder' });
@@ -52,8 +38,7 @@ describe('a process killed between claiming a name and creating its owner', func
 
   it('leaves a name that returns 409 BUSY to others and is free again within seconds', async () => {
     const doomed = await startProcess(directory.path, { DATABASE_URL: database.url });
-    other = await startProcess(directory.path, { DATABASE_URL: database.url });
-    const survivor = other;
+    await using survivor = closing(await startProcess(directory.path, { DATABASE_URL: database.url }));
     await client.query(HOLD);
     await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
     const lost = register(doomed).catch((error: unknown) => error);

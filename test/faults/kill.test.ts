@@ -1,6 +1,7 @@
 /** kill -9 under a load of writes: nothing that was acknowledged is lost, and the restarted service catches up by itself. */
 import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
+import { closing } from '../support/fixture.ts';
 import { needsServer } from '../support/needs.ts';
 import { freshDatabase } from '../support/service.ts';
 import { KEY, startProcess } from '../support/service-process.ts';
@@ -53,53 +54,49 @@ async function writeUntilGone(url: string, round: number, writers: number, enoug
 
 async function killed(env: Record<string, string>): Promise<void> {
   const path = await dataDirectory();
-  const directory = { path, remove: () => rm(path, { recursive: true, force: true }) };
+  await using directory = closing({ path, remove: () => rm(path, { recursive: true, force: true }) });
   const names: string[] = [];
   const messageIds: number[] = [];
-  try {
-    for (let round = 0; round < ROUNDS; round++) {
-      const service = await startProcess(directory.path, env);
-      let dead: Promise<void> | undefined;
-      const limit = 20 + Math.floor(Math.random() * 100);
-      const done = await writeUntilGone(service.url, round, 8, (count) => {
-        if (count >= limit) dead ??= service.stop('SIGKILL');
-      });
-      await dead;
-      names.push(...done.agents);
-      messageIds.push(...done.messages);
-    }
-    expect(names.length + messageIds.length).to.be.greaterThan(ROUNDS * 20);
-
+  for (let round = 0; round < ROUNDS; round++) {
     const service = await startProcess(directory.path, env);
-    const found = new Set<string>();
-    for (let offset = 0; ; offset += 200) {
-      const { agents } = (await json(`${service.url}/api/agents?limit=200&offset=${offset}`)) as unknown as {
-        agents: { name: string }[];
-      };
-      for (const agent of agents) found.add(agent.name);
-      if (agents.length < 200) break;
-    }
-    expect(
-      names.filter((name) => !found.has(name)),
-      'acknowledged agents that are gone',
-    ).to.deep.equal([]);
-    const sent = new Set<number>();
-    for (let offset = 0; ; offset += 200) {
-      const { messages } = (await json(`${service.url}/api/agents/comms?limit=200&offset=${offset}`)) as unknown as {
-        messages: { id: number }[];
-      };
-      for (const message of messages) sent.add(message.id);
-      if (messages.length < 200) break;
-    }
-    expect(
-      messageIds.filter((id) => !sent.has(id)),
-      'acknowledged messages that are gone',
-    ).to.deep.equal([]);
-    await until('ready', async () => (await fetch(`${service.url}/health/ready`)).ok);
-    await service.stop();
-  } finally {
-    await directory.remove();
+    let dead: Promise<void> | undefined;
+    const limit = 20 + Math.floor(Math.random() * 100);
+    const done = await writeUntilGone(service.url, round, 8, (count) => {
+      if (count >= limit) dead ??= service.stop('SIGKILL');
+    });
+    await dead;
+    names.push(...done.agents);
+    messageIds.push(...done.messages);
   }
+  expect(names.length + messageIds.length).to.be.greaterThan(ROUNDS * 20);
+
+  const service = await startProcess(directory.path, env);
+  const found = new Set<string>();
+  for (let offset = 0; ; offset += 200) {
+    const { agents } = (await json(`${service.url}/api/agents?limit=200&offset=${offset}`)) as unknown as {
+      agents: { name: string }[];
+    };
+    for (const agent of agents) found.add(agent.name);
+    if (agents.length < 200) break;
+  }
+  expect(
+    names.filter((name) => !found.has(name)),
+    'acknowledged agents that are gone',
+  ).to.deep.equal([]);
+  const sent = new Set<number>();
+  for (let offset = 0; ; offset += 200) {
+    const { messages } = (await json(`${service.url}/api/agents/comms?limit=200&offset=${offset}`)) as unknown as {
+      messages: { id: number }[];
+    };
+    for (const message of messages) sent.add(message.id);
+    if (messages.length < 200) break;
+  }
+  expect(
+    messageIds.filter((id) => !sent.has(id)),
+    'acknowledged messages that are gone',
+  ).to.deep.equal([]);
+  await until('ready', async () => (await fetch(`${service.url}/health/ready`)).ok);
+  await service.stop();
 }
 
 describe('kill -9 under load', function () {
@@ -109,11 +106,7 @@ describe('kill -9 under load', function () {
 
   it('loses nothing acknowledged on PostgreSQL', async function () {
     needsServer('TEST_DATABASE_URL', this);
-    const fresh = await freshDatabase();
-    try {
-      await killed({ DATABASE_URL: fresh.url });
-    } finally {
-      await fresh.drop();
-    }
+    const { url, drop } = await freshDatabase();
+    await killed({ DATABASE_URL: url }).finally(drop);
   });
 });

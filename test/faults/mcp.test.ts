@@ -4,11 +4,11 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { expect } from 'chai';
+import { closing } from '../support/fixture.ts';
+import { listen } from '../support/listen.ts';
 import { connectMcp } from '../support/mcp.ts';
 import { call } from '../support/service.ts';
 import { commandLine, freePort, KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
@@ -54,23 +54,19 @@ describe('MCP: restart after the service is killed', function () {
     it(`a client over HTTP continues without reconnecting (revision of ${era})`, async () => {
       if (!service) await start();
       const { key, task } = await prepare(`http-${era}`);
-      const agent = await connectMcp((service as ServiceProcess).url, { 'x-api-key': key }, era);
-      try {
-        expect((await agent.value('next_task')).task.id).to.equal(task);
-        await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
-        await kill();
-        expect(await agent.call('who_am_i').catch((error: Error) => error), 'while nothing listens').to.be.an('error');
-        await start();
-        // It cannot know whether the call before the kill was carried out: it repeats it.
-        await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
-        const next = await agent.value('next_task');
-        expect([next.reason, next.task.id]).to.deep.equal(['continue_current', task]);
-        await agent.value('ask_for_review', { id: task, resolution: 'done' });
-        await approve(task);
-        expect(await stateOf(task)).to.deep.equal(['done', 1]);
-      } finally {
-        await agent.close();
-      }
+      await using agent = closing(await connectMcp((service as ServiceProcess).url, { 'x-api-key': key }, era));
+      expect((await agent.value('next_task')).task.id).to.equal(task);
+      await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
+      await kill();
+      expect(await agent.call('who_am_i').catch((error: Error) => error), 'while nothing listens').to.be.an('error');
+      await start();
+      // It cannot know whether the call before the kill was carried out: it repeats it.
+      await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
+      const next = await agent.value('next_task');
+      expect([next.reason, next.task.id]).to.deep.equal(['continue_current', task]);
+      await agent.value('ask_for_review', { id: task, resolution: 'done' });
+      await approve(task);
+      expect(await stateOf(task)).to.deep.equal(['done', 1]);
     });
   }
 
@@ -80,7 +76,7 @@ describe('MCP: restart after the service is killed', function () {
       const { key, task } = await prepare(`stdio-${mode}`);
       const [command = '', ...args] = [process.execPath, ...commandLine('mcp', '--url', `http://127.0.0.1:${port}`)];
       const transport = new StdioClientTransport({ command, args, env: { SIGNALBOX_KEY: key }, stderr: 'inherit' });
-      const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
+      await using client = closing(new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } }));
       await client.connect(transport);
       const value = async (name: string, given: Record<string, unknown> = {}) => {
         const result = (await client.callTool({ name, arguments: given }, { timeout: 150_000 })) as Record<
@@ -91,25 +87,21 @@ describe('MCP: restart after the service is killed', function () {
         // biome-ignore lint/suspicious/noExplicitAny: results are looked into freely.
         return result.structuredContent as any;
       };
-      try {
-        expect((await client.listTools()).tools.map(({ name }) => name)).to.include('next_task');
-        expect((await value('next_task')).task.id).to.equal(task);
-        // Killed while calls are under way, some of which may have been carried out.
-        const comments = Array.from({ length: 10 }, (_, n) =>
-          value('comment_on_task', { id: task, content: `no. ${n}` }),
-        );
-        await Promise.race(comments);
-        await kill();
-        await start();
-        await Promise.all(comments);
-        const { contents } = await client.readResource({ uri: `task://${task}` });
-        expect(JSON.parse((contents[0] as { text: string }).text).task).to.include({ status: 'in_progress' });
-        await value('ask_for_review', { id: task });
-        await approve(task);
-        expect(await stateOf(task)).to.deep.equal(['done', 10]);
-      } finally {
-        await client.close();
-      }
+      expect((await client.listTools()).tools.map(({ name }) => name)).to.include('next_task');
+      expect((await value('next_task')).task.id).to.equal(task);
+      // Killed while calls are under way, some of which may have been carried out.
+      const comments = Array.from({ length: 10 }, (_, n) =>
+        value('comment_on_task', { id: task, content: `no. ${n}` }),
+      );
+      await Promise.race(comments);
+      await kill();
+      await start();
+      await Promise.all(comments);
+      const { contents } = await client.readResource({ uri: `task://${task}` });
+      expect(JSON.parse((contents[0] as { text: string }).text).task).to.include({ status: 'in_progress' });
+      await value('ask_for_review', { id: task });
+      await approve(task);
+      expect(await stateOf(task)).to.deep.equal(['done', 10]);
     });
   }
 });
@@ -151,38 +143,34 @@ describe('signalbox mcp', () => {
       [404, '<html>'],
       [200, '{"jsonrpc":"2.0",\n"id":3,"result":{}}'],
     ];
-    const server = createServer((req, res) => {
-      req.resume().on('end', () => {
-        const [status, body] = replies.shift() ?? [500, ''];
-        res.writeHead(status).end(body);
-      });
+    await using server = closing(
+      await listen((req, res) => {
+        req.resume().on('end', () => {
+          const [status, body] = replies.shift() ?? [500, ''];
+          res.writeHead(status).end(body);
+        });
+      }),
+    );
+    const child = spawn(process.execPath, commandLine('mcp', '--url', server.url, '--key', 'k'), {
+      stdio: ['pipe', 'pipe', 'inherit'],
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    try {
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      const child = spawn(process.execPath, commandLine('mcp', '--url', url, '--key', 'k'), {
-        stdio: ['pipe', 'pipe', 'inherit'],
-      });
-      const lines: string[] = [];
-      let text = '';
-      for (let id = 1; id <= 3; id++) {
-        child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list' })}\n`);
-        while (!text.includes('\n'))
-          text += String((await new Promise((resolve) => child.stdout.once('data', resolve))) as Buffer);
-        lines.push(text.trim());
-        text = '';
-      }
-      child.stdin.end();
-      await new Promise((resolve) => child.once('exit', resolve));
-      const [refused, other, fine] = lines.map((line) => JSON.parse(line));
-      expect(refused).to.deep.include({
-        id: 1,
-        error: { code: -32_603, message: 'Authentication required (HTTP 401)' },
-      });
-      expect(other.error.message).to.match(/HTTP 404 and no message of the protocol; check --url/);
-      expect(fine).to.deep.equal({ jsonrpc: '2.0', id: 3, result: {} });
-    } finally {
-      server.close();
+    const lines: string[] = [];
+    let text = '';
+    for (let id = 1; id <= 3; id++) {
+      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/list' })}\n`);
+      while (!text.includes('\n'))
+        text += String((await new Promise((resolve) => child.stdout.once('data', resolve))) as Buffer);
+      lines.push(text.trim());
+      text = '';
     }
+    child.stdin.end();
+    await new Promise((resolve) => child.once('exit', resolve));
+    const [refused, other, fine] = lines.map((line) => JSON.parse(line));
+    expect(refused).to.deep.include({
+      id: 1,
+      error: { code: -32_603, message: 'Authentication required (HTTP 401)' },
+    });
+    expect(other.error.message).to.match(/HTTP 404 and no message of the protocol; check --url/);
+    expect(fine).to.deep.equal({ jsonrpc: '2.0', id: 3, result: {} });
   });
 });

@@ -9,10 +9,11 @@ import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
 import { rebuildProjections } from '../../infra/read-models/rebuild/rebuild.ts';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
+import { closing } from '../support/fixture.ts';
 import { randomFrom } from '../support/load.ts';
 import { needsServer } from '../support/needs.ts';
 import { OK, type Reaction, type Receiver, startReceiver } from '../support/receiver.ts';
-import { call, serverStores, startTestService, type TestService } from '../support/service.ts';
+import { call, serverStores, startTestService } from '../support/service.ts';
 import { KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 import { until } from '../support/until.ts';
@@ -77,52 +78,48 @@ describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
   }
 
   it('deliver every event under one id, no more often than configured, and nothing on a rebuild', async () => {
-    const service: TestService = await startTestService(ENV);
-    try {
-      const ask: Ask = (...asked) => call(service, ...asked);
-      const accepted = faulty();
-      const id = await makeHook(ask);
-      const made = await makeTasks(ask, 15);
-      await until('every event has been accepted', () => accepted.size === made.length, 120_000);
-      expect(
-        [...told().values()].sort((a, b) => a - b),
-        'one id for each event',
-      ).to.deep.equal(made);
-      for (const [message, times] of accepted) {
-        expect(times, 'what has been accepted is not sent again').to.equal(1);
-        expect(attemptsOf(message).length).to.be.at.most(ATTEMPTS);
-      }
-      const deliveries = async () =>
-        (await ask('GET', `/api/webhooks/deliveries?webhook_id=${id}&limit=200`)).body as {
-          deliveries: { attempt: number; next_retry_at: number | null; message_id: string }[];
-          total: number;
-        };
-      const { deliveries: all, total } = await until('every attempt is recorded', async () => {
-        const page = await deliveries();
-        return page.total === receiver.requests.length && page;
-      });
-      expect(all.filter(({ next_retry_at }) => next_retry_at !== null)).to.deep.equal([]);
-      expect(Math.max(...all.map(({ attempt }) => attempt))).to.be.below(ATTEMPTS);
-      const before = (await ask('GET', '/api/webhooks')).body;
-      const [report] = await rebuildProjections(service.service.core, [webhooksProjection], {
-        check: false,
-        fresh: false,
-        signal: new AbortController().signal,
-        onProgress: () => undefined,
-      });
-      expect(report, JSON.stringify(report)).to.include({ compared: true, equal: true });
-      // Whatever the rebuild had sent would be in front of this.
-      receiver.react(() => OK);
-      await makeTasks(ask, 1);
-      await until('the next event is told', () => receiver.requests.length > total);
-      expect(receiver.requests.length).to.equal(total + 1);
-      expect((await ask('GET', '/api/webhooks')).body.webhooks[0]).to.include({
-        id: before.webhooks[0].id,
-        created_at: before.webhooks[0].created_at,
-      });
-    } finally {
-      await service.close();
+    await using service = closing(await startTestService(ENV));
+    const ask: Ask = (...asked) => call(service, ...asked);
+    const accepted = faulty();
+    const id = await makeHook(ask);
+    const made = await makeTasks(ask, 15);
+    await until('every event has been accepted', () => accepted.size === made.length, 120_000);
+    expect(
+      [...told().values()].sort((a, b) => a - b),
+      'one id for each event',
+    ).to.deep.equal(made);
+    for (const [message, times] of accepted) {
+      expect(times, 'what has been accepted is not sent again').to.equal(1);
+      expect(attemptsOf(message).length).to.be.at.most(ATTEMPTS);
     }
+    const deliveries = async () =>
+      (await ask('GET', `/api/webhooks/deliveries?webhook_id=${id}&limit=200`)).body as {
+        deliveries: { attempt: number; next_retry_at: number | null; message_id: string }[];
+        total: number;
+      };
+    const { deliveries: all, total } = await until('every attempt is recorded', async () => {
+      const page = await deliveries();
+      return page.total === receiver.requests.length && page;
+    });
+    expect(all.filter(({ next_retry_at }) => next_retry_at !== null)).to.deep.equal([]);
+    expect(Math.max(...all.map(({ attempt }) => attempt))).to.be.below(ATTEMPTS);
+    const before = (await ask('GET', '/api/webhooks')).body;
+    const [report] = await rebuildProjections(service.service.core, [webhooksProjection], {
+      check: false,
+      fresh: false,
+      signal: new AbortController().signal,
+      onProgress: () => undefined,
+    });
+    expect(report, JSON.stringify(report)).to.include({ compared: true, equal: true });
+    // Whatever the rebuild had sent would be in front of this.
+    receiver.react(() => OK);
+    await makeTasks(ask, 1);
+    await until('the next event is told', () => receiver.requests.length > total);
+    expect(receiver.requests.length).to.equal(total + 1);
+    expect((await ask('GET', '/api/webhooks')).body.webhooks[0]).to.include({
+      id: before.webhooks[0].id,
+      created_at: before.webhooks[0].created_at,
+    });
   });
 
   it('are resumed by the next process with the same ids if a process is killed during deliveries', async () => {
@@ -154,31 +151,25 @@ describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
 
   it('are delivered by two processes once each, one at a time and in order', async function () {
     needsServer('TEST_DATABASE_URL', this);
-    const stores = await serverStores();
-    const services: TestService[] = [];
-    try {
-      // On a busy machine the first answer may take longer than the others' time-out, and would be asked for again.
-      const env = { ...ENV, WEBHOOK_TIMEOUT_MS: '30000', ...stores.env };
-      for (let n = 0; n < 2; n++) services.push(await startTestService(env));
-      let atOnce = 0;
-      let most = 0;
-      receiver.react(() => {
-        most = Math.max(most, ++atOnce);
-        setImmediate(() => atOnce--);
-        return OK;
-      });
-      const [one, two] = services as [TestService, TestService];
-      await makeHook((...asked) => call(one, ...asked));
-      const made: number[] = [];
-      for (let n = 0; n < 15; n++) {
-        for (const service of [one, two]) made.push(...(await makeTasks((...asked) => call(service, ...asked), 1)));
-      }
-      await until('every event is told', () => told().size >= made.length);
-      expect(receiver.requests.map(({ body }) => body.data.id)).to.deep.equal(made);
-      expect(most).to.equal(1);
-    } finally {
-      for (const service of services) await service.close();
-      await stores.close();
+    await using stores = closing(await serverStores());
+    // On a busy machine the first answer may take longer than the others' time-out, and would be asked for again.
+    const env = { ...ENV, WEBHOOK_TIMEOUT_MS: '30000', ...stores.env };
+    await using one = closing(await startTestService(env));
+    await using two = closing(await startTestService(env));
+    let atOnce = 0;
+    let most = 0;
+    receiver.react(() => {
+      most = Math.max(most, ++atOnce);
+      setImmediate(() => atOnce--);
+      return OK;
+    });
+    await makeHook((...asked) => call(one, ...asked));
+    const made: number[] = [];
+    for (let n = 0; n < 15; n++) {
+      for (const service of [one, two]) made.push(...(await makeTasks((...asked) => call(service, ...asked), 1)));
     }
+    await until('every event is told', () => told().size >= made.length);
+    expect(receiver.requests.map(({ body }) => body.data.id)).to.deep.equal(made);
+    expect(most).to.equal(1);
   });
 });

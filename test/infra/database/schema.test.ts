@@ -11,13 +11,13 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import type { Pool } from 'pg';
 import { readConfig } from '../../../infra/config.ts';
-import { type Core, openCore } from '../../../infra/core.ts';
-import { type Database, openDatabase } from '../../../infra/database/database.ts';
+import { openCore } from '../../../infra/core.ts';
+import { openDatabase } from '../../../infra/database/database.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { hashOfTables, markPrepared, readMark, settlePrepared } from '../../../infra/read-models/prepared.ts';
 import { projections } from '../../../projections/index.ts';
 import { schemaOf } from '../../../projections/projection.ts';
-import { fixture } from '../../support/fixture.ts';
+import { closing, fixture } from '../../support/fixture.ts';
 import { embeddedDatabase, ensureTables } from '../../support/world.ts';
 
 // Compiled tests run from dist/; the golden files stay with the sources.
@@ -146,11 +146,9 @@ describe('prebuilt database tables', function () {
   // Making all tables takes a busy machine half a minute.
   this.timeout(120_000);
   let dataDir: string;
-  let core: Core | undefined;
-  let database: Database | undefined;
   const log = createLogger('silent');
-  const open = () => openDatabase({ dataDir, poolSize: 2, statementTimeoutMs: 30_000, log });
-  const start = () => openCore(readConfig({ DATA_DIR: dataDir }), log);
+  const open = async () => closing(await openDatabase({ dataDir, poolSize: 2, statementTimeoutMs: 30_000, log }));
+  const start = async () => closing(await openCore(readConfig({ DATA_DIR: dataDir }), log));
 
   /** Without the tables of the jobs, which are BullMQ's. */
   async function ours(pool: Pool): Promise<string> {
@@ -162,15 +160,9 @@ describe('prebuilt database tables', function () {
     dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
   });
   after(() => rm(dataDir, { recursive: true, force: true }));
-  afterEach(async () => {
-    await database?.close();
-    await core?.close();
-    database = undefined;
-    core = undefined;
-  });
 
   it('contain no data of a deployment, and carry the mark of this program', async () => {
-    database = await open();
+    await using database = await open();
     const { pool, db } = database;
     expect(await readMark(db)).to.equal(await hashOfTables(projections));
     const { rows: tables } = await pool.query<{ name: string }>(
@@ -198,7 +190,7 @@ describe('prebuilt database tables', function () {
   });
 
   it('match those that a start creates; a start keeps them and removes the mark', async () => {
-    core = await start();
+    await using core = await start();
     expect(await readMark(core.database.db)).to.equal(undefined);
     const { rows } = await core.database.pool.query<{ there: boolean }>(
       `SELECT to_regclass('bullmq.migration') IS NOT NULL AS there`,
@@ -208,20 +200,20 @@ describe('prebuilt database tables', function () {
   });
 
   it('are rebuilt if another version created them', async () => {
-    database = await open();
     const other = projections[0] as (typeof projections)[number];
-    await database.pool.query(`ALTER TABLE "${schemaOf(other)}"."${other.tables[0]?.name}" ADD COLUMN old text`);
-    await database.pool.query('CREATE SCHEMA gone CREATE TABLE things (id int)');
-    await markPrepared(database.db, 'of another version');
-    await database.close();
-    database = undefined;
-    core = await start();
+    {
+      await using database = await open();
+      await database.pool.query(`ALTER TABLE "${schemaOf(other)}"."${other.tables[0]?.name}" ADD COLUMN old text`);
+      await database.pool.query('CREATE SCHEMA gone CREATE TABLE things (id int)');
+      await markPrepared(database.db, 'of another version');
+    }
+    await using core = await start();
     expect(await readMark(core.database.db)).to.equal(undefined);
     expect(await ours(core.database.pool)).to.equal(readFileSync(file, 'utf8'));
   });
 
   it('are never dropped if there are events', async () => {
-    database = await open();
+    await using database = await open();
     await database.pool.query(
       `INSERT INTO log.events VALUES (1, gen_random_uuid(), 'thing-1', 0, 'thing', '{}', '{}')`,
     );
