@@ -106,7 +106,7 @@ describe('kill -9 under load', function () {
 
   it('loses nothing acknowledged on PostgreSQL', async function () {
     needsServer('TEST_DATABASE_URL', this);
-    const { url, drop } = await freshDatabase();
-    await killed({ DATABASE_URL: url }).finally(drop);
+    await using fresh = closing(await freshDatabase());
+    await killed({ DATABASE_URL: fresh.url });
   });
 });
