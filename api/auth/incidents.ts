@@ -167,9 +167,12 @@ export function createIncidents(parts: Parts) {
     },
     /** A request was authenticated with the global key; `identity` is the resulting caller. */
     globalKeyUsed(exchange: Exchange, identity: Identity): void {
-      const route = at(exchange);
-      const make: Make = (count) => globalKeyUsed.draft({ route, count });
-      note({ ...exchange, identity }, `key ${networkOf(exchange.ip)}`, HOUR_MS, make);
+      // Nearly every request falls into a window that has begun, which needs neither route nor origin.
+      recorder.note(`key ${networkOf(exchange.ip)}`, HOUR_MS, () => {
+        const route = at(exchange);
+        const make: Make = (count) => globalKeyUsed.draft({ route, count });
+        return { context: { origin: originOf({ ...exchange, identity }) }, make };
+      });
     },
     /** The proxy header was sent, but no address is trusted to send it. */
     proxyMisconfigured(exchange: Exchange, header: string): void {

@@ -21,6 +21,7 @@ import sharedMessages from '@eventstore/db-client/generated/shared_pb.js';
 import streamsService from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import streamsMessages from '@eventstore/db-client/generated/streams_pb.js';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import { settledWithin } from '../../shared/waiting.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 import { rememberSize } from '../event-log/size.ts';
 import { classify, createGate, StoreFailure } from './failure.ts';
@@ -106,6 +107,8 @@ export interface Connection {
   close(): Promise<void>;
 }
 
+/** Time limit of closing the connection, milliseconds. */
+const CLOSED_WITHIN_MS = 1_000;
 /** Calls require the leader, because a follower may be behind. */
 const requiresLeader = true;
 /** The server reports its position after every 32 times this many events that it has filtered out. */
@@ -191,27 +194,48 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
     readLast(timeoutMs) {
       return new Promise((resolve, reject) => {
         let last: LastEvent | undefined;
-        const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'read', (service) => {
-          const deadline = Date.now() + timeoutMs;
-          const call = service.read(LAST_EVENT, ...internals.callArguments({ requiresLeader }, { deadline }));
-          call.on('data', (answer: ReadAnswer) => {
-            last ??= lastEvent(answer, prefix);
-          });
-          call.on('error', (error: Error) => {
-            const failure = classify(convertToCommandError(error));
+        let settled = false;
+        const settle = (act: () => void) => {
+          if (settled) return;
+          settled = true;
+          clearTimeout(timer);
+          closing.signal.removeEventListener('abort', abandon);
+          act();
+        };
+        const fail = (error: unknown) =>
+          settle(() => {
+            const failure = classify(error);
             if (failure.kind === 'unavailable') gate.failed();
             reject(failure);
           });
-          call.on('end', () => {
-            gate.worked();
-            resolve(last);
+        // Also covers finding a node of the cluster, which takes the client up to minutes.
+        const abandon = () => {
+          settle(() => reject(new StoreFailure('unavailable', 'the server did not respond to the read in time')));
+          opened.then((call) => call.cancel()).catch((error: unknown) => late(error, 'cancel a read'));
+        };
+        const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'read', (service) => {
+          const call = service.read(LAST_EVENT, ...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
+          call.on('data', (answer: ReadAnswer) => {
+            try {
+              last ??= lastEvent(answer, prefix);
+            } catch (error) {
+              fail(error);
+            }
           });
+          call.on('error', (error: Error) => fail(convertToCommandError(error)));
+          // Also follows an error.
+          call.on('end', () =>
+            settle(() => {
+              gate.worked();
+              resolve(last);
+            }),
+          );
           return call;
         });
-        open().catch((error: unknown) => {
-          gate.failed();
-          reject(classify(error));
-        });
+        const timer = setTimeout(abandon, timeoutMs);
+        closing.signal.addEventListener('abort', abandon, { once: true });
+        const opened = open();
+        opened.catch(fail);
       });
     },
 
@@ -222,7 +246,8 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
         else if (answer.hasCaughtUp()) listener.caughtUp();
         else if (answer.hasFellBehind()) listener.fellBehind();
         const checkpoint = answer.getCheckpoint();
-        if (checkpoint) listener.checkpoint(positionOf(checkpoint.getCommitPosition()));
+        const reached = Number(checkpoint?.getCommitPosition());
+        if (Number.isSafeInteger(reached)) listener.checkpoint(reached);
         const recorded = answer.getEvent()?.getEvent();
         if (!recorded) return;
         const event = followedEvent(recorded, prefix, own);
@@ -268,8 +293,12 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
     async close() {
       closing.abort();
       await client.dispose();
-      // Disposing cancels calls but does not close the connection.
-      (await internals.getChannel()).close();
+      // Disposing cancels calls but does not close the connection. There is none while the client looks for a node.
+      const channelClosed = internals.getChannel().then(
+        (channel) => channel.close(),
+        (error: unknown) => late(error, 'close the connection'),
+      );
+      await settledWithin(CLOSED_WITHIN_MS, channelClosed);
     },
   };
 }

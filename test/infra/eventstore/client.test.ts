@@ -1,0 +1,53 @@
+/** The read of the last event, which the client's helpers do not make: its time limit, and what its failures do. */
+import { createServer, type Server, type Socket } from 'node:net';
+import { expect } from 'chai';
+import { connect } from '../../../infra/eventstore/client.ts';
+import { errorOf } from '../event-log/conformance/subject.ts';
+
+/** A server on which `accept` decides about each connection. */
+async function startServer(accept: (socket: Socket) => void) {
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    accept(socket);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as { port: number };
+  return {
+    host: `127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((done) => server.close(done));
+    },
+  };
+}
+
+const connectTo = (url: string) => {
+  const connection = connect(url, '', () => undefined);
+  return Object.assign(connection, { [Symbol.asyncDispose]: () => connection.close() });
+};
+
+describe('event log: EventStoreDB, the read of the last event', function () {
+  this.timeout(15_000);
+
+  it('ends at its time limit while no node of a cluster responds', async () => {
+    await using first = await startServer(() => undefined);
+    await using second = await startServer(() => undefined);
+    await using connection = connectTo(`esdb://${first.host},${second.host}?tls=false`);
+    // The client itself would look for a node for about a minute.
+    expect(await errorOf(connection.readLast(100))).to.include({ kind: 'unavailable' });
+  });
+
+  it('makes the pauses between attempts longer with each failure', async () => {
+    await using server = await startServer((socket) => socket.destroy());
+    await using connection = connectTo(`esdb://${server.host}?tls=false`);
+    for (let failures = 0; failures < 6; failures++) {
+      await connection.closed();
+      expect(await errorOf(connection.readLast(5_000))).to.include({ kind: 'unavailable' });
+    }
+    const begun = performance.now();
+    await connection.closed();
+    expect(performance.now() - begun).to.be.greaterThan(200);
+  });
+});
