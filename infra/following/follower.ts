@@ -230,7 +230,7 @@ export class Follower implements FollowerStatus, Member, Resting {
           events,
           this.#inbox.isEmpty && !this.#inbox.overflowed ? Math.max(reader.position, last) : last,
         );
-      } else {
+      } else if (this.#inbox.isEmpty) {
         this.#rest();
         await this.#news(signal);
       }

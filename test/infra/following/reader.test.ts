@@ -190,6 +190,34 @@ describe('the log reader', () => {
     expect(slow.state.taken).to.deep.equal(wanted);
   });
 
+  it('does not count a follower as caught up whose inbox has more than a batch that it has read itself', async () => {
+    const [reading, first, second] = [gate(), gate(), gate()];
+    const { log, events } = memory;
+    Object.assign(log, {
+      async *readAll({ from = BEGINNING } = {}) {
+        await reading.wait();
+        yield events.slice(from);
+      },
+    });
+    memory.append('A', 10);
+    const gates = [first, second];
+    const { one, state } = subject('late', ['A'], async () => gates.shift()?.wait());
+    const status = follow(one);
+    await reading.reached;
+    memory.append('A', 1_500);
+    await until('they are in its inbox', () => following.reader.position === 1_510);
+    reading.open();
+    await first.reached;
+    memory.append('A', 100);
+    await until('they are in its inbox, too', () => following.reader.position === 1_610);
+    first.open();
+    await second.reached;
+    expect({ position: status.position, caughtUp: status.caughtUp }).to.deep.equal({ position: 1_510, caughtUp: false });
+    second.open();
+    await until('it is at the end', () => status.position === 1_610);
+    expect(state.taken).to.deep.equal(Array.from({ length: 1_610 }, (_, n) => n + 1));
+  });
+
   /** For one follower, without a time after which it begins by itself. */
   function untilEnded(): Gathering {
     let begin = () => {};
