@@ -147,7 +147,6 @@ export function createStreamHub(parts: {
         for await (const { events } of source.follow({ after: tail, signal: closing.signal })) {
           for (const logged of events) {
             await deliver(logged);
-            tail = logged.position;
             backOff.reset();
             outage.worked();
           }
@@ -163,14 +162,15 @@ export function createStreamHub(parts: {
 
   async function deliver(logged: LoggedEvent): Promise<void> {
     const concerned = ({ live, view }: Client) => live && framing.concerns(logged, view.workspace);
-    if (![...clients].some(concerned)) return;
-    const found = await framing.frames(logged);
-    if (!found) return;
-    const event = [...clients].some((client) => needsOwners(client, found)) ? await framing.owned(found) : found;
+    const found = [...clients].some(concerned) ? await framing.frames(logged) : undefined;
+    const needed = found && [...clients].some((client) => needsOwners(client, found));
+    const event = needed ? await framing.owned(found) : found;
     for (const client of clients) {
       // The process that the client used before may have been further ahead.
-      if (client.live && logged.position > client.position) writeLive(client, event);
+      if (event && client.live && logged.position > client.position) writeLive(client, event);
     }
+    // In the same turn as the look at the clients: one that becomes live in between would miss the event.
+    tail = logged.position;
   }
 
   function writeLive(client: Client, event: EventFrames): void {

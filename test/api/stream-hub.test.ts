@@ -4,6 +4,7 @@ import { UnknownPositionError } from '../../shared/errors.ts';
 import { signInFailed } from '../../shared/events/auth/sign-in.ts';
 import { fixtureForEach } from '../support/fixture.ts';
 import { registeredAgent } from '../support/kit.ts';
+import { gate } from '../support/memory-world.ts';
 import { openStream } from '../support/stream.ts';
 import { logged, startHub } from '../support/stream-hub.ts';
 import { until } from '../support/until.ts';
@@ -50,6 +51,30 @@ describe('stream hub', () => {
       stream.close();
     });
   }
+
+  it('a client that has caught up while an event is delivered to others receives that event', async () => {
+    const { log, hub } = base;
+    const live = await openStream(base.url, fromNow);
+    await until('it is served', () => hub.clients === 1);
+    const key = gate();
+    let opened = 0;
+    log.opening = () => {
+      opened++;
+      return key.wait();
+    };
+    const resumed = await openStream(base.url, { 'last-event-id': '2' });
+    await until('it waits for the event before', () => opened === 1);
+    log.follow(4);
+    await until('the others wait for the event', () => opened === 2);
+    key.open();
+    log.opening = undefined;
+    await live.until(() => live.frames.at(-1)?.id === '4');
+    log.follow(5);
+    await resumed.until(() => resumed.frames.at(-1)?.id === '5');
+    expect(resumed.frames.map(({ id }) => id)).to.deep.equal(['3.1', '3', '4.1', '4', '5.1', '5']);
+    live.close();
+    resumed.close();
+  });
 
   it('an id that is not in the log is rejected before anything is written', async () => {
     const response = await fetch(base.url, { headers: { 'last-event-id': '77' } });

@@ -47,6 +47,8 @@ export class HandLog {
   broken: Error | undefined;
   /** Awaited by every read. */
   reading: () => Promise<void> = async () => {};
+  /** Awaited before an event can be read, as its key may have to be; undefined: it can be read at once. */
+  opening: (() => Promise<void>) | undefined;
   /** Bytes of JSON in pages whose readers have not requested the next one yet. */
   readonly out = { now: 0, most: 0, readers: 0, mostReaders: 0 };
   #moved = () => {};
@@ -64,7 +66,10 @@ export class HandLog {
   source() {
     const hand = this;
     return sourceOf({
-      decode: (event) => event as unknown as DomainEvent,
+      decode: (event) => {
+        const open = event as unknown as DomainEvent;
+        return hand.opening ? hand.opening().then(() => open) : open;
+      },
       log: {
         head: async () => hand.followed,
         async *readAll({
