@@ -123,6 +123,8 @@ function send(
     // Once there is a response, reading it reports a broken connection.
     made.on('error', reject);
     made.on('response', settle);
+    // Node closes a connection that switches to another protocol, without an error or a response.
+    made.on('close', () => reject(new Error('the connection was closed without a response')));
     if (!rule) {
       made.end(bytes);
       return;

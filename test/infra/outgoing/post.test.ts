@@ -167,6 +167,16 @@ describe('requests to user-supplied URLs', () => {
     await server.close();
   });
 
+  it('end if the receiver switches to another protocol', async () => {
+    await using server = closing(await listen(() => undefined));
+    server.server.on('connection', (socket) =>
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
+    );
+    const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 2_000 });
+    const { status, error } = await outgoing.post(request(server.url));
+    expect({ status, error }).to.deep.equal({ status: null, error: 'The receiver could not be reached (no connection).' });
+  });
+
   it('replace characters that cannot be stored, and cut none in half', async () => {
     const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 2_000 });
     receiver.react(() => ({ status: 200, body: `\0${'x'.repeat(KEPT_ANSWER - 2)}😀 and more` }));
