@@ -212,7 +212,10 @@ describe('the log reader', () => {
     await until('they are in its inbox, too', () => following.reader.position === 1_610);
     first.open();
     await second.reached;
-    expect({ position: status.position, caughtUp: status.caughtUp }).to.deep.equal({ position: 1_510, caughtUp: false });
+    expect({ position: status.position, caughtUp: status.caughtUp }).to.deep.equal({
+      position: 1_510,
+      caughtUp: false,
+    });
     second.open();
     await until('it is at the end', () => status.position === 1_610);
     expect(state.taken).to.deep.equal(Array.from({ length: 1_610 }, (_, n) => n + 1));

@@ -174,7 +174,10 @@ describe('requests to user-supplied URLs', () => {
     );
     const outgoing = createOutgoing({ rule: LOCAL, timeoutMs: 2_000 });
     const { status, error } = await outgoing.post(request(server.url));
-    expect({ status, error }).to.deep.equal({ status: null, error: 'The receiver could not be reached (no connection).' });
+    expect({ status, error }).to.deep.equal({
+      status: null,
+      error: 'The receiver could not be reached (no connection).',
+    });
   });
 
   it('replace characters that cannot be stored, and cut none in half', async () => {
