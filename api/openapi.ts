@@ -161,7 +161,11 @@ const ERROR_NAMES: Readonly<Record<keyof typeof ERRORS, string>> = {
 const OTHER_ERROR = 'OtherError';
 
 const optional = (place: Parameter['in'], name: string, schema: Schema, description: string) => ({
-  ...{ name, in: place, required: false, description, schema },
+  name,
+  in: place,
+  required: false,
+  description,
+  schema,
 });
 
 export const PARAMETERS = {

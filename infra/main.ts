@@ -114,7 +114,7 @@ export async function startService(
       const alone = isAlone(database) && runs.api;
       const gathering = alone ? createGathering(() => positions.isAwaited()) : undefined;
       if (gathering) positions.onWait(gathering.end);
-      projector = startProjector(projections, { ...core, gathering });
+      projector = startProjector(projections, core, { gathering, rowWrites: core.rowWrites });
       const started = projector;
       undo.push(() => started.close());
       keeper = startKeeper({ ...core, signs: true });

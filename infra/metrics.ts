@@ -14,7 +14,10 @@ export function createMetrics({ positions, eventLog, database }: Core, projector
   /** A value for each read model. */
   const perModel = (name: string, help: string, valuesOf: () => readonly (readonly [string, number])[]) =>
     new Gauge({
-      ...{ name, help, registers: [register], labelNames: ['projection'] },
+      name,
+      help,
+      registers: [register],
+      labelNames: ['projection'],
       collect() {
         for (const [projection, value] of valuesOf()) this.set({ projection }, value);
       },

@@ -194,7 +194,10 @@ export function createChatDirectory(parts: { readonly reads: Reads; readonly fre
   const conversations = createKept<Conversation>({ values: MAX_CONVERSATIONS });
   const models = [agentsProjection.name];
   const lookUps = createLookUps<Recipient | undefined>({
-    ...{ reads, freshness, models, values: MAX_RECIPIENTS },
+    reads,
+    freshness,
+    models,
+    values: MAX_RECIPIENTS,
     scope: 'workspace',
   });
   return (workspace: number, defaults: SettingDefaults, at?: ReadAt) => {

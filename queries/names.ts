@@ -61,7 +61,10 @@ export function createDisplayNames({
   const kept = createKept<Shown | { readonly display: null }>({ values: KEPT });
   let stamp: string | undefined;
   const displayed = createLookUps<readonly string[]>({
-    ...{ reads, freshness, models: PEOPLE_MODELS, values: KEPT },
+    reads,
+    freshness,
+    models: PEOPLE_MODELS,
+    values: KEPT,
     scope: 'all',
   });
 

@@ -120,7 +120,9 @@ const pageOf = (address: (asset: string) => string) => `\
 export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
   const description = once(async () => prepare('application/json', JSON.stringify(describeApi(routes()))));
   const assets = Object.entries(ASSETS).map(([name, [type, content]]) => ({
-    ...{ name, type, load: once(async () => prepare(type, await content())) },
+    name,
+    type,
+    load: once(async () => prepare(type, await content())),
   }));
   const page = once(async () => {
     const hashes = new Map<string, string>();

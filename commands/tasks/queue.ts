@@ -162,7 +162,8 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
     while (performance.now() < giveUpAt) {
       const passedOver = passesOver ? [...gone, ...tried.keys()] : [];
       const { inProgress, waiting } = await reads.look(workspace, agent, {
-        ...{ inProgress: maxCapacity, passedOver },
+        inProgress: maxCapacity,
+        passedOver,
         waiting: Math.min(CANDIDATES.first * (1 + gone.size), CANDIDATES.most),
       });
       if (inProgress.length >= maxCapacity) return full(inProgress, maxCapacity);

@@ -124,8 +124,19 @@ function entryOf(
     return known;
   }
   const entry: Entry = {
-    ...{ name, asked, kinds, pause, isPast, data: undefined, position: undefined, error: undefined },
-    ...{ loading: false, dirty: false, readAt: 0, stop: undefined, listeners: new Set() },
+    name,
+    asked,
+    kinds,
+    pause,
+    isPast,
+    data: undefined,
+    position: undefined,
+    error: undefined,
+    loading: false,
+    dirty: false,
+    readAt: 0,
+    stop: undefined,
+    listeners: new Set(),
   };
   entries.set(key, entry);
   for (const [old, { listeners }] of entries) {

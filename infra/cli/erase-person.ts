@@ -54,7 +54,10 @@ async function erase(name: string, id: number | undefined): Promise<void> {
       const people = peopleDirectory(readsNow);
       return erasePerson(
         {
-          ...{ commands, credentials, people, records: personRecords },
+          commands,
+          credentials,
+          people,
+          records: personRecords,
           admins: (tenant) => adminsIn(readsNow())(tenant),
         },
         cliContext(),

@@ -1,4 +1,4 @@
-/** Kysely on a pool, on one connection, and on a function that runs its statements. */
+/** Kysely over a pool, on one connection, and over a function that runs single statements. */
 import { type CompiledQuery, DummyDriver, Kysely, PostgresDialect, type QueryResult } from 'kysely';
 import type pg from 'pg';
 
@@ -18,10 +18,10 @@ export function kyselyOn(client: pg.Client): AnyDatabase {
   return kyselyOver({ connect: async () => connection, end: () => client.end() } as unknown as Connections);
 }
 
-/** Builds statements for PostgreSQL and passes them to `run`. It has no transactions. */
-export function kyselyThat(run: (query: CompiledQuery) => Promise<QueryResult<unknown>>): AnyDatabase {
+/** Passes every statement, compiled for PostgreSQL, to `run`. Transactions and streamed results are errors. */
+export function kyselyRunBy(run: (query: CompiledQuery) => Promise<QueryResult<unknown>>): AnyDatabase {
   const refuse = () => {
-    throw new Error('reads of read models have no transactions');
+    throw new Error('only single statements can be run here: no transactions, no streamed results');
   };
   const acquireConnection = async () => ({ executeQuery: run, streamQuery: refuse });
   const driver = Object.assign(new DummyDriver(), { acquireConnection, beginTransaction: refuse });

@@ -45,7 +45,11 @@ export function scheduleJob(runs: ScheduleRuns, now: () => number, schedule: Sch
   const timeoutMs = Math.min(TIMEOUT_MS, everyMs - 5_000);
   const kind = defineJob({ name: schedule.kind, schema: payload, timeoutMs });
   return {
-    ...{ id, name, kind, everyMs, enabled },
+    id,
+    name,
+    kind,
+    everyMs,
+    enabled,
     next: (at) => (dailyAt === undefined ? (Math.floor(at / everyMs) + 1) * everyMs : lastSlot(dailyAt, at) + DAY_MS),
     handler: handleJob(kind, async ({ asked }, { signal }) => {
       if (asked !== undefined) return runs.asked(kind.name, asked, () => run(true, signal));

@@ -15,7 +15,7 @@ import { createGathering } from '../following/gathering.ts';
 import type { Logger } from '../logging.ts';
 import { AlteredLogError, signTree } from './checkpoints.ts';
 import { type KeySettings, openSigner } from './keys.ts';
-import { addLeaves, type Edge, entryAt, isInLog, readEdge, TREE } from './tree.ts';
+import { addLeaves, type Edge, isInLog, lastEntry, readEdge, TREE } from './tree.ts';
 
 /** Events that arrive within this time are added together, milliseconds. */
 const GATHER_MS = 200;
@@ -94,7 +94,7 @@ function growing({ database, eventLog, log, process, config }: KeeperOptions, si
 
 /** @throws UnknownPositionError when the log is not the one of the tree, or was restored to an earlier state */
 async function checkSameLog(pool: Database['pool'], eventLog: EventLog): Promise<void> {
-  const last = await entryAt(pool);
+  const last = await lastEntry(pool);
   if (last && !(await isInLog(eventLog, last))) throw new UnknownPositionError(last.position);
 }
 

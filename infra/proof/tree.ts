@@ -108,13 +108,17 @@ export async function readEdge(pool: Pool): Promise<Edge> {
 /** An event in the tree, and its place in the log. */
 export type Entry = Pick<LoggedEvent, 'position' | 'id' | 'stream' | 'revision'>;
 
-/** An event in the tree; undefined if there is none. @param number default: of the last one */
-export async function entryAt(pool: Pool, number?: number): Promise<Entry | undefined> {
-  const { rows } = await pool.query(
-    `SELECT position, id, stream, revision FROM log.entries WHERE $1::bigint IS NULL OR number = $1
-     ORDER BY number DESC LIMIT 1`,
-    [number],
-  );
+const ENTRY = 'SELECT position, id, stream, revision FROM log.entries';
+
+/** The event with this number in the tree; undefined if there is none. */
+export async function entryAt(pool: Pool, number: number): Promise<Entry | undefined> {
+  const { rows } = await pool.query(`${ENTRY} WHERE number = $1`, [number]);
+  return rows[0] as Entry | undefined;
+}
+
+/** The last event in the tree; undefined if the tree is empty. */
+export async function lastEntry(pool: Pool): Promise<Entry | undefined> {
+  const { rows } = await pool.query(`${ENTRY} ORDER BY number DESC LIMIT 1`);
   return rows[0] as Entry | undefined;
 }
 

@@ -10,14 +10,14 @@ import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { AnyDatabase } from '../database/database.ts';
-import { kyselyThat } from '../database/kysely.ts';
+import { kyselyRunBy } from '../database/kysely.ts';
 import { MIGRATION_TABLE, runMigrations } from '../database/migrations.ts';
 import { createTables } from './tables.ts';
 
 /** Hash of the SQL that creates the tables of the migrations and of these read models. */
 export async function hashOfTables(projections: readonly Projection[]): Promise<string> {
   const hash = createHash('sha256');
-  const db = kyselyThat(async ({ sql: text, parameters }) => {
+  const db = kyselyRunBy(async ({ sql: text, parameters }) => {
     hash.update(JSON.stringify([text, parameters]));
     // Responds to the only query of table creation: the schema of the extension pg_trgm.
     return { rows: [{ schema: 'service' }] };

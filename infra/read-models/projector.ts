@@ -67,13 +67,17 @@ export interface ProjectorOptions {
   readonly positions: Positions;
   readonly changes: ChangeTracker;
   readonly rows: RowCaches;
-  /** Lets rows gather until a read waits for them. */
-  readonly gathering?: Gathering | undefined;
-  /** Records the row writes in flight. */
-  readonly rowWrites?: RowWrites;
   readonly log: Logger;
   /** Name of this process in `service.checkpoints.leader`. */
   readonly process: string;
+}
+
+/** For a process that answers requests. */
+export interface ProjectorTuning {
+  /** Lets rows gather until a read waits for them. */
+  readonly gathering?: Gathering | undefined;
+  /** Records the row writes in flight, so that appends wait for them. */
+  readonly rowWrites?: RowWrites;
 }
 
 export interface ProjectionStatus extends FollowerStatus {
@@ -88,13 +92,17 @@ export interface Projector {
 }
 
 /** Runs the projections for which this process becomes the leader. Returns at once. */
-export function startProjector(projections: readonly Projection[], options: ProjectorOptions): Projector {
+export function startProjector(
+  projections: readonly Projection[],
+  options: ProjectorOptions,
+  { gathering, rowWrites }: ProjectorTuning = {},
+): Projector {
   const { database, following, changes, rows } = options;
-  const writer = new BatchWriter(database.db, options.rowWrites);
+  const writer = new BatchWriter(database.db, rowWrites);
   const takeUp = createTakeUp(database, options.process);
   const followed = projections.map((projection) => ({
     projection,
-    ...following.follow(projecting(projection, writer, takeUp, options), {
+    ...following.follow(projecting(projection, writer, takeUp, gathering, options), {
       by: 'one process',
       log: options.log.child({ projection: projection.name }),
     }),
@@ -142,7 +150,8 @@ function projecting(
   projection: Projection,
   writer: BatchWriter,
   takeUp: TakeUp,
-  { database, store, positions, changes, rows, gathering }: ProjectorOptions,
+  gathering: Gathering | undefined,
+  { database, store, positions, changes, rows }: ProjectorOptions,
 ): Subject {
   const schema = schemaOf(projection);
   const cache = rows.of(schema);

@@ -6,7 +6,7 @@ import { conflict } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import { atHead, type ReadAt } from '../../shared/ports/read-models.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
-import { kyselyThat } from '../database/kysely.ts';
+import { kyselyRunBy } from '../database/kysely.ts';
 import { findMissing, lookAt, type Missing, pastOf } from './history.ts';
 import type { Positions } from './positions.ts';
 
@@ -94,7 +94,7 @@ function requireNone(missing: readonly Missing[], used: readonly Projection[], p
 }
 
 const kyselyFor = (run: Run, named: Named): AnyDatabase =>
-  kyselyThat((query) => run(query, [...projectionsIn(query.query, named)]));
+  kyselyRunBy((query) => run(query, [...projectionsIn(query.query, named)]));
 
 /** The projections whose tables a statement reads, found in its syntax tree, never in its text. */
 function projectionsIn(node: unknown, named: Named, found = new Set<Projection>()): ReadonlySet<Projection> {

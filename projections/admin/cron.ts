@@ -56,7 +56,12 @@ export const cronProjection = defineProjection({
   handlers: [
     on(cronJobAdded, ({ data: { name, schedule, command, enabled, timezone, stagger_seconds = null, task } }) => [
       change(cronJobsTable, { name }, (row) => ({
-        ...{ name, schedule, command, enabled, time_zone: timezone ?? null, stagger_seconds },
+        name,
+        schedule,
+        command,
+        enabled,
+        time_zone: timezone ?? null,
+        stagger_seconds,
         agent: task?.agent ?? null,
         last_run: row?.last_run ?? null,
         last_status: row?.last_status ?? null,
@@ -72,8 +77,13 @@ export const cronProjection = defineProjection({
     ]),
     on(cronRunStarted, ({ data: { name, run }, meta: { at } }) => [
       change(cronRunsTable, { name, slot: slotOf(run) }, () => ({
-        ...{ name, slot: slotOf(run), run, status: 'running', message: '' },
-        ...{ started_at: at, duration_ms: null },
+        name,
+        slot: slotOf(run),
+        run,
+        status: 'running',
+        message: '',
+        started_at: at,
+        duration_ms: null,
       })),
       update(cronJobsTable, { name }, (row) => ({ ...row, last_run: at, last_status: 'running' })),
     ]),

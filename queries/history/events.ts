@@ -12,7 +12,14 @@ export interface HistoryReads {
 
 /** The fields of an event that are shown without decoding it. */
 export const outlineOf = ({ id, position, number, type, stream, revision, at, actor }: LogEntry) => ({
-  ...{ id, position, index: number, type, stream, revision, at: seconds(at), actor },
+  id,
+  position,
+  index: number,
+  type,
+  stream,
+  revision,
+  at: seconds(at),
+  actor,
 });
 
 /**

@@ -6,15 +6,14 @@
  * finds it. Texts without a trigram cannot be looked up; for them there is only the first step, with more rows.
  */
 import { type RawBuilder, sql } from 'kysely';
-import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
-import { chatProjection, messagesTable } from '../../projections/chat.ts';
-import { activitiesProjection, activitiesTable } from '../../projections/monitoring/activities.ts';
-import { auditProjection, auditTable } from '../../projections/monitoring/audit.ts';
+import { agentsProjection } from '../../projections/agents/agents.ts';
+import { chatProjection } from '../../projections/chat.ts';
+import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { type DocumentType, detailText, searchProjection } from '../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
-import { pipelinesTable } from '../../projections/pipelines/runs.ts';
-import type { ColumnOf, Columns, Projection, RowOf, Table } from '../../projections/projection.ts';
-import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
+import type { Projection, Row, Table } from '../../projections/projection.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { ResultType, SearchQuery, SearchResult } from '../../shared/contract/monitoring/search.ts';
 import { containing, folded } from '../../shared/folding.ts';
@@ -160,56 +159,54 @@ interface Shown {
 }
 
 type Lookup = (reads: Reads, workspace: number, ids: readonly number[]) => Promise<Shown[]>;
-type Dated = Columns & { readonly id: 'bigint' | ColumnOf<number>; readonly created_at: 'bigint' | ColumnOf<number> };
 
-/** Reads records by their ids. @param columns those that `shownOf` needs */
+type Named<T extends Table, N extends string> = Row<Extract<T, { readonly name: N }>>;
+
+/** Reads records of a table by their ids. @param columns those that `shownOf` needs */
 const lookup =
-  <C extends Dated, const N extends keyof RowOf<C> & string>(
-    projection: unknown,
-    table: Table<C>,
-    columns: readonly N[],
-    shownOf: (row: Pick<RowOf<C>, N>) => Omit<Shown, 'id' | 'created_at'>,
+  <T extends Table, const N extends T['name'], const C extends keyof Named<T, N> & string>(
+    projection: Projection<T>,
+    table: N,
+    columns: readonly C[],
+    shownOf: (row: Pick<Named<T, N>, C>) => Omit<Shown, 'id' | 'created_at'>,
   ): Lookup =>
   async (reads, workspace, ids) => {
-    const rows = await inWorkspace(reads, projection as Projection, table.name, workspace)
-      .select(['id', 'created_at', ...columns])
-      .where('id', 'in', ids)
-      .execute();
-    return rows.map(({ id, created_at, ...row }) => ({
-      ...{ id: Number(id), created_at: Number(created_at) },
-      ...shownOf(row as unknown as Pick<RowOf<C>, N>),
-    }));
+    const records = sql<Pick<Named<T, N>, C> & Pick<Shown, 'id' | 'created_at'>>`
+      SELECT id, created_at, ${sql.join(columns.map((column) => sql.ref(column)))}
+      FROM ${tableOf(reads, projection, table)} WHERE workspace_id = ${workspace} AND id = ANY(${ids})`;
+    const { rows } = await records.execute(reads.db);
+    return rows.map((row) => ({ id: row.id, created_at: row.created_at, ...shownOf(row) }));
   };
 
 const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
-  task: lookup(tasksProjection, tasksTable, ['title', 'status', 'assigned_to', 'description'], (task) => ({
+  task: lookup(tasksProjection, 'tasks', ['title', 'status', 'assigned_to', 'description'], (task) => ({
     title: task.title,
     subtitle: task.assigned_to === null ? `${task.status} ` : `${task.status} · ${task.assigned_to}`,
     body: task.description,
     titleCounts: true,
   })),
-  agent: lookup(agentsProjection, agentsTable, ['name', 'role', 'status', 'last_activity'], (agent) => ({
+  agent: lookup(agentsProjection, 'agents', ['name', 'role', 'status', 'last_activity'], (agent) => ({
     title: agent.name,
     subtitle: `${agent.role} · ${agent.status}`,
     body: agent.last_activity,
     whole: true,
     titleCounts: true,
   })),
-  activity: lookup(activitiesProjection, activitiesTable, ['description', 'actor'], ({ description, actor }) => ({
+  activity: lookup(activitiesProjection, 'activities', ['description', 'actor'], ({ description, actor }) => ({
     title: description,
     subtitle: `by ${actor}`,
   })),
-  audit: lookup(auditProjection, auditTable, ['action', 'actor', 'detail'], ({ action, actor, detail }) => ({
+  audit: lookup(auditProjection, 'audit', ['action', 'actor', 'detail'], ({ action, actor, detail }) => ({
     title: action,
     subtitle: `by ${actor}`,
     body: detail && detailText(detail),
   })),
-  message: lookup(chatProjection, messagesTable, ['from_agent', 'to_agent', 'conversation', 'content'], (message) => ({
+  message: lookup(chatProjection, 'messages', ['from_agent', 'to_agent', 'conversation', 'content'], (message) => ({
     title: `${message.from_agent} → ${message.to_agent || 'all'}`,
     subtitle: message.conversation,
     body: message.content,
   })),
-  pipeline: lookup(pipelinesProjection, pipelinesTable, ['name', 'description'], ({ name, description }) => ({
+  pipeline: lookup(pipelinesProjection, 'pipelines', ['name', 'description'], ({ name, description }) => ({
     title: name,
     body: description,
     titleCounts: true,

@@ -132,7 +132,10 @@ export function projectDirectory(reads: Reads, freshness?: Pick<Freshness, 'stam
     one(await found(from, workspace).where('slug', '=', GENERAL_SLUG).executeTakeFirst());
   const models = [projectsProjection.name];
   const lookUps = createLookUps<FoundProject | undefined>({
-    ...{ reads, freshness, models, values: KEPT_PLACES },
+    reads,
+    freshness,
+    models,
+    values: KEPT_PLACES,
     scope: 'workspace',
   });
   return {

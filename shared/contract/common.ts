@@ -24,7 +24,10 @@ export const notInThePast = <T extends z.ZodType>(schema: T) =>
 export const MAX_ID = Number.MAX_SAFE_INTEGER;
 const ID = { type: 'integer', minimum: 1, maximum: MAX_ID } as const;
 
-/** Digits in a path or a query, as a number within these bounds; any other value is refused. */
+/**
+ * Digits in a path or a query, as a number within these bounds; any other value is refused. Leading zeros are accepted:
+ * `007` is the positive whole number 7.
+ */
 export const wholeText = (min: number, max: number, error = `must be a whole number from ${min} to ${max}`) =>
   z
     .string()

@@ -57,7 +57,9 @@ const execute = ({ commands }: Services, command: CommandContext, decide: Decide
 
 /** Reads as of the arrival of the request, so that they do not wait for events that this request appended. */
 const workOf = ({ commands, reads, scheduler, now }: Services, { startedAt }: Exchange): CronWork => ({
-  ...{ commands, projects: projectDirectory(reads.at({ since: startedAt })), now },
+  commands,
+  projects: projectDirectory(reads.at({ since: startedAt })),
+  now,
   async run(command) {
     const { ok, message } = await scheduler.runNow(command);
     if (!ok) throw new Error(message);
@@ -113,7 +115,12 @@ const act = defineRoute({
       const isText = !isTask(services, task);
       if (!isText && agent !== null) throw invalid(`agentId: ${task} is a task of the service and has no agent`);
       const job = {
-        ...{ name, schedule, command: task, enabled, timezone: body.timezone ?? zone, stagger_seconds: staggerSeconds },
+        name,
+        schedule,
+        command: task,
+        enabled,
+        timezone: body.timezone ?? zone,
+        stagger_seconds: staggerSeconds,
         ...(isText && { task: { workspace: identity.workspace, agent } }),
       };
       checkJob(job);
@@ -143,7 +150,12 @@ const act = defineRoute({
       clonedName = copyOf(state, selected);
       const { schedule, command: told, enabled, timezone, stagger_seconds, task } = job;
       return decideAdd(state, {
-        ...{ name: clonedName, schedule, command: told, enabled, timezone, stagger_seconds },
+        name: clonedName,
+        schedule,
+        command: told,
+        enabled,
+        timezone,
+        stagger_seconds,
         ...(task && { task }),
       });
     });

@@ -63,7 +63,10 @@ const list = defineCachedRoute({
     const most = listedOf(query);
     if (most === undefined) return { rules };
     const counted = found.map(({ rule: { id, trigger_count }, position }) => ({
-      ...{ id, trigger_count, to: position, number: `rules.${id}.trigger_count` },
+      id,
+      trigger_count,
+      to: position,
+      number: `rules.${id}.trigger_count`,
     }));
     return { rules, evidence: await triggerDerivations(logIndex, workspace, counted, most) };
   },

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Projection } from '../../../projections/projection.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
-import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
+import { BEGINNING, type LoggedEvent, type Position } from '../../../shared/ports/event-log.ts';
 import { CODE } from '../../version.ts';
 import { charactersOf } from '../row-cache.ts';
 import { Building } from './building.ts';
@@ -29,10 +29,6 @@ import {
 } from './plan.ts';
 import { dropBuilt, dropOld, settle } from './switching.ts';
 
-const DEFAULTS = {
-  ...{ check: false, fresh: false, history: false, historyFrom: 0, replay: false },
-  ...{ batchSize: 50_000, farBehind: 10_000, lockMs: 5_000 },
-};
 /** Pages of the log read ahead. More would only be promoted to the old generation of the heap. */
 const READ_AHEAD = 3;
 /** Events decoded before yielding to the event loop. */
@@ -90,9 +86,9 @@ export async function planBuild(
   count: number,
   options: RebuildOptions,
 ): Promise<Build> {
+  const { farBehind = 10_000, onProgress } = options;
   const { log } = stores.store;
   const head = await log.head();
-  const { farBehind, onProgress, ...given } = { ...DEFAULTS, ...options };
   const build: Build = {
     stores,
     sessions,
@@ -100,8 +96,14 @@ export async function planBuild(
     share: 1 / (4 * count),
     copies: await sessions.use(async ({ copy }) => copy !== undefined),
     code: codeFingerprint(),
-    signal: new AbortController().signal,
-    ...given,
+    check: options.check ?? false,
+    fresh: options.fresh ?? false,
+    history: options.history ?? false,
+    historyFrom: options.historyFrom ?? BEGINNING,
+    replay: options.replay ?? false,
+    batchSize: options.batchSize ?? 50_000,
+    lockMs: options.lockMs ?? 5_000,
+    signal: options.signal ?? new AbortController().signal,
     standing: standings(log, head, farBehind),
     head,
     tell: progressTeller(onProgress),

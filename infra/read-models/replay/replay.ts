@@ -86,14 +86,13 @@ export async function replayProjections(
   const sessions = await openSessions(stores, 1);
   try {
     await dropAbandoned(database, sessions);
-    const { signal, onProgress } = options;
     const build = await planBuild(stores, sessions, projections.length, {
       check: true,
       fresh: true,
       history: true,
       replay: true,
-      ...(signal && { signal }),
-      ...(onProgress && { onProgress }),
+      signal: options.signal,
+      onProgress: options.onProgress,
     });
     const opened: { readonly building: Building; readonly one: Replayed }[] = [];
     try {
@@ -108,7 +107,7 @@ export async function replayProjections(
         building.tell('indexing');
         await building.index();
         building.tell('comparing');
-        signal?.throwIfAborted();
+        options.signal?.throwIfAborted();
         reports.push(
           await compare(sessions, one, database, {
             examples: options.examples ?? 5,

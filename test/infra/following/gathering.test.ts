@@ -84,8 +84,8 @@ describe('gathered rows', () => {
     const { store, following, positions } = view;
     const gathering = createGathering(() => positions.isAwaited());
     positions.onWait(gathering.end);
-    const parts = { changes: createChangeTracker(), rows: new RowCaches(), gathering, log, process: 'one' };
-    const started = startProjector([projection], { database, store, following, positions, ...parts });
+    const parts = { changes: createChangeTracker(), rows: new RowCaches(), log, process: 'one' };
+    const started = startProjector([projection], { database, store, following, positions, ...parts }, { gathering });
     await until('it keeps up', () => started.statuses[0]?.caughtUp);
     return started;
   });
