@@ -267,7 +267,7 @@ function readable(
     id,
     type,
     data: (drafts[index] as EventDraft).data,
-    meta: { ...(meta as unknown as DomainEvent['meta']), ip: origin.ip },
+    meta: { ...(meta as DomainEvent['meta']), ip: origin.ip },
     stream: at.stream,
     revision: at.first + index,
     position: at.position,

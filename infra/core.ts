@@ -95,11 +95,7 @@ export async function openCore(
   const deadline = Date.now() + config.startTimeoutMs;
   const database = await (options.database ?? openConfigured(config, log, { attach: options.attach ?? false }));
   try {
-    let mark: string | undefined;
-    const readPrepared = async () => {
-      mark = await readMark(database.db);
-    };
-    await waitForStore('the database', readPrepared, deadline, log);
+    const mark = await waitForStore('the database', () => readMark(database.db), deadline, log);
     // An attached tool leaves this to the service, which has just started it.
     if (mark !== undefined && database.kind === 'embedded' && !database.attached && !options.asIs) {
       const outcome = await settlePrepared(database.db, mark, projections);
@@ -208,7 +204,7 @@ const CREDENTIAL_PROJECTIONS: readonly Projection[] = [usersProjection, agentKey
 /** The name of a key that was deleted before this event, by any process; undefined for other events. */
 function deletedKeyIn({ type, data }: Pick<LoggedEvent, 'type' | 'data'>): string | undefined {
   if (type === fieldRedacted.type) return fieldKeyName(`${data.event}/${data.field}`);
-  return ERASURES.has(type) ? personOf(data as unknown as PersonRecord) : undefined;
+  return ERASURES.has(type) ? personOf({ kind: data.kind, id: data.id } as PersonRecord) : undefined;
 }
 const ERASURES: ReadonlySet<string> = new Set([personErased.type, auditEntriesErased.type]);
 

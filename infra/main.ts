@@ -122,11 +122,7 @@ export async function startService(
     }
     // On a server, projectors of other processes may be leaders.
     if (database.kind === 'server') positions.watch();
-    let head = 0;
-    const readHead = async () => {
-      head = await core.eventLog.head();
-    };
-    await waitForStore('the event log', readHead, startBy, log);
+    const head = await waitForStore('the event log', () => core.eventLog.head(), startBy, log);
     await following.reader.started(AbortSignal.timeout(Math.max(startBy - Date.now(), 1)));
 
     const metrics = createMetrics(core, projector);

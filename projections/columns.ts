@@ -19,6 +19,9 @@ function columnType(schema: z.core.$ZodType): ColumnType {
   return type;
 }
 
+/** The column for one field. @throws Error for a schema without a column type */
+export const columnFor = <S extends z.ZodType>(schema: S) => columnType(schema) as ColumnOf<z.output<S>>;
+
 /**
  * A column for each field of a schema. Whole numbers are `bigint`; for those that the contract bounds, override the
  * type: `{ ...columnsFor(schema), use_count: 'int' }`.

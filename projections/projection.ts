@@ -117,7 +117,7 @@ export function change<C extends Columns>(
   key: KeyOf<C>,
   apply: (row: RowOf<C> | undefined) => RowOf<C> | undefined,
 ): Change {
-  return { table: table as unknown as Table, key: key as Change['key'], fresh: false, apply };
+  return { table: table as Table, key: key as Change['key'], fresh: false, apply };
 }
 
 /** A row before and after its change, once that has been applied; both undefined if the row was already up to date. */
@@ -178,7 +178,7 @@ export function insert<C extends Columns>(table: Table<C>, row: RowOf<C>): Chang
   // A loop, because this happens for nearly every event: `Object.fromEntries` takes twice as long.
   const key: Record<string, unknown> = {};
   for (const column of table.key) key[column] = row[column];
-  return { table: table as unknown as Table, key: key as Change['key'], fresh: true, apply: () => row };
+  return { table: table as Table, key: key as Change['key'], fresh: true, apply: () => row };
 }
 
 /** Adds to, or subtracts from, the column `count` of the row with this key. */

@@ -69,11 +69,7 @@ export const inWorkspace = <T extends AnyTable, const N extends T['name']>(
   reads.db
     .withSchema(reads.schema(projection))
     .selectFrom(table as string)
-    .where('workspace_id', '=', workspace) as unknown as SelectQueryBuilder<
-    { [K in T as K['name']]: Row<K> },
-    N,
-    object
-  >;
+    .where('workspace_id', '=', workspace) as SelectQueryBuilder<{ [K in T as K['name']]: Row<K> }, N, object>;
 
 /** Number of rows that a query matches. */
 export async function countOf<DB, TB extends keyof DB>(rows: SelectQueryBuilder<DB, TB, object>): Promise<number> {

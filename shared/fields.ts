@@ -5,6 +5,8 @@ import { z } from 'zod';
 export const fieldNames = <S extends z.ZodRawShape>(schema: z.ZodObject<S>) =>
   Object.keys(schema.shape) as (keyof S & string)[];
 
+const fieldsOf = (shape: z.ZodRawShape) => Object.entries(shape) as [string, z.ZodType][];
+
 /** The fields that have a value. An omitted field is undefined. */
 export const sent = <F extends object>(fields: F): Partial<F> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<F>;
@@ -14,7 +16,7 @@ type Nulls<S extends z.ZodRawShape> = { [K in keyof S as null extends z.output<S
 /** Null for each field that may be null. */
 export const nullsOf = <S extends z.ZodRawShape>(schema: z.ZodObject<S>): Nulls<S> =>
   Object.fromEntries(
-    Object.entries(schema.shape as unknown as Record<string, z.ZodType>)
+    fieldsOf(schema.shape)
       .filter(([, field]) => field.isNullable())
       .map(([name]) => [name, null]),
   ) as Nulls<S>;
@@ -28,7 +30,7 @@ type Changes<S extends z.ZodRawShape> = {
 /** The fields of a new record as fields of a change: all are optional, and those that are null by default may be null. */
 export const changesOf = <S extends z.ZodRawShape>(fields: S): Changes<S> =>
   Object.fromEntries(
-    Object.entries(fields as unknown as Record<string, z.ZodType>).map(([name, field]) => {
+    fieldsOf(fields).map(([name, field]) => {
       if (!(field instanceof z.ZodDefault)) return [name, field.optional()];
       const inner = field.unwrap() as z.ZodType;
       const nullable = field.def.defaultValue === null && !inner.isNullable();

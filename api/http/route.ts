@@ -265,6 +265,7 @@ export function defineRoute<
 >({ limit, respond, ...route }: PlainRoute<P, Q, B, R, A>): Route {
   const limited = limit ?? (route.method === 'get' ? 'none' : 'mutation');
   const status = Math.min(...Object.keys(route.responses).map(Number));
+  // The cast drops the types of the call: the server checks each call against the schemas before it hands it over.
   return {
     ...route,
     ...(limited !== 'none' && { limit: limited }),
@@ -289,7 +290,7 @@ export function defineCachedRoute<
     const identity = fieldsOf(call.identity, caller) as Pick<Identity, F>;
     return { body: await respond({ params, query, identity, services }) };
   };
-  return { ...route, handle, cache: { ...cache, scope, caller, respond } } as unknown as Route;
+  return { ...route, handle, cache: { ...cache, scope, caller, respond } } as Route;
 }
 
 /** These fields of a caller, and no others. */

@@ -225,7 +225,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       throw unauthenticated('Authentication required: send a session cookie or an API key.');
     }
   }
-  const facade = app as unknown as (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+  const facade = app as (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
   async function refuseMethod(exchange: Exchange, { path, routes: here }: OtherMethods): Promise<never> {
     exchange.route = path;

@@ -15,7 +15,7 @@ import {
   cronRunEnded,
   cronRunStarted,
 } from '../../shared/events/admin/cron.ts';
-import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { taskCreated } from '../../shared/events/tasks/tasks.ts';
 import type { ProjectDirectory } from '../../shared/ports/projects/projects.ts';
@@ -133,6 +133,22 @@ export function decideToggle(state: CronState, name: string, enabled?: boolean):
   const job = jobOf(state, name);
   const next = enabled ?? !job.enabled;
   return next === job.enabled ? [] : [cronJobToggled.draft({ name, enabled: next })];
+}
+
+/** A name that no job has: `x (copy)`, `x (copy 2)` and so on. */
+function copyOf({ jobs }: CronState, name: string): string {
+  const taken = new Set(jobs.map((job) => job.name));
+  for (let nth = 1; ; nth++) {
+    const copy = `${frontOf(name, 180)} (copy${nth === 1 ? '' : ` ${nth}`})`;
+    if (!taken.has(copy)) return copy;
+  }
+}
+
+/** @throws AppError 404, 409 when there are too many */
+export function decideClone(state: CronState, name: string): EventDraft[] {
+  const { schedule, command, enabled, timezone, stagger_seconds, task } = jobOf(state, name);
+  const clonedName = copyOf(state, name);
+  return decideAdd(state, { name: clonedName, schedule, command, enabled, timezone, stagger_seconds, task });
 }
 
 /** @throws AppError 404 */
@@ -266,6 +282,26 @@ async function makeTask(
     id !== 0 ? [] : [taskCreated.draft({ task_id: taskId, task: fields, source: 'recurrence', cron: schedule })],
   );
   return made;
+}
+
+/** Switches a job. @param enabled default: the opposite of the current value @returns the value @throws AppError 404 */
+export async function toggleJob(
+  commands: Commands,
+  context: CommandContext,
+  name: string,
+  enabled?: boolean,
+): Promise<boolean> {
+  const { events } = await commands.execute(cronDecider, CRON_STREAM, context, (state) =>
+    decideToggle(state, name, enabled),
+  );
+  // Without an event, the job has the wanted value already.
+  return firstOf(events, cronJobToggled)?.data.enabled ?? enabled === true;
+}
+
+/** @returns the name of the copy @throws AppError 404, 409 when there are too many */
+export async function cloneJob(commands: Commands, context: CommandContext, name: string): Promise<string> {
+  const { events } = await commands.execute(cronDecider, CRON_STREAM, context, (state) => decideClone(state, name));
+  return (firstOf(events, cronJobAdded) as EventOf<typeof cronJobAdded>).data.name;
 }
 
 /** Ends a run whose process died before it created the task. @returns the job afterwards @throws AppError 404 */

@@ -68,15 +68,16 @@ export async function deleteWorkspace(parts: RemovalParts, context: CommandConte
   // Refused before the read models are queried, which cannot tell that the id is unknown.
   decideBeginRemoval((await commands.load(tenantDecider, tenantStream(tenant))).state, id, 0);
   const agents = await contents.agentCount(id);
-  let removed: Removed | undefined;
+  // As of the decision.
+  let removed: Removed = { name: '', moves_to: 0 };
   await commands.execute(tenantDecider, tenantStream(tenant), context, (state) => {
     const drafts = decideBeginRemoval(state, id, agents);
     removed = { name: state.workspaces.get(id)?.name ?? '', moves_to: state.main_workspace };
     return drafts;
   });
-  const { moves_to } = removed as unknown as Removed;
+  const { moves_to } = removed;
   await unlessBehind(goOnRemoving(parts, { origin: context.origin }, { workspace: id, moves_to }, deadline));
-  return removed as unknown as Removed;
+  return removed;
 }
 
 /** Moves one after another, or switches them off, until none is left. @returns whether none is left */

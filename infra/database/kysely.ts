@@ -15,7 +15,7 @@ export const kyselyOver = (pool: Connections): AnyDatabase =>
 /** Its transactions are the connection's transactions; destroying it ends the connection. */
 export function kyselyOn(client: pg.Client): AnyDatabase {
   const connection = { query: client.query.bind(client), release: () => undefined };
-  return kyselyOver({ connect: async () => connection, end: () => client.end() } as unknown as Connections);
+  return kyselyOver({ connect: async () => connection, end: () => client.end() } as Connections);
 }
 
 /** Passes every statement, compiled for PostgreSQL, to `run`. Transactions and streamed results are errors. */

@@ -35,12 +35,7 @@ export async function makingTables(
 ): Promise<void> {
   // One session: its transactions exclude each other.
   if (database.kind === 'embedded') return make(database.db);
-  let client: pg.Client | undefined;
-  const connect = async () => {
-    client = await database.connect('tables');
-  };
-  await waitForStore('the database', connect, deadline, log);
-  const own = client as unknown as pg.Client;
+  const own = await waitForStore('the database', () => database.connect('tables'), deadline, log);
   try {
     await own.query(inTime(`SET statement_timeout = 0; SET lock_timeout = ${LOCK_MS}`));
     await takeLock(own, deadline, log);

@@ -2,18 +2,17 @@
 import { createBackOff, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
 
-/** Tries `reach` until it succeeds. @throws Error that names the store when `deadline` (ms) passes */
-export async function waitForStore(
+/** Tries `reach` until it succeeds. @returns its result @throws Error that names the store when `deadline` (ms) passes */
+export async function waitForStore<T>(
   what: string,
-  reach: () => Promise<unknown>,
+  reach: () => Promise<T>,
   deadline: number,
   log: Logger,
-): Promise<void> {
+): Promise<T> {
   const backOff = createBackOff({ firstMs: 100, lastMs: 2_000 });
   for (;;) {
     try {
-      await reach();
-      return;
+      return await reach();
     } catch (error) {
       const reason =
         error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);

@@ -140,7 +140,7 @@ class DurableNodeFS extends NodeFS {
       emscriptenOpts: {
         ...emscriptenOpts,
         onAbort: (what: unknown) => fail(`the database engine aborted: ${String(what)} ${lastWords}`),
-        preRun: [...(emscriptenOpts.preRun ?? []), (module) => makeDurable(module.FS as unknown as EmscriptenFiles)],
+        preRun: [...(emscriptenOpts.preRun ?? []), (module) => makeDurable(module.FS as EmscriptenFiles)],
         ...(instantiateWasm && {
           instantiateWasm: (imports: Imports, done: unknown) => {
             imports.env._setitimer_js = () => 0;

@@ -215,7 +215,7 @@ class BullJobs implements Jobs {
         settings: { backoffStrategy: (attempt) => pauseAfter(attempt, this.#retry) },
       },
       this.#store.factory,
-    ) as unknown as Worker;
+    ) as Worker;
     this.#worker = worker;
     worker.on('error', this.#complain);
     worker.on('failed', (job, error) => this.#tell(job, error));
@@ -350,7 +350,7 @@ class BullJobs implements Jobs {
         streams: { events: { maxLen: 1_000 } },
       },
       this.#store.factory,
-    ) as unknown as AnyQueue;
+    ) as AnyQueue;
     queue.on('error', this.#complain);
     try {
       await queue.waitUntilReady();

@@ -132,26 +132,23 @@ async function paused(statement: Promise<BullMQ.PgQueryResult>): Promise<BullMQ.
   }
 }
 
-/** The common part of both pools. `end` does nothing, because BullMQ does not own the pool. */
-const borrowed = {
-  end: () => Promise.resolve(),
-  // Errors of idle connections are already handled.
-  on() {
-    return this;
-  },
-  removeAllListeners() {
-    return this;
-  },
-};
+/** A pool for BullMQ, which does not own the connections: it can neither end them nor listen to their errors. */
+function lent(parts: Pick<BullMQ.PgPool, 'query' | 'connect'>): BullMQ.PgPool {
+  const pool: BullMQ.PgPool = {
+    ...parts,
+    end: () => Promise.resolve(),
+    on: () => pool,
+    removeAllListeners: () => pool,
+  };
+  return pool;
+}
 
-function serverPool(pool: pg.Pool): BullMQ.PgPool {
-  return {
-    ...borrowed,
+const serverPool = (pool: pg.Pool): BullMQ.PgPool =>
+  lent({
     query: (text: string, params?: unknown[]) =>
       paused(SCHEDULES.test(text) ? underLock(pool, text, params ?? []) : pool.query(text, params)),
     connect: () => pool.connect(),
-  } as unknown as BullMQ.PgPool;
-}
+  });
 
 function embeddedPool(pool: pg.Pool): BullMQ.PgPool {
   const listeners = new Set<EventEmitter>();
@@ -174,7 +171,7 @@ function embeddedPool(pool: pg.Pool): BullMQ.PgPool {
         listeners.delete(bell);
       },
     });
-    return Promise.resolve(client as unknown as BullMQ.PgPoolClient);
+    return Promise.resolve(client as BullMQ.PgPoolClient);
   }
-  return { ...borrowed, query, connect } as unknown as BullMQ.PgPool;
+  return lent({ query, connect });
 }

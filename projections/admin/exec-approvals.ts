@@ -1,10 +1,12 @@
 /** Patterns of commands that agents may run without asking, for the whole deployment. */
+import { z } from 'zod';
 import { execAllowlistChanged } from '../../shared/events/admin/exec-approvals.ts';
+import { columnFor } from '../columns.ts';
 import { change, defineProjection, defineTable, on } from '../projection.ts';
 
 export const execAllowlistTable = defineTable(
   'exec_allowlist',
-  { agent: 'text', patterns: 'jsonb' },
+  { agent: 'text', patterns: columnFor(z.array(z.string())) },
   { key: ['agent'] },
 );
 

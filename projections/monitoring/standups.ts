@@ -1,5 +1,6 @@
 /** The latest standup report of each day, in numbers. */
-import { standupGenerated } from '../../shared/events/monitoring/standups.ts';
+import { standupGenerated, standupSummary } from '../../shared/events/monitoring/standups.ts';
+import { columnFor } from '../columns.ts';
 import { change, defineProjection, defineTable, on } from '../projection.ts';
 
 export const standupsTable = defineTable(
@@ -8,7 +9,7 @@ export const standupsTable = defineTable(
     workspace_id: 'int',
     /** `YYYY-MM-DD`, UTC. */
     date: 'text',
-    summary: 'jsonb',
+    summary: columnFor(standupSummary),
     /** Unix milliseconds. */
     generated_at: 'bigint',
     generated_by: 'text',

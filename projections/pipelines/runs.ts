@@ -1,6 +1,6 @@
 /** Runs of pipelines with the state of each step. Their table is one of the projection `pipelines`. */
 import { pipelineSchema } from '../../shared/contract/pipelines/pipelines.ts';
-import type { StepState } from '../../shared/contract/pipelines/runs.ts';
+import { type RunRecord, runSchema, type StepState } from '../../shared/contract/pipelines/runs.ts';
 import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import {
   HAND_OVER_FAULTS,
@@ -16,7 +16,7 @@ import {
   pipelineStepStarted,
 } from '../../shared/events/pipelines/runs.ts';
 import { seconds } from '../../shared/time.ts';
-import { columnsFor } from '../columns.ts';
+import { columnFor, columnsFor } from '../columns.ts';
 import { type Change, defineTable, type Handler, insert, on, type Row, remove, update } from '../projection.ts';
 
 export const pipelinesTable = defineTable(
@@ -39,9 +39,9 @@ export const pipelineRunsTable = defineTable(
     workspace_id: 'int',
     id: 'bigint',
     pipeline_id: 'bigint',
-    status: 'text',
+    status: columnFor(runSchema.shape.status),
     current_step: 'int',
-    steps: 'jsonb',
+    steps: columnFor(runSchema.shape.steps_snapshot),
     started_at: 'bigint?',
     completed_at: 'bigint?',
     triggered_by: 'text',
@@ -64,8 +64,6 @@ interface OfRun {
   readonly meta: { readonly workspace: number; readonly at: number };
 }
 
-const stepsOf = (row: RunRow): readonly StepState[] => row.steps as unknown as readonly StepState[];
-
 const ofRun = ({ data, meta }: OfRun, apply: (row: RunRow) => RunRow | undefined): Change =>
   update(pipelineRunsTable, { workspace_id: meta.workspace, id: data.run_id }, apply);
 
@@ -79,7 +77,7 @@ const ofStep = (
 ): Change =>
   ofRun(event, (row) => ({
     ...row,
-    steps: stepsOf(row).map((one) => (one.step_index === event.data.step ? { ...one, ...apply(one) } : one)),
+    steps: row.steps.map((one) => (one.step_index === event.data.step ? { ...one, ...apply(one) } : one)),
   }));
 
 /** Ends the step. A hand-over error stays, unless there is a newer one. */
@@ -95,12 +93,12 @@ const endStep = (
   }));
 
 /** Ends the run, and skips the remaining steps. */
-const endRun = (status: string, event: OfRun, skippedAt: number | null): Change =>
+const endRun = (status: RunRecord['status'], event: OfRun, skippedAt: number | null): Change =>
   ofRun(event, (row) => ({
     ...row,
     status,
     completed_at: seconds(event.meta.at),
-    steps: stepsOf(row).map((step) =>
+    steps: row.steps.map((step) =>
       step.status === 'pending' || step.status === 'running'
         ? { ...step, status: 'skipped', completed_at: skippedAt ?? step.completed_at, retrying: false }
         : step,
@@ -154,7 +152,7 @@ export const runHandlers: readonly Handler[] = [
     ofRun(event, (row) => ({
       ...row,
       current_step: event.data.step,
-      steps: stepsOf(row).map((step) =>
+      steps: row.steps.map((step) =>
         step.step_index === event.data.step
           ? {
               ...step,

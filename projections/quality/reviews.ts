@@ -1,10 +1,12 @@
 /** Quality reviews by task, limited to those that are ever shown. They are deleted with their task. */
-import type { QualityReview } from '../../shared/contract/quality/reviews.ts';
+import { z } from 'zod';
+import { type QualityReview, qualityReviewSchema } from '../../shared/contract/quality/reviews.ts';
 import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
 import { GATEKEEPER, taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { taskVerdictGiven } from '../../shared/events/quality/verdicts.ts';
 import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
+import { columnFor } from '../columns.ts';
 import { change, defineProjection, defineTable, on, remove } from '../projection.ts';
 
 /** Number of newest reviews that are kept per task. */
@@ -16,7 +18,7 @@ export const qualityReviewsTable = defineTable(
     workspace_id: 'int',
     task_id: 'bigint',
     /** Newest first. */
-    reviews: 'jsonb',
+    reviews: columnFor(z.array(qualityReviewSchema)),
     /** Notes of the gatekeeper's newest review; null when it was not a rejection, or there is none. */
     rejection: 'text?',
   },
@@ -48,7 +50,7 @@ function reviewed(event: Reviewed) {
     change(qualityReviewsTable, key, (row) => ({
       rejection: isGatekeepers(event) ? (data.status === 'rejected' ? data.notes : null) : (row?.rejection ?? null),
       ...key,
-      reviews: [review, ...((row?.reviews ?? []) as readonly unknown[])].slice(0, KEPT),
+      reviews: [review, ...(row?.reviews ?? [])].slice(0, KEPT),
     })),
   ];
 }

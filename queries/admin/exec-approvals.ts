@@ -9,7 +9,7 @@ export async function allowlist(reads: Reads) {
     .select(['agent', 'patterns'])
     .orderBy('agent')
     .execute();
-  const agents = Object.fromEntries(rows.map(({ agent, patterns }) => [agent, patterns])) as unknown as Allowlist;
+  const agents: Allowlist = Object.fromEntries(rows.map(({ agent, patterns }) => [agent, patterns]));
   return {
     agents: Object.fromEntries(
       Object.entries(agents).map(([agent, patterns]) => [agent, patterns.map((pattern) => ({ pattern }))]),

@@ -61,7 +61,7 @@ const SOURCES = {
   task: { projection: tasksProjection, table: tasksTable },
   session: { projection: sessionsProjection, table: cliSessionsTable },
   activity: { projection: activitiesProjection, table: activitiesTable },
-} as unknown as Readonly<Record<EntityType, Source>>;
+} as Readonly<Record<EntityType, Source>>;
 
 type AnyRow = Readonly<Record<string, unknown>>;
 

@@ -43,22 +43,23 @@ const NOTIFICATION_JSON = `'by_key', n.by_key, 'by_name', n.by_name, 'id', n.id,
 interface Named {
   readonly by_key: 'title' | 'message' | null;
   readonly by_name: string | null;
+  readonly title: string;
+  readonly message: string;
+  readonly created_at: number;
 }
 
 /** Notifications with the display names of users. */
-async function shown<T extends { readonly title: string; readonly message: string; readonly created_at: number }>(
+async function shown<T extends Named>(
   names: DisplayNames,
   workspace: number,
-  rows: readonly (T & Named)[],
-): Promise<T[]> {
+  rows: readonly T[],
+): Promise<Omit<T, 'by_key' | 'by_name'>[]> {
   const shownAs = await names.of(
     workspace,
     rows.flatMap(({ by_name }) => by_name ?? []),
   );
   return rows.map(({ by_key: key, by_name: name, ...row }) =>
-    key === null || name === null
-      ? (row as unknown as T)
-      : ({ ...row, [key]: withName(row[key], name, shownAs(name, row.created_at)) } as unknown as T),
+    key === null || name === null ? row : { ...row, [key]: withName(row[key], name, shownAs(name, row.created_at)) },
   );
 }
 

@@ -227,13 +227,12 @@ export async function listStandups(reads: Reads, workspace: number, { limit, off
     .execute();
   return {
     history: rows.map(({ date, summary, generated_at }, index) => {
-      const numbers = summary as unknown as StandupSummary;
       return {
         id: `${date}-${offset + index}`,
         date,
         generatedAt: new Date(generated_at).toISOString(),
-        summary: numbers,
-        agentCount: numbers.totalAgents,
+        summary,
+        agentCount: summary.totalAgents,
       };
     }),
     total: await countOf(all),

@@ -29,18 +29,16 @@ export async function listRuns(
 ): Promise<ListedRun[]> {
   let runs = own(reads, workspace);
   if (pipeline_id !== undefined) runs = runs.where('r.pipeline_id', '=', pipeline_id);
-  const rows = await runs
+  return runs
     .select([...COLUMNS, 'p.name as pipeline_name'])
     .orderBy('r.created_at', 'desc')
     .orderBy('r.id', 'desc')
     .limit(limit)
     .execute();
-  return rows as unknown as ListedRun[];
 }
 
 export async function runRecord(reads: Reads, workspace: number, id: number): Promise<RunRecord | undefined> {
-  const row = await own(reads, workspace).select(COLUMNS).where('r.id', '=', id).executeTakeFirst();
-  return row as unknown as RunRecord | undefined;
+  return own(reads, workspace).select(COLUMNS).where('r.id', '=', id).executeTakeFirst();
 }
 
 /** A run after a command. @throws AppError 404 when it has been removed */
@@ -53,7 +51,7 @@ export async function runAfter(
   const key = { workspace_id: workspace, id };
   const table = [pipelinesProjection, pipelineRunsTable] as const;
   const { steps, ...row } = await rowAfter(records, 'Pipeline run', table, key, executed, { mixed: true });
-  return { ...columnsOf(row, OWN), steps_snapshot: steps } as unknown as RunRecord;
+  return { ...columnsOf(row, OWN), steps_snapshot: steps };
 }
 
 const PAGE = 200;

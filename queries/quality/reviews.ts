@@ -24,13 +24,13 @@ const rowsOf = (reads: Reads, view: TaskView, taskIds: readonly number[]) =>
 export async function reviewsOf(reads: Reads, view: TaskView, taskId: number): Promise<readonly QualityReview[]> {
   await requireSeen(reads, view, taskId);
   const [row] = await rowsOf(reads, view, [taskId]);
-  return (row?.reviews ?? []) as unknown as readonly QualityReview[];
+  return row?.reviews ?? [];
 }
 
 /** The newest review by task id; null if there is none, or the caller may not see the task. */
 export async function latestReviews(reads: Reads, view: TaskView, taskIds: readonly number[]) {
   const rows = await rowsOf(reads, view, taskIds);
-  const found = new Map(rows.map((row) => [row.task_id, (row.reviews as unknown as readonly QualityReview[])[0]]));
+  const found = new Map(rows.map((row) => [row.task_id, row.reviews[0]]));
   return Object.fromEntries(
     taskIds.map((id) => {
       const review = found.get(id);

@@ -28,7 +28,7 @@ export async function listJobs(reads: Reads, query: ProvisionJobsQuery): Promise
   let rows = jobs(reads).orderBy('j.created_at', 'desc').orderBy('j.id', 'desc').limit(query.limit);
   if (query.tenant_id !== undefined) rows = rows.where('j.tenant_id', '=', query.tenant_id);
   if (query.status !== undefined) rows = rows.where('j.status', '=', query.status);
-  return (await rows.execute()) as unknown as ProvisionJobRecord[];
+  return (await rows.execute()) as ProvisionJobRecord[];
 }
 
 /** A job with its events, oldest first. */
@@ -42,7 +42,7 @@ export async function jobDetail(reads: Reads, id: number): Promise<ProvisionJobD
     .orderBy('id', 'desc')
     .limit(SHOWN_EVENTS)
     .execute();
-  return { ...job, events: events.reverse() } as unknown as ProvisionJobDetail;
+  return { ...job, events: events.reverse() } as ProvisionJobDetail;
 }
 
 /** The same after a command. @throws AppError 404 */
@@ -61,7 +61,7 @@ export async function jobAfter(
     .sort((a, b) => a.id - b.id)
     .slice(-SHOWN_EVENTS);
   const ofTenant = { tenant_slug: slug, tenant_display_name: display_name, linux_user, workspace_root };
-  return { ...job, ...ofTenant, events } as unknown as ProvisionJobDetail;
+  return { ...job, ...ofTenant, events } as ProvisionJobDetail;
 }
 
 /** The tenant of a job. */

@@ -4,11 +4,12 @@ import {
   type CronState,
   type CronWork,
   checkJob,
+  cloneJob,
   cronDecider,
   decideAdd,
   decideRemove,
-  decideToggle,
   runIfDue,
+  toggleJob,
   triggerJob,
 } from '../../../commands/admin/cron.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
@@ -16,9 +17,8 @@ import { jobHistory, jobLogs, listJobs } from '../../../queries/admin/cron.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
 import { type CronBody, cronAnswer, cronBody, cronDoneAnswer, cronQuery } from '../../../shared/contract/admin/cron.ts';
 import { splitZone } from '../../../shared/cron.ts';
-import { invalid, orNotFound } from '../../../shared/errors.ts';
+import { invalid } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
-import { frontOf } from '../../../shared/storable.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -83,15 +83,6 @@ async function trigger(
   return { success: true as const, ran: true, status, message: result.message };
 }
 
-/** A name that no job has: `x (copy)`, `x (copy 2)` and so on. */
-function copyOf({ jobs }: CronState, name: string): string {
-  const taken = new Set(jobs.map((job) => job.name));
-  for (let nth = 1; ; nth++) {
-    const copy = `${frontOf(name, 180)} (copy${nth === 1 ? '' : ` ${nth}`})`;
-    if (!taken.has(copy)) return copy;
-  }
-}
-
 const act = defineRoute({
   method: 'post',
   path: '/api/cron',
@@ -133,33 +124,9 @@ const act = defineRoute({
       await execute(services, command, (state) => decideRemove(state, selected));
       return { success: true };
     }
-    if (action === 'toggle') {
-      let enabled = false;
-      await execute(services, command, (state) => {
-        enabled = body.enabled ?? !state.jobs.find((job) => job.name === selected)?.enabled;
-        return decideToggle(state, selected, enabled);
-      });
-      return { success: true, enabled };
-    }
-    let clonedName = '';
-    await execute(services, command, (state) => {
-      const job = orNotFound(
-        state.jobs.find((one) => one.name === selected),
-        'Scheduled job',
-      );
-      clonedName = copyOf(state, selected);
-      const { schedule, command: told, enabled, timezone, stagger_seconds, task } = job;
-      return decideAdd(state, {
-        name: clonedName,
-        schedule,
-        command: told,
-        enabled,
-        timezone,
-        stagger_seconds,
-        ...(task && { task }),
-      });
-    });
-    return { success: true, clonedName };
+    if (action === 'toggle')
+      return { success: true, enabled: await toggleJob(services.commands, command, selected, body.enabled) };
+    return { success: true, clonedName: await cloneJob(services.commands, command, selected) };
   },
 });
 

@@ -37,10 +37,10 @@ const report = defineRoute({
   async respond({ body, identity, services, command }) {
     const { framework, action, payload = {} } = body;
     if (action === 'assignments') {
-      const { agentId } = parsePayload(action, payload);
+      const { agentId } = parsePayload(contract.adapterPayloads.assignments, payload);
       return { assignments: await assignmentsFor(services.reads, taskViewOf(identity), agentId), framework };
     }
-    const parsed = parsePayload(action, payload);
+    const parsed = parsePayload(contract.adapterPayloads[action], payload);
     const report: AdapterReport = { framework, action, agent_id: parsed.agentId, payload: parsed };
     await recordAdapterReport(services.commands, command, report);
     return { ok: true, action, framework };
@@ -57,12 +57,8 @@ async function agentsMeant({ reads }: Services, { workspace }: Identity, agentId
   return found.flatMap((agent) => (agent ? [{ id: agent.id }] : []));
 }
 
-type Payload<A extends keyof typeof contract.adapterPayloads> = z.output<(typeof contract.adapterPayloads)[A]>;
-
 /** @throws ZodError with paths that begin with `payload` */
-function parsePayload<A extends keyof typeof contract.adapterPayloads>(action: A, payload: unknown): Payload<A> {
-  const schema = contract.adapterPayloads[action] as unknown as z.ZodType<Payload<A>>;
-  return z.object({ payload: schema }).parse({ payload }).payload;
-}
+const parsePayload = <T>(schema: z.ZodType<T>, payload: unknown) =>
+  z.object({ payload: schema }).parse({ payload }).payload;
 
 export const adapterRoutes: readonly Route[] = [list, report];

@@ -157,7 +157,7 @@ async function requestOf(
   const stream = runStream(workspace, run);
   for await (const [first] of store.log.readStream(stream, { limit: 1 })) {
     if (!first) break;
-    const started = (await store.decode(first)) as unknown as EventOf<typeof pipelineRunStarted>;
+    const started = (await store.decode(first)) as EventOf<typeof pipelineRunStarted>;
     const { pipeline_id: pipelineId, pipeline_name: pipelineName, steps, templates } = started.data;
     const { template_id: templateId = 0, template_name: templateName = '' } = steps[step] ?? {};
     const template = templates.find((one) => one.template_id === templateId);

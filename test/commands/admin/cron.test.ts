@@ -1,10 +1,13 @@
 import { expect } from 'chai';
 import {
   CRON_STREAM,
+  cloneJob,
   cronDecider,
+  decideAdd,
   decideAskedRun,
   decideDueRun,
   dueOf,
+  toggleJob,
   triggerJob,
 } from '../../../commands/admin/cron.ts';
 import { runDueJobs } from '../../../commands/schedules/admin/cron.ts';
@@ -15,7 +18,7 @@ import { type TaskData, taskDeleted } from '../../../shared/events/tasks/tasks.t
 import { workspaceCreated } from '../../../shared/events/workspaces/workspaces.ts';
 import type { ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
 import { givenFor, timeOf } from '../../support/kit.ts';
-import { memoryWorld } from '../../support/memory-world.ts';
+import { memoryWorld, repeatedRequest } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
 const added = cronJobAdded.draft({ name: 'a', schedule: '* * * * *', command: 'purge_logs', enabled: true });
@@ -42,6 +45,21 @@ describe('commands: scheduled jobs', () => {
     const running = state(started);
     running.when(decideDueRun, 'a', { due_at: dueAt + 60 }, timeOf(3)).then();
     running.when(decideAskedRun, 'a', timeOf(3)).thenRefuses(409);
+  });
+
+  it('a request to switch or clone a job that is repeated gets the same response', async () => {
+    const commands = memoryWorld().process();
+    await commands.execute(cronDecider, CRON_STREAM, { origin: testOrigin }, (jobs) => decideAdd(jobs, added.data));
+    const toggling = repeatedRequest();
+    for (const attempt of ['first', 'second'])
+      expect(await toggleJob(commands, toggling(), 'a'), attempt).to.equal(false);
+    expect(await toggleJob(commands, { origin: testOrigin }, 'a', false), 'no change').to.equal(false);
+    const enabling = repeatedRequest();
+    for (const attempt of ['first', 'second'])
+      expect(await toggleJob(commands, enabling(), 'a'), attempt).to.equal(true);
+    const cloning = repeatedRequest();
+    for (const attempt of ['first', 'second'])
+      expect(await cloneJob(commands, cloning(), 'a'), attempt).to.equal('a (copy)');
   });
 
   it('a time zone shifts the hours of a job, and a stagger its starting second', () => {

@@ -111,7 +111,9 @@ describe('read model reads', () => {
     const transaction = reads.db
       .transaction()
       .execute((trx) => trx.selectFrom(`${AGENTS}.agents`).selectAll().execute());
-    expect(await failureOf(transaction)).to.equal('reads of read models have no transactions');
+    expect(await failureOf(transaction)).to.equal(
+      'only single statements can be run here: no transactions, no streamed results',
+    );
     expect(statements).to.deep.equal([]);
   });
 });
