@@ -5,8 +5,8 @@
  * line is incomplete.
  */
 import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream, existsSync } from 'node:fs';
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { createReadStream, existsSync } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream';
 import { pipeline as piped } from 'node:stream/promises';
@@ -125,22 +125,30 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     return files;
   }
 
+  /** Names have a resolution of one second, and other processes write to the folder as well. */
+  async function openNew() {
+    for (;;) {
+      const at = Date.now();
+      const path = join(folder, nameAt(at));
+      const partial = `${path}.partial`;
+      const file = await open(partial, 'wx', 0o600).catch((error: unknown) => {
+        if ((error as { code?: unknown }).code === 'EEXIST') return undefined;
+        throw error;
+      });
+      if (file && !existsSync(path)) return { at, path, partial, file };
+      await file?.close();
+      if (file) await rm(partial);
+      await pause(200, undefined, { ref: true });
+    }
+  }
+
   async function write(keep: number): Promise<WrittenBackup> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    let at = Date.now();
-    // Names have a resolution of one second.
-    while (existsSync(join(folder, nameAt(at)))) {
-      await pause(200, undefined, { ref: true });
-      at = Date.now();
-    }
-    const name = nameAt(at);
-    const path = join(folder, name);
-    const partial = `${path}.partial`;
+    const { at, path, partial, file } = await openNew();
     const written: Written = { events: 0, sha256: '' };
     progress = { startedAt: seconds(at), position: BEGINNING, head: undefined };
     try {
-      const file = createWriteStream(partial, { mode: 0o600, flush: true });
-      await piped(linesOf(core, at, written, progress), createGzip(), file);
+      await piped(linesOf(core, at, written, progress), createGzip(), file.createWriteStream({ flush: true }));
       await rename(partial, path);
     } catch (error) {
       await rm(partial, { force: true });
@@ -150,7 +158,7 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     }
     for (const { name: old } of (await list()).slice(keep)) await rm(join(folder, old), { force: true });
     const { size } = await stat(path);
-    return { ...written, name, path, size, createdAt: seconds(at) };
+    return { ...written, name: nameAt(at), path, size, createdAt: seconds(at) };
   }
 
   return {

@@ -61,6 +61,12 @@ describe('backups during writes', function () {
     expect(backups.progress()).to.equal(undefined);
   });
 
+  it('are files of their own if two processes begin one in the same second', async () => {
+    const [one, other] = await Promise.all([backupsOf({}).create(5), backupsOf({}).create(5)]);
+    expect(one.name).not.to.equal(other.name);
+    for (const { path, events } of [one, other]) expect((await readBackup(path)).events).to.equal(events);
+  });
+
   it('contain a key and a counter for every event, including the last ones', async () => {
     const late: number[] = [];
     const write = async () => late.push(await newUser());
