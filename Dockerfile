@@ -10,6 +10,7 @@ COPY projections projections
 COPY queries queries
 COPY api api
 COPY infra infra
+COPY client client
 COPY console console
 RUN npm run build && npm prune --omit=dev
 
