@@ -1,7 +1,7 @@
 /**
  * The Model Context Protocol over Streamable HTTP, with the official SDK. There are no sessions: each request is
  * answered by itself, so a client continues after a restart, and with any process
- * (docs/adr/0032-mcp-without-sessions.md). Both revisions of the protocol in use are served: 2026-07-28, and those
+ * (docs/adr/0038-mcp-without-sessions.md). Both revisions of the protocol in use are served: 2026-07-28, and those
  * until 2025-11-25, whose `initialize` is answered although no later call needs it.
  */
 import {

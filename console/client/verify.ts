@@ -10,6 +10,8 @@ export interface Kept {
   readonly key: string;
   /** Unix milliseconds. */
   readonly at: number;
+  /** When the first of the checks was that continue each other, Unix milliseconds. */
+  readonly since?: number;
 }
 /** The last checkpoint that this browser has checked; it holds no secret. */
 const KEPT = 'signalbox-checkpoint';
@@ -22,13 +24,21 @@ export function keptCheckpoint(): Kept | undefined {
 }
 
 export interface Step {
-  readonly good: boolean;
+  readonly outcome: 'holds' | 'fails' | 'open';
   readonly text: string;
 }
 
+export interface Verified {
+  readonly steps: readonly Step[];
+  /** Since when the log has been unchanged, Unix milliseconds; undefined if there was nothing to compare it with. */
+  readonly unchangedSince: number | undefined;
+}
+
 /** @throws CallError with a readable message */
-export async function verifyLog(mayProve: boolean, eventId: string | undefined): Promise<Step[]> {
+export async function verifyLog(mayProve: boolean, eventId: string | undefined): Promise<Verified> {
   const steps: Step[] = [];
+  const step = (good: boolean, text: string) => steps.push({ outcome: good ? 'holds' : 'fails', text });
+  let unchangedSince: number | undefined;
   if (!crypto.subtle)
     throw new CallError(
       'Browsers check signatures only over HTTPS or on this machine. Use `signalbox verify` instead.',
@@ -39,41 +49,39 @@ export async function verifyLog(mayProve: boolean, eventId: string | undefined):
   let checkpoint: Checkpoint;
   try {
     checkpoint = await openCheckpoint(note, key);
-    steps.push({
-      good: true,
-      text: `The checkpoint over ${count(checkpoint.size)} events is signed by the key of the log.`,
-    });
+    step(true, `The checkpoint over ${count(checkpoint.size)} events is signed by the key of the log.`);
   } catch (error) {
-    return [{ good: false, text: (error as Error).message }];
+    step(false, (error as Error).message);
+    return { steps, unchangedSince };
   }
   const kept = keptCheckpoint();
   if (kept && kept.key.trim() !== key.trim()) {
-    steps.push({
-      good: false,
-      text: `The key is another one than on ${time(kept.at)}. Ask the operator why it was replaced.`,
-    });
+    step(false, `The key is another one than on ${time(kept.at)}. Ask the operator why it was replaced.`);
   } else if (kept && kept.origin !== checkpoint.origin) {
-    steps.push({
-      good: false,
-      text: `The log is called ${checkpoint.origin} now, and was ${kept.origin} on ${time(kept.at)}: it was restored or replaced.`,
-    });
-  } else if (kept && mayProve) {
+    step(
+      false,
+      `The log is called ${checkpoint.origin} now, and was ${kept.origin} on ${time(kept.at)}: it was restored or replaced.`,
+    );
+  } else if (kept && (mayProve || kept.size === checkpoint.size)) {
     const first = { origin: kept.origin, size: kept.size, root: fromBase64(kept.root) };
     const path =
       kept.size < checkpoint.size
         ? (await call('GET /api/history/consistency', { query: { from: kept.size, to: checkpoint.size } })).data.path
         : [];
     const good = await continues(first, checkpoint, path);
-    steps.push({
+    if (good) unchangedSince = kept.since ?? kept.at;
+    step(
       good,
-      text: good
-        ? `It continues the log that this browser saw on ${time(kept.at)}: nothing in its ${count(kept.size)} events was altered.`
+      good
+        ? `It continues the log that this browser saw on ${time(kept.at)}: none of its ${count(kept.size)} events was altered or removed.`
         : `It does not continue the log of ${count(kept.size)} events that this browser saw on ${time(kept.at)}: events were altered or removed. Run \`signalbox verify\`.`,
-    });
-  } else if (!kept) {
+    );
+  } else {
     steps.push({
-      good: true,
-      text: 'This browser keeps the checkpoint. The next check here shows that nothing under it was altered.',
+      outcome: 'open',
+      text: kept
+        ? `Whether it continues the log that this browser saw on ${time(kept.at)} is for admins of the deployment to check.`
+        : 'This browser has kept the checkpoint. The next check here shows whether events under it were altered.',
     });
   }
   if (eventId !== undefined && mayProve) {
@@ -83,26 +91,26 @@ export async function verifyLog(mayProve: boolean, eventId: string | undefined):
         query: { event: eventId, size: checkpoint.size },
       });
       const good = await isIncluded(await leafOf(event), proof.index, proof.path, checkpoint);
-      steps.push({
+      step(
         good,
-        text: good
+        good
           ? `"${typeInWords(event.type)}" is event ${count(proof.index)} under this checkpoint, exactly as it is shown.`
           : `"${typeInWords(event.type)}" is not what the checkpoint was signed for.`,
-      });
+      );
     } catch (error) {
       if (!(error instanceof CallError) || error.status !== 400) throw error;
       steps.push({
-        good: true,
+        outcome: 'open',
         text: 'The event is newer than the latest checkpoint, which is signed at most every 30 seconds. Check again then.',
       });
     }
   }
-  if (steps.every(({ good }) => good)) {
+  // One that was not compared with the kept one must not replace it.
+  if ((!kept || unchangedSince !== undefined) && !steps.some(({ outcome }) => outcome === 'fails')) {
     const { origin, size, root } = checkpoint;
-    localStorage.setItem(
-      KEPT,
-      JSON.stringify({ origin, size, root: toBase64(root), key, at: Date.now() } satisfies Kept),
-    );
+    const at = Date.now();
+    const since = unchangedSince ?? at;
+    localStorage.setItem(KEPT, JSON.stringify({ origin, size, root: toBase64(root), key, at, since } satisfies Kept));
   }
-  return steps;
+  return { steps, unchangedSince };
 }

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { background } from '../client/background.ts';
 import { CallError } from '../client/client.ts';
 import { useRights } from '../client/session.ts';
-import { keptCheckpoint, type Step, verifyLog } from '../client/verify.ts';
+import { keptCheckpoint, type Verified, verifyLog } from '../client/verify.ts';
 import { Failure, State } from './basic.tsx';
 import { count, time } from './format.ts';
 
@@ -13,17 +13,23 @@ interface VerdictProps {
   readonly startsAtOnce?: boolean;
 }
 
+const TONES = { holds: 'good', fails: 'bad', open: 'wait' } as const;
+
+/** What a check without a failure has shown: a signature alone says nothing about earlier events. */
+const verdictOf = ({ unchangedSince }: Verified): string =>
+  unchangedSince === undefined ? 'The signature is valid' : `Unchanged since ${time(unchangedSince)}`;
+
 export function Verdict({ event, startsAtOnce = false }: VerdictProps) {
   const { ofDeployment } = useRights();
-  const [steps, setSteps] = useState<readonly Step[]>();
+  const [verified, setVerified] = useState<Verified>();
   const [error, setError] = useState<CallError>();
   const [busy, setBusy] = useState(false);
   const run = async () => {
     setBusy(true);
     setError(undefined);
-    setSteps(undefined);
+    setVerified(undefined);
     try {
-      setSteps(await verifyLog(ofDeployment, event));
+      setVerified(await verifyLog(ofDeployment, event));
     } catch (reason) {
       if (!(reason instanceof CallError)) throw reason;
       setError(reason);
@@ -35,7 +41,7 @@ export function Verdict({ event, startsAtOnce = false }: VerdictProps) {
     if (startsAtOnce) background(run());
   }, []);
   const kept = keptCheckpoint();
-  const isWhole = steps?.every(({ good }) => good);
+  const failed = verified?.steps.some(({ outcome }) => outcome === 'fails');
   return (
     <>
       <p>
@@ -50,17 +56,17 @@ export function Verdict({ event, startsAtOnce = false }: VerdictProps) {
       )}
       <p>
         <button type="button" class="main" disabled={busy} aria-busy={busy} onClick={() => background(run())}>
-          {busy ? 'Checking …' : steps ? 'Verify again' : 'Verify'}
+          {busy ? 'Checking …' : verified ? 'Verify again' : 'Verify'}
         </button>
       </p>
       <div aria-live="assertive">
-        {steps && (
-          <div class={`verdict ${isWhole ? 'good' : 'bad'}`}>
-            <p class="big">{isWhole ? '✓ Whole' : '✕ Altered'}</p>
+        {verified && (
+          <div class={`verdict ${failed ? 'bad' : 'good'}`}>
+            <p class="big">{failed ? '✕ Verification failed' : `✓ ${verdictOf(verified)}`}</p>
             <ul class="lines">
-              {steps.map(({ good, text }) => (
+              {verified.steps.map(({ outcome, text }) => (
                 <li key={text}>
-                  <State is="step" tone={good ? 'good' : 'bad'} text={good ? 'holds' : 'fails'} /> {text}
+                  <State is={outcome} tone={TONES[outcome]} /> {text}
                 </li>
               ))}
             </ul>

@@ -68,7 +68,7 @@ function report({ size, root, checkpoints, findings, remarks }: Verified, origin
     return;
   }
   console.log(
-    `Whole: ${counted(size, 'event')}, ${counted(checkpoints, 'checkpoint')}${origin === undefined ? '' : ` of ${origin}`}`,
+    `Unchanged: ${counted(size, 'event')}, ${counted(checkpoints, 'checkpoint')}${origin === undefined ? '' : ` of ${origin}`}`,
   );
   console.log(`Root ${root.toString('base64')}`);
 }

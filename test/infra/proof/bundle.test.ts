@@ -80,7 +80,7 @@ describe('signed exports', function () {
   it('are valid offline, with the key in the bundle and with a given key', async () => {
     const plain = await run(['verify', '--bundle', bundle]);
     expect(plain.code, plain.err).to.equal(0);
-    expect(plain.out).to.match(/^Whole: \d+ events, \d+ checkpoints of signalbox\//);
+    expect(plain.out).to.match(/^Unchanged: \d+ events, \d+ checkpoints of signalbox\//);
     expect(plain.out)
       .to.include('The key came from the bundle itself')
       .and.to.include(await keyOf(bundle));
@@ -216,7 +216,7 @@ describe('signed exports', function () {
       return verifierKeyText({ name: origin, publicKey: publicKeyOf(privateKey) });
     };
     expect((await findings(forged)).join('\n')).to.match(/is not signed by a known key .*signature is wrong/);
-    // With its key in the bundle it looks whole: only a key from elsewhere tells.
+    // With its key in the bundle it looks unchanged: only a key from elsewhere tells.
     const withKey = async (at: string) => writeFile(join(at, 'key.pub'), await forged(at));
     expect(await findings(withKey)).to.deep.equal([]);
     expect((await findings(withKey, await keyOf(bundle))).join('\n')).to.match(
@@ -314,7 +314,7 @@ describe('signalbox verify', function () {
     await core.close();
     const { code, out } = await run(['verify'], { DATA_DIR: dataDir });
     expect(code).to.equal(0);
-    expect(out).to.include(`Whole: ${size} events, 2 checkpoints of signalbox/`);
+    expect(out).to.include(`Unchanged: ${size} events, 2 checkpoints of signalbox/`);
     core = await openAt(dataDir);
   });
 
