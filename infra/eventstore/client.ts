@@ -7,6 +7,7 @@
  * append leaves an unhandled rejection, which ends the Node process. Subscriptions and the read of the last event also
  * make the call directly: the client would pass each event through another stream and parse all of it.
  */
+import { setMaxListeners } from 'node:events';
 import {
   type AllStreamResolvedEvent,
   BACKWARDS,
@@ -124,6 +125,8 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
   const client = clientFor(url);
   const internals = client as unknown as ClientInternals;
   const closing = new AbortController();
+  // Every read of the last event adds a listener for as long as it lasts.
+  setMaxListeners(0, closing.signal);
   const gate = createGate(closing.signal);
   const conversion = { event: (resolved: Resolved) => loggedEvent(resolved, prefix), place: placeOf };
 

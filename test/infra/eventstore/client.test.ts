@@ -39,6 +39,17 @@ describe('event log: EventStoreDB, the read of the last event', function () {
     expect(await errorOf(connection.readLast(100))).to.include({ kind: 'unavailable' });
   });
 
+  it('causes no warning of Node where many wait at once', async () => {
+    await using server = await startServer(() => undefined);
+    await using connection = connectTo(`esdb://${server.host}?tls=false`);
+    const warnings: string[] = [];
+    const warned = ({ name }: Error) => warnings.push(name);
+    process.on('warning', warned);
+    await Promise.all(Array.from({ length: 20 }, () => errorOf(connection.readLast(100))));
+    process.off('warning', warned);
+    expect(warnings).to.deep.equal([]);
+  });
+
   it('makes the pauses between attempts longer with each failure', async () => {
     await using server = await startServer((socket) => socket.destroy());
     await using connection = connectTo(`esdb://${server.host}?tls=false`);
