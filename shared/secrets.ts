@@ -6,11 +6,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { invalid } from './errors.ts';
 import { labelsOf, MASK, optionOf, pairLabel, type SecretName, secretNameAt, secretNamesIn } from './secret-names.ts';
 import { holdsMask, maskedText } from './secret-texts.ts';
+import { isObject } from './storable.ts';
 
 export { MASK } from './secret-names.ts';
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** A non-empty text under a secret's name, or a number under a strong one. */
 const isSecret = (value: unknown, name: SecretName | undefined): boolean =>

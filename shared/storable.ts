@@ -30,6 +30,10 @@ const UNSTORABLE = /[\0\p{Surrogate}]/u;
 
 export const UNSTORABLE_TEXT = 'must not contain the character U+0000 or a lone surrogate';
 
+/** Whether a JSON value is an object. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 export const isStorableText = (text: string): boolean => !UNSTORABLE.test(text);
 
 export interface StorageProblem {

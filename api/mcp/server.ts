@@ -16,6 +16,7 @@ import {
 import type { Logger } from 'pino';
 import { AppError } from '../../shared/errors.ts';
 import { type Identity, reaches } from '../../shared/identity.ts';
+import { isObject } from '../../shared/storable.ts';
 import { routeFault } from '../auth/agent-keys.ts';
 import { asAppError } from '../http/errors.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -63,9 +64,6 @@ const parsed = (text: string): unknown => {
     return undefined;
   }
 };
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** An error of the API as text: its message, and those findings that the message does not name. */
 function errorText({ error = 'The call failed.', details = [] }: ErrorBody): string {

@@ -1,6 +1,6 @@
 /** Commands that agents may run: the allow-list, and decisions that are sent to the primary gateway. */
 import { type Allowlist, allowlistHash } from '../../shared/contract/admin/exec-approvals.ts';
-import { isObject } from '../../shared/contract/admin/gateway-document.ts';
+import { isObject } from '../../shared/storable.ts';
 import { AppError, conflict, type ErrorStatus } from '../../shared/errors.ts';
 import {
   type EXEC_DECISIONS,

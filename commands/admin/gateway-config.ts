@@ -4,14 +4,14 @@
  */
 
 import { gatewayActionBody } from '../../shared/contract/admin/gateway-config.ts';
-import { documentText, type GatewayDocument, hashOf, isObject } from '../../shared/contract/admin/gateway-document.ts';
+import { documentText, type GatewayDocument, hashOf } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, conflict, EventUnreadableError, forbidden, invalid } from '../../shared/errors.ts';
 import { gatewayActionRequested, gatewayConfigChanged } from '../../shared/events/admin/gateway-config.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { GatewayError, type GatewayRequest, type Gateways } from '../../shared/ports/admin/gateways.ts';
 import { type SecretName, secretNamesIn } from '../../shared/secret-names.ts';
 import { masked, restored } from '../../shared/secrets.ts';
-import { storageProblem } from '../../shared/storable.ts';
+import { isObject, storageProblem } from '../../shared/storable.ts';
 import type { Decider } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import {

@@ -2,7 +2,6 @@
  * Sessions at the primary gateway. Signalbox keeps no copy of them: lists come from the gateway, and actions on a
  * session are sent to it.
  */
-import { isObject } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import { gatewaySessionControlled } from '../../shared/events/sessions.ts';
@@ -14,7 +13,7 @@ import {
   type Gateways,
 } from '../../shared/ports/admin/gateways.ts';
 import { masked } from '../../shared/secrets.ts';
-import { frontOf } from '../../shared/storable.ts';
+import { frontOf, isObject } from '../../shared/storable.ts';
 import { within } from '../../shared/waiting.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { gatewayAgreed, gatewayRefusal, type KnownGateway, primaryGateway, sessionPath } from './gateways.ts';

@@ -1,5 +1,5 @@
 /** Agent templates: the initial config, and how it is merged with the caller's input. */
-import { isObject } from '../../shared/contract/admin/gateway-document.ts';
+import { isObject } from '../../shared/storable.ts';
 import { valueAt, withValue } from '../admin/gateway-document.ts';
 
 type Config = Readonly<Record<string, unknown>>;

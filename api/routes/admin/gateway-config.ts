@@ -10,9 +10,10 @@ import {
 } from '../../../commands/admin/gateway-config.ts';
 import { gatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import * as contract from '../../../shared/contract/admin/gateway-config.ts';
-import { type GatewayDocument, isObject } from '../../../shared/contract/admin/gateway-document.ts';
+import type { GatewayDocument } from '../../../shared/contract/admin/gateway-document.ts';
 import { errorSchema, jsonObject } from '../../../shared/contract/common.ts';
 import { invalid } from '../../../shared/errors.ts';
+import { isObject } from '../../../shared/storable.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
 const NO_GATEWAY = {

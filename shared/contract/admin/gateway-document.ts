@@ -4,12 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { AppError } from '../../errors.ts';
-import { frontOf } from '../../storable.ts';
+import { frontOf, isObject } from '../../storable.ts';
 
 export type GatewayDocument = Readonly<Record<string, unknown>>;
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * The document as text, from which `hash` and `raw_size` are computed. Without indentation, which would grow with every

@@ -1,6 +1,7 @@
 /** Recurring tasks: a schedule in the metadata of a task makes it the template of others. */
 import { z } from 'zod';
 import { cronProblem } from '../../cron.ts';
+import { isObject } from '../../storable.ts';
 import { text } from '../storable.ts';
 
 /** `metadata.recurrence`; other keys are kept unchanged. */
@@ -23,8 +24,6 @@ export const recurrenceSchema = z
   });
 
 type Json = Readonly<Record<string, unknown>>;
-const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The recurrence in a task's metadata; an empty object if there is none. */
 export const recurrenceOf = (metadata: Json): Json => (isObject(metadata.recurrence) ? metadata.recurrence : {});
