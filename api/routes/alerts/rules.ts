@@ -102,7 +102,7 @@ const act = defineRoute({
   path: '/api/alerts',
   summary: 'Create an alert rule, evaluate the rules, or try one on the past',
   description:
-    'Without `action` the body is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does on a schedule; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` returns how often a rule would have triggered, and triggers nothing. `evidence=1` adds the events of the log that each number was derived from.',
+    'A body without `action`, or with another than these, is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does on a schedule; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` returns how often a rule would have triggered, and triggers nothing. `evidence=1` adds the events of the log that each number was derived from.',
   access: 'operator',
   query: contract.alertsQuery,
   body: contract.alertsBody,

@@ -1,6 +1,7 @@
 /** Alert rules: requests and responses. */
 import { z } from 'zod';
 import { ACTION_TYPES, ruleFields } from '../../events/alerts/rules.ts';
+import { isObject } from '../../storable.ts';
 import { idText, idValue, unixSeconds } from '../common.ts';
 import { derivationsSchema, evidenceParams } from '../evidence.ts';
 import { filledText, storableObject, text } from '../storable.ts';
@@ -97,9 +98,12 @@ const backtestBody = z
   });
 export type BacktestBody = z.infer<typeof backtestBody>;
 
-export const alertsBody = z.discriminatedUnion('action', [newRuleBody, evaluateBody, backtestBody], {
-  error: 'must be evaluate or backtest; leave it out to create a rule',
-});
+const ACTIONS: readonly unknown[] = ['evaluate', 'backtest'];
+/** With any other `action`, or none, the body is a rule. */
+export const alertsBody = z.preprocess(
+  (body) => (isObject(body) && !ACTIONS.includes(body.action) ? { ...body, action: undefined } : body),
+  z.discriminatedUnion('action', [newRuleBody, evaluateBody, backtestBody]),
+);
 
 export const ruleChangesBody = z
   .object({ id: idValue, ...z.object(fields).partial().shape })

@@ -80,7 +80,13 @@ describe('contract: alerts', function () {
       await refused({ cooldown_minutes: 0 }, /cooldown_minutes: must be at least 1/);
       await refused({ cooldown_minutes: 1.5 }, /cooldown_minutes/);
       await refused({ condition_value: 5 }, /condition_value: must be a string/);
-      await refused({ action: 'explode' }, /action: must be /);
+    });
+
+    it('creates a rule whatever its action, unless that is evaluate or backtest', async () => {
+      for (const action of ['create', 'explode', '', null, 5]) {
+        const rule = await create({ action });
+        expect(rule, String(action)).to.deep.include({ name: NEVER.name }).and.not.to.have.property('action');
+      }
     });
 
     it('updates the given fields, and accepts the formats that clients send', async () => {
