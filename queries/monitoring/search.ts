@@ -16,8 +16,11 @@ import type { Projection, Row, Table } from '../../projections/projection.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { ResultType, SearchQuery, SearchResult } from '../../shared/contract/monitoring/search.ts';
+import { peopleOfActivity } from '../../shared/events/monitoring/activities.ts';
 import { containing, folded } from '../../shared/folding.ts';
 import type { TaskView } from '../../shared/identity.ts';
+import { withName } from '../../shared/names.ts';
+import type { DisplayNames } from '../../shared/ports/auth/users.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { inWorkspace, type Reads, tableOf } from '../reads.ts';
 import { activitySeen, messageSeen, taskIdSeen } from '../tasks/visibility.ts';
@@ -152,6 +155,8 @@ interface Shown {
   readonly created_at: number;
   readonly title: string;
   readonly subtitle?: string;
+  /** The username in title or subtitle, which is shown as a display name. */
+  readonly by?: string;
   /** Shown as an excerpt around the match; `whole`: shown completely. */
   readonly body?: string | null;
   readonly whole?: true;
@@ -192,9 +197,10 @@ const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
     whole: true,
     titleCounts: true,
   })),
-  activity: lookup(activitiesProjection, 'activities', ['description', 'actor'], ({ description, actor }) => ({
-    title: description,
-    subtitle: `by ${actor}`,
+  activity: lookup(activitiesProjection, 'activities', ['description', 'actor', 'type'], (activity) => ({
+    title: activity.description,
+    subtitle: `by ${activity.actor}`,
+    ...(peopleOfActivity(activity).length > 0 && { by: activity.actor }),
   })),
   audit: lookup(auditProjection, 'audit', ['action', 'actor', 'detail'], ({ action, actor, detail }) => ({
     title: action,
@@ -204,6 +210,7 @@ const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
   message: lookup(chatProjection, 'messages', ['from_agent', 'to_agent', 'conversation', 'content'], (message) => ({
     title: `${message.from_agent} → ${message.to_agent || 'all'}`,
     subtitle: message.conversation,
+    by: message.from_agent,
     body: message.content,
   })),
   pipeline: lookup(pipelinesProjection, 'pipelines', ['name', 'description'], ({ name, description }) => ({
@@ -238,6 +245,16 @@ async function webhooksWith({ reads, workspace, limit }: Search, query: string, 
       ...(isAdmin && { subtitle: url }),
       titleCounts: true,
     }));
+}
+
+async function withNames(names: DisplayNames, workspace: number, records: readonly Shown[]): Promise<readonly Shown[]> {
+  const usernames = records.flatMap(({ by }) => by ?? []);
+  if (usernames.length === 0) return records;
+  const shownAs = await names.of(workspace, usernames);
+  return records.map(({ by = '', title, subtitle = '', ...record }) => {
+    const named = (text: string) => withName(text, by, shownAs(by, record.created_at));
+    return { ...record, title: named(title), subtitle: named(subtitle) };
+  });
 }
 
 const isSearched = (type: ResultType): type is DocumentType => type in SHOWN;
@@ -277,7 +294,13 @@ function resultOf(type: ResultType, shown: Shown, query: string): SearchResult {
 }
 
 /** @param isAdmin other callers get no audit entries, and no URLs of webhooks */
-export async function searchRecords(reads: Reads, view: TaskView, { q, type, limit }: SearchQuery, isAdmin: boolean) {
+export async function searchRecords(
+  reads: Reads,
+  names: DisplayNames,
+  view: TaskView,
+  { q, type, limit }: SearchQuery,
+  isAdmin: boolean,
+) {
   const { workspace } = view;
   const types = type.filter(isSearched).filter((one) => isAdmin || one !== 'audit');
   const search: Search = { reads, workspace, view, pattern: containing(folded(q)), limit };
@@ -286,7 +309,8 @@ export async function searchRecords(reads: Reads, view: TaskView, { q, type, lim
   for (const one of types) {
     const ids = hits.filter((hit) => hit.type === one).map(({ id }) => id);
     if (ids.length === 0) continue;
-    for (const shown of await SHOWN[one](reads, workspace, ids)) results.push(resultOf(one, shown, q));
+    const records = await SHOWN[one](reads, workspace, ids);
+    for (const shown of await withNames(names, workspace, records)) results.push(resultOf(one, shown, q));
   }
   if (type.includes('webhook'))
     for (const shown of await webhooksWith(search, q, isAdmin)) results.push(resultOf('webhook', shown, q));

@@ -62,7 +62,7 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
     also: () => ({ notification_type: sql`s.type` }),
     seen: (_reads, view) => notificationSeen(view, 's'),
   }),
-  comment: subject(taskCommentsProjection, taskCommentsTable, ['task_id', 'author', 'content'], {
+  comment: subject(taskCommentsProjection, taskCommentsTable, ['task_id', 'content'], {
     also: ofComment,
     seen: (reads, view) => taskIdSeen(reads, view, sql.ref('s.task_id')),
   }),

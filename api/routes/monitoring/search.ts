@@ -15,6 +15,6 @@ export const searchRoute = defineRoute({
   limit: 'heavy',
   query: searchQuery,
   responses: { 200: { description: 'What was found', schema: searchAnswer } },
-  respond: ({ query, identity, services }) =>
-    searchRecords(services.reads, taskViewOf(identity), query, identity.role === 'admin'),
+  respond: ({ query, identity, services: { reads, displayNames } }) =>
+    searchRecords(reads, displayNames, taskViewOf(identity), query, identity.role === 'admin'),
 });

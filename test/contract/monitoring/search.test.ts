@@ -4,7 +4,7 @@ import { searchAnswer } from '../../../shared/contract/monitoring/search.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf, call, startTestService } from '../../support/service.ts';
 import { conforms } from '../../support/worlds/agents.ts';
-import { makeAgent, makeTask } from '../../support/worlds/monitoring.ts';
+import { makeAgent, makeTask, makeUser } from '../../support/worlds/monitoring.ts';
 
 interface Result {
   readonly type: string;
@@ -106,6 +106,19 @@ describe('GET /api/search', () => {
     expect((await search('q=numbat&type=activities')).results.map(({ title }) => title)).to.include(
       'Deleted agent numbat',
     );
+  });
+
+  it('shows people by their display names, as lists do', async () => {
+    const operator = await makeUser(base, 'pia', 'operator');
+    await call(base, 'PATCH', '/api/auth/me', { display_name: 'Pia Numbat' }, operator);
+    await call(base, 'POST', '/api/tasks', { title: 'Count the bettongs' }, operator);
+    await call(base, 'POST', '/api/chat/messages', { content: 'How many bettongs?', recipient: 'zoe' }, operator);
+    const { results } = await search('q=bettong');
+    expect(results.map(({ type, title, subtitle }) => [type, title, subtitle])).to.have.deep.members([
+      ['task', 'Count the bettongs', 'inbox '],
+      ['activity', 'Created task "Count the bettongs"', 'by Pia Numbat'],
+      ['message', 'Pia Numbat → zoe', ofType(results, 'message')[0]?.subtitle],
+    ]);
   });
 
   it('limits each type to its newest results, then the total', async () => {

@@ -11,11 +11,13 @@ import { searchRecords } from '../../../queries/monitoring/search.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { searchQuery } from '../../../shared/contract/monitoring/search.ts';
 import { allTasks } from '../../../shared/identity.ts';
+import type { DisplayNames } from '../../../shared/ports/auth/users.ts';
 import { fixture } from '../../support/fixture.ts';
 import { testDatabase } from '../../support/world.ts';
 
 const WORKSPACE = 4;
 const SCHEMA = 'search_many';
+const NAMES: DisplayNames = { of: async () => (name) => name, usernameOf: async (_workspace, shown) => shown };
 const DOCUMENTS = 30_000;
 const USES = 70_000;
 /** Documents that say something besides; the others are about furniture. */
@@ -82,7 +84,7 @@ describe('full-text search', function () {
   async function search(q: string, more: { limit?: string; type?: string } = {}) {
     statements.length = 0;
     const query = searchQuery.parse({ q, type: 'message', ...more });
-    const { results } = await searchRecords(reads, allTasks(WORKSPACE), query, true);
+    const { results } = await searchRecords(reads, NAMES, allTasks(WORKSPACE), query, true);
     const plans = await Promise.all(
       [...statements].map(async (statement) => {
         const { rows } = await place.database.pool.query(`EXPLAIN ${statement.sql}`, [...statement.parameters]);
