@@ -1,4 +1,5 @@
 /** Reads the JSON body of a request: directly, or with body-parser (compressed, chunked, other charsets). */
+import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import express from 'express';
 import { invalid } from '../../shared/errors.ts';
@@ -7,7 +8,19 @@ import { bodyError } from './errors.ts';
 /** Larger bodies are refused with 413. Agent memory may have 524,288 characters. */
 const BODY_LIMIT = 2_097_152;
 
-const parser = express.json({ limit: BODY_LIMIT, strict: false, type: () => true });
+const parser = express.json({
+  limit: BODY_LIMIT,
+  strict: false,
+  type: () => true,
+  verify: (_req, _res, bytes, charset) => {
+    if (charset === 'utf-8') requireUtf8(bytes);
+  },
+});
+
+/** Decoding would replace what is not UTF-8, and store another text. @throws AppError 400 */
+function requireUtf8(bytes: Buffer): void {
+  if (!isUtf8(bytes)) throw invalid('The body is not valid UTF-8; send the JSON in UTF-8.');
+}
 
 /** The value of the body; undefined when there is none. @throws AppError 400, 413, 415 */
 export async function readJson(req: IncomingMessage, res: ServerResponse): Promise<unknown> {
@@ -68,6 +81,7 @@ function bytesOf(req: IncomingMessage): Promise<Buffer> {
 
 function parsed(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
+  requireUtf8(bytes);
   const text = bytes.toString('utf8');
   try {
     return JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text);

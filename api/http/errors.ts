@@ -5,9 +5,16 @@ import { ZodError } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import type { Exchange } from './exchange.ts';
 
-/** `<dotted.path>: <reason>` per finding; findings about the body as a whole have the path `body`. */
-export function detailsOf(error: ZodError): string[] {
-  return error.issues.slice(0, 50).map((issue) => `${issue.path.map(String).join('.') || 'body'}: ${issue.message}`);
+/**
+ * `<dotted.path>: <reason>` per finding; findings about the body as a whole have the path `body`. For an integer beyond
+ * 2^53, zod reports that bound first, and then the field's own, which is the one to observe.
+ */
+export function detailsOf({ issues }: ZodError): string[] {
+  const findings = issues.map((issue) => ({ ...issue, field: issue.path.map(String).join('.') || 'body' }));
+  return findings
+    .filter((issue, at) => !('note' in issue && findings[at + 1]?.field === issue.field))
+    .slice(0, 50)
+    .map(({ field, message }) => `${field}: ${message}`);
 }
 
 /** Clients often show only `error`, so it carries the first finding. */
@@ -21,10 +28,11 @@ function validationError(error: ZodError): AppError {
  * no `type`.
  */
 export function bodyError(error: unknown, encoding: string | undefined): AppError {
+  if (error instanceof AppError) return error;
   const { status, type, message } = error as { status?: unknown; type?: unknown; message?: unknown };
   if (type === 'entity.too.large') return new AppError(413, 'The request body is larger than 2 MB; send less.');
   if (type === 'entity.parse.failed')
-    return new AppError(400, `The body is not valid JSON: ${message}. Send one JSON object.`);
+    return new AppError(400, `JSON body required: what was sent is not valid JSON (${message}); send one JSON object.`);
   if (type === 'charset.unsupported' || type === 'encoding.unsupported')
     return new AppError(
       415,

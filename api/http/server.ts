@@ -39,6 +39,15 @@ import { asSpans } from './tracing.ts';
 /** A stream does not end by itself, so a HEAD request gets its headers without running the handler. */
 const STREAM = 'text/event-stream';
 
+/** @throws ZodError, or AppError 400 when a parameter that is refused was given twice */
+function queryOf({ query: schema }: Route, query: Asked['query']): unknown {
+  if (!schema) return {};
+  const { success, data, error } = schema.safeParse(query);
+  if (success) return data;
+  const twice = error.issues.find(({ path: [name = ''] }) => Array.isArray(query[String(name)]));
+  throw twice ? invalidField(String(twice.path[0]), 'must be given only once') : error;
+}
+
 export interface ApiServer {
   readonly server: Server;
   /** For middleware: it gets the requests whose path has no route, after the checks for all requests. */
@@ -71,7 +80,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     if (!(await isStrict(exchange, identity))) return;
     incidents.isolationDenied(exchange, `${exchange.req.method} ${path}`, resource);
     throw forbidden(
-      `Your workspace is strictly isolated, and ${resource} is shared with other workspaces: use a workspace with the isolation "shared".`,
+      `Your workspace is strictly isolated and has no access to what workspaces share (${resource}); use a workspace with the isolation "shared".`,
     );
   }
 
@@ -128,13 +137,13 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     // A write may have to read what it has just appended, so it reads at the current head of the log.
     const at = isRead(route) ? await readAtOf(exchange, services.readModels) : undefined;
     const isAsOf = query.as_of !== undefined;
-    const fault = isAsOf ? pastFault(route, route.query ? route.query.parse(query) : {}) : undefined;
+    const fault = isAsOf ? pastFault(route, queryOf(route, query)) : undefined;
     if (fault !== undefined) throw invalid(`as_of: ${fault}. Leave as_of out.`);
     const moment = isAsOf ? await momentOf(services, query.as_of) : undefined;
     const reads = at ? services.reads.at(at) : services.reads;
     const call = {
       params: route.params ? route.params.parse(params) : {},
-      query: route.query ? route.query.parse(query) : {},
+      query: queryOf(route, query),
       body,
       // Null only on public routes; the others have been authorized.
       identity: identity as Identity,

@@ -1,6 +1,5 @@
 /** Commands that agents may run: the allow-list, and decisions that are sent to the primary gateway. */
 import { type Allowlist, allowlistHash } from '../../shared/contract/admin/exec-approvals.ts';
-import { isObject } from '../../shared/storable.ts';
 import { AppError, conflict, type ErrorStatus } from '../../shared/errors.ts';
 import {
   type EXEC_DECISIONS,
@@ -10,6 +9,7 @@ import {
 } from '../../shared/events/admin/exec-approvals.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import { GatewayError, type Gateways } from '../../shared/ports/admin/gateways.ts';
+import { isObject } from '../../shared/storable.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { gatewayRefusal, primaryGateway } from './gateways.ts';

@@ -1,5 +1,11 @@
 /** Changes to the gateway's configuration document: which are allowed, and the changed copies. Pure functions. */
-import { type Entry, entriesOf, type GatewayDocument, nameOf, slug } from '../../shared/contract/admin/gateway-document.ts';
+import {
+  type Entry,
+  entriesOf,
+  type GatewayDocument,
+  nameOf,
+  slug,
+} from '../../shared/contract/admin/gateway-document.ts';
 import { type Bounds, isObject, VALUE_BOUNDS } from '../../shared/storable.ts';
 
 /** A document of at most this size, sealed, fits into one event. */

@@ -37,7 +37,9 @@ describe('the body of a request', () => {
   it('is rejected with an explanation if it is not JSON', async () => {
     const refused = await refusalOf(requestOf(['{"a":}']));
     expect(refused).to.be.instanceOf(AppError).with.property('status', 400);
-    expect(refused.message).to.match(/^The body is not valid JSON: Unexpected token.*Send one JSON object\.$/);
+    expect(refused.message).to.match(
+      /^JSON body required: what was sent is not valid JSON \(Unexpected token.*\); send one JSON object\.$/,
+    );
   });
 
   it('is rejected if the connection ends before the whole body has arrived', async () => {

@@ -84,6 +84,18 @@ describe('contract: requests', () => {
       const cases: [string, string, unknown, number, RegExp][] = [
         ['POST', '/api/agents', '{"name":', 400, /not valid JSON/],
         ['POST', '/api/agents', '', 400, /JSON body required/],
+        ['DELETE', '/api/webhooks', '{', 400, /body required/],
+        ['POST', '/api/alerts', [1, 2], 400, /^body: must be an object$/],
+        ['POST', '/api/tasks', { title: 'x', due_date: 1e308 }, 400, /^due_date: must be at most 4102444800$/],
+        ['GET', '/api/tasks?status=inbox&status=done', undefined, 400, /^status: must be given only once$/],
+        ['GET', '/api/tasks?as_of=1&status=inbox&status=done', undefined, 400, /^status: must be given only once$/],
+        [
+          'GET',
+          '/api/activities?stats&hours=100000',
+          undefined,
+          400,
+          /^hours: must be a whole number from 1 to 87600$/,
+        ],
         ['POST', '/api/agents', [1, 2], 400, /^body: must be an object$/],
         ['POST', '/api/agents', 'null', 400, /^body: must be an object$/],
         ['POST', '/api/agents', { name: 5, role: 'coder' }, 400, /^name: must be a string$/],
@@ -126,10 +138,14 @@ describe('contract: requests', () => {
 
     it('rejects bodies that contradict their headers, thousands of nesting levels and compression bombs', async () => {
       const login = '{"username":"a","password":"b"}';
+      // Decoding would replace the letters that are not UTF-8.
+      const latin1 = Buffer.from('{"name":"Größe"}', 'latin1');
       const bomb = gzipSync(Buffer.alloc(200_000_000, ' '));
       const deep = `${'['.repeat(400_000)}${']'.repeat(400_000)}`;
       const cases: [string | Buffer, Record<string, string>, number, RegExp][] = [
         [bomb, { 'content-encoding': 'gzip' }, 413, /larger than 2 MB/],
+        [latin1, {}, 400, /^The body is not valid UTF-8; send the JSON in UTF-8\.$/],
+        [gzipSync(latin1), { 'content-encoding': 'gzip' }, 400, /^The body is not valid UTF-8/],
         [deep, {}, 400, /nested more than 100 levels/],
         [login, { 'content-encoding': 'gzip' }, 400, /Content-Encoding \(gzip\)/],
         [login, { 'content-encoding': 'deflate' }, 400, /Content-Encoding \(deflate\)/],

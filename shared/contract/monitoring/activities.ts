@@ -1,6 +1,6 @@
 /** Activities of a workspace: the list and its statistics. */
 import { z } from 'zod';
-import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from '../common.ts';
+import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds, wholeText } from '../common.ts';
 
 export const activitySchema = z
   .object({
@@ -27,11 +27,7 @@ export const activitiesQuery = z.object({
   limit: limitParam(50, 500),
   offset: offsetParam,
   stats: z.string().optional().describe('if present, the response contains statistics instead of a list'),
-  hours: z
-    .string()
-    .regex(/^\d{1,5}$/, 'must be a whole number of hours')
-    .transform(Number)
-    .refine((hours) => hours >= 1 && hours <= 87_600, 'must be from 1 to 87600')
+  hours: wholeText(1, 87_600)
     .optional()
     .meta({ override: { type: 'integer', minimum: 1, maximum: 87_600, default: 24 } })
     .describe('time window of the statistics; default 24'),
