@@ -24,7 +24,7 @@ export const agentDiagnosticsRoute = defineCachedRoute({
   async respond({ params, query, identity, services }) {
     const { agent } = await requireReport(services, identity, params.id, query, 'name before username');
     const window = windowOf(query.hours, services.now());
-    const sections = sectionsOf(query.section, contract.DIAGNOSTICS_SECTIONS);
+    const sections = sectionsOf(query.section?.trim(), contract.DIAGNOSTICS_SECTIONS);
     const most = listedOf(query);
     return diagnosticsOf(services.reads, taskViewOf(identity), agent, window, sections, most);
   },

@@ -119,6 +119,8 @@ describe('GET /api/agents/{id}/diagnostics', () => {
     );
     const body = conforms(diagnosticsAnswer, await diagnostics(id, '&hours=720&section=tokens,%20tasks,'));
     expect(Object.keys(body)).to.have.members(['agent', 'timeframe', 'tasks', 'tokens']);
+    const all = conforms(diagnosticsAnswer, await diagnostics(id, '&section=%20'));
+    expect(Object.keys(all), 'blank').to.include.members([...DIAGNOSTICS_SECTIONS]);
     expect((await ask('GET', `/api/agents/${id}/diagnostics?hours=0`)).status).to.equal(403);
     expect((await diagnostics(987_654, '&hours=0')).status).to.equal(404);
   });
