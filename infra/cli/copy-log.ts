@@ -143,7 +143,7 @@ export async function refuseRunning({ pool }: Database, name: string): Promise<v
 export function addCopyLog(program: Command): void {
   program
     .command('copy-log')
-    .description('copy the event log, and what belongs to it, to another store; resumes an interrupted copy')
+    .description('copy the event log, with its keys and checkpoints, to another store; resumes an interrupted copy')
     .requiredOption('--from <place>', 'embedded:DIRECTORY, postgres://… or esdb://…')
     .requiredOption('--to <place>', 'likewise; must be empty or an unfinished copy')
     .option(

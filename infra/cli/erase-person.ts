@@ -29,7 +29,7 @@ export function addErasePerson(program: Command): void {
   program
     .command('erase-person')
     .description(
-      'delete a user and the key that seals their personal fields in the log, for good, or the key of one field of one event; a command that was cut off is to be repeated',
+      'delete a user and, for good, the key that seals the personal fields of the person, or with --redact that of one field; if interrupted, run it again',
     )
     .argument('[username]', 'name of the user, who may have been deleted')
     .option('--id <id>', 'id of the user, if several who were deleted had this name', idOf)

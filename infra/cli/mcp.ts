@@ -39,7 +39,7 @@ interface Message {
 export function addMcp(program: Command): void {
   program
     .command('mcp')
-    .description('connect a host of the Model Context Protocol that starts commands with a running service')
+    .description('connect a running service with a host of the Model Context Protocol that starts commands')
     .requiredOption('--url <url>', 'address of the service, such as http://127.0.0.1:3000')
     .option('--key <key>', 'API key; better in the environment as SIGNALBOX_KEY, which other users cannot read')
     .option('--agent <name>', 'the agent that the caller speaks for; an agent’s own key speaks for it anyway')

@@ -30,7 +30,7 @@ export function addRebuild(program: Command): void {
     .description('rebuild read models from the log beside the live ones, compare them, and switch')
     .argument(
       '[projection...]',
-      `read models to rebuild; all by default (${projections.map((one) => one.name).join(', ')}); ${LOG_TREE}: the tree over the log, of which only events are removed that the log does not have`,
+      `read models to rebuild; all by default (${projections.map((one) => one.name).join(', ')}); ${LOG_TREE}: removes from the tree over the log the events that the log no longer has`,
     )
     .option('--check', 'only compare; exit code 3 when something differs')
     .option('--fresh', 'discard what an interrupted rebuild has built')
@@ -76,7 +76,7 @@ export function addPrepare(program: Command): void {
   program
     .command('prepare')
     .description(
-      'build the new versions of read models that this program brings, while an older program still serves; its next start has little left to do',
+      'build the read models of this version while the old version still serves, so that they are ready at the next start',
     )
     .action(async () => {
       const { reports, events, seconds } = await rebuildWithProgress(neverFollowed, { farBehind: 0, history: true });

@@ -30,16 +30,16 @@ export function addReplay(program: Command): void {
   program
     .command('replay')
     .description(
-      'compare what this program would make of the log with what is there; exit code 3 when something differs',
+      'run the projections or deciders of this version over the log and compare the result with what is stored; exit code 3 if something differs',
     )
     .option(
       '--projection <name...>',
-      `read models to fold again and compare with the live ones, or ${ALL}: ${namesOf(projections)}`,
+      `read models to project again and compare with the live ones, or ${ALL}: ${namesOf(projections)}`,
     )
     .option('--decider <name...>', `kinds of streams to decide again, or ${ALL}: ${namesOf(replayables)}`)
     .option('--from <position>', 'only differences from this position on; by default, as far back as possible')
     .option('--until <position>', 'where the replay ends; by default, where the live read model, or the log, ends')
-    .option('--limit <number>', 'most examples of each table or decider', '5')
+    .option('--limit <number>', 'maximum number of examples for each table or decider', '5')
     .action(async (options: Options) => {
       const wanted = chosen('projection', projections, options.projection);
       const deciders = chosen('decider', replayables, options.decider);

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
+import { LIMITS } from '../../api/http/limits.ts';
 import { box } from '../../infra/cli/start.ts';
 import { needs } from '../support/needs.ts';
 import { AUDIENCE, MACHINE, OIDC_CLIENT, startOidcProvider } from '../support/oidc.ts';
@@ -17,6 +18,8 @@ import { until } from '../support/until.ts';
 // Compiled tests run from dist/; the documents are where package.json is.
 const top = new URL('../../../', import.meta.url);
 const read = (file: string) => readFileSync(new URL(file, top), 'utf8');
+
+const namesIn = (text: string, names: RegExp) => [...text.matchAll(names)].map(([, name]) => name);
 
 /** A command as one types it, and the lines that the document says it prints. */
 interface Step {
@@ -163,12 +166,25 @@ describe('documentation pages', () => {
     await play(steps, values());
   });
 
+  const get = (path: string) => fetch(service.url + path, { headers: { 'x-api-key': values().KEY } });
+
   it('operations.md: lists exactly the existing metrics', async () => {
-    const response = await fetch(`${service.url}/metrics`, { headers: { 'x-api-key': values().KEY } });
-    const namesIn = (text: string, names: RegExp) => [...text.matchAll(names)].map(([, name]) => name);
-    expect(namesIn(read('docs/operations.md'), /^\| `(signalbox_\w+)` \|/gm)).to.have.members(
-      namesIn(await response.text(), /^# TYPE (signalbox_\w+) /gm),
+    const exported = namesIn(await (await get('/metrics')).text(), /^# TYPE (signalbox_\w+) /gm);
+    expect(namesIn(read('docs/operations.md'), /^\| `(signalbox_\w+)` \|/gm)).to.have.members(exported);
+  });
+
+  it('operations.md: lists exactly the scheduled tasks', async () => {
+    const { tasks } = (await (await get('/api/scheduler')).json()) as { tasks: { id: string }[] };
+    const section = read('docs/operations.md').split('## Scheduled tasks')[1]?.split(/^## /m)[0] ?? '';
+    expect(namesIn(section, /^\| `([a-z_]+)` \|/gm)).to.have.members([...tasks.map(({ id }) => id), 'task_id']);
+  });
+
+  it('authentication.md: lists exactly the rate limits', () => {
+    const section = read('docs/authentication.md').split('## Rate limits')[1]?.split(/^## /m)[0] ?? '';
+    const listed = [...section.matchAll(/^\| (`.*`) \| (\d+)/gm)].flatMap(([, names = '', limit]) =>
+      namesIn(names, /`([a-z-]+)`/g).map((name) => `${name} ${limit}`),
     );
+    expect(listed).to.have.members(Object.entries(LIMITS).map(([name, { limit }]) => `${name} ${limit}`));
   });
 
   it('proofs.md: its session works as printed', async function () {
@@ -251,6 +267,15 @@ describe('README: command line', () => {
   });
 });
 
+/** The anchors of the headings of a document, as GitHub makes them. */
+const headingsOf = (text: string) =>
+  namesIn(text.replace(/^```[\s\S]*?^```$/gm, ''), /^#+ (.*)$/gm).map((title = '') =>
+    title
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
 describe('links in the documentation', () => {
   const documents = [
     'README.md',
@@ -259,11 +284,13 @@ describe('links in the documentation', () => {
     ...readdirSync(new URL('docs/', top)).map((name) => `docs/${name}`),
   ];
   for (const document of documents.filter((name) => name.endsWith('.md'))) {
-    it(`${document}: all links lead to existing files`, () => {
+    it(`${document}: all links lead to existing files and headings`, () => {
       const targets = [...read(document).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
-      for (const target of targets.filter((one) => !/^(https?:|#)/.test(one))) {
-        const file = new URL(target.split('#')[0] as string, new URL(document, top));
+      for (const target of targets.filter((one) => !/^https?:/.test(one))) {
+        const [path, heading] = target.split('#');
+        const file = path ? new URL(path, new URL(document, top)) : new URL(document, top);
         expect(existsSync(file), target).to.equal(true);
+        if (heading) expect(headingsOf(readFileSync(file, 'utf8')), target).to.include(heading);
       }
     });
   }
