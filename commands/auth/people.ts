@@ -37,7 +37,7 @@ export interface Erasing {
   readonly credentials: Credentials;
   readonly admins: AdminsOf;
   readonly people: PeopleDirectory;
-  readonly records: Pick<PersonRecords, 'erase'>;
+  readonly records: Pick<PersonRecords, 'erase' | 'forget'>;
 }
 
 export interface ErasureRequest {
@@ -166,7 +166,7 @@ async function eraseRecord<State extends { readonly erased: boolean }>(
 ): Promise<void> {
   const { record, stream, username } = erased;
   const person = personOf(record);
-  await records.erase(person, stream, username);
+  const texts = await records.erase(person, stream, username);
   const eraseEntries = async () => {
     for (;;) {
       const found = await people.auditEntriesOf(person);
@@ -182,6 +182,7 @@ async function eraseRecord<State extends { readonly erased: boolean }>(
   await commands.execute(decider, stream, context, (state) => decideErasure(state, record));
   // A process that still had the key may have recorded a request in flight.
   await eraseEntries();
+  await records.forget(texts, username);
 }
 
 function byWorkspace(entries: readonly AuditPlace[]): Map<number, number[]> {

@@ -137,7 +137,10 @@ async function recorded(
     parent_id: parent?.id ?? null,
     at: now(),
   });
-  const delivery = { ...done, nextRetryAt: null };
+  // A name that has been erased since then is not recorded again.
+  const repeated = parent && (await records.find(workspace, parent.id));
+  const erased = repeated && repeated.payload !== parent.payload && { payload: repeated.payload };
+  const delivery = { ...done, nextRetryAt: null, ...erased };
   const id = await records.record(delivery);
   // The webhook was deleted in the meantime.
   if (id === undefined) throw notFound('Webhook');

@@ -32,13 +32,22 @@ export function createPersonRecords(parts: {
     return texts;
   }
 
-  /** Replaces a text in stored webhook payloads. */
-  async function forgetText(text: string, username: string | null): Promise<void> {
-    for (const [index, found] of standing(text).entries())
-      await pool.query(
-        'UPDATE service.webhook_deliveries SET payload = replace(payload, $1, $2) WHERE strpos(payload, $1) > 0',
-        [found, standing(username ?? '[erased]')[index]],
-      );
+  /** Replaces texts in stored webhook payloads. */
+  async function forgetTexts(texts: readonly string[], username: string | null): Promise<void> {
+    if (texts.length === 0) return;
+    // An attempt that is under way would be recorded afterwards. It counts for nothing: its message is made again when
+    // its lease would have ended, and by then no process has the texts any more.
+    await pool.query(
+      `UPDATE service.webhooks SET lease = NULL WHERE webhook_id IN (
+         SELECT webhook_id FROM service.webhooks WHERE lease IS NOT NULL ORDER BY webhook_id FOR UPDATE
+       )`,
+    );
+    for (const text of texts)
+      for (const [index, found] of standing(text).entries())
+        await pool.query(
+          'UPDATE service.webhook_deliveries SET payload = replace(payload, $1, $2) WHERE strpos(payload, $1) > 0',
+          [found, standing(username ?? '[erased]')[index]],
+        );
   }
 
   async function forgetKey(name: string): Promise<void> {
@@ -53,9 +62,11 @@ export function createPersonRecords(parts: {
       const texts = await personalTexts(stream);
       texts.delete(username ?? '');
       // Before the key is deleted: afterwards the texts are unreadable.
-      for (const text of texts) await forgetText(text, username);
+      await forgetTexts([...texts], username);
       await forgetKey(person);
+      return [...texts];
     },
+    forget: forgetTexts,
     async textOf(event, field) {
       const { data } = await store.reveal(event);
       const text = data[field];
@@ -64,7 +75,7 @@ export function createPersonRecords(parts: {
     async redact(event, field, text) {
       const { username } = event.data;
       const name = typeof username === 'string' ? username : null;
-      if (text !== null && text !== name) await forgetText(text, name);
+      if (text !== null && text !== name) await forgetTexts([text], name);
       await forgetKey(fieldKeyName(`${event.id}/${field}`));
     },
   };

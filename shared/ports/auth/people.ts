@@ -32,8 +32,11 @@ export interface PersonRecords {
    * @param person `user:7`
    * @param stream of the events with the person's names
    * @param username replaces the display name from now on; null: there is none
+   * @returns the display names, which can no longer be read
    */
-  erase(person: string, stream: string, username: string | null): Promise<void>;
+  erase(person: string, stream: string, username: string | null): Promise<readonly string[]>;
+  /** Replaces display names in stored webhook payloads, once more: until now, some could be made from read models. */
+  forget(texts: readonly string[], username: string | null): Promise<void>;
   /** The text of a personal field of an event; null: it is not a text, or is no longer readable. */
   textOf(event: LoggedEvent, field: string): Promise<string | null>;
   /**

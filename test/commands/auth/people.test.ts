@@ -93,9 +93,14 @@ describe('erasure of personal data', () => {
         return found;
       },
     };
-    const records: Pick<PersonRecords, 'erase'> = {
+    const records: Pick<PersonRecords, 'erase' | 'forget'> = {
       async erase(person, stream) {
         asked.push(`${person} ${stream}`);
+        return ['Ann'];
+      },
+      async forget(texts, username) {
+        const erased = types().includes('PersonErased');
+        asked.push(`${texts} ${username} ${erased ? 'after' : 'before'} the erasure`);
       },
     };
     const credentials = auth.credentials.store;
@@ -114,7 +119,7 @@ describe('erasure of personal data', () => {
   it('deletes the user, then the key, then the audit entries in their workspaces', async () => {
     const { auth, user_id, erase, asked, types } = await open();
     expect(await erase()).to.deep.equal({ userId: user_id, accessRequestIds: [] });
-    expect(asked).to.deep.equal([`user:${user_id} user-${user_id}`]);
+    expect(asked).to.deep.equal([`user:${user_id} user-${user_id}`, 'Ann ann after the erasure']);
     expect(types().filter((type) => /Deleted|Erased/.test(type))).to.deep.equal([
       ...['UserDeleted', 'AuditEntriesErased', 'AuditEntriesErased', 'PersonErased'],
     ]);
@@ -130,8 +135,9 @@ describe('erasure of personal data', () => {
 
   it('is completed by a repeated call after an interruption', async () => {
     const { erase, types } = await open();
-    const failing: Pick<PersonRecords, 'erase'> = {
+    const failing: Pick<PersonRecords, 'erase' | 'forget'> = {
       erase: async () => Promise.reject(new Error('the database is away')),
+      forget: async () => expect.fail('nothing was erased'),
     };
     expect(await failureOf(erase({ records: failing }))).to.equal('the database is away');
     expect(types()).to.include('UserDeleted').and.not.include('PersonErased');

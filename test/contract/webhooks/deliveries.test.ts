@@ -299,6 +299,21 @@ describe('deliveries of webhooks', () => {
     await world.refused('POST', '/api/webhooks/retry', { delivery_id: 999_999_999 }, 404, /Delivery/);
   });
 
+  it('do not record again what was erased from the repeated delivery meanwhile', async () => {
+    const { id } = await hook([]);
+    const first = (await ask('POST', '/api/webhooks/test', { id })).body.delivery_id;
+    const { database } = world.world.service.core;
+    receiver.react(() => 'hang');
+    const before = receiver.requests.length;
+    const repeated = ask('POST', '/api/webhooks/retry', { delivery_id: first });
+    await until('the receiver has the repeated message', () => receiver.requests.length > before);
+    await database.pool.query("UPDATE service.webhook_deliveries SET payload = '{}' WHERE id = $1", [first]);
+    await repeated;
+    const { deliveries } = await deliveriesOf(id);
+    expect(deliveries.map(({ payload }) => payload)).to.deep.equal(['{}', '{}']);
+    receiver.react(() => OK);
+  });
+
   it('are kept up to the latest 200', async () => {
     const { id } = await hook([]);
     const { database } = world.world.service.core;
