@@ -32,6 +32,8 @@ export interface FakeGithub {
   readonly url: string;
   /** What it does from now on. */
   mode: 'well' | 'read-only' | 'broken' | 'silent' | 'redirects' | 'limited' | 'spent' | 'garbage';
+  /** Called when it has made its answer to a request. */
+  answered: (line: string) => void;
   /** Requests it has had. */
   readonly seen: { readonly line: string; readonly authorization: string | undefined }[];
   /** A repository; made when it is first asked for. */
@@ -175,6 +177,7 @@ export async function startFakeGithub(): Promise<FakeGithub> {
           res.writeHead(401).end('{"message":"Bad credentials"}');
         } else {
           const { status, body: said, link } = answer(req.method ?? '', url, body);
+          github.answered(`${req.method} ${req.url}`);
           res.writeHead(status, { ...(link && { link }) }).end(JSON.stringify(said ?? null));
         }
       },
@@ -184,6 +187,7 @@ export async function startFakeGithub(): Promise<FakeGithub> {
   const github: FakeGithub = {
     url: server.url,
     mode: 'well',
+    answered: () => undefined,
     seen: [],
     repo(name) {
       const known = repos.get(name);

@@ -103,14 +103,18 @@ async function pull(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const { repo } = project;
-  const asked =
-    since === null ? ({ state: 'open', since: '1970-01-01T00:00:00Z' } as const) : { state: 'all' as const, since };
-  for (let page = 1; page <= MAX_PAGES; page++) {
-    const { issues, more } = await work.github.issues(repo, { ...asked, perPage: PAGE, page }, signal);
-    done.issues += issues.length;
+  const state = since === null ? 'open' : 'all';
+  const known = new Set<string>();
+  let [from, page] = [since ?? '1970-01-01T00:00:00Z', 1];
+  for (let read = 0; read < MAX_PAGES; read++) {
+    const { issues, last, more } = await work.github.issues(repo, { state, since: from, perPage: PAGE, page }, signal);
     const fresh: Import[] = [];
     for (const issue of issues) {
       signal?.throwIfAborted();
+      const version = `${issue.number} ${issue.updatedAt}`;
+      if (known.has(version)) continue;
+      known.add(version);
+      done.issues++;
       const outcome = await pullIssue(work, context, repo, issue).catch((error) => {
         if (isFatal(error)) throw error;
         failures.push(error);
@@ -128,8 +132,13 @@ async function pull(
     failures.push(...imported.failures);
     // Failed issues are read again.
     if (failures.length > 0) return;
-    done.cursor = issues.at(-1)?.updatedAt ?? done.cursor;
+    // Pull requests alone move the cursor only where the next page could otherwise not be reached.
+    done.cursor = (more ? last : issues.at(-1)?.updatedAt) ?? done.cursor;
     if (!more) return;
+    // The next page begins with the end of this one: an issue that changes meanwhile moves to the end of the list, so
+    // the others are no longer on the page of their number.
+    page = last === undefined || last === from ? page + 1 : 1;
+    from = last ?? from;
   }
 }
 

@@ -199,6 +199,7 @@ export function createGithub(options: Settings, now: () => number = Date.now): G
       if (!result.success) throw new GithubError('refused', 'GitHub returned something other than a list of issues.');
       return {
         issues: result.data.flatMap(({ isPull, issue }) => (isPull ? [] : [issue])),
+        last: result.data.at(-1)?.issue.updatedAt,
         more: /<[^>]*>;\s*rel="next"/.test(String(headers.link ?? '')),
       };
     },

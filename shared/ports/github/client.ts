@@ -29,6 +29,8 @@ export interface IssuesQuery {
 export interface IssuePage {
   /** Without pull requests, which GitHub lists among the issues. */
   readonly issues: readonly GithubIssue[];
+  /** When the last issue or pull request of the page changed, ISO 8601; undefined: the page is empty. */
+  readonly last: string | undefined;
   /** Whether there is a further page. */
   readonly more: boolean;
 }

@@ -241,6 +241,28 @@ describe('GitHub', function () {
       expect(activity?.metadata).to.deep.include({ repo, pulled: 1, pushed: 0 });
     });
 
+    it('misses no issue when another one changes while pages are read', async () => {
+      const { repo, id, sync } = await project();
+      for (let number = 1; number <= 102; number++) github.issue(repo, {});
+      github.answered = (line) => {
+        if (!line.includes('/issues?')) return;
+        github.answered = () => undefined;
+        github.issue(repo, { number: 50, title: 'Changed' });
+      };
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 103, pushed: 0 });
+      expect(await titled(id, 'Issue 101', 'Changed')).not.to.include(undefined);
+      expect(await sync(), 'nothing is new').to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
+    });
+
+    it('gets past any number of pull requests', async () => {
+      const { repo, id, sync } = await project();
+      for (let number = 1; number <= 1_000; number++) github.issue(repo, { isPull: true });
+      github.issue(repo, { title: 'Behind pull requests' });
+      await sync();
+      await sync();
+      expect(await titled(id, 'Behind pull requests')).not.to.include(undefined);
+    });
+
     it('pushes local changes and nothing else', async () => {
       const { repo, id, sync } = await project(true);
       github.issue(repo, { title: 'Roof leaks', body: 'x'.repeat(9_000), labels: ['bug', 'mc:inbox'] });

@@ -74,7 +74,7 @@ describe('requests to GitHub', () => {
     expect(await failureOf(list(github))).to.include({ fault: 'limited', retryAfter: 1 });
     expect(asked).to.equal(1);
     now += 1_000;
-    expect(await list(github)).to.deep.equal({ issues: [], more: false });
+    expect(await list(github)).to.deep.equal({ issues: [], last: undefined, more: false });
     answer = sends(429, '{}');
     expect(await failureOf(list(github)), 'without a time').to.include({ fault: 'limited', retryAfter: 60 });
     now += 60_000;
