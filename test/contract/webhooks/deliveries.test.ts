@@ -310,7 +310,7 @@ describe('deliveries of webhooks', () => {
     await database.pool.query("UPDATE service.webhook_deliveries SET payload = '{}' WHERE id = $1", [first]);
     await repeated;
     const { deliveries } = await deliveriesOf(id);
-    expect(deliveries.map(({ payload }) => payload)).to.deep.equal(['{}', '{}']);
+    expect(deliveries.map(({ payload }: { payload: string }) => payload)).to.deep.equal(['{}', '{}']);
     receiver.react(() => OK);
   });
 
