@@ -73,8 +73,12 @@ function dangerousSubstitution(text: string): boolean {
 // --- Words several rules share --------------------------------------------------------------------------------------
 
 const FETCHER = /\b(?:curl|wget|fetch|http\.get|requests\.get|axios)\b/gi;
-const INTERNAL_ADDRESS =
-  /169\.254\.169\.254|metadata\.google|100\.100\.100\.200|(?:\blocalhost|\b127(?:\.\d{1,3}){1,3}|\b0\.0\.0\.0|\[::(?:1|ffff:127\.\d{1,3}\.\d{1,3}\.\d{1,3})?\]):\d/gi;
+const LOOPBACK = String.raw`(?:localhost|127(?:\.\d{1,3}){1,3}|0\.0\.0\.0|\[::(?:1|ffff:127\.\d{1,3}\.\d{1,3}\.\d{1,3})?\])`;
+/** Without a scheme, a loopback name counts only with a port: people write about localhost. */
+const INTERNAL_ADDRESS = new RegExp(
+  String.raw`169\.254\.169\.254|metadata\.google|100\.100\.100\.200|(?<!\w)${LOOPBACK}:\d|:\/\/(?:[^\s/@]*@)?${LOOPBACK}(?!\.?[\w-])`,
+  'gi',
+);
 
 // --- The rules ------------------------------------------------------------------------------------------------------
 // Small words between the parts ("all of the", "your") are allowed where the rule would be trivial to dodge without.
