@@ -2,11 +2,12 @@
 import { issueAgentKey, revokeAgentKey } from '../../../commands/agents/keys.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { listAgentKeys } from '../../../queries/agents/keys.ts';
+import { agentParams } from '../../../shared/contract/agents/agents.ts';
 import * as contract from '../../../shared/contract/agents/keys.ts';
-import { idParams } from '../../../shared/contract/common.ts';
 import { orNotFound } from '../../../shared/errors.ts';
 import { DAY, seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
+import { requireAgent } from './agents.ts';
 
 const path = '/api/agents/{id}/keys';
 const DEFAULT_SCOPES = ['viewer', 'agent:self'];
@@ -17,17 +18,17 @@ const list = defineRoute({
   summary: 'List the keys of an agent, newest first',
   access: 'admin',
   closedToAgents: true,
-  params: idParams,
+  params: agentParams,
   refuses: [404],
   responses: {
     200: { description: 'Descriptions of the keys, without the keys themselves', schema: contract.agentKeysAnswer },
   },
   async respond({ params, services, identity }) {
     const { reads, credentials } = services;
-    const agent = orNotFound(await findAgent(reads, identity.workspace, { id: params.id }), 'Agent');
+    const agent = orNotFound(await findAgent(reads, identity.workspace, params.id), 'Agent');
     const lastUsed =
       reads.past === undefined ? (ids: readonly number[]) => credentials.keysLastUsed('agent', ids) : undefined;
-    const keys = await listAgentKeys(reads, identity.workspace, params.id, lastUsed);
+    const keys = await listAgentKeys(reads, identity.workspace, agent.id, lastUsed);
     return { agent: { id: agent.id, name: agent.name }, keys };
   },
 });
@@ -40,7 +41,7 @@ const issue = defineRoute({
     'The key is shown only in this response. Its role follows from its scopes: the highest of admin, operator and viewer. Without an expiry, it is valid until it is revoked or the agent is deleted.',
   access: 'admin',
   closedToAgents: true,
-  params: idParams,
+  params: agentParams,
   body: contract.newAgentKeyBody,
   bodyOptional: true,
   refuses: [404, 409],
@@ -51,7 +52,8 @@ const issue = defineRoute({
     const fromDays = days === undefined ? null : seconds(services.now()) + Math.floor(days * DAY);
     const expiresAt = body.expires_at ?? fromDays;
     const { commands, credentials, settings } = services;
-    const request = { workspace: identity.workspace, agent_id: params.id, name: body.name, scopes, expiresAt };
+    const agent = await requireAgent(services, identity, params.id, { recent: true });
+    const request = { workspace: identity.workspace, agent_id: agent.id, name: body.name, scopes, expiresAt };
     const limit = { most: settings.maxAgentKeys, now: seconds(services.now()) };
     const { id, apiKey, prefix, created_at } = await issueAgentKey(commands, command, credentials, request, limit);
     return {
@@ -67,14 +69,15 @@ const revoke = defineRoute({
   summary: 'Revoke a key',
   access: 'admin',
   closedToAgents: true,
-  params: idParams,
+  params: agentParams,
   body: contract.revokeAgentKeyBody,
   refuses: [404],
   responses: { 200: { description: 'Revoked', schema: contract.revokedAgentKeyAnswer } },
   async respond({ params, body, services, identity, command }) {
+    const agent = await requireAgent(services, identity, params.id, { recent: true });
     const revokedAt = await revokeAgentKey(services.commands, command, {
       workspace: identity.workspace,
-      agent_id: params.id,
+      agent_id: agent.id,
       keyId: body.key_id,
     });
     return { success: true, key_id: body.key_id, revoked_at: revokedAt };

@@ -58,13 +58,17 @@ describe('contract: API keys', function () {
       expect(list.keys[0].last_used_at).to.equal(null);
       expect(JSON.stringify(list)).not.to.include(apiKey);
 
+      expect((await keys('GET', 'scout')).body).to.deep.equal(list);
+      const third = bodyOf(await keys('POST', 'scout'), 201);
+      expect((await keys('DELETE', 'scout', { key_id: third.key.id })).status).to.equal(200);
+
       const revoked = await keys('DELETE', agent, { key_id: key.id });
       expect(revoked.body).to.deep.include({ success: true, key_id: key.id });
       expect(revoked.body.revoked_at).to.be.a('number');
       expect((await me(apiKey)).status).to.equal(401);
       expect((await me(second.body.api_key)).status).to.equal(200);
       expect((await keys('DELETE', agent, { key_id: key.id })).status).to.equal(404);
-      expect((await keys('GET', agent)).body.keys[1].last_used_at).to.be.a('number');
+      expect((await keys('GET', agent)).body.keys.at(-1).last_used_at).to.be.a('number');
       expect((await world.audit('agent_key_issued')).length).to.be.at.least(2);
       expect((await world.audit('agent_key_revoked'))[0]).to.deep.include({ actor: 'admin', target_id: agent });
       expect(await world.rawLog()).not.to.include(apiKey.slice(13));
@@ -87,7 +91,7 @@ describe('contract: API keys', function () {
       expect((await keys('POST', agent, { name: 'x'.repeat(300) })).body.key.name).to.have.length(128);
       expect((await keys('DELETE', agent)).status).to.equal(400);
       expect((await keys('DELETE', agent, { key_id: 0 })).status).to.equal(400);
-      expect((await keys('GET', 'abc')).status).to.equal(400);
+      expect((await keys('GET', 'abc')).status).to.equal(404);
       const key = await world.makeKey(agent, ['operator']);
       for (const method of ['GET', 'POST', 'DELETE']) {
         const body = method === 'GET' ? undefined : { key_id: 1 };
