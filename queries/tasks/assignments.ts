@@ -82,17 +82,22 @@ export const tasksOf = (reads: Reads, agent: string): RawBuilder<unknown> => sql
     ORDER BY x.priority_rank, x.created_at, x.id LIMIT ${sql.lit(SHOWN_TASKS)}
   ) t ${joinProject(reads)}`;
 
-/** A task as a work item shows it. */
+/** The first field with a text. */
+const textIn = (metadata: TaskRecord['metadata'], ...names: string[]) =>
+  names.map((name) => metadata[name]).find((value) => typeof value === 'string' && value !== '');
+
+/** A task as a work item shows it. Clients have several names for where its code is. */
 export function workItemOf({ id, title, status, priority, due_date, metadata }: TaskRecord) {
-  const { implementation_repo, code_location } = metadata;
+  const implementation_repo = textIn(metadata, 'implementation_repo', 'implementationRepo', 'github_repo');
+  const code_location = textIn(metadata, 'code_location', 'codeLocation', 'path');
   return {
     id,
     title,
     status,
     priority,
     ...(due_date !== null && { due_date }),
-    ...(typeof implementation_repo === 'string' && { implementation_repo }),
-    ...(typeof code_location === 'string' && { code_location }),
+    ...(implementation_repo !== undefined && { implementation_repo }),
+    ...(code_location !== undefined && { code_location }),
   };
 }
 

@@ -37,6 +37,9 @@ describe('tasks for agents', () => {
     });
     expect(group.items[1]).to.deep.include({ code_location: 'src', implementation_repo: 'a/b' });
     expect(group.items[2]).not.to.have.any.keys('due_date', 'code_location', 'implementation_repo');
+    await ask('PUT', `/api/tasks/${low.id}`, { metadata: { implementationRepo: '', github_repo: 'a/c', path: 'lib' } });
+    const renamed = (await ask('GET', `/api/agents/${id}/heartbeat`)).body.work_items[0].items[2];
+    expect(renamed).to.deep.include({ code_location: 'lib', implementation_repo: 'a/c' });
     // Only admins see secrets, also here.
     const key = await world.world.makeKey(id, ['operator']);
     const own = await ask('GET', `/api/agents/${id}/heartbeat`, undefined, key);
