@@ -115,7 +115,9 @@ const send = defineRoute({
     const { commands, gateways, settings } = services;
     // These lookups do not depend on events of this request.
     const at = { since: exchange.startedAt };
-    const deliver = body.forward ? await sessionDelivery(commands, gateways, command.origin) : undefined;
+    const deliver = body.forward
+      ? await sessionDelivery(commands, gateways, command.origin, body.attachments ?? [])
+      : undefined;
     const said = {
       from: senderOf(identity, body.from, settings.coordinatorAgent),
       content: body.content,

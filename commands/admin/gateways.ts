@@ -293,11 +293,14 @@ const MAX_RUN = 200;
 /**
  * Delivers messages to live sessions: through the primary gateway, and waits for its response. Undefined: there is no
  * gateway, or the caller belongs to another tenant than the deployment's.
+ *
+ * @param attachments for the session alone: they are not part of the stored message
  */
 export async function sessionDelivery(
   commands: Commands,
   gateways: Pick<Gateways, 'call'>,
   origin: Pick<Origin, 'tenant'>,
+  attachments: readonly object[] = [],
 ): Promise<Deliver | undefined> {
   const gateway = await gatewayOf(commands, origin);
   if (!gateway) return undefined;
@@ -306,7 +309,10 @@ export async function sessionDelivery(
     if (path === undefined) return undefined;
     // The key is the same for every attempt: a gateway that already has the message repeats its first response.
     const key = `chat-message-${workspace}-${id}`;
-    const body = { message_id: id, from, to, content, conversation, idempotency_key: key };
+    const body = {
+      ...{ message_id: id, from, to, content, conversation, idempotency_key: key },
+      ...(attachments.length > 0 && { attachments }),
+    };
     try {
       const answer = await gateways.call(gateway, { method: 'POST', path: `${path}/messages`, body });
       if (answer.status < 200 || answer.status >= 300) return undefined;

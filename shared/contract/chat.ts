@@ -100,6 +100,8 @@ export const messagesAnswer = z.object({
 const MAX_CONTENT = 50_000;
 /** Characters as JSON. */
 const MAX_METADATA = 10_000;
+const MAX_ATTACHMENTS = 20;
+const IMAGE = /^data:image\/[a-z0-9.+-]+;base64,[a-z0-9+/]+={0,2}$/i;
 
 export const chatMessageBody = z.object({
   content: filledText(MAX_CONTENT),
@@ -126,9 +128,13 @@ export const chatMessageBody = z.object({
     ),
   sessionKey: text(200).nullish().describe('deliver to the agent with this session key'),
   attachments: z
-    .array(z.unknown())
-    .max(0, 'must be empty: messages are text; put links to files into the content')
-    .nullish(),
+    .array(z.object({ name: text(200).optional(), type: text(100).optional(), dataUrl: z.string() }))
+    .max(MAX_ATTACHMENTS)
+    .transform((all) => all.filter(({ dataUrl }) => IMAGE.test(dataUrl)))
+    .nullish()
+    .describe(
+      'images as `data:image/…;base64,…` URLs, for the session; everything else is left out, and nothing is stored',
+    ),
 });
 
 const forwardSchema = z.object({

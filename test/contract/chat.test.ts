@@ -244,6 +244,14 @@ describe('contract: chat', function () {
       const key = { idempotency_key: `chat-message-1-${message.id}` };
       expect(JSON.parse(body)).to.deep.include({ ...key, content: 'go', from: 'olga', to: 'live' });
       expect(await inbox('live'), 'not in the inbox too').to.deep.equal([]);
+      const image = { name: 'a.png', type: 'image/png', dataUrl: 'data:image/png;base64,AAAA' };
+      const others = ['https://example.com/a.png', 'data:text/html;base64,AAAA', 'data:image/png,AAAA'];
+      const attachments = [...others.map((dataUrl) => ({ dataUrl })), image];
+      await say({ content: 'look', recipient: 'live', forward: true, attachments });
+      expect(JSON.parse(gateway.seen.at(-1)?.body ?? '').attachments).to.deep.equal([image]);
+      expect(JSON.parse(body)).not.to.have.property('attachments');
+      expect((await say({ content: 'look', recipient: 'live', attachments })).message.metadata).to.equal(null);
+      await ask('PATCH', `/api/chat/messages/${(await messages()).messages.at(-1)?.id}`, { read: true });
       // As a part of a path it would name something else than a session.
       const calls = gateway.seen.length;
       const astray = await say({ content: 'go', sessionKey: '..', forward: true });
@@ -322,7 +330,7 @@ describe('contract: chat', function () {
     'metadata that are no object': { content: 'x', metadata: [1] },
     'large metadata': { content: 'x', metadata: { note: 'x'.repeat(10_001) } },
     'U+0000': { content: 'x\u0000' },
-    attachments: { content: 'x', attachments: [{ dataUrl: 'data:image/png;base64,AAAA' }] },
+    'an attachment without a URL': { content: 'x', attachments: [{ name: 'a.png' }] },
   })) {
     it(`rejects ${what} with 400 and a message that states the correction`, async () => {
       await world.refused('POST', '/api/chat/messages', body, 400);
