@@ -48,9 +48,10 @@ const writeSoul = defineRoute({
   body: contract.soulBody,
   refuses: [404],
   responses: { 200: { description: 'Written', schema: contract.soulPutAnswer } },
-  async respond({ params, body, identity, services, command }) {
+  async respond({ params, body, identity, services, command, checkShared }) {
     const agent = await requireAgent(services, identity, params.id);
     const template = body.template_name ?? null;
+    if (template !== null) await checkShared('soul templates');
     const content =
       template === null ? (body.soul_content ?? '') : fillSoul(requireTemplate(template), agent, services.now());
     const stream = agentStream(identity.workspace, agent.id);

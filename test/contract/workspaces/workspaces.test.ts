@@ -231,6 +231,9 @@ describe('contract: workspaces', function () {
       // What is the workspace's own stays.
       expect((await ask('GET', `/api/agents/${agent.id}/soul`, undefined, there)).body.soul_content).to.equal('calm');
       expect((await ask('GET', `/api/agents/${agent.id}/memory`, undefined, there)).status).to.equal(200);
+      const soul = (body: object) => ask('PUT', `/api/agents/${agent.id}/soul`, body, there);
+      expect((await soul({ template_name: 'developer' })).status).to.equal(403);
+      expect((await soul({ soul_content: 'calm' })).status).to.equal(200);
       const entries = await until('the refusals are audited', async () => {
         const path = '/api/audit?action=workspace_isolation_denied&limit=200';
         const { body } = await ask('GET', path, undefined, there);
