@@ -81,7 +81,7 @@ const write = defineRoute({
       const answer = await handToGateway(services.commands, command, services.gateways, query.action, body);
       return { ...answer, ok: true };
     }
-    const isUpdates = isObject(body.updates) && Object.keys(body).every((key) => key === 'updates' || key === 'hash');
+    const isUpdates = 'updates' in body && Object.keys(body).every((key) => key === 'updates' || key === 'hash');
     if (isUpdates) {
       const { updates, hash: expected } = contract.updatesForm.parse(body);
       const { hash } = await changeGatewayConfig(services.commands, command, (state) =>

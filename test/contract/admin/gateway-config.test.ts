@@ -100,6 +100,8 @@ describe('Gateway configuration', () => {
       { updates: { ['x'.repeat(501)]: 1 } },
       { updates: Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`gateway.x${n}`, 1])) },
       { updates: { 'gateway.port': 1 }, hash: 5 },
+      { updates: 'gateway.port=1' },
+      { updates: [{ 'gateway.port': 1 }] },
     ])
       expect((await put(body)).status, JSON.stringify(body)?.slice(0, 60)).to.equal(400);
     expect((await put({ ...DOCUMENT, big: 'x'.repeat(1_000_000) })).status).to.equal(413);
