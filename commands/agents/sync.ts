@@ -112,13 +112,9 @@ export async function registerNamed<T>(
   const registerAll = async () => {
     const result = await first();
     for (const [name, role] of roles) {
-      const known = ids.get(name);
-      if (known === undefined) {
-        const registration = registrationOf({ id: name, name, role, config: {} });
-        await registerAgent(commands, context, { ...registration, status: 'idle' }, roomMade);
-      } else {
-        await commands.execute(agentDecider, agentStream(origin.workspace, known), context, decideReturn);
-      }
+      const registration = registrationOf({ id: name, name, role, config: {} });
+      const id = ids.get(name) ?? (await registerAgent(commands, context, registration, roomMade)).id;
+      await commands.execute(agentDecider, agentStream(origin.workspace, id), context, decideReturn);
     }
     return [result, roles.size] as const;
   };

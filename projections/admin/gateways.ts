@@ -12,7 +12,7 @@ export const KEPT_PROBES = 100;
 export const gatewaysTable = defineTable(
   'gateways',
   {
-    ...columnsFor(gatewaySchema.omit({ host: true, port: true, token: true, last_seen: true })),
+    ...columnsFor(gatewaySchema.omit({ host: true, port: true, token: true })),
     is_primary: 'boolean',
   },
   { key: ['id'] },
@@ -35,7 +35,7 @@ export const gatewayProbesTable = defineTable(
 
 export const gatewaysProjection = defineProjection({
   name: 'gateways',
-  version: 1,
+  version: 2,
   tables: [gatewaysTable, gatewayProbesTable],
   handlers: [
     on(gatewayAdded, ({ data: { gateway_id: id, name, url, token, is_primary }, meta }) => [
@@ -45,6 +45,7 @@ export const gatewaysProjection = defineProjection({
         url,
         status: 'unknown',
         last_health_check: null,
+        last_seen: null,
         token_set: token !== null,
         is_primary,
         latency: null,
@@ -54,11 +55,8 @@ export const gatewaysProjection = defineProjection({
         updated_at: seconds(meta.at),
       }),
     ]),
-    on(gatewayChanged, ({ data: { gateway_id: id, bare: _, token: __, last_seen, ...changes }, meta }) => [
-      set(gatewaysTable, { id }, meta, (row) => ({
-        ...changes,
-        last_health_check: last_seen === undefined ? row.last_health_check : last_seen,
-      })),
+    on(gatewayChanged, ({ data: { gateway_id: id, bare: _, token: __, ...changes }, meta }) => [
+      set(gatewaysTable, { id }, meta, changes),
     ]),
     // Moves the position of the row, so that readers request the gateway's sessions again.
     on(gatewaySessionControlled, ({ data }) => [update(gatewaysTable, { id: data.gateway_id }, (row) => ({ ...row }))]),
@@ -74,12 +72,12 @@ export const gatewaysProjection = defineProjection({
         const probed_at = seconds(meta.at);
         return [
           change(gatewayProbesTable, key, () => ({ ...key, name, status, latency, error, probed_at })),
-          // A failed probe does not count as a health check.
           update(gatewaysTable, { id: gateway_id }, (row) => ({
             ...row,
             status,
             latency,
-            last_health_check: status === 'offline' ? row.last_health_check : probed_at,
+            last_health_check: probed_at,
+            last_seen: status === 'offline' ? row.last_seen : probed_at,
             updated_at: probed_at,
           })),
         ];

@@ -22,7 +22,6 @@ function recordOf({ position: _, ...row }: GatewayRow): GatewayRecord {
     port: port === '' ? (DEFAULT_PORTS[protocol] ?? 80) : Number(port),
     token: row.token_set ? MASK : '',
     is_primary: row.is_primary ? 1 : 0,
-    last_seen: row.last_health_check,
   };
 }
 

@@ -289,7 +289,9 @@ describe('/api/gateways', function () {
     const body = conforms(gatewayAnswer, await ask('POST', { name: 'telling', url: fake.url, agents }), 201);
     expect(body.agents_registered).to.equal(2);
     const agent = async (name: string) => (await call(base, 'GET', `/api/agents/${name}`)).body.agent;
-    expect(await agent('told-one')).to.deep.include({ role: 'scout', status: 'idle', source: 'gateway' });
+    const one = await agent('told-one');
+    expect(one).to.deep.include({ role: 'scout', status: 'idle', source: 'gateway' });
+    expect(one.last_seen).to.be.a('number');
     expect(await agent('told-two')).to.deep.include({ role: 'agent', status: 'idle' });
     await call(base, 'PUT', '/api/agents/told-one', { status: 'offline' });
     const { id: told } = body.gateway;

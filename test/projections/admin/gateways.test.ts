@@ -18,7 +18,7 @@ const told = (...drafts: Draft[]) => rowsAfter(gatewaysProjection, eventsOf(draf
 describe('projection: gateways', () => {
   it('a new gateway has a token but does not show it', () => {
     const [row] = told(added(7)).gateways;
-    expect(row).to.include({ id: 7, status: 'unknown', token_set: true, last_health_check: null });
+    expect(row).to.include({ id: 7, status: 'unknown', token_set: true, last_health_check: null, last_seen: null });
     expect(JSON.stringify(row)).not.to.include('"t"');
   });
 
@@ -26,12 +26,13 @@ describe('projection: gateways', () => {
     const row = (changes: object) => told(added(7), gatewayChanged.draft({ gateway_id: 7, ...changes })).gateways[0];
     expect(row({ name: 'new' })).to.include({ name: 'new', token_set: true });
     expect(row({ token_set: false, token: null })).to.include({ name: 'g7', token_set: false });
-    expect(row({ latency: 4, last_seen: 5 })).to.include({ latency: 4, last_health_check: 5 });
+    expect(row({ latency: 4, last_seen: 5 })).to.include({ latency: 4, last_seen: 5, last_health_check: null });
   });
 
-  it('a probe without a response keeps the time of the last successful one', () => {
+  it('a probe without a response is a health check, but no sign of life', () => {
     const [row] = told(added(7), probed(1), probed(2, 'offline')).gateways;
-    expect(row).to.include({ status: 'offline', latency: null, last_health_check: seconds(timeOf(2)) });
+    expect(row).to.include({ status: 'offline', latency: null, last_seen: seconds(timeOf(2)) });
+    expect(row?.last_health_check).to.equal(seconds(timeOf(3)));
   });
 
   it('a limited number of probes is kept per gateway', () => {
