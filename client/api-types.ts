@@ -683,7 +683,9 @@ export interface Api {
       readonly from?: string | null;
       readonly forward?: boolean;
       readonly sessionKey?: string | null;
-      readonly attachments?: readonly unknown[] | null;
+      readonly attachments?:
+        | readonly { readonly name?: string; readonly type?: string; readonly dataUrl: string }[]
+        | null;
     };
     readonly response: {
       readonly message: ChatMessage;
@@ -3957,8 +3959,8 @@ export type Setting = {
   readonly value: string;
   readonly description: string;
   readonly category: string;
-  readonly updated_by?: string;
-  readonly updated_at?: number;
+  readonly updated_by: string | null;
+  readonly updated_at: number | null;
   readonly is_default: boolean;
 };
 

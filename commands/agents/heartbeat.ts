@@ -71,7 +71,7 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
 
 /** @throws AppError 404 */
 export const decideWake = (state: AgentState, reason: string | null): EventDraft[] => [
-  agentWoken.draft({ ...existing(state), reason, last_activity: 'Woken by hand' }),
+  agentWoken.draft({ ...existing(state), reason, last_activity: 'Manual wake' }),
 ];
 
 /** What a heartbeat needs from the work that waits for its agent. */

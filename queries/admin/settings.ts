@@ -23,7 +23,8 @@ export async function listSettings(reads: Reads, defaults: SettingDefaults) {
       value: row?.value ?? known?.initial(defaults) ?? '',
       description: known?.description ?? '',
       category: known?.category ?? CUSTOM,
-      ...(row && { updated_by: row.updated_by, updated_at: row.updated_at }),
+      updated_by: row?.updated_by ?? null,
+      updated_at: row?.updated_at ?? null,
       is_default: row === undefined,
     };
   });

@@ -112,7 +112,7 @@ const wake = defineRoute({
   path: '/api/agents/{id}/wake',
   summary: 'Notify an agent to check its tasks and notifications',
   description:
-    'The agent is idle afterwards. It learns about the call from the stream or its next heartbeat. A reason that tries to take over the agent is refused.',
+    'The agent is idle afterwards. It learns about the call from the stream. A reason that tries to take over the agent is refused.',
   access: 'operator',
   params: agentParams,
   agents: ({ params }) => params.id,

@@ -122,8 +122,8 @@ export const settingSchema = z
     value: z.string(),
     description: z.string(),
     category: z.string(),
-    updated_by: z.string().optional(),
-    updated_at: unixSeconds.optional(),
+    updated_by: z.string().nullable(),
+    updated_at: unixSeconds.nullable(),
     is_default: z.boolean(),
   })
   .meta({ id: 'Setting' });

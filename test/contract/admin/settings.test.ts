@@ -28,6 +28,7 @@ describe('/api/settings', function () {
     expect(await one('retention.logs_days')).to.deep.equal({
       ...{ key: 'retention.logs_days', value: '30', category: 'retention', is_default: true },
       description: 'How long lines of the log are kept, days; 0: for ever',
+      ...{ updated_by: null, updated_at: null },
     });
     expect(await one('retention.activities_days')).to.include({ value: '12' });
     expect(await one('gateway.port')).to.include({ value: '18789', category: 'gateway' });

@@ -188,7 +188,7 @@ describe('Agent heartbeats, memory and personas', () => {
     expect(reasoned.body.message).to.equal('a review waits');
     expect((await ask('POST', `/api/agents/${id}/wake`, { message: 'alias' })).body.message).to.equal('alias');
     const agent = await get(id);
-    expect(agent).to.include({ status: 'idle' });
+    expect(agent).to.include({ status: 'idle', last_activity: 'Manual wake' });
     expect(agent.last_seen).to.be.a('number');
     const told = await activities('agent_status_change', id);
     expect(told).to.have.length(3);
