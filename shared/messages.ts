@@ -36,16 +36,19 @@ function unionText(branches: readonly (readonly { readonly code: string; readonl
   const firsts = branches.flatMap(([first]) => (first ? [first] : []));
   const meant = firsts.find(({ code }) => code !== 'invalid_type' && code !== 'invalid_value');
   if (meant) return meant.message;
-  const forms = [...new Set(firsts.map(({ message }) => message.replace(/^must be /, '')))];
-  const last = forms.pop() ?? '';
+  const all = [...new Set(firsts.map(({ message }) => message.replace(/^must be /, '')))];
   // An alternative may contain a list itself, such as `true or false`.
-  return `must be ${forms.length === 0 ? last : `${forms.join(', ').replaceAll(' or ', ', ')} or ${last}`}`;
+  const forms = all.join(', ').replaceAll(' or ', ', ').split(', ');
+  const last = forms.pop() ?? '';
+  return `must be ${all.length === 1 ? all[0] : `${forms.join(', ')} or ${last}`}`;
 }
 
 function messageOf(issue: Parameters<z.core.$ZodErrorMap>[0]): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
       return issue.input === undefined ? 'is required' : `must be ${KINDS[issue.expected] ?? issue.expected}`;
+    case 'invalid_key':
+      return `the name ${issue.issues[0]?.message}`;
     case 'invalid_value':
       return issue.values.length === 1 ? `must be ${listOf(issue.values)}` : `must be one of ${listOf(issue.values)}`;
     case 'too_big':

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { ZodError } from 'zod';
 import { AppError } from '../../shared/errors.ts';
+import { frontOf } from '../../shared/storable.ts';
 import type { Exchange } from './exchange.ts';
 
 /**
@@ -10,7 +11,8 @@ import type { Exchange } from './exchange.ts';
  * 2^53, zod reports that bound first, and then the field's own, which is the one to observe.
  */
 export function detailsOf({ issues }: ZodError): string[] {
-  const findings = issues.map((issue) => ({ ...issue, field: issue.path.map(String).join('.') || 'body' }));
+  const fieldOf = (path: readonly PropertyKey[]) => path.map((part) => frontOf(String(part), 100)).join('.') || 'body';
+  const findings = issues.map((issue) => ({ ...issue, field: fieldOf(issue.path) }));
   return findings
     .filter((issue, at) => !('note' in issue && findings[at + 1]?.field === issue.field))
     .slice(0, 50)

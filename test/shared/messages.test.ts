@@ -15,8 +15,15 @@ describe('messages for invalid input', () => {
     expect(messageOf(z.object({ a: z.union([z.boolean(), z.literal(0)]) }), { a: 'x' })).to.equal(
       'must be true, false or 0',
     );
+    expect(messageOf(z.union([z.literal([0, 1]), z.boolean()]), 5)).to.equal('must be one of 0, 1, true or false');
     for (const id of ['-1', 'x', 0, -1, 1.5, null, {}])
       expect(messageOf(idBody, { id }), String(id)).to.equal('must be a positive whole number');
+  });
+
+  it('say what is wrong with a name in a map', () => {
+    const named = z.record(z.string().min(1).max(2), z.string());
+    expect(messageOf(named, { '': 'x' })).to.equal('the name must not be empty');
+    expect(messageOf(named, { abc: 'x' })).to.equal('the name must have at most 2 characters');
   });
 
   it('use singular and plural for sizes', () => {

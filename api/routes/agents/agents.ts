@@ -153,7 +153,7 @@ const putByName = defineRoute({
     const { body, identity, services, command } = call;
     const { name, ...fields } = body;
     const update = updateOf(fields);
-    if (Object.keys(update).length === 0) throw nothingToChange();
+    if (Object.keys(update).length === 0) throw invalid(`${NOTHING_TO_CHANGE} besides the name.`);
     const agent = await requireAgent(services, identity, { name }, { recent: true });
     const { id } = agent;
     await refuseForeignSession(call, agent, body.session_key);
@@ -166,7 +166,7 @@ const putByName = defineRoute({
 const updateOf = (fields: AgentUpdate): AgentUpdate =>
   sent({ ...fields, session_key: orNull(fields.session_key), runtime_type: orNull(fields.runtime_type) });
 
-const nothingToChange = () => invalid('There is nothing to change: send at least one field besides the name.');
+const NOTHING_TO_CHANGE = 'There is nothing to change: send at least one field';
 
 const one = defineCachedRoute({
   method: 'get',
@@ -209,7 +209,7 @@ const putById = defineRoute({
     const { params, body, identity, services, command } = call;
     const { write_to_gateway, ...fields } = body;
     const { gateway_config: gatewayConfig, ...details } = fields;
-    if (Object.keys(sent(fields)).length === 0) throw nothingToChange();
+    if (Object.keys(sent(fields)).length === 0) throw invalid(`${NOTHING_TO_CHANGE}.`);
     const present = await requireAgent(services, identity, params.id, { recent: true });
     const { id } = present;
     await refuseForeignSession(call, present, body.session_key);

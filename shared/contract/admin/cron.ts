@@ -1,7 +1,7 @@
 /** Scheduled jobs: the record, their logs and history, and the actions on them. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
-import { filledText, text } from '../storable.ts';
+import { text } from '../storable.ts';
 
 export const RUN_STATUSES = ['success', 'error', 'running'] as const;
 
@@ -70,9 +70,10 @@ export const cronAnswer = z.union([
   }),
 ]);
 
+const ACTIONS = ['toggle', 'trigger', 'add', 'remove', 'clone'] as const;
 export const cronBody = z.object({
-  action: z.enum(['toggle', 'trigger', 'add', 'remove', 'clone']),
-  name: filledText(MAX_NAME).optional(),
+  action: z.enum(ACTIONS, { error: `Invalid action: must be one of ${ACTIONS.join(', ')}` }),
+  name: text(MAX_NAME).trim().optional(),
   jobId: selector.describe('the same as `name`'),
   jobName: selector.describe('the same as `name`'),
   schedule: text(200)

@@ -42,6 +42,7 @@ describe('/api/cron', function () {
       [{ schedule: '* * * * * *' }, /^schedule: /],
       [{ schedule: undefined }, /required/],
       [{ name: undefined }, /required/],
+      [{ name: ' ' }, /required/],
     ] as const) {
       const body = { action: 'add', name: 'bad', schedule: '0 4 * * *', command: 'purge_sessions', ...more };
       const { status, body: answer } = await post(body);
@@ -202,7 +203,10 @@ describe('/api/cron', function () {
       expect(status, action).to.equal(400);
       expect(body.error).to.include('Job ID required');
     }
-    expect((await post({ action: 'explode', name: 'x' })).status).to.equal(400);
+    for (const body of [{ action: 'explode', name: 'x' }, {}]) {
+      const { status, body: answer } = await post(body);
+      expect([status, answer.error.includes('Invalid action')], answer.error).to.deep.equal([400, true]);
+    }
     expect((await get('?action=nothing')).status).to.equal(400);
     expect((await get('?action=history')).body.error).to.include('Job ID required');
   });
