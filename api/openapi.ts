@@ -82,7 +82,7 @@ with \`X-Signalbox-Consistency: eventual\` it shows what is there. When a read m
 nothing twice. A \`DELETE\` that takes a body takes its fields from the query when it is sent without one.
 
 **The past.** A \`GET\` with \`as_of\` responds as the service would have right after that position of the log, or at that \
-time: the same response for ever. Its "now" is the time of the last event until then.
+time: the same response forever. Its "now" is the time of the last event until then.
 
 **Lists.** \`limit\` is clamped to the range that the call names and \`offset\` to zero or more; anything but a whole number \
 counts as the default.

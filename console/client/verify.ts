@@ -56,11 +56,11 @@ export async function verifyLog(mayProve: boolean, eventId: string | undefined):
   }
   const kept = keptCheckpoint();
   if (kept && kept.key.trim() !== key.trim()) {
-    step(false, `The key is another one than on ${time(kept.at)}. Ask the operator why it was replaced.`);
+    step(false, `The key is not that of the last check here (${time(kept.at)}). Ask the operator why it was replaced.`);
   } else if (kept && kept.origin !== checkpoint.origin) {
     step(
       false,
-      `The log is called ${checkpoint.origin} now, and was ${kept.origin} on ${time(kept.at)}: it was restored or replaced.`,
+      `The log is called ${checkpoint.origin} now, and was ${kept.origin} at the last check here (${time(kept.at)}): it was restored or replaced.`,
     );
   } else if (kept && (mayProve || kept.size === checkpoint.size)) {
     const first = { origin: kept.origin, size: kept.size, root: fromBase64(kept.root) };
@@ -73,14 +73,14 @@ export async function verifyLog(mayProve: boolean, eventId: string | undefined):
     step(
       good,
       good
-        ? `It continues the log that this browser saw on ${time(kept.at)}: none of its ${count(kept.size)} events was altered or removed.`
-        : `It does not continue the log of ${count(kept.size)} events that this browser saw on ${time(kept.at)}: events were altered or removed. Run \`signalbox verify\`.`,
+        ? `It continues the log of the last check here (${time(kept.at)}): none of the ${count(kept.size)} events was altered or removed.`
+        : `It does not continue the log of the last check here (${count(kept.size)} events, ${time(kept.at)}): events were altered or removed. Run \`signalbox verify\`.`,
     );
   } else {
     steps.push({
       outcome: 'open',
       text: kept
-        ? `Whether it continues the log that this browser saw on ${time(kept.at)} is for admins of the deployment to check.`
+        ? `Only admins of the deployment can check whether it continues the log of the last check here (${time(kept.at)}).`
         : 'This browser has kept the checkpoint. The next check here shows whether events under it were altered.',
     });
   }

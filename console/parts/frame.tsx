@@ -57,7 +57,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
           aria-controls="rooms"
           onClick={() => setMenu(!menu)}
         >
-          ☰ <span class="sr">Rooms</span>
+          ☰ <span class="sr">Menu</span>
         </button>
         <a class="brand" href={urlOf('/')}>
           <span class="lamp" aria-hidden="true" /> Signalbox
@@ -71,7 +71,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
           {me.role !== me.display_name.toLowerCase() && <span class="dim role">{me.role}</span>}
         </button>
       </header>
-      <nav id="rooms" class={`rail ${menu ? 'open' : ''}`} aria-label="Rooms">
+      <nav id="rooms" class={`rail ${menu ? 'open' : ''}`} aria-label="Views">
         {rooms.map(({ path: to, name }) => (
           <a key={to} href={urlOf(to)} aria-current={here === to ? 'page' : undefined}>
             {name}
@@ -164,9 +164,12 @@ function Account({ close }: { readonly close: () => void }) {
   const { me } = useRights();
   return (
     <Dialog title="Your account" close={close}>
-      <p>
-        {me.username}, {me.role}, workspace {me.workspace_id}
-      </p>
+      <div class="page-head">
+        <span>
+          Signed in as <strong>{me.username}</strong> · role {me.role} · workspace {me.workspace_id}
+        </span>
+        <Act act={signOut}>Sign out</Act>
+      </div>
       {me.provider === 'local' && me.id > 0 && (
         <Form
           fields={[
@@ -189,9 +192,6 @@ function Account({ close }: { readonly close: () => void }) {
           close={close}
         />
       )}
-      <p>
-        <Act act={signOut}>Sign out</Act>
-      </p>
     </Dialog>
   );
 }

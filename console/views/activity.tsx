@@ -36,7 +36,7 @@ export function Activity() {
           label="Type"
           value={values.type ?? ''}
           options={[
-            ['', 'every'],
+            ['', 'all'],
             ...(shares?.activityByType.map(({ type }) => type) ?? []),
             ...(values.type && !shares?.activityByType.some(({ type }) => type === values.type) ? [values.type] : []),
           ]}
@@ -46,7 +46,7 @@ export function Activity() {
         <Choice
           label="About"
           value={values.entity_type ?? ''}
-          options={[['', 'everything'], 'agent', 'task', 'comment', 'project', 'workflow', 'pipeline']}
+          options={[['', 'all'], 'agent', 'task', 'comment', 'project', 'workflow', 'pipeline']}
           set={set('entity_type')}
         />
         <Moment label="Since" value={values.since} set={set('since')} />

@@ -73,9 +73,8 @@ function Tasks() {
                 </li>
               ))}
             </ul>
-            <p>
-              <State is="advice" tone={tone[recommendation.action] ?? 'none'} text={recommendation.action} />{' '}
-              {recommendation.reason}
+            <p class="advice">
+              <State is="advice" tone={tone[recommendation.action] ?? 'none'} text={recommendation.reason} />
             </p>
             <p class="dim">
               {count(capacity.completions_last_hour)} done in the last hour
@@ -164,7 +163,10 @@ function Health() {
           shown && (
             <ul class="lines">
               <li>
-                <State is={shown.status} /> version {shown.version}, up {duration(shown.uptime)}
+                <State is={shown.status} />{' '}
+                <span class="dim">
+                  version {shown.version}, up {duration(shown.uptime)}
+                </span>
               </li>
               {shown.checks.map(({ name, status: is, message }) => (
                 <li key={name}>
@@ -174,7 +176,7 @@ function Health() {
               ))}
               {readiness && (
                 <li>
-                  <State is="lag" tone={readiness.behind === 0 ? 'good' : 'warn'} text="read models" />{' '}
+                  <State is="lag" tone={readiness.behind === 0 ? 'good' : 'warn'} text="Read models" />{' '}
                   <span class="dim">
                     {readiness.behind === 0 ? 'current with the log' : `${count(readiness.behind)} events behind`}
                     {isOperator && `, position ${count(readiness.position)}`}

@@ -119,6 +119,7 @@ export function SignIn({ needsSetup, note }: { readonly needsSetup: boolean; rea
               entered(data.user);
             }}
           />
+          <p class="dim">The first start of the service prints the name and the password of its first admin.</p>
           {provider && (
             <p class="or">
               <button

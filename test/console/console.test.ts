@@ -196,7 +196,7 @@ describe('the console in Chromium', function () {
     // A viewer may not compare checkpoints, so the kept one stays.
     await page.ask(`(() => { ${KEPT} kept.size = 1; ${KEEP} })()`);
     await page.click('dialog button', 'Verify again');
-    await page.has('for admins of the deployment to check');
+    await page.has('Only admins of the deployment can check');
     await page.has('✓ The signature is valid');
     expect(await page.ask<number>(`(() => { ${KEPT} return kept.size; })()`)).to.equal(1);
     expect(page.faults).to.deep.equal([]);

@@ -38,7 +38,7 @@ const read = defineRoute({
       },
       preview: RETAINED.map((table) => {
         const one = found.find((target) => target.table === table);
-        if (!one) return { table, retention_days: 0, stale_count: 0, note: 'kept for ever' };
+        if (!one) return { table, retention_days: 0, stale_count: 0, note: 'kept forever' };
         const { retention_days, cutoff, deleted } = one;
         return { table, retention_days, cutoff_date: dateOf(cutoff), stale_count: deleted };
       }),

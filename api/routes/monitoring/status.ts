@@ -79,10 +79,11 @@ async function databaseCheck(services: Services): Promise<contract.HealthCheck> 
 
 function processCheck({ rss, heapUsed, heapTotal }: HostFacts['process']): contract.HealthCheck {
   const used = rss / MIB;
+  const exceeded = [800, 400].find((limit) => used > limit);
   return {
     name: 'Process Memory',
-    status: used > 800 ? 'critical' : used > 400 ? 'warning' : 'healthy',
-    message: `${Math.round(used)} MiB are resident.`,
+    status: exceeded === 800 ? 'critical' : exceeded === 400 ? 'warning' : 'healthy',
+    message: `${Math.round(used)} MiB are resident${exceeded === undefined ? '' : `, more than ${exceeded}`}.`,
     detail: { rss, heapUsed, heapTotal },
   };
 }

@@ -28,7 +28,7 @@ export function AgentView({ id }: { readonly id: string }) {
       about={
         agent && (
           <>
-            <State is={agent.status} /> {agent.role}
+            <State is={agent.status} /> · {agent.role}
             {agent.last_activity && ` · ${agent.last_activity}`}
           </>
         )

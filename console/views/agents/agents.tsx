@@ -49,7 +49,7 @@ export function Agents() {
         <Choice
           label="Status"
           value={asked.status ?? ''}
-          options={[['', 'every'], ...STATES]}
+          options={[['', 'all'], ...STATES]}
           set={(status) => setParams({ status, offset: undefined }, { replace: true })}
         />
         <Filter

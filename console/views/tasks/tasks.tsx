@@ -97,20 +97,20 @@ export function Tasks() {
           <Choice
             label="Status"
             value={query.get('status') ?? ''}
-            options={[['', 'every'], ...STATES]}
+            options={[['', 'all'], ...STATES]}
             set={set('status')}
           />
         )}
         <Choice
           label="Priority"
           value={filters.priority ?? ''}
-          options={[['', 'every'], ...PRIORITIES]}
+          options={[['', 'all'], ...PRIORITIES]}
           set={set('priority')}
         />
         <Choice
           label="Project"
           value={filters.project_id ?? ''}
-          options={[['', 'every'], ...projects.map(({ id, name }) => [String(id), name] as const)]}
+          options={[['', 'all'], ...projects.map(({ id, name }) => [String(id), name] as const)]}
           set={set('project_id')}
         />
         <Filter label="Agent" value={filters.assigned_to ?? ''} set={set('assigned_to')} />

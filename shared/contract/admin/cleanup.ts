@@ -51,7 +51,7 @@ export const retentionAnswer = z.object({
       tokenUsage: z.int(),
       gatewaySessions: z.int().describe('sessions last updated longer ago are not listed; their gateway keeps them'),
     })
-    .describe('days; 0: kept for ever'),
+    .describe('days; 0: kept forever'),
   preview: z.array(
     z.object({
       table: z.string(),

@@ -47,7 +47,7 @@ const setting = (
   fault: Known['fault'],
 ): Known => ({ category, description, initial: typeof initial === 'string' ? () => initial : initial, fault });
 const days = (what: string, initial: (defaults: SettingDefaults) => number) =>
-  setting('retention', `How long ${what} are kept, days; 0: for ever`, (of) => String(initial(of)), whole(0, 3_650));
+  setting('retention', `How long ${what} are kept, days; 0: forever`, (of) => String(initial(of)), whole(0, 3_650));
 const general = (description: string, initial: Known['initial'] | string, fault: Known['fault']) =>
   setting('general', description, initial, fault);
 /** On if there is an agent runner for it. */

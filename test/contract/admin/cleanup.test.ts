@@ -65,7 +65,7 @@ describe('/api/cleanup', function () {
     const { body } = await call(base, 'GET', '/api/cleanup');
     expect(body.preview).to.deep.include({
       ...{ table: 'audit_log', retention_days: 0, stale_count: 0 },
-      note: 'kept for ever',
+      note: 'kept forever',
     });
     expect((await call(base, 'DELETE', '/api/settings', { key: 'retention.audit_log_days' })).status).to.equal(200);
   });

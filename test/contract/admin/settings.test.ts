@@ -27,7 +27,7 @@ describe('/api/settings', function () {
   it('have defaults, some of them from the environment', async () => {
     expect(await one('retention.logs_days')).to.deep.equal({
       ...{ key: 'retention.logs_days', value: '30', category: 'retention', is_default: true },
-      description: 'How long lines of the log are kept, days; 0: for ever',
+      description: 'How long lines of the log are kept, days; 0: forever',
       ...{ updated_by: null, updated_at: null },
     });
     expect(await one('retention.activities_days')).to.include({ value: '12' });
