@@ -104,6 +104,13 @@ function createdAt(name: string): number {
   return seconds(Date.parse(`${day}T${time.replaceAll('-', ':')}Z`));
 }
 
+/** Undefined: there is no such file. */
+const unlessGone = <T>(file: Promise<T>): Promise<T | undefined> =>
+  file.catch((error: unknown) => {
+    if ((error as { code?: unknown }).code === 'ENOENT') return undefined;
+    throw error;
+  });
+
 /** Backups in a folder of the data directory. */
 export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config'>): Backups {
   const folder = resolve(core.config.dataDir, 'backups');
@@ -111,16 +118,15 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
   let progress: Progress | undefined;
 
   async function list(): Promise<readonly BackupFile[]> {
-    const names = await readdir(folder).catch((error: unknown) => {
-      if ((error as { code?: unknown }).code === 'ENOENT') return [];
-      throw error;
-    });
+    const names = (await unlessGone(readdir(folder))) ?? [];
     const files: BackupFile[] = [];
     for (const name of names
       .filter((one) => BACKUP_NAME.test(one))
       .sort()
       .reverse()) {
-      files.push({ name, size: (await stat(join(folder, name))).size, createdAt: createdAt(name) });
+      // Another process may have deleted it.
+      const file = await unlessGone(stat(join(folder, name)));
+      if (file) files.push({ name, size: file.size, createdAt: createdAt(name) });
     }
     return files;
   }
@@ -156,9 +162,12 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     } finally {
       progress = undefined;
     }
-    for (const { name: old } of (await list()).slice(keep)) await rm(join(folder, old), { force: true });
+    const name = nameAt(at);
     const { size } = await stat(path);
-    return { ...written, name: nameAt(at), path, size, createdAt: seconds(at) };
+    // Backups that another process began later may have been written sooner: neither they nor this one are surplus.
+    const surplus = (await list()).slice(keep).filter((one) => one.name < name);
+    for (const one of surplus) await rm(join(folder, one.name), { force: true });
+    return { ...written, name, path, size, createdAt: seconds(at) };
   }
 
   return {
@@ -171,9 +180,8 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     },
     async remove(name) {
       const path = join(folder, name);
-      if (!BACKUP_NAME.test(name) || !existsSync(path)) return false;
-      await rm(path);
-      return true;
+      if (!BACKUP_NAME.test(name)) return false;
+      return (await unlessGone(rm(path).then(() => true))) ?? false;
     },
   };
 }

@@ -1,5 +1,6 @@
 /** What a backup holds when the service goes on writing meanwhile. */
-import { readFile } from 'node:fs/promises';
+import { readFile, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { createBackups, readBackup } from '../../../infra/tools/backup.ts';
@@ -65,6 +66,21 @@ describe('backups during writes', function () {
     const [one, other] = await Promise.all([backupsOf({}).create(5), backupsOf({}).create(5)]);
     expect(one.name).not.to.equal(other.name);
     for (const { path, events } of [one, other]) expect((await readBackup(path)).events).to.equal(events);
+  });
+
+  it('are listed, and kept, whatever other processes delete and write meanwhile', async () => {
+    const folder = join(directory.path, 'backups');
+    await symlink(join(folder, 'gone'), join(folder, 'mc-backup-2020-01-01_00-00-00.db'));
+    let ended: (() => void) | undefined;
+    const goesOn = new Promise<void>((resolve) => {
+      ended = resolve;
+    });
+    const older = backupsOf({ after: () => goesOn }).create(1);
+    const newer = await backupsOf({}).create(1);
+    ended?.();
+    const { name } = await older;
+    expect(name < newer.name).to.equal(true);
+    expect((await backupsOf({}).list()).map((one) => one.name)).to.deep.equal([newer.name, name]);
   });
 
   it('contain a key and a counter for every event, including the last ones', async () => {
