@@ -1,12 +1,23 @@
 /** Schedules in cron's five fields: minute, hour, day of month, month, day of week. */
 import { createHash } from 'node:crypto';
-import { type CronExpression, CronExpressionParser } from 'cron-parser';
+import { type CronExpression, CronExpressionParser, CronMonth } from 'cron-parser';
 import { LRUCache } from 'lru-cache';
 import { MINUTE } from './time.ts';
 
 const FIELDS = 5;
 /** Maximum number of characters; no schedule written by hand needs more. */
 const MAX_CRON = 200;
+
+/**
+ * Whether no month of a schedule has its days, as with `0 0 31 4,6 *`. The library notices it in a single month only, and
+ * would otherwise search for seconds, and throw.
+ */
+function neverComes({ fields: { dayOfMonth, month, dayOfWeek } }: CronExpression): boolean {
+  // Given both, either day counts.
+  if (!dayOfWeek.isWildcard || dayOfMonth.hasLastChar) return false;
+  const longest = Math.max(...month.values.map((one) => CronMonth.daysInMonth[Number(one) - 1] ?? 0));
+  return Math.min(...dayOfMonth.values.map(Number)) > longest;
+}
 
 /** The error of a schedule; undefined if it is valid. */
 export function cronProblem(cron: string): string | undefined {
@@ -17,8 +28,8 @@ export function cronProblem(cron: string): string | undefined {
   // The library picks a random value for H, so processes would disagree.
   if (/(^|[\s,])H/.test(cron)) return 'must name its times; H is none';
   try {
-    CronExpressionParser.parse(cron, { tz: 'UTC' });
-    return undefined;
+    const expression = CronExpressionParser.parse(cron, { tz: 'UTC' });
+    return neverComes(expression) ? 'never comes: none of its months has such a day' : undefined;
   } catch (error) {
     return `is not a valid schedule: ${error instanceof Error ? error.message : String(error)}`;
   }
@@ -52,7 +63,9 @@ export function dueMinutes(cron: string, zone: string, after: number, until: num
   const key = `${zone} ${cron}`;
   let one = known.get(key);
   if (!one) {
-    one = { expression: CronExpressionParser.parse(cron, { tz: zone }), after: Number.POSITIVE_INFINITY, next: 0 };
+    const expression = CronExpressionParser.parse(cron, { tz: zone });
+    const never = { after: Number.NEGATIVE_INFINITY, next: Number.POSITIVE_INFINITY };
+    one = { expression, ...(neverComes(expression) ? never : { after: Number.POSITIVE_INFINITY, next: 0 }) };
     known.set(key, one);
   }
   const due: number[] = [];
@@ -61,9 +74,10 @@ export function dueMinutes(cron: string, zone: string, after: number, until: num
   return due;
 }
 
-/** The first due minute of a schedule after `after`; both Unix seconds. @param zone IANA name */
-export function nextDue(cron: string, zone: string, after: number): number {
+/** The first due minute of a schedule after `after`, both Unix seconds; null: none. @param zone IANA name */
+export function nextDue(cron: string, zone: string, after: number): number | null {
   const expression = CronExpressionParser.parse(cron, { tz: zone, currentDate: new Date(after * 1_000) });
+  if (neverComes(expression)) return null;
   return Math.floor(expression.next().getTime() / 1_000);
 }
 

@@ -9,9 +9,11 @@ import { type Reads, tables } from '../reads.ts';
 const own = (reads: Reads) => tables(reads, cronProjection);
 type Status = (typeof RUN_STATUSES)[number];
 
-/** The next run, Unix ms, as is `now`. @param late seconds */
-const nextRun = (schedule: string, zone: string, late: number, now: number): number =>
-  (nextDue(schedule, zone, seconds(now) - late) + late) * 1_000;
+/** The next run, Unix ms, as is `now`; null: none. @param late seconds */
+function nextRun(schedule: string, zone: string, late: number, now: number): number | null {
+  const due = nextDue(schedule, zone, seconds(now) - late);
+  return due === null ? null : (due + late) * 1_000;
+}
 
 /** Jobs by name. @param zone of jobs without a time zone @param now Unix ms */
 export async function listJobs(reads: Reads, zone: string, now: number): Promise<CronJobRecord[]> {

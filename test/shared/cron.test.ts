@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { cronProblem, dueMinutes, isFrequent, minuteOf } from '../../shared/cron.ts';
+import { cronProblem, dueMinutes, isFrequent, minuteOf, nextDue } from '../../shared/cron.ts';
 
 const at = (text: string) => Date.parse(text) / 1_000;
 const due = (cron: string, after: string, until: string, zone = 'UTC') =>
@@ -22,6 +22,26 @@ describe('cron schedules', () => {
     ]);
     expect(due('*/5 * * * *', '2026-01-01T00:10:00Z', '2026-01-01T00:14:59Z')).to.deep.equal([]);
     expect(due('0 9 * * *', '2026-01-01T08:59:30Z', '2026-01-01T09:00:00Z')).to.deep.equal(['2026-01-01T09:00']);
+  });
+
+  it('are refused, and never due, if none of their months has such a day', () => {
+    for (const cron of ['0 0 31 4,6 *', '0 0 31 APR,JUN ?', '0 0 31/5 9,11 *', '0 0 30,31 2 *']) {
+      expect(cronProblem(cron), cron).to.be.a('string');
+    }
+    // A log may have one from before.
+    expect(due('0 0 31 4,6 *', '2026-01-01T00:00:00Z', '2027-01-01T00:00:00Z')).to.deep.equal([]);
+    expect(nextDue('0 0 31 4,6 *', 'UTC', at('2026-01-01T00:00:00Z'))).to.equal(null);
+    for (const cron of [
+      '0 0 31 4,5 *',
+      '0 0 31 4,6 1',
+      '0 0 31,L 4,6 *',
+      '0 0 31 4,6 1-7',
+      '0 0 30 4,6 *',
+      '0 0 29 2 *',
+    ]) {
+      expect(cronProblem(cron), cron).to.equal(undefined);
+      expect(nextDue(cron, 'UTC', at('2026-01-01T00:00:00Z')), cron).to.be.a('number');
+    }
   });
 
   it('return the same result for repeated and earlier requests', () => {
