@@ -18,6 +18,7 @@ describe('messages for invalid input', () => {
     expect(messageOf(z.union([z.literal([0, 1]), z.boolean()]), 5)).to.equal('must be one of 0, 1, true or false');
     for (const id of ['-1', 'x', 0, -1, 1.5, null, {}])
       expect(messageOf(idBody, { id }), String(id)).to.equal('must be a positive whole number');
+    expect(idBody.parse({ id: '007' }), 'leading zeros').to.deep.equal({ id: 7 });
   });
 
   it('say what is wrong with a name in a map', () => {
