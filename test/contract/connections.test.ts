@@ -11,6 +11,7 @@ import {
 } from '../../shared/contract/connections.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { fixture } from '../support/fixture.ts';
+import { bodyOf } from '../support/service.ts';
 import { conforms, startAgentsWorld } from '../support/worlds/agents.ts';
 
 describe('contract: connections', function () {
@@ -164,9 +165,13 @@ describe('contract: connections', function () {
     });
   }
 
-  it('rejects ending an unnamed or unknown connection', async () => {
+  it('rejects ending an unnamed or unknown connection, or one of another workspace', async () => {
     await world.refused('DELETE', '/api/connect', undefined, 400);
     await world.refused('DELETE', '/api/connect', {}, 400, /connection_id/);
     await world.refused('DELETE', '/api/connect', { connection_id: 'none' }, 404, /Connection/);
+    const { connection_id } = await connect(world.fresh('tool'));
+    const as = await world.world.makeSession({ username: 'outside', role: 'admin', tenant: 8, workspace: 8 });
+    expect(bodyOf(await ask('DELETE', '/api/connect', { connection_id }, as), 404).error).to.match(/Connection/);
+    expect(await find(connection_id)).to.include({ status: 'connected' });
   });
 });

@@ -265,6 +265,7 @@ describe('contract: tenancy', function () {
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });
   }
 
+  let primaryGateway: number;
   /** What belongs to the deployment, and so to the default workspace. */
   async function fillDeployment(): Promise<void> {
     const { names, texts } = HOUSE;
@@ -278,7 +279,7 @@ describe('contract: tenancy', function () {
     const gateway = { name: `${names}-gateway`, url: NOBODY, token: texts };
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: gateway })).status).to.equal(201);
     const primary = { name: `${names}-primary`, url: gatewayServer.url, token: texts, is_primary: true };
-    expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: primary })).status).to.equal(201);
+    primaryGateway = bodyOf(await ask(HOUSE, { method: 'POST', path: '/api/gateways', body: primary }), 201).gateway.id;
     expect((await ask(HOUSE, { method: 'POST', path: '/api/gateways/health' })).status).to.equal(200);
     gatewayServer.mark = texts;
     gatewayServer.sessions = [{ key: `${names}-live`, agent: texts, label: texts }];
@@ -578,6 +579,21 @@ describe('contract: tenancy', function () {
     }
   });
 
+  it('agents of another workspace give the same status as agents that do not exist', async () => {
+    const { agent } = (await ask(AMBER, { method: 'GET', path: `/api/agents/${AMBER.names}-agent-1` })).body;
+    const theirs = { numbers: [agent.id], names: [agent.name] };
+    const none = { numbers: [987_654_321], names: ['nobody'] };
+    for (const operation of operations.filter(({ path }) => path.startsWith('/api/agents'))) {
+      // Its name is free in this workspace.
+      if (['POST /api/agents', 'POST /api/agents/register'].includes(operation.name)) continue;
+      const unknown = writesOf(operation, none, BODIES[operation.name]);
+      for (const sent of writesOf(operation, theirs, BODIES[operation.name])) {
+        const { status } = await ask(BIRCH, unknown.next().value as Sent);
+        expect((await ask(BIRCH, sent)).status, describeRequest(sent)).to.equal(status);
+      }
+    }
+  });
+
   it('the same Idempotency-Key in another workspace is a different key', async () => {
     const values = await valuesOf([AMBER]);
     let answered = 0;
@@ -655,9 +671,7 @@ describe('contract: tenancy', function () {
     };
     // A guessed gateway takes the place of the one that answers, which later calls need.
     const answeringGatewayFirst = async () => {
-      const listed = (await ask(HOUSE, { method: 'GET', path: '/api/gateways' })).body.gateways;
-      const { id } = listed.find(({ name }: { readonly name: string }) => name === `${HOUSE.names}-primary`);
-      const body = { id, url: gatewayServer.url, is_primary: true };
+      const body = { id: primaryGateway, url: gatewayServer.url, is_primary: true };
       expect((await ask(HOUSE, { method: 'PUT', path: '/api/gateways', body })).status).to.equal(200);
     };
     // Ids and names meet in turn: those of records that are gone would take the turns of others.

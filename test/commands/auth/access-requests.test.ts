@@ -213,7 +213,7 @@ describe('concurrent approvals', () => {
         request_id: 5,
         provider: 'google',
         email: 'ann@example.com',
-        display_name: 'Ann',
+        display_name: 'Ann\u200b',
         provider_id: 'sub-ann',
       }),
     ]);
@@ -258,6 +258,6 @@ describe('concurrent approvals', () => {
     expect(types('NameClaimed')).to.have.length(claims);
     // The role of the later approval counts, even if the other one created the user.
     const { state } = await one.load(userDecider, userStream(winner));
-    expect(state).to.deep.include({ exists: true, role: 'admin', username: 'ann' });
+    expect(state).to.deep.include({ exists: true, role: 'admin', username: 'ann', display_name: 'Ann' });
   });
 });

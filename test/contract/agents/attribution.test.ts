@@ -144,6 +144,14 @@ describe('attribution', () => {
     expect(typesOf('audit.by_type.task_created')).to.deep.equal(['TaskCreated', 'TaskCreated']);
     expect(typesOf('identity.lifetime_stats.comments_authored')).to.deep.equal(['TaskCommented']);
     expect(typesOf('cost.total')).to.deep.equal(['TokensReported']);
+    const number = 'audit.by_type.task_created';
+    const first = (await reportOf(agent, 'evidence=1&limit=1')).evidence?.[number];
+    const { evidence: second, ...rest } = await reportOf(agent, `limit=1&cursor=${first?.next}`);
+    expect(rest).to.have.all.keys('agent_name', 'timeframe', 'access_scope');
+    expect(second).to.have.all.keys(number);
+    expect(second?.[number]).to.include({ total: 2, next: null });
+    const pages = [...(first?.events ?? []), ...(second?.[number]?.events ?? [])];
+    expect(pages).to.deep.equal(evidence?.[number]?.events);
   });
 
   it('follows a renamed agent, and does not pass to another agent of the same name', async () => {

@@ -42,7 +42,7 @@ describe('contract: Google and access requests', function () {
         expect(reply.headers.getSetCookie()).to.deep.equal([]);
       }
       const before = (await requests())[0].attempt_count;
-      await signIn({ ...account('ann'), name: 'Ann Lee' });
+      await signIn({ ...account('ann'), name: 'Ann\u202e\u200b Lee' });
       const all = await requests();
       expect(all).to.have.length(1);
       expect(all[0]).to.deep.include({

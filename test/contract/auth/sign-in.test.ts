@@ -119,6 +119,15 @@ describe('contract: sign-in', function () {
   });
 
   describe('sessions', () => {
+    it('have the cookie __Host- over https; an invalid cookie does not hide the other', async () => {
+      const body = { username: 'admin', password: TEST_ADMIN.password };
+      const host = cookieOf(await login(body, undefined, { 'x-forwarded-proto': 'https' }));
+      expect(host).to.match(/^__Host-mc-session=/);
+      const bad = `mc-session=${'f'.repeat(64)}`;
+      for (const cookies of [host, `__Host-${bad}; ${admin}`, `${host}; ${bad}`])
+        expect((await me(cookies)).status, cookies).to.equal(200);
+    });
+
     it('do not hide a key if the cookie is invalid', async () => {
       const reply = await world.ask('GET', '/api/auth/me', {
         as: world.adminKey,

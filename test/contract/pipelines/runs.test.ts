@@ -137,6 +137,17 @@ describe('runs of pipelines', () => {
     expect(await world.activities('pipeline_completed', pipeline)).to.deep.equal([]);
   });
 
+  it('fails or continues after a failed step, as the step defines', async () => {
+    for (const [onFailure, ...expected] of [
+      ['stop', 'failed', 'failed', 'skipped'],
+      ['continue', 'running', 'failed', 'running'],
+    ] as const) {
+      const { run } = (await world.start((await world.pipeline(undefined, onFailure)).id)).body;
+      const after = (await world.advance(run.id, { success: false })).body.run;
+      expect([after.status, ...statuses(after)]).to.deep.equal(expected);
+    }
+  });
+
   it('can be cancelled, and the remaining steps are skipped', async () => {
     const { id: pipeline } = await world.pipeline([
       await world.template(),

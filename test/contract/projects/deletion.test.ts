@@ -1,9 +1,11 @@
 /** Tasks of projects, and where they go when a project is deleted for good; on the service of `projects.test.ts`. */
 import { expect } from 'chai';
+import { projectStream } from '../../../commands/projects/projects.ts';
 import { takeTickets } from '../../../commands/projects/tickets.ts';
 import { taskStream } from '../../../commands/tasks/tasks.ts';
 import { deletedProjectAnswer, projectTasksAnswer } from '../../../shared/contract/projects/projects.ts';
 import type { TaskRecord } from '../../../shared/contract/tasks/tasks.ts';
+import { projectDeletionBegun } from '../../../shared/events/projects/projects.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { fixture } from '../../support/fixture.ts';
 import { TASK } from '../../support/tasks.ts';
@@ -94,6 +96,21 @@ describe('tasks of projects, and their deletion', function () {
       expect(again).to.include({ slug, ticket_counter: 0 });
       expect(again.id).to.be.above(id);
       expect((await projectOf(again.id)).assigned_agents).to.deep.equal([]);
+    });
+
+    it('is resumed by the schedule, which also moves a task that was added later', async () => {
+      const name = 'Interrupted';
+      const { id } = await world.createProject({ name });
+      // As after a crash behind the first append.
+      await world.world.service.core.commands.record(projectStream(1, id), { origin: testOrigin }, [
+        projectDeletionBegun.draft({ project_id: id, name }),
+      ]);
+      const turn = () => ask('POST', '/api/scheduler', { task_id: 'project_deletions' });
+      expect((await turn()).status).to.equal(200);
+      await world.createProject({ name });
+      const late = await makeTask(id);
+      expect((await turn()).status).to.equal(200);
+      expect((await tasksOf(1, '?limit=1000')).map((task) => task.id)).to.include(late);
     });
   });
 });

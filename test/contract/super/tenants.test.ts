@@ -169,6 +169,21 @@ describe('contract: super admin', function () {
     expect((await world.audit('tenant_bootstrap_completed'))[0]).to.deep.include({ target_id: tenant.id });
   });
 
+  it('requires two people for a live run, which fails without a provisioner', async () => {
+    const { tenant, job: queued } = await newTenant({ dry_run: false });
+    await job(queued.id, 'approve', ann);
+    expect(bodyOf(await run(queued.id, bob), 400).error).to.include('two people');
+    await job(queued.id, 'reject', ann);
+    await job(queued.id, 'approve', bob);
+    expect(bodyOf(await run(queued.id, bob), 400).error).to.include('two people');
+    const { code, error } = bodyOf(await run(queued.id, ann), 400);
+    expect(code).to.equal('NO_PROVISIONER');
+    const shown = (await ask('GET', `/api/super/provision-jobs/${queued.id}`)).body.job;
+    expect(shown).to.include({ status: 'failed', error_text: error });
+    const [listed] = (await ask('GET', '/api/super/tenants')).body.tenants;
+    expect(listed).to.include({ id: tenant.id, status: 'error' });
+  });
+
   it('queues jobs of every type, under both field names, and lists them', async () => {
     const { tenant } = await newTenant();
     const queue = (body: object) => ask('POST', '/api/super/provision-jobs', { tenant_id: tenant.id, ...body });

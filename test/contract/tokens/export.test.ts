@@ -62,6 +62,7 @@ describe('a token usage export', () => {
       /^attachment; filename="token-usage-a_+-[\d-]{10}\.json"$/,
     );
     await world.refused('GET', `${PATH}&format=xml`, undefined, 400, /format/);
+    await world.refused('GET', `${PATH}&format=csv&evidence=1`, undefined, 400, /format=json/);
   });
 
   it('is empty without reports', async () => {

@@ -509,5 +509,17 @@ describe('contract: workspaces', function () {
       expect((await ask('PUT', '/api/auth/users', { id, workspace_id: 1 })).body.user.workspace_id).to.equal(1);
       expect(await agents()).to.include(`old-${workspace}`);
     });
+
+    it('can only be moved, by others than themselves, to an existing workspace', async () => {
+      const workspace = await newWorkspace();
+      const id = await world.makeUser({ username: `away-${workspace}`, workspace });
+      const me = (await ask('GET', '/api/auth/me')).body.user.id;
+      for (const [body, says] of [
+        [{ id, workspace_id: workspace, role: 'admin' }, /only workspace_id/],
+        [{ id: me, workspace_id: workspace }, /own account/],
+        [{ id, workspace_id: 99_999 }, /^workspace_id: there is no workspace 99999/],
+      ] as const)
+        expect(bodyOf(await ask('PUT', '/api/auth/users', body), 400).error).to.match(says);
+    });
   });
 });
