@@ -310,7 +310,12 @@ export async function sessionDelivery(
     // The key is the same for every attempt: a gateway that already has the message repeats its first response.
     const key = `chat-message-${workspace}-${id}`;
     const body = {
-      ...{ message_id: id, from, to, content, conversation, idempotency_key: key },
+      message_id: id,
+      from,
+      to,
+      content,
+      conversation,
+      idempotency_key: key,
       ...(attachments.length > 0 && { attachments }),
     };
     try {

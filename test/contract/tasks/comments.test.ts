@@ -54,7 +54,6 @@ describe('task comments', () => {
         id: comment.id,
         task_id: task.id,
         task_title: task.title,
-        author: 'API Access',
         content: comment.content,
         content_preview: comment.content.slice(0, 100),
       },
