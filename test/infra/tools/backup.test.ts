@@ -9,6 +9,7 @@ import type { EventLog } from '../../../shared/ports/event-log.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf, call, startTestService } from '../../support/service.ts';
 import { temporaryDirectory } from '../../support/service-process.ts';
+import { until } from '../../support/until.ts';
 
 describe('backups during writes', function () {
   this.timeout(60_000);
@@ -75,7 +76,12 @@ describe('backups during writes', function () {
     const goesOn = new Promise<void>((resolve) => {
       ended = resolve;
     });
-    const older = backupsOf({ after: () => goesOn }).create(1);
+    let named = false;
+    const before = () => {
+      named = true;
+    };
+    const older = backupsOf({ before, after: () => goesOn }).create(1);
+    await until('it has its name', () => named);
     const newer = await backupsOf({}).create(1);
     ended?.();
     const { name } = await older;
