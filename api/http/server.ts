@@ -137,13 +137,14 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     // A write may have to read what it has just appended, so it reads at the current head of the log.
     const at = isRead(route) ? await readAtOf(exchange, services.readModels) : undefined;
     const isAsOf = query.as_of !== undefined;
-    const fault = isAsOf ? pastFault(route, queryOf(route, query)) : undefined;
+    const parsed = queryOf(route, query);
+    const fault = isAsOf ? pastFault(route, parsed) : undefined;
     if (fault !== undefined) throw invalid(`as_of: ${fault}. Leave as_of out.`);
     const moment = isAsOf ? await momentOf(services, query.as_of) : undefined;
     const reads = at ? services.reads.at(at) : services.reads;
     const call = {
       params: route.params ? route.params.parse(params) : {},
-      query: queryOf(route, query),
+      query: parsed,
       body,
       // Null only on public routes; the others have been authorized.
       identity: identity as Identity,

@@ -22,6 +22,7 @@ import { userStream } from '../../shared/events/auth/users.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { pathsIn } from '../../shared/events/field-names.ts';
+import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import type { AuditPlace, FoundPerson, PeopleDirectory, PersonRecords } from '../../shared/ports/auth/people.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
@@ -100,14 +101,23 @@ export async function erasePerson(erasing: Erasing, context: CommandContext, req
   await credentials.removeSessions(userId);
   await credentials.removePasswords(userId);
   const accessRequestIds = await people.requestsOf(userId, state.email, state.provider_id);
+  // Access requests are made to the default tenant.
+  const shownIn = accessRequestIds.length > 0 ? [...state.tenants, DEFAULT_TENANT] : state.tenants;
+  const workspaces = await people.workspacesOf(shownIn);
   // Before the user is erased, because the user's address leads to the requests.
   for (const id of accessRequestIds)
     await eraseRecord(erasing, there, accessRequestDecider, {
       record: { kind: 'access_request', id },
       stream: accessRequestStream(id),
       username: null,
+      workspaces,
     });
-  await eraseRecord(erasing, there, userDecider, { record: { kind: 'user', id: userId }, stream, username });
+  await eraseRecord(erasing, there, userDecider, {
+    record: { kind: 'user', id: userId },
+    stream,
+    username,
+    workspaces,
+  });
   return { userId, accessRequestIds };
 }
 
@@ -162,11 +172,16 @@ async function eraseRecord<State extends { readonly erased: boolean }>(
   { commands, people, records }: Erasing,
   context: CommandContext,
   decider: Decider<State>,
-  erased: { readonly record: PersonRecord; readonly stream: string; readonly username: string | null },
+  erased: {
+    readonly record: PersonRecord;
+    readonly stream: string;
+    readonly username: string | null;
+    readonly workspaces: readonly number[];
+  },
 ): Promise<void> {
-  const { record, stream, username } = erased;
+  const { record, stream, username, workspaces } = erased;
   const person = personOf(record);
-  const texts = await records.erase(person, stream, username);
+  const texts = await records.erase(person, stream, username, workspaces);
   const eraseEntries = async () => {
     for (;;) {
       const found = await people.auditEntriesOf(person);
@@ -182,7 +197,7 @@ async function eraseRecord<State extends { readonly erased: boolean }>(
   await commands.execute(decider, stream, context, (state) => decideErasure(state, record));
   // A process that still had the key may have recorded a request in flight.
   await eraseEntries();
-  await records.forget(texts, username);
+  await records.forget(texts, username, workspaces);
 }
 
 function byWorkspace(entries: readonly AuditPlace[]): Map<number, number[]> {

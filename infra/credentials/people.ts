@@ -32,21 +32,28 @@ export function createPersonRecords(parts: {
     return texts;
   }
 
-  /** Replaces texts in stored webhook payloads. */
-  async function forgetTexts(texts: readonly string[], username: string | null): Promise<void> {
+  /** Replaces texts in stored webhook payloads. @param workspaces undefined: all */
+  async function forgetTexts(
+    texts: readonly string[],
+    username: string | null,
+    workspaces?: readonly number[],
+  ): Promise<void> {
     if (texts.length === 0) return;
     // An attempt that is under way would be recorded afterwards. It counts for nothing: its message is made again when
     // its lease would have ended, and by then no process has the texts any more.
     await pool.query(
       `UPDATE service.webhooks SET lease = NULL WHERE webhook_id IN (
-         SELECT webhook_id FROM service.webhooks WHERE lease IS NOT NULL ORDER BY webhook_id FOR UPDATE
+         SELECT webhook_id FROM service.webhooks
+         WHERE lease IS NOT NULL AND ($1::int[] IS NULL OR workspace_id = ANY($1)) ORDER BY webhook_id FOR UPDATE
        )`,
+      [workspaces],
     );
     for (const text of texts)
       for (const [index, found] of standing(text).entries())
         await pool.query(
-          'UPDATE service.webhook_deliveries SET payload = replace(payload, $1, $2) WHERE strpos(payload, $1) > 0',
-          [found, standing(username ?? '[erased]')[index]],
+          `UPDATE service.webhook_deliveries SET payload = replace(payload, $1, $2)
+           WHERE strpos(payload, $1) > 0 AND ($3::int[] IS NULL OR workspace_id = ANY($3))`,
+          [found, standing(username ?? '[erased]')[index], workspaces],
         );
   }
 
@@ -58,11 +65,11 @@ export function createPersonRecords(parts: {
   }
 
   return {
-    async erase(person, stream, username) {
+    async erase(person, stream, username, workspaces) {
       const texts = await personalTexts(stream);
       texts.delete(username ?? '');
       // Before the key is deleted: afterwards the texts are unreadable.
-      await forgetTexts([...texts], username);
+      await forgetTexts([...texts], username, workspaces);
       await forgetKey(person);
       return [...texts];
     },

@@ -4,6 +4,7 @@ import { usersProjection } from '../../projections/auth/users.ts';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
 import type { FoundPerson, PeopleDirectory } from '../../shared/ports/auth/people.ts';
 import { type Reads, tables } from '../reads.ts';
+import { allWorkspaces } from '../workspaces/workspaces.ts';
 
 /** Audit entries of a person per page. */
 const MOST_ENTRIES = 500;
@@ -45,6 +46,10 @@ export function peopleDirectory(readsNow: () => Reads): PeopleDirectory {
         .orderBy('id')
         .execute();
       return rows.map(({ id }) => id);
+    },
+    async workspacesOf(tenants) {
+      const all = await allWorkspaces(readsNow());
+      return all.filter(({ tenant }) => tenants.includes(tenant)).map(({ id }) => id);
     },
     async auditEntriesOf(person) {
       const rows = await tables(readsNow(), auditProjection)

@@ -582,13 +582,13 @@ describe('contract: tenancy', function () {
   it('agents of another workspace give the same status as agents that do not exist', async () => {
     const { agent } = (await ask(AMBER, { method: 'GET', path: `/api/agents/${AMBER.names}-agent-1` })).body;
     const theirs = { numbers: [agent.id], names: [agent.name] };
-    const none = { numbers: [987_654_321], names: ['nobody'] };
+    const unknown = { numbers: [987_654_321], names: ['unknown-agent'] };
     for (const operation of operations.filter(({ path }) => path.startsWith('/api/agents'))) {
       // Its name is free in this workspace.
       if (['POST /api/agents', 'POST /api/agents/register'].includes(operation.name)) continue;
-      const unknown = writesOf(operation, none, BODIES[operation.name]);
+      const toUnknown = writesOf(operation, unknown, BODIES[operation.name]);
       for (const sent of writesOf(operation, theirs, BODIES[operation.name])) {
-        const { status } = await ask(BIRCH, unknown.next().value as Sent);
+        const { status } = await ask(BIRCH, toUnknown.next().value as Sent);
         expect((await ask(BIRCH, sent)).status, describeRequest(sent)).to.equal(status);
       }
     }

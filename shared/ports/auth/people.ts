@@ -20,6 +20,8 @@ export interface PeopleDirectory {
   named(username: string): Promise<readonly FoundPerson[]>;
   /** Ids of the access requests of a user: those that were approved for it, and those of its account or address. */
   requestsOf(userId: number, email: string | null, providerId: string | null): Promise<readonly number[]>;
+  /** Workspaces of tenants, including deleted ones. */
+  workspacesOf(tenants: readonly number[]): Promise<readonly number[]>;
   /** Audit entries with personal fields of a person (`user:7`); some of them, by workspace, if there are many. */
   auditEntriesOf(person: string): Promise<readonly AuditPlace[]>;
 }
@@ -32,11 +34,17 @@ export interface PersonRecords {
    * @param person `user:7`
    * @param stream of the events with the person's names
    * @param username replaces the display name from now on; null: there is none
+   * @param workspaces those whose payloads can have the names; in others, the same text is something else
    * @returns the display names, which can no longer be read
    */
-  erase(person: string, stream: string, username: string | null): Promise<readonly string[]>;
+  erase(
+    person: string,
+    stream: string,
+    username: string | null,
+    workspaces: readonly number[],
+  ): Promise<readonly string[]>;
   /** Replaces display names in stored webhook payloads, once more: until now, some could be made from read models. */
-  forget(texts: readonly string[], username: string | null): Promise<void>;
+  forget(texts: readonly string[], username: string | null, workspaces: readonly number[]): Promise<void>;
   /** The text of a personal field of an event; null: it is not a text, or is no longer readable. */
   textOf(event: LoggedEvent, field: string): Promise<string | null>;
   /**

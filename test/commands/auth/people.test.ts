@@ -87,6 +87,7 @@ describe('erasure of personal data', () => {
         return [{ id: userId, tenant: 1, workspace: 1, deleted }];
       },
       requestsOf: async () => [],
+      workspacesOf: async (tenants) => tenants.map((tenant) => tenant * 10),
       async auditEntriesOf() {
         const found = entries;
         entries = [];
@@ -94,13 +95,13 @@ describe('erasure of personal data', () => {
       },
     };
     const records: Pick<PersonRecords, 'erase' | 'forget'> = {
-      async erase(person, stream) {
-        asked.push(`${person} ${stream}`);
+      async erase(person, stream, _username, workspaces) {
+        asked.push(`${person} ${stream} in ${workspaces}`);
         return ['Ann'];
       },
-      async forget(texts, username) {
+      async forget(texts, username, workspaces) {
         const erased = types().includes('PersonErased');
-        asked.push(`${texts} ${username} ${erased ? 'after' : 'before'} the erasure`);
+        asked.push(`${texts} ${username} in ${workspaces} ${erased ? 'after' : 'before'} the erasure`);
       },
     };
     const credentials = auth.credentials.store;
@@ -119,7 +120,7 @@ describe('erasure of personal data', () => {
   it('deletes the user, then the key, then the audit entries in their workspaces', async () => {
     const { auth, user_id, erase, asked, types } = await open();
     expect(await erase()).to.deep.equal({ userId: user_id, accessRequestIds: [] });
-    expect(asked).to.deep.equal([`user:${user_id} user-${user_id}`, 'Ann ann after the erasure']);
+    expect(asked).to.deep.equal([`user:${user_id} user-${user_id} in 10`, 'Ann ann in 10 after the erasure']);
     expect(types().filter((type) => /Deleted|Erased/.test(type))).to.deep.equal([
       ...['UserDeleted', 'AuditEntriesErased', 'AuditEntriesErased', 'PersonErased'],
     ]);

@@ -2,6 +2,7 @@
  * Erasure: a person acts everywhere, is erased, and is then looked for in every table, in every response, in the stream, in
  * the opened log and in a backup.
  */
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -362,8 +363,23 @@ describe('contract: erasure of personal data', function () {
     await done('POST', '/api/auth/users', hana);
     await done('POST', '/api/tasks', { title: 'by hana' }, await world.signIn('hana'));
     await until('the receiver has the message', () => receiver.requests.some(({ text }) => marksIn(text).length > 0));
-    expect((await erase('hana')).status).to.equal(200);
     const { pool } = world.service.core.database;
+    // In a workspace of another tenant the text is something else.
+    const lease = randomUUID();
+    await pool.query(
+      `INSERT INTO service.webhooks (webhook_id, workspace_id, position, wanted, seen, lease) VALUES (9999, 99, 1, 1, 1, $1)`,
+      [lease],
+    );
+    await pool.query(
+      `INSERT INTO service.webhook_deliveries (webhook_id, workspace_id, message_id, event_type, payload, duration_ms,
+         attempt, created_at) VALUES (9999, 99, 'm', 'e', '{"name":"hana h-g3w"}', 1, 0, 1)`,
+    );
+    expect((await erase('hana')).status).to.equal(200);
+    const { rows: others } = await pool.query(
+      'SELECT lease, payload FROM service.webhooks JOIN service.webhook_deliveries USING (webhook_id) WHERE webhook_id = 9999',
+    );
+    expect(others).to.deep.equal([{ lease, payload: '{"name":"hana h-g3w"}' }]);
+    await pool.query('DELETE FROM service.webhooks WHERE webhook_id = 9999');
     await until('the attempt has ended', async () => {
       const { rows } = await pool.query('SELECT FROM service.webhooks WHERE wanted > seen OR lease IS NOT NULL');
       return rows.length === 0;
