@@ -1,6 +1,6 @@
 /** API calls: typed by the description of the API, with a time-out, retried where that is safe. */
 import type { Api } from './api-types.ts';
-import { errorOf, failureOf, SignalboxError } from './errors.ts';
+import { errorOf, failureOf, redirectOf, SignalboxError } from './errors.ts';
 import { isRetried, pause, pauseOf } from './retry.ts';
 import { type Frame, frames, type StreamOptions } from './stream.ts';
 
@@ -111,7 +111,18 @@ const either = (one: AbortSignal, other: AbortSignal | undefined): AbortSignal =
 export function createClient(options: ClientOptions = {}): Client {
   const { apiKey, agent, retries = RETRIES, longestPauseMs = LONGEST_PAUSE_MS } = options;
   const base = (options.url ?? '').replace(/\/+$/, '');
-  const request = options.fetch ?? ((...args: Parameters<typeof fetch>) => fetch(...args));
+  const platform = options.fetch ?? ((...args: Parameters<typeof fetch>) => fetch(...args));
+
+  /**
+   * Sends one request to the service. A redirect is an error: following it would send key and body to another server, or
+   * turn a POST into a GET.
+   */
+  async function request(address: string, init: RequestInit): Promise<Response> {
+    const response = await platform(base + address, { ...init, credentials: 'same-origin', redirect: 'manual' });
+    const redirect = redirectOf(response, base + address);
+    if (redirect) throw redirect;
+    return response;
+  }
 
   const headersOf = (own: Readonly<Record<string, string>>): Record<string, string> => ({
     ...(apiKey !== undefined && { 'x-api-key': apiKey }),
@@ -128,14 +139,13 @@ export function createClient(options: ClientOptions = {}): Client {
   ): Promise<Answer<unknown>> {
     const { body, signal, timeoutMs = options.timeoutMs ?? TIMEOUT_MS } = asked;
     try {
-      const response = await request(base + address, {
+      const response = await request(address, {
         method,
         headers: headersOf({
           ...(body !== undefined && { 'content-type': 'application/json' }),
           ...(key !== undefined && { 'idempotency-key': key }),
           ...asked.headers,
         }),
-        credentials: 'same-origin',
         signal: either(AbortSignal.timeout(timeoutMs), signal),
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
@@ -183,9 +193,8 @@ export function createClient(options: ClientOptions = {}): Client {
     events: (stream = {}) =>
       frames(({ lastId, kinds, signal }) => {
         const query = kinds && kinds.length > 0 ? { kind: kinds.join(',') } : {};
-        return request(base + addressOf('GET /api/events', { query }), {
+        return request(addressOf('GET /api/events', { query }), {
           headers: headersOf(lastId === undefined ? {} : { 'last-event-id': lastId }),
-          credentials: 'same-origin',
           signal,
         });
       }, stream),

@@ -3,7 +3,7 @@
 export interface ErrorFields {
   /** HTTP status; 0 if there was no response. */
   readonly status: number;
-  /** Error code of the service, such as `BUSY`; without a response `TIMEOUT`, `UNREACHABLE` or `ABORTED`. */
+  /** Error code of the service, such as `BUSY`; `REDIRECTED`; without a response `TIMEOUT`, `UNREACHABLE` or `ABORTED`. */
   readonly code?: string | undefined;
   /** One line per field that is not valid: `<dotted.path>: <reason>`. */
   readonly details?: readonly string[] | undefined;
@@ -57,6 +57,33 @@ export async function errorOf(response: Response): Promise<SignalboxError> {
     requestId: response.headers.get('x-request-id') ?? undefined,
     retryAfterMs,
   });
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * The error of a response that redirects; undefined for any other. Browsers hide status and target of a redirect from
+ * the page (https://fetch.spec.whatwg.org/#concept-filtered-response-opaque-redirect).
+ *
+ * @param asked the URL of the request; relative to the page in a browser
+ */
+export function redirectOf(response: Response, asked: string): SignalboxError | undefined {
+  const { status, type, headers } = response;
+  if (type !== 'opaqueredirect' && !REDIRECTS.has(status)) return undefined;
+  const target = targetOf(headers.get('location'), asked);
+  const where = target === undefined ? 'to an address that the platform does not show' : `to ${target}`;
+  return new SignalboxError(
+    `${asked.split('?')[0]} redirects ${where}. Redirects are not followed; set url to the address of the service itself.`,
+    { status, code: 'REDIRECTED' },
+  );
+}
+
+/** The target without its query, user and password, which may be secret. */
+function targetOf(location: string | null, asked: string): string | undefined {
+  if (location === null || location === '') return undefined;
+  if (!URL.canParse(location, asked)) return location.split('?')[0];
+  const { protocol, host, pathname } = new URL(location, asked);
+  return `${protocol}//${host}${pathname}`;
 }
 
 /** A proxy may respond with any text. */

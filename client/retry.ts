@@ -25,7 +25,7 @@ const BUSY: ReadonlySet<string> = new Set(['BUSY', 'IDEMPOTENCY_IN_PROGRESS']);
  * anything is changed.
  */
 export function isRetried(method: string, { status, code }: Pick<SignalboxError, 'status' | 'code'>): boolean {
-  if (code === 'ABORTED') return false;
+  if (code === 'ABORTED' || code === 'REDIRECTED') return false;
   if (status === 429) return true;
   if (method !== 'GET' && method !== 'POST') return false;
   return TRANSIENT.has(status) || (status === 409 && BUSY.has(code ?? ''));

@@ -54,7 +54,7 @@ const FIRST_PAUSE_MS = 500;
 /** Maximum number of characters in a frame; the service does not accept events that large. */
 const MAX_FRAME = 16_000_000;
 
-/** @throws SignalboxError when the service refuses the stream (400, 401, 403, 404): repeating the request would not help */
+/** @throws SignalboxError when the service refuses the stream (400, 401, 403, 404) or redirects: repeating the request would not help */
 export async function* frames(connect: Connect, options: StreamOptions = {}): AsyncGenerator<Frame, void, undefined> {
   const { signal, onState, longestPauseMs = LONGEST_PAUSE_MS } = options;
   let lastId = options.since;
@@ -84,8 +84,8 @@ export async function* frames(connect: Connect, options: StreamOptions = {}): As
   }
 }
 
-const isTransient = ({ status }: SignalboxError): boolean =>
-  status === 0 || status === 408 || status === 429 || status >= 500;
+const isTransient = ({ status, code }: SignalboxError): boolean =>
+  code !== 'REDIRECTED' && (status === 0 || status === 408 || status === 429 || status >= 500);
 
 function fromOf(data: Frame['data']): number | null {
   const from = data?.from;

@@ -137,14 +137,18 @@ async function answerOf(url: URL, own: Readonly<Record<string, string>>, line: s
   const until = Date.now() + AWAY_MS;
   for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
     try {
+      // biome-ignore lint/style/noRestrictedGlobals: connections are kept for further messages; redirects are refused below.
       const response = await fetch(url, {
         method: 'POST',
         headers,
         body: line,
-        redirect: 'error',
+        redirect: 'manual',
         signal: AbortSignal.timeout(REQUEST_MS),
       });
       const text = await response.text();
+      const target = response.headers.get('location');
+      if (target !== null && response.status >= 300 && response.status < 400)
+        return errorFor(id, `${url} redirects to ${shown(target, url)}, which is not followed; check --url.`);
       // The service is just starting, or an earlier attempt is still running.
       const early = response.status === 503 || isUnderWay(text);
       if (!early || Date.now() > until) return answerFrom(id, response, text);
@@ -180,6 +184,13 @@ function isUnderWay(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The target of a redirect without its query, user and password, which may be secret. */
+function shown(target: string, url: URL): string {
+  if (!URL.canParse(target, url.href)) return target.split('?', 1)[0] as string;
+  const { protocol, host, pathname } = new URL(target, url);
+  return `${protocol}//${host}${pathname}`;
 }
 
 const causeOf = (error: unknown): string => {

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { type ClientOptions, createClient, SignalboxError } from '../../client/index.ts';
 import { isRetried, pauseOf } from '../../client/retry.ts';
-import { fixture } from '../support/fixture.ts';
+import { closing, fixture } from '../support/fixture.ts';
 import { listen } from '../support/listen.ts';
 
 interface Scripted {
@@ -99,6 +99,50 @@ describe('client calls', () => {
       { body },
     );
     expect(error).to.include({ status: 413, message: 'The service responded with status 413.' });
+  });
+  it('a redirect is an error that names its target, and nothing is sent there', async () => {
+    const reached: IncomingMessage[] = [];
+    await using other = closing(
+      await listen((req, res) => {
+        reached.push(req);
+        res.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+      }),
+    );
+    const location = `${other.url.replace('//', '//user:secret@')}/api/agents?token=secret`;
+    for (const status of [301, 302, 303, 307, 308]) {
+      for (const send of [
+        () => clientOf([{ status, headers: { location } }]).attempt('POST /api/agents', { body }),
+        () => clientOf([{ status, headers: { location } }]).attempt('GET /api/agents'),
+        () =>
+          clientOf([{ status, headers: { location: '/elsewhere' } }]).attempt('DELETE /api/agents/{id}', {
+            params: { id: 1 },
+          }),
+      ]) {
+        const { error } = await send();
+        expect(error).to.include({ status, code: 'REDIRECTED' });
+        expect(error?.message)
+          .to.match(/redirects to http:\/\/127\.0\.0\.1:\d+\/(api\/agents|elsewhere)\. /)
+          .and.not.match(/secret/);
+        expect(received, 'the call is not retried').to.have.length(1);
+      }
+    }
+    expect(reached).to.have.length(0);
+  });
+  it('a redirect whose target the browser hides is an error too', async () => {
+    const hidden = Object.defineProperties(Response.error(), { type: { value: 'opaqueredirect' } });
+    let calls = 0;
+    const client = createClient({
+      url: 'http://localhost',
+      fetch: async (_, init) => {
+        calls++;
+        expect(init?.redirect).to.equal('manual');
+        return hidden;
+      },
+    });
+    const { error } = await client.attempt('GET /api/agents');
+    expect(error).to.include({ status: 0, code: 'REDIRECTED' });
+    expect(error?.message).to.match(/^http:\/\/localhost\/api\/agents redirects to an address that/);
+    expect(calls).to.equal(1);
   });
   it('an unresponsive service causes a time-out, and the call is retried', async () => {
     const client = clientOf(['silent', { status: 200, body: { agents: [] } }], { timeoutMs: 150 });

@@ -187,6 +187,20 @@ describe('client stream against a server that breaks off', () => {
     for await (const _ of createClient({ url: server.url }).events({ longestPauseMs: 20 })) break;
     expect((times[1] ?? 0) - (times[0] ?? 0)).to.be.at.least(990);
   });
+  it('a redirect is an error that names its target', async () => {
+    let requests = 0;
+    respond = (res) => {
+      requests++;
+      res.writeHead(307, { location: 'http://127.0.0.1:1/api/events' }).end();
+    };
+    const error = await createClient({ url: server.url, apiKey: 'key' })
+      .events({ longestPauseMs: 20 })
+      .next()
+      .catch((reason: SignalboxError) => reason);
+    expect(error).to.include({ status: 307, code: 'REDIRECTED' });
+    expect((error as SignalboxError).message).to.match(/redirects to http:\/\/127\.0\.0\.1:1\/api\/events/);
+    expect(requests).to.equal(1);
+  });
   it('a page instead of a stream is an error', async () => {
     respond = (res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
     const error = await createClient({ url: server.url })

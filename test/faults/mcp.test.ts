@@ -137,6 +137,26 @@ describe('signalbox mcp', () => {
     ]);
   });
 
+  it('reports a redirect with its target, at once', async () => {
+    await using server = closing(
+      await listen((_, res) => res.writeHead(308, { location: 'https://user:secret@elsewhere.example/mcp?k=1' }).end()),
+    );
+    const child = spawn(process.execPath, commandLine('mcp', '--url', server.url, '--key', 'k'), {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    child.stdin.end(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })}\n`);
+    let text = '';
+    for await (const chunk of child.stdout.setEncoding('utf8')) text += chunk;
+    expect(JSON.parse(text)).to.deep.equal({
+      jsonrpc: '2.0',
+      id: 1,
+      error: {
+        code: -32_603,
+        message: `${server.url}/mcp redirects to https://elsewhere.example/mcp, which is not followed; check --url.`,
+      },
+    });
+  });
+
   it('forwards the message of a rejection, and reports a server that is not Signalbox', async () => {
     const replies: (readonly [status: number, body: string])[] = [
       [401, '{"error":"Authentication required"}'],
