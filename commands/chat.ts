@@ -9,7 +9,7 @@ import { type EventDraft, type EventOf, firstOf } from '../shared/events/define.
 import { refuseInjection } from './agents/injection.ts';
 import { defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands } from './handler.ts';
-import { reserveId } from './reserve.ts';
+import { reserveId } from './record-ids.ts';
 
 export interface Conversation {
   /** 0: it has not begun. */

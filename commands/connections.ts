@@ -16,7 +16,7 @@ import {
 } from './agents/registration.ts';
 import type { CommandContext, Commands } from './handler.ts';
 import type { Room } from './limits.ts';
-import { hasReserved, onRecord } from './reserve.ts';
+import { hasReserved, onRecord } from './record-ids.ts';
 
 type Opened = EventOf<typeof connectionOpened>['data'];
 type Tool = Pick<Opened, 'tool_name' | 'tool_version' | 'metadata'>;

@@ -10,7 +10,7 @@ import type { EventDefinition } from '../shared/events/define.ts';
 import type { Locks } from '../shared/ports/locks.ts';
 import { atHead, type ReadModels } from '../shared/ports/read-models.ts';
 import type { CommandContext } from './handler.ts';
-import { hasReserved } from './reserve.ts';
+import { hasReserved } from './record-ids.ts';
 
 export interface LimitParts {
   readonly locks: Locks;

@@ -12,7 +12,7 @@ import { sent } from '../shared/fields.ts';
 import { refuseInjection } from './agents/injection.ts';
 import { defineDecider, on } from './decider.ts';
 import type { CommandContext, Commands } from './handler.ts';
-import { createRecord, onRecord } from './reserve.ts';
+import { createRecord, onRecord } from './record-ids.ts';
 
 /** The state omits the text of a template: commands only need to know whether it exists. */
 export interface WorkflowState {

@@ -27,7 +27,7 @@ import { frontOf, isStorableText } from '../../shared/storable.ts';
 import type { Deliver } from '../chat.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 
 export interface KnownGateway {
   readonly id: number;

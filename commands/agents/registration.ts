@@ -14,7 +14,7 @@ import type { CommandContext, Commands, Executed } from '../handler.ts';
 import type { Room } from '../limits.ts';
 import { nameTaken } from '../names.ts';
 import { createWithNames } from '../naming.ts';
-import { hasReserved, reserveId } from '../reserve.ts';
+import { hasReserved, reserveId } from '../record-ids.ts';
 import { type AgentState, agentDecider, agentStream, existing, notCoordinator } from './agents.ts';
 import { bounded } from './config.ts';
 import { claimsFor } from './names.ts';

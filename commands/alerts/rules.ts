@@ -21,7 +21,7 @@ import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
-import { createRecord } from '../reserve.ts';
+import { createRecord } from '../record-ids.ts';
 
 export { ruleStream };
 

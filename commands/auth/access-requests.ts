@@ -23,7 +23,7 @@ import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName, isTaken, type NameKind } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 import { fromGoogle } from './google.ts';
 import { type AdminsOf, changeUser, needAnotherAdmin, removesAdmin } from './last-admin.ts';
 import { createUser, releaseUsername } from './registration.ts';

@@ -15,7 +15,7 @@ import type { GroupRule, OidcProfile } from '../../shared/ports/auth/oidc.ts';
 import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import { claimantOf, claimName, isTaken, type NameKind } from '../claims.ts';
 import type { CommandContext } from '../handler.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 import type { Place } from '../workspaces/workspaces.ts';
 import { usernameFrom, withFreeName } from './access-requests.ts';
 import { claimPlace } from './changes.ts';

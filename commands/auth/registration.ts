@@ -12,7 +12,7 @@ import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName, isClaimed, isTaken, releaseName } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { userNameClaims } from '../names.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 import {
   checkDisplayName,
   decideCreate,

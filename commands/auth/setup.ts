@@ -2,7 +2,7 @@
 import { forbidden } from '../../shared/errors.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
 import type { CommandContext } from '../handler.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 import { addUser } from './registration.ts';
 import type { SessionParts, SignedIn } from './sessions.ts';
 import { signIn } from './sign-in.ts';

@@ -11,7 +11,7 @@ import {
 import { sent } from '../../shared/fields.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { createRecord, onRecord } from '../reserve.ts';
+import { createRecord, onRecord } from '../record-ids.ts';
 
 export interface PipelineState {
   /** 0 before the pipeline is created and after it is deleted. */

@@ -21,7 +21,7 @@ import type { RunnerAnswer } from '../../shared/ports/runner.ts';
 import type { Breach } from '../agents/prompts.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 import { workflowDecider, workflowStream } from '../workflows.ts';
 import { pipelineExists } from './pipelines.ts';
 

@@ -3,7 +3,7 @@ import { invalid } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { projectAgentsAssigned, projectAgentsUnassigned } from '../../shared/events/projects/assignments.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { onRecord } from '../reserve.ts';
+import { onRecord } from '../record-ids.ts';
 import { existing, type ProjectState, projectDecider, projectStream } from './projects.ts';
 
 /** Maximum number of agents per project. */

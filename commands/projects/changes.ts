@@ -5,7 +5,7 @@ import { pause } from '../../shared/waiting.ts';
 import { claimantOf, isClaimed } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { createWithNames, executeWithNames } from '../naming.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 import { ASSIGNMENT } from './assignments.ts';
 import { claimsFor, namedProject, projectSlugKind } from './names.ts';
 import {

@@ -14,7 +14,7 @@ import type { ProjectDirectory, ProjectTasks } from '../../shared/ports/projects
 import type { ReadModels } from '../../shared/ports/read-models.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { releaseAll } from '../naming.ts';
-import { onRecord } from '../reserve.ts';
+import { onRecord } from '../record-ids.ts';
 import { moved, type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
 import { ensureGeneral } from './changes.ts';
 import { namedProject } from './names.ts';

@@ -21,7 +21,7 @@ import {
 } from '../../shared/events/super/provision-jobs.ts';
 import { type TenantStatus, tenantStream } from '../../shared/events/super/tenants.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 import { existing, type OpenJob, type TenantState, tenantDecider } from './tenants.ts';
 
 /** Maximum number of jobs per tenant that wait for a person. */

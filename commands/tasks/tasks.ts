@@ -59,7 +59,7 @@ import type { CommandContext, Commands } from '../handler.ts';
 import type { Room } from '../limits.ts';
 import { mentionedIn } from '../mentions.ts';
 import { type Ticket, takeTicket } from '../projects/tickets.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 
 export { taskStream };
 

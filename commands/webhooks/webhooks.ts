@@ -15,7 +15,7 @@ import type { Position } from '../../shared/ports/event-log.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
-import { createRecord, onRecord } from '../reserve.ts';
+import { createRecord, onRecord } from '../record-ids.ts';
 
 /** Everything that deliveries need. Stored only in the log, where address and secret are sealed. */
 export interface WebhookState extends Readonly<WebhookFields> {

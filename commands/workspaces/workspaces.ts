@@ -9,7 +9,7 @@ import type { NameKind } from '../claims.ts';
 import { type CommandContext, type Commands, type Executed, originWith } from '../handler.ts';
 import { type Claim, executeWithNames, type Named } from '../naming.ts';
 import { makeGeneral } from '../projects/changes.ts';
-import { reserveId } from '../reserve.ts';
+import { reserveId } from '../record-ids.ts';
 import {
   DEFAULT_SLUG,
   existing,

@@ -4,7 +4,7 @@ import { momentOf, startOf } from '../../api/http/as-of.ts';
 import { diffBetween } from '../../queries/history/diff.ts';
 import { DIFF_RESOURCES, type DiffAnswer, diffQuery } from '../../shared/contract/history/diff.ts';
 import { DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
-import { currentIndex } from '../proof/current.ts';
+import { currentIndex } from '../log-index/current.ts';
 import { columns, counted, withCore } from './with-core.ts';
 
 interface Options {

@@ -8,7 +8,7 @@ import { personParams } from '../../shared/contract/auth/people.ts';
 import { notFound } from '../../shared/errors.ts';
 import { atHead } from '../../shared/ports/read-models.ts';
 import type { Core } from '../core.ts';
-import { currentIndex } from '../proof/current.ts';
+import { currentIndex } from '../log-index/current.ts';
 import { rebuildProjections } from '../read-models/rebuild/rebuild.ts';
 import { beginningOfPast } from '../read-models/retention.ts';
 import { type Watched, withProgress } from './progress.ts';

@@ -7,8 +7,8 @@ import { pipeline } from 'node:stream/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { dataExported } from '../../shared/events/admin/export.ts';
 import type { Core } from '../core.ts';
+import { currentNote } from '../log-index/current.ts';
 import { writeBundle } from '../proof/bundle.ts';
-import { currentNote } from '../proof/current.ts';
 import { withProgress } from './progress.ts';
 import { cliContext, counted, withCore } from './with-core.ts';
 

@@ -7,7 +7,7 @@ import { projections } from '../../projections/index.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { BEGINNING } from '../../shared/ports/event-log.ts';
 import type { Core } from '../core.ts';
-import { currentIndex } from '../proof/current.ts';
+import { currentIndex } from '../log-index/current.ts';
 import { repairTree } from '../proof/losses.ts';
 import type { RebuildOptions, RebuildReport } from '../read-models/rebuild/plan.ts';
 import { rebuildProjections } from '../read-models/rebuild/rebuild.ts';

@@ -10,7 +10,7 @@ import { hasFirstAdmin, NEW_USER } from '../../commands/auth/users.ts';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
 import { ensureGeneral } from '../../commands/projects/changes.ts';
 import { ensureDefaultTenant } from '../../commands/super/tenants.ts';
-import { wasSetUp } from '../../queries/auth/setup.ts';
+import { wasSetUp } from '../../queries/auth/users.ts';
 import { projectDirectory } from '../../queries/projects/projects.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { isInsecurePassword, newUsername } from '../../shared/contract/auth/users.ts';

@@ -10,7 +10,7 @@ import { HOUR, seconds } from '../../shared/time.ts';
 import { type Change, defineProjection, defineTable, type Handler, insert, on, tally } from '../projection.ts';
 
 /** Names of agents, each valid from its start until the agent's next row. */
-export const agentNamesTable = defineTable(
+export const namesOverTimeTable = defineTable(
   'names',
   {
     workspace_id: 'int',
@@ -69,7 +69,7 @@ function signalChanges(event: DomainEvent): Change[] {
 }
 
 const named = ({ meta, data }: DomainEvent<string, { readonly agent_id: number }>, name: string): Change =>
-  insert(agentNamesTable, {
+  insert(namesOverTimeTable, {
     workspace_id: meta.workspace,
     agent_id: data.agent_id,
     id: meta.number,
@@ -89,7 +89,7 @@ const naming: readonly Handler[] = [
 export const diagnosticsProjection = defineProjection({
   name: 'diagnostics',
   version: 1,
-  tables: [agentNamesTable, signalsTable, signalHoursTable],
+  tables: [namesOverTimeTable, signalsTable, signalHoursTable],
   handlers: [
     ...naming,
     ...[...catalogue.values()]

@@ -9,7 +9,6 @@ import { inWorkspace, type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 import { findWorkspaceBySlug } from '../workspaces/workspaces.ts';
 import { findAccessRequestOf } from './access-requests.ts';
-import { wasSetUp } from './setup.ts';
 
 export type UserRow = Row<typeof usersTable>;
 
@@ -87,6 +86,11 @@ export const approvalReads = (reads: Reads) => ({
   admins: adminsIn(reads),
   userIdOf: async (sub: string, email: string) => (await findUserForApproval(reads, sub, email))?.id,
 });
+
+/** Whether any user has ever existed; setup is for deployments without one. */
+export async function wasSetUp(reads: Reads): Promise<boolean> {
+  return (await tables(reads, usersProjection).selectFrom('first_user').select('one').executeTakeFirst()) !== undefined;
+}
 
 /** Oldest first. */
 export async function listUsers(reads: Reads, workspace: number): Promise<UserRecord[]> {

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
-import { apiTypes, writtenApiTypes } from './api-types.ts';
+import { apiTypes, writtenApiTypes } from '../../api/client-types.ts';
 
 const TOP = fileURLToPath(new URL('../../../', import.meta.url));
 

@@ -7,7 +7,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { hasPast } from '../../api/http/route.ts';
 import { routes } from '../../api/routes/index.ts';
-import { createLogIndex } from '../../infra/proof/index.ts';
+import { createLogIndex } from '../../infra/log-index/log-index.ts';
 import { diffBetween } from '../../queries/history/diff.ts';
 import type { RecordChange } from '../../shared/contract/history/diff.ts';
 import { writeHistory } from '../support/history.ts';

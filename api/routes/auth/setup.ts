@@ -1,6 +1,6 @@
 /** First-run setup: the first visitor to a deployment without users becomes its admin. */
 import { setUp } from '../../../commands/auth/setup.ts';
-import { wasSetUp } from '../../../queries/auth/setup.ts';
+import { wasSetUp } from '../../../queries/auth/users.ts';
 import { setupBody, setupState } from '../../../shared/contract/auth/setup.ts';
 import { userAnswer } from '../../../shared/contract/auth/users.ts';
 import { sessionHeaders, sessionParts } from '../../auth/sessions.ts';

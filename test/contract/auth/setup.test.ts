@@ -5,7 +5,7 @@ import { prepareFirstStart } from '../../../infra/credentials/first-start.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
-import { wasSetUp } from '../../../queries/auth/setup.ts';
+import { wasSetUp } from '../../../queries/auth/users.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
 import { fixture } from '../../support/fixture.ts';
 import { cookieOf, PASSWORD, startAuthWorld } from '../../support/worlds/auth.ts';

@@ -2,7 +2,6 @@
 import { expect } from 'chai';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { findAccessRequestOf, listAccessRequests } from '../../../queries/auth/access-requests.ts';
-import { wasSetUp } from '../../../queries/auth/setup.ts';
 import {
   adminsIn,
   findGoogleUser,
@@ -13,6 +12,7 @@ import {
   findUsersByName,
   listUsers,
   userDirectory,
+  wasSetUp,
 } from '../../../queries/auth/users.ts';
 import type { Records } from '../../../queries/records.ts';
 import {

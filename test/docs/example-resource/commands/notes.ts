@@ -1,7 +1,7 @@
 /** The note: the state of its stream, its decisions, and the command that makes one. */
 import { defineDecider, on } from '../../../../commands/decider.ts';
 import type { CommandContext, Commands } from '../../../../commands/handler.ts';
-import { createRecord } from '../../../../commands/reserve.ts';
+import { createRecord } from '../../../../commands/record-ids.ts';
 import { notFound } from '../../../../shared/errors.ts';
 import type { EventDraft } from '../../../../shared/events/define.ts';
 import { noteDiscarded, noteRevised, noteWritten } from '../shared/events/notes.ts';

@@ -1,11 +1,11 @@
-/** TypeScript types of the client and of the console, from the description of the API. Run as a program, it writes the file. */
+/** Writes the types of the client and of the console, `client/api-types.ts`, from the description of the API. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { describeApi } from '../../api/openapi.ts';
-import { routes } from '../../api/routes/index.ts';
-import { resolved } from '../support/openapi.ts';
+import { describeApi } from './openapi.ts';
+import { routes } from './routes/index.ts';
 
-const FILE = new URL('../../../client/api-types.ts', import.meta.url);
+/** Compiled, this file is in dist/api. */
+const FILE = new URL('../../client/api-types.ts', import.meta.url);
 
 interface Schema {
   readonly $ref?: string;
@@ -31,6 +31,13 @@ interface Operation {
   readonly parameters?: readonly (Parameter | { readonly $ref: string })[];
   readonly requestBody?: { readonly required?: boolean; readonly content: Content };
   readonly responses: Readonly<Record<string, { readonly content?: Content }>>;
+}
+
+/** The part of the document to which a reference points, where one stands in its place. */
+function resolved<T extends object>(document: unknown, value: T | { readonly $ref: string }): T {
+  if (!('$ref' in value)) return value;
+  const place = value.$ref.split('/').slice(1);
+  return place.reduce((part: unknown, key) => (part as Record<string, unknown>)[key], document) as T;
 }
 
 const nameOf = (ref: string): string => ref.split('/').at(-1) as string;

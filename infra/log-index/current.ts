@@ -1,11 +1,11 @@
-/** The tree for a command of the command line: complete and signed. */
+/** The index and the signed tree for commands of the command line, with every event. */
 import type { LogIndex } from '../../shared/ports/history/events.ts';
 import type { Core } from '../core.ts';
-import { newestNote, signTree } from './checkpoints.ts';
-import { createLogIndex } from './index.ts';
-import { startKeeper } from './keeper.ts';
-import { knownKeys, openSigner } from './keys.ts';
-import { type Note, signerOf } from './notes.ts';
+import { newestNote, signTree } from '../proof/checkpoints.ts';
+import { startKeeper } from '../proof/keeper.ts';
+import { knownKeys, openSigner } from '../proof/keys.ts';
+import { type Note, signerOf } from '../proof/notes.ts';
+import { createLogIndex } from './log-index.ts';
 
 /** Time-out, because building a tree for a large log takes long, milliseconds. */
 const TIMEOUT_MS = 24 * 3_600_000;

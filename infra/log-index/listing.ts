@@ -1,0 +1,66 @@
+/** The rows of `log.entries` that match a filter, and binary search in columns that never decrease. */
+import type { EntryFilter, LogEntry } from '../../shared/ports/history/events.ts';
+import { indexedId } from '../proof/tree.ts';
+
+export const COLUMNS = 'number, position, id, stream, revision, type, at, actor, actor_name, causation';
+
+export interface Row extends Omit<LogEntry, 'actor'> {
+  readonly actor: string;
+  readonly actor_name: string;
+}
+
+export function entryOf({ actor, actor_name: name, ...row }: Row): LogEntry {
+  const [type = '', id] = actor.split(':');
+  return { ...row, actor: { type, id: Number(id), name } };
+}
+
+const ACTOR_KEY = /^[a-z]+:-?\d+$/;
+
+export interface Bounds {
+  /** The first number, and the one after the last; undefined: of the log. */
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** The part of a statement after `FROM log.entries`, and its parameters. */
+export function listing(filter: EntryFilter, { from, to }: Bounds, limit: number): [text: string, values: unknown[]] {
+  const values: unknown[] = [];
+  const param = (value: unknown) => `$${values.push(value)}`;
+  const { stream, type, actor, correlation, causation, since, until } = filter;
+  const conditions: string[] = ['true'];
+  const is = (column: string, text: string | undefined) => {
+    if (text === undefined) return;
+    const value = `${param(text)}::text`;
+    conditions.push(`hashtext(${column}) = hashtext(${value}) AND ${column} = ${value}`);
+  };
+  is('stream', stream);
+  is('type', type);
+  is(actor !== undefined && ACTOR_KEY.test(actor) ? 'actor' : 'actor_name', actor);
+  if (correlation !== undefined) conditions.push(`correlation = ${param(indexedId(correlation))}::uuid`);
+  if (causation !== undefined) {
+    const cause = `${param(indexedId(causation))}::uuid`;
+    conditions.push(
+      `(causation = ${cause} AND causation <> correlation OR correlation = ${cause} AND causation = ${cause})`,
+    );
+  }
+  if (since !== undefined) conditions.push(`at >= ${param(since)}::bigint`);
+  if (until !== undefined) conditions.push(`at <= ${param(until)}::bigint`);
+  if (from !== undefined) conditions.push(`number >= ${param(from)}::bigint`);
+  if (to !== undefined) conditions.push(`number < ${param(to)}::bigint`);
+  return [`WHERE ${conditions.join(' AND ')} ORDER BY number LIMIT ${param(limit)}`, values];
+}
+
+/**
+ * The number of the first event with a larger value; the number of events if there is none. Binary search: the value of
+ * a column never decreases from one event to the next.
+ */
+export const firstBeyond = (column: 'position' | 'latest', value = '$1::bigint'): string => `
+  WITH RECURSIVE search AS (
+    SELECT 0::bigint AS low, (SELECT coalesce(max(number) + 1, 0) FROM log.entries) AS high
+    UNION ALL
+    SELECT CASE WHEN e.${column} > ${value} THEN low ELSE e.number + 1 END,
+      CASE WHEN e.${column} > ${value} THEN e.number ELSE high END
+    FROM search CROSS JOIN LATERAL (
+      SELECT number, ${column} FROM log.entries WHERE number = (low + high) / 2 AND low < high) e
+  )
+  SELECT low AS number FROM search WHERE low = high`;
