@@ -17,7 +17,7 @@ import { atMost } from '../../shared/bounded.ts';
 import { lineOfText } from '../../shared/contract/common.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { seconds } from '../../shared/time.ts';
-import { type Exchange, originOf } from '../http/exchange.ts';
+import { originOf, type RequestContext } from '../http/context.ts';
 import { isSafe } from '../http/hosts.ts';
 import { createKeyGuard } from '../http/limits.ts';
 import type { Services } from '../services.ts';
@@ -62,7 +62,7 @@ const MAX_TOKEN_LENGTH = 12_288;
 const isToken = (key: string): boolean => /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(key);
 const proxiedName = lineOfText(1, 128).normalize('NFC');
 
-export function createIdentify(services: Parts): (exchange: Exchange) => Promise<Identity | null> {
+export function createIdentify(services: Parts): (context: RequestContext) => Promise<Identity | null> {
   const { credentials, freshness, incidents, settings } = services;
   // The caller took a stamp before this lookup, and so has already waited for the read models of the credential.
   const reads = services.reads.at({});
@@ -98,18 +98,18 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
   }
 
   /** The user of an access token, created or updated from the claims of the token. */
-  async function findTokenUser(token: string, exchange: Exchange): Promise<Known | undefined> {
+  async function findTokenUser(token: string, context: RequestContext): Promise<Known | undefined> {
     const verified = await services.oidc?.verify(token);
     if (!verified) return undefined;
-    const command = { origin: originOf({ ...exchange, identity: null }) };
+    const command = { origin: originOf({ ...context, identity: null }) };
     const { record, is_approved } = await userOfAccount(oidcParts(services), command, verified.profile);
     // The user may be new, and a read in this request must find it. A write does not read the user.
-    if (isSafe(exchange.req.method)) await credentialStamp(freshness);
+    if (isSafe(context.req.method)) await credentialStamp(freshness);
     return knownUser({ ...record, is_approved }, verified.expiresAt);
   }
 
-  async function findKey(key: string, exchange: Exchange): Promise<Known | undefined> {
-    if (isToken(key)) return findTokenUser(key, exchange);
+  async function findKey(key: string, context: RequestContext): Promise<Known | undefined> {
+    if (isToken(key)) return findTokenUser(key, context);
     const record = await credentials.findKey(key);
     if (record?.kind === 'global') return knownGlobalKey(record, await findGlobalKey(reads));
     return record && knownAgentKey(record, await findLiveKey(reads, record.keyId));
@@ -117,44 +117,49 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
 
   const { proxyAuthDefaultRole } = settings;
   const createProxyUser = proxyAuthDefaultRole && createProxyUsers(services, proxyAuthDefaultRole);
-  const guard = createKeyGuard(services, (exchange) => incidents.rateLimitHit(exchange, 'wrong-key'));
+  const guard = createKeyGuard(services, (context) => incidents.rateLimitHit(context, 'wrong-key'));
 
-  async function findProxyUser(username: string, exchange: Exchange): Promise<Known | undefined> {
+  async function findProxyUser(username: string, context: RequestContext): Promise<Known | undefined> {
     const user = await findUserByName(reads, username);
     if (user || !createProxyUser) return knownUser(user);
-    await createProxyUser(username, originOf({ ...exchange, identity: null }));
+    await createProxyUser(username, originOf({ ...context, identity: null }));
     // What this request has read so far is older than the new user.
     await credentialStamp(freshness);
     return knownUser(await findUserByName(reads, username));
   }
 
   /** Undefined when the key is wrong or expired. @throws AppError 429 after too many wrong keys */
-  async function checkKey(key: string, hash: string, exchange: Exchange, stamp: string): Promise<Known | undefined> {
+  async function checkKey(
+    key: string,
+    hash: string,
+    context: RequestContext,
+    stamp: string,
+  ): Promise<Known | undefined> {
     const name = `key ${hash}`;
     // Resending the same wrong key is not guessing, and guesses of others must not block a key that has worked.
     const seen = valid.has(name) || invalid.has(name);
-    if (!seen) await guard.check(exchange);
-    const known = await lookUp(name, () => findKey(key, exchange), stamp);
+    if (!seen) await guard.check(context);
+    const known = await lookUp(name, () => findKey(key, context), stamp);
     if (known && known.expiresAt > seconds(services.now())) return known;
-    incidents.apiKeyRefused(exchange);
-    if (!seen) await guard.count(exchange);
+    incidents.apiKeyRefused(context);
+    if (!seen) await guard.count(context);
     return undefined;
   }
 
-  return async (exchange) => {
-    const named = agentNameOf(exchange);
-    const proxied = settings.proxyAuthHeader ? proxiedUserOf(services, exchange, settings.proxyAuthHeader) : undefined;
-    const tokens = tokensOf(exchange);
-    const key = keyOf(exchange);
+  return async (context) => {
+    const named = agentNameOf(context);
+    const proxied = settings.proxyAuthHeader ? proxiedUserOf(services, context, settings.proxyAuthHeader) : undefined;
+    const tokens = tokensOf(context);
+    const key = keyOf(context);
     if (proxied === undefined && key === undefined && tokens.length === 0) return null;
 
-    const stamp = await credentialStamp(freshness, exchange.startedAt);
+    const stamp = await credentialStamp(freshness, context.startedAt);
     const now = seconds(services.now());
 
     if (proxied !== undefined) {
-      const user = await lookUp(`proxy ${proxied}`, () => findProxyUser(proxied, exchange), stamp);
+      const user = await lookUp(`proxy ${proxied}`, () => findProxyUser(proxied, context), stamp);
       if (user) {
-        exchange.credential = { kind: 'proxy', username: proxied };
+        context.credential = { kind: 'proxy', username: proxied };
         return withAgent(user.identity, named);
       }
     }
@@ -162,24 +167,24 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
       const hash = hashToken(token);
       const session = await lookUp(`session ${hash}`, () => findSession(hash), stamp);
       if (session && session.expiresAt > now) {
-        exchange.credential = { kind: 'session', hash };
+        context.credential = { kind: 'session', hash };
         return withAgent(session.identity, named);
       }
     }
     if (key === undefined) return null;
     const hash = hashToken(key);
-    const known = await checkKey(key, hash, exchange, stamp);
+    const known = await checkKey(key, hash, context, stamp);
     if (!known) return null;
     const credential = { kind: 'key', hash } as const;
     if (known.identity.kind === 'global-key') {
-      exchange.credential = credential;
+      context.credential = credential;
       const identity = withAgent(known.identity, named);
-      incidents.globalKeyUsed(exchange, identity);
+      incidents.globalKeyUsed(context, identity);
       return identity;
     }
     // A key speaks for its own agent; only a key with the admin scope may act under another agent's name.
     if (named !== null && named !== known.identity.agentName && !known.anyAgent) return null;
-    exchange.credential =
+    context.credential =
       known.identity.kind === 'user'
         ? { kind: 'token', username: known.identity.username, expiresAt: known.expiresAt }
         : credential;
@@ -192,7 +197,7 @@ export function createIdentify(services: Parts): (exchange: Exchange) => Promise
 const withAgent = (identity: Identity, agentName: string | null): Identity =>
   agentName === null ? identity : { ...identity, agentName };
 
-function agentNameOf({ req }: Exchange): string | null {
+function agentNameOf({ req }: RequestContext): string | null {
   const header = req.headers['x-agent-name'];
   if (typeof header !== 'string') return null;
   // Node decodes HTTP headers as Latin-1; names are UTF-8.
@@ -201,7 +206,7 @@ function agentNameOf({ req }: Exchange): string | null {
 }
 
 /** `x-api-key` wins over `Authorization`. */
-export function keyOf({ req }: Pick<Exchange, 'req'>): string | undefined {
+export function keyOf({ req }: Pick<RequestContext, 'req'>): string | undefined {
   const own = req.headers['x-api-key'];
   const key =
     typeof own === 'string' && own.trim() !== ''
@@ -211,15 +216,15 @@ export function keyOf({ req }: Pick<Exchange, 'req'>): string | undefined {
 }
 
 /** The user named by a trusted proxy. The connection itself must come from the proxy; headers cannot prove that. */
-function proxiedUserOf(services: Parts, exchange: Exchange, headerName: string): string | undefined {
-  const header = exchange.req.headers[headerName.toLowerCase()];
+function proxiedUserOf(services: Parts, context: RequestContext, headerName: string): string | undefined {
+  const header = context.req.headers[headerName.toLowerCase()];
   if (typeof header !== 'string' || header.trim() === '') return undefined;
   const { proxyAuthTrustedIps } = services.settings;
   if (proxyAuthTrustedIps.length === 0) {
-    services.incidents.proxyMisconfigured(exchange, headerName);
+    services.incidents.proxyMisconfigured(context, headerName);
     return undefined;
   }
-  const peer = (exchange.req.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+  const peer = (context.req.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
   if (!proxyAuthTrustedIps.includes(peer)) return undefined;
   const name = proxiedName.safeParse(Buffer.from(header, 'latin1').toString('utf8').trim());
   return name.success ? name.data : undefined;

@@ -21,7 +21,7 @@ import {
 } from '../../shared/events/auth/incidents.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
-import { type Exchange, originOf } from '../http/exchange.ts';
+import { originOf, type RequestContext } from '../http/context.ts';
 import { networkOf } from '../http/limits.ts';
 
 const MINUTE_MS = 60_000;
@@ -42,7 +42,7 @@ interface Window {
   readonly length: number;
   /** Incidents since the last event was written. */
   unwritten: number;
-  readonly context: Pick<CommandContext, 'origin'>;
+  readonly command: Pick<CommandContext, 'origin'>;
   readonly make: (count: number) => EventDraft;
 }
 
@@ -52,13 +52,13 @@ function createRecorder({ commands, log, now }: Parts) {
   let sweeper: NodeJS.Timeout | undefined;
   let lost = 0;
 
-  function write({ context, make }: Pick<Window, 'context' | 'make'>, count: number): void {
+  function write({ command, make }: Pick<Window, 'command' | 'make'>, count: number): void {
     if (inFlight.size >= MAX_IN_FLIGHT) {
       lost += count;
       return;
     }
     const one = commands
-      .record(incidentsStream(now()), { origin: context.origin }, [make(count)])
+      .record(incidentsStream(now()), { origin: command.origin }, [make(count)])
       .then(
         () => undefined,
         (error) => log.warn({ err: error }, 'could not record an incident'),
@@ -90,7 +90,7 @@ function createRecorder({ commands, log, now }: Parts) {
   }
 
   return {
-    note(key: string, length: number, begin: () => Pick<Window, 'context' | 'make'>): void {
+    note(key: string, length: number, begin: () => Pick<Window, 'command' | 'make'>): void {
       const known = windows.get(key);
       if (known) {
         known.unwritten++;
@@ -115,9 +115,10 @@ function createRecorder({ commands, log, now }: Parts) {
 }
 
 /** Identifies a caller: by identity when known, else by network address. */
-const callerOf = ({ identity, ip }: Exchange): string => (identity ? `${identity.kind}:${identity.id}` : networkOf(ip));
+const callerOf = ({ identity, ip }: RequestContext): string =>
+  identity ? `${identity.kind}:${identity.id}` : networkOf(ip);
 
-const at = ({ req, route }: Exchange): string => `${req.method} ${route}`;
+const at = ({ req, route }: RequestContext): string => `${req.method} ${route}`;
 
 type Make = Window['make'];
 
@@ -125,59 +126,59 @@ type Make = Window['make'];
 export function createIncidents(parts: Parts) {
   const recorder = createRecorder(parts);
 
-  const note = (exchange: Exchange, key: string, length: number, make: Make): void =>
-    recorder.note(key, length, () => ({ context: { origin: originOf(exchange) }, make }));
+  const note = (context: RequestContext, key: string, length: number, make: Make): void =>
+    recorder.note(key, length, () => ({ command: { origin: originOf(context) }, make }));
   /** What one caller did. @param what kind, and what else makes two of them different incidents */
-  const ofCaller = (exchange: Exchange, what: string, make: Make): void =>
-    note(exchange, `${callerOf(exchange)} ${what}`, MINUTE_MS, make);
+  const ofCaller = (context: RequestContext, what: string, make: Make): void =>
+    note(context, `${callerOf(context)} ${what}`, MINUTE_MS, make);
 
   return {
     /** A known caller lacks the role for `route`. */
-    accessDenied(exchange: Exchange, route: string, needed: Role): void {
-      ofCaller(exchange, `denied ${route}`, (count) => accessDenied.draft({ route, needed, count }));
+    accessDenied(context: RequestContext, route: string, needed: Role): void {
+      ofCaller(context, `denied ${route}`, (count) => accessDenied.draft({ route, needed, count }));
     },
     /** A caller with an agent's key called `route`, which is closed to agents or concerns another agent. */
-    agentAccessDenied(exchange: Exchange, route: string): void {
-      ofCaller(exchange, `agent ${route}`, (count) => agentAccessDenied.draft({ route, count }));
+    agentAccessDenied(context: RequestContext, route: string): void {
+      ofCaller(context, `agent ${route}`, (count) => agentAccessDenied.draft({ route, count }));
     },
     /** A caller from outside the default tenant called `route`, which concerns the whole deployment. */
-    tenantAccessDenied(exchange: Exchange, route: string): void {
-      ofCaller(exchange, `foreign ${route}`, (count) => tenantAccessDenied.draft({ route, count }));
+    tenantAccessDenied(context: RequestContext, route: string): void {
+      ofCaller(context, `foreign ${route}`, (count) => tenantAccessDenied.draft({ route, count }));
     },
     /** A caller of a strict workspace called `route`, which concerns a `resource` that workspaces share. */
-    isolationDenied(exchange: Exchange, route: string, resource: string): void {
-      ofCaller(exchange, `isolated ${route}`, (count) => workspaceIsolationDenied.draft({ route, resource, count }));
+    isolationDenied(context: RequestContext, route: string, resource: string): void {
+      ofCaller(context, `isolated ${route}`, (count) => workspaceIsolationDenied.draft({ route, resource, count }));
     },
     /** A caller exceeded a rate limit. */
-    rateLimitHit(exchange: Exchange, limit: string): void {
-      const route = at(exchange);
-      ofCaller(exchange, `limited ${limit} ${route}`, (count) => rateLimitHit.draft({ route, limit, count }));
+    rateLimitHit(context: RequestContext, limit: string): void {
+      const route = at(context);
+      ofCaller(context, `limited ${limit} ${route}`, (count) => rateLimitHit.draft({ route, limit, count }));
     },
     /** A text from a caller was refused as an attempt to take over an agent: it broke these `rules`. */
-    injectionRefused(exchange: Exchange, rules: readonly string[]): void {
-      const route = at(exchange);
+    injectionRefused(context: RequestContext, rules: readonly string[]): void {
+      const route = at(context);
       const make: Make = (count) => injectionRefused.draft({ route, rules: [...rules], count });
-      ofCaller(exchange, `injection ${route} ${rules.join()}`, make);
+      ofCaller(context, `injection ${route} ${rules.join()}`, make);
     },
     /** A caller sent an invalid API key. */
-    apiKeyRefused(exchange: Exchange): void {
-      const route = at(exchange);
-      const anonymous = { ...exchange, identity: null };
+    apiKeyRefused(context: RequestContext): void {
+      const route = at(context);
+      const anonymous = { ...context, identity: null };
       ofCaller(anonymous, 'wrong key', (count) => apiKeyRefused.draft({ route, count }));
     },
     /** A request was authenticated with the global key; `identity` is the resulting caller. */
-    globalKeyUsed(exchange: Exchange, identity: Identity): void {
+    globalKeyUsed(context: RequestContext, identity: Identity): void {
       // Nearly every request falls into a window that has begun, which needs neither route nor origin.
-      recorder.note(`key ${networkOf(exchange.ip)}`, HOUR_MS, () => {
-        const route = at(exchange);
+      recorder.note(`key ${networkOf(context.ip)}`, HOUR_MS, () => {
+        const route = at(context);
         const make: Make = (count) => globalKeyUsed.draft({ route, count });
-        return { context: { origin: originOf({ ...exchange, identity }) }, make };
+        return { command: { origin: originOf({ ...context, identity }) }, make };
       });
     },
     /** The proxy header was sent, but no address is trusted to send it. */
-    proxyMisconfigured(exchange: Exchange, header: string): void {
+    proxyMisconfigured(context: RequestContext, header: string): void {
       // One window for all callers: the fault is in the deployment's configuration.
-      note(exchange, 'proxy', HOUR_MS, (count) => proxyAuthMisconfigured.draft({ header, count }));
+      note(context, 'proxy', HOUR_MS, (count) => proxyAuthMisconfigured.draft({ header, count }));
     },
     /** Writes the pending counts and waits for them: for shutdown and tests. */
     drain: recorder.drain,

@@ -7,7 +7,7 @@ import type { OidcParts } from '../../commands/auth/oidc.ts';
 import { SESSION_SECONDS, type SessionParts } from '../../commands/auth/sessions.ts';
 import { userDirectory } from '../../queries/auth/users.ts';
 import type { BegunSignIn } from '../../shared/ports/auth/oidc.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { RequestContext } from '../http/context.ts';
 import type { Services } from '../services.ts';
 
 export const HOST_COOKIE = '__Host-mc-session';
@@ -26,11 +26,11 @@ function cookie(name: string, value: string, maxAge: number, now: number, settin
 
 /** `Set-Cookie` for a new session. @param now Unix milliseconds */
 export const sessionCookie = (
-  exchange: Pick<Exchange, 'secure'>,
+  context: Pick<RequestContext, 'secure'>,
   token: string,
   now: number,
   settings: CookieSettings,
-) => cookie(cookieName(exchange.secure, settings), token, SESSION_SECONDS, now, settings);
+) => cookie(cookieName(context.secure, settings), token, SESSION_SECONDS, now, settings);
 
 /** Time allowed for signing in at the identity provider, seconds. */
 const BEGUN_SECONDS = 600;
@@ -41,13 +41,17 @@ const begunName = (secure: boolean, settings: CookieSettings): string =>
   secure && settings.cookieSecure ? '__Host-mc-oidc' : 'mc-oidc';
 
 /** `Set-Cookie` that stores a started sign-in in the browser; null: deletes it. */
-export function begunCookie({ settings, now }: Services, { secure }: Exchange, begun: BegunSignIn | null): string {
+export function begunCookie(
+  { settings, now }: Services,
+  { secure }: RequestContext,
+  begun: BegunSignIn | null,
+): string {
   const value = begun ? Buffer.from(JSON.stringify(begun)).toString('base64url') : '';
   return cookie(begunName(secure, settings), value, begun ? BEGUN_SECONDS : 0, now(), settings);
 }
 
 /** The sign-in that this browser started; undefined if there is none or it is too old. */
-export function begunOf({ settings }: Services, { req, secure }: Exchange): BegunSignIn | undefined {
+export function begunOf({ settings }: Services, { req, secure }: RequestContext): BegunSignIn | undefined {
   const { cookies = {} } = req as { cookies?: Readonly<Record<string, unknown>> };
   const value = cookies[begunName(secure, settings)];
   if (typeof value !== 'string' || value === '') return undefined;
@@ -61,8 +65,8 @@ export function begunOf({ settings }: Services, { req, secure }: Exchange): Begu
 const TOKEN = /^[0-9a-f]{64}$/;
 
 /** The session cookies of a request; values that cannot be tokens are left out. */
-function presented(exchange: Pick<Exchange, 'req'>): { readonly name: string; readonly token: string }[] {
-  const cookies = (exchange.req as { cookies?: Readonly<Record<string, unknown>> }).cookies ?? {};
+function presented(context: Pick<RequestContext, 'req'>): { readonly name: string; readonly token: string }[] {
+  const cookies = (context.req as { cookies?: Readonly<Record<string, unknown>> }).cookies ?? {};
   return [HOST_COOKIE, PLAIN_COOKIE].flatMap((name) => {
     const token = cookies[name];
     return typeof token === 'string' && TOKEN.test(token) ? [{ name, token }] : [];
@@ -70,11 +74,12 @@ function presented(exchange: Pick<Exchange, 'req'>): { readonly name: string; re
 }
 
 /** Session tokens of a request; the HTTPS cookie first. */
-export const tokensOf = (exchange: Pick<Exchange, 'req'>): string[] => presented(exchange).map(({ token }) => token);
+export const tokensOf = (context: Pick<RequestContext, 'req'>): string[] =>
+  presented(context).map(({ token }) => token);
 
 /** `Set-Cookie` lines that clear the session in the browser: this scheme's cookie, and those that it sent. */
-export function clearingCookies(exchange: Pick<Exchange, 'req' | 'secure'>, settings: CookieSettings): string[] {
-  const names = new Set([cookieName(exchange.secure, settings), ...presented(exchange).map(({ name }) => name)]);
+export function clearingCookies(context: Pick<RequestContext, 'req' | 'secure'>, settings: CookieSettings): string[] {
+  const names = new Set([cookieName(context.secure, settings), ...presented(context).map(({ name }) => name)]);
   return [...names].map((name) => cookie(name, '', 0, 0, settings));
 }
 
@@ -97,7 +102,7 @@ export const oidcParts = (services: SessionServices & Pick<Services, 'settings'>
 /** The header that sends a new session to the browser; no header without a token. */
 export const sessionHeaders = (
   { settings, now }: Services,
-  exchange: Exchange,
+  context: RequestContext,
   token: string | undefined,
 ): Readonly<Record<string, string>> =>
-  token === undefined ? {} : { 'Set-Cookie': sessionCookie(exchange, token, now(), settings) };
+  token === undefined ? {} : { 'Set-Cookie': sessionCookie(context, token, now(), settings) };

@@ -9,8 +9,8 @@ import { invalid } from '../../shared/errors.ts';
 import { BEGINNING, type Position } from '../../shared/ports/event-log.ts';
 import type { Moment } from '../../shared/ports/history/events.ts';
 import type { Services } from '../services.ts';
+import type { RequestContext } from './context.ts';
 import { sendContent } from './errors.ts';
-import type { Exchange } from './exchange.ts';
 import { type Answer, hasPast, type Route } from './route.ts';
 
 /** A moment as given in a request. */
@@ -72,7 +72,7 @@ export const servicesAt = (services: Services, moment: Moment): Services =>
   Object.assign(Object.create(services) as Services, services.queriesAt(moment));
 
 /** Sets the header that names the moment of a response. */
-export function showMoment({ res }: Exchange, { position }: Moment): void {
+export function showMoment({ res }: RequestContext, { position }: Moment): void {
   res.setHeader('X-Signalbox-Position', position);
   res.setHeader('X-Signalbox-As-Of', position);
 }
@@ -81,7 +81,7 @@ export function showMoment({ res }: Exchange, { position }: Moment): void {
  * Sends a response about the past. The past does not change, but clients must revalidate the response: a person may
  * have been erased since, and permissions are those of now.
  */
-export function sendPast({ req, res }: Exchange, answer: Answer): void {
+export function sendPast({ req, res }: RequestContext, answer: Answer): void {
   const { status = 200, body, text, headers } = answer;
   for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(name, value as string | string[]);
   const content = text ? text.content : JSON.stringify(body);

@@ -8,11 +8,11 @@
 import { invalid } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { ReadAt, ReadModels } from '../../shared/ports/read-models.ts';
-import type { Exchange } from './exchange.ts';
+import type { RequestContext } from './context.ts';
 
 /** @throws AppError 400 for invalid values of these headers, and for a position that the log does not have */
 export async function readAtOf(
-  { req, startedAt }: Pick<Exchange, 'req' | 'startedAt'>,
+  { req, startedAt }: Pick<RequestContext, 'req' | 'startedAt'>,
   readModels: Pick<ReadModels, 'has'>,
 ): Promise<ReadAt> {
   const { 'x-signalbox-consistency': consistency, 'x-signalbox-min-position': text } = req.headers;
@@ -29,6 +29,6 @@ export async function readAtOf(
 }
 
 /** Sets the header with the position of a response: the position of a read, or the last event of a write. */
-export function showPosition({ res }: Pick<Exchange, 'res'>, position: Position | undefined): void {
+export function showPosition({ res }: Pick<RequestContext, 'res'>, position: Position | undefined): void {
   if (position !== undefined && !res.headersSent) res.setHeader('X-Signalbox-Position', position);
 }

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import { ZodError } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import { frontOf } from '../../shared/storable.ts';
-import type { Exchange } from './exchange.ts';
+import type { RequestContext } from './context.ts';
 
 /**
  * `<dotted.path>: <reason>` per finding; findings about the body as a whole have the path `body`. For an integer beyond
@@ -108,11 +108,11 @@ function storeFault(error: Error): string {
   return 'A store behind this service cannot be reached';
 }
 
-export function sendError(exchange: Exchange, error: unknown, log: Logger): void {
+export function sendError(context: RequestContext, error: unknown, log: Logger): void {
   const answer = asAppError(error);
-  const { res } = exchange;
+  const { res } = context;
   if (answer.status >= 500)
-    log.error({ err: answer.extras.cause ?? answer, requestId: exchange.id, route: exchange.route }, 'request failed');
+    log.error({ err: answer.extras.cause ?? answer, requestId: context.id, route: context.route }, 'request failed');
   if (res.headersSent) {
     // Too late for a status: cut the connection, so that the client does not mistake a partial response for a whole one.
     res.destroy();

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Exchange } from './exchange.ts';
+import type { RequestContext } from './context.ts';
 import type { Answer } from './route.ts';
 
 const compress = promisify(gzip);
@@ -35,7 +35,11 @@ export function once<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 /** The response for this request: compressed if the client accepts it, and 304 without a body if the client has it. */
-export function serve({ type, plain, packed, hash }: Served, cacheControl: string, { req }: Exchange): Answer<never> {
+export function serve(
+  { type, plain, packed, hash }: Served,
+  cacheControl: string,
+  { req }: RequestContext,
+): Answer<never> {
   const takesGzip = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(req.headers['accept-encoding'] ?? ''));
   const etag = `"${hash}${takesGzip ? '-gzip' : ''}"`;
   const headers = { 'Cache-Control': cacheControl, ETag: etag, Vary: 'Accept-Encoding' };
@@ -65,7 +69,7 @@ const STALLED_MS = 60_000;
  * @throws errors of `text`. The connection then breaks, so the client sees that the file is incomplete
  */
 export async function sendFile(
-  { req, res }: Pick<Exchange, 'req' | 'res'>,
+  { req, res }: Pick<RequestContext, 'req' | 'res'>,
   format: 'json' | 'csv',
   disposition: string,
   text: AsyncIterable<string>,

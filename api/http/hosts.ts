@@ -2,10 +2,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
-import type { Exchange } from './exchange.ts';
+import type { RequestContext } from './context.ts';
 
 type HostSettings = { readonly allowAnyHost: boolean; readonly allowedHosts: readonly string[] };
-type Asked = Pick<Exchange, 'req' | 'trusted'>;
+type Asked = Pick<RequestContext, 'req' | 'trusted'>;
 
 const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
 const LOCAL = new Set([...LOOPBACK, hostname().toLowerCase()]);
@@ -37,9 +37,9 @@ export function hostsOf({ req: { headers }, trusted }: Asked): string[] {
 }
 
 /** The origin under which the client called the service, such as `https://example.com`; undefined without a Host header. */
-export function originUsed(exchange: Pick<Exchange, 'req' | 'trusted' | 'secure'>): string | undefined {
-  const [host] = hostsOf(exchange);
-  const origin = `${exchange.secure ? 'https' : 'http'}://${host}`;
+export function originUsed(context: Pick<RequestContext, 'req' | 'trusted' | 'secure'>): string | undefined {
+  const [host] = hostsOf(context);
+  const origin = `${context.secure ? 'https' : 'http'}://${host}`;
   return host !== undefined && URL.canParse(origin) ? new URL(origin).origin : undefined;
 }
 
@@ -109,11 +109,11 @@ const sameHost = (origin: string, host: string): boolean =>
  * current browser. The check is looser for a request with a key and no session, because no page can make a browser send
  * a key to another site.
  */
-export function isCrossSite(exchange: Pick<Exchange, 'req' | 'trusted' | 'secure'>, keyOnly: boolean): boolean {
-  const { origin, 'sec-fetch-site': site } = exchange.req.headers;
+export function isCrossSite(context: Pick<RequestContext, 'req' | 'trusted' | 'secure'>, keyOnly: boolean): boolean {
+  const { origin, 'sec-fetch-site': site } = context.req.headers;
   if (!keyOnly && site !== undefined && site !== 'same-origin' && site !== 'none') return true;
   if (origin === undefined) return false;
-  return !hostsOf(exchange).some((host) =>
-    keyOnly ? sameHost(origin, host) : sameOrigin(origin, host, exchange.secure),
+  return !hostsOf(context).some((host) =>
+    keyOnly ? sameHost(origin, host) : sameOrigin(origin, host, context.secure),
   );
 }

@@ -15,8 +15,8 @@ import type { Intent, Intents } from '../../commands/handler.ts';
 import { AppError, conflict, RUN_IN_PROGRESS } from '../../shared/errors.ts';
 import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/idempotency.ts';
 import { pause } from '../../shared/waiting.ts';
+import type { RequestContext } from './context.ts';
 import { asAppError } from './errors.ts';
-import type { Exchange } from './exchange.ts';
 import type { Answer } from './route.ts';
 
 /** How long a request waits for an earlier one with the same key, milliseconds. */
@@ -31,8 +31,8 @@ interface Stored {
 }
 
 /** The `Idempotency-Key` of a request. @throws AppError 400 when it is not 1 to 255 visible ASCII characters */
-export function idempotencyKeyOf(exchange: Exchange): string | undefined {
-  const key = exchange.req.headers['idempotency-key'];
+export function idempotencyKeyOf(context: RequestContext): string | undefined {
+  const key = context.req.headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key !== 'string' || !KEY_PATTERN.test(key)) {
     throw new AppError(400, 'Idempotency-Key must be 1 to 255 visible ASCII characters without spaces.');
@@ -44,12 +44,12 @@ export function idempotencyKeyOf(exchange: Exchange): string | undefined {
 export async function runOnce(
   store: IdempotencyStore,
   key: string,
-  exchange: Exchange,
+  context: RequestContext,
   body: unknown,
   handle: (intents: Intents) => Promise<Answer>,
 ): Promise<Answer> {
-  const { identity, req } = exchange;
-  const scope = identity ? `${identity.workspace}:${identity.id}` : `anonymous:${exchange.ip}`;
+  const { identity, req } = context;
+  const scope = identity ? `${identity.workspace}:${identity.id}` : `anonymous:${context.ip}`;
   const keyHash = createHash('sha256').update(`${scope}\n${key}`).digest();
   const request = `${req.method} ${req.url}\n${JSON.stringify(body)}`;
   // The same request on behalf of another agent is another request.

@@ -5,7 +5,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { AppError } from '../../shared/errors.ts';
-import { type Exchange, innerExchange } from './exchange.ts';
+import { innerContext, type RequestContext } from './context.ts';
 import type { Asked } from './matching.ts';
 import type { InnerCall, InnerResponse } from './route.ts';
 
@@ -24,9 +24,9 @@ export function targetOf({ route, params, query }: Pick<InnerCall, 'route' | 'pa
  * @throws Error when it writes none
  */
 export async function callInside(
-  outer: Exchange,
+  outer: RequestContext,
   call: InnerCall,
-  answer: (exchange: Exchange, asked: Asked) => Promise<void>,
+  answer: (context: RequestContext, asked: Asked) => Promise<void>,
 ): Promise<InnerResponse> {
   const req = new IncomingMessage(new Socket());
   req.method = call.route.method.toUpperCase();
@@ -51,7 +51,7 @@ export async function callInside(
     response ??= { status: res.statusCode, headers: res.getHeaders(), text };
     return res;
   };
-  await answer(innerExchange(outer, req, res, call.via), { params: call.params, query: call.query });
+  await answer(innerContext(outer, req, res, call.via), { params: call.params, query: call.query });
   if (!response) throw new Error(`${req.method} ${call.route.path} has written no response`);
   return response;
 }

@@ -6,7 +6,7 @@ import { agentSpokenFor } from '../../commands/agents/names.ts';
 import type { Commands } from '../../commands/handler.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { ApiSettings } from '../settings.ts';
-import type { Exchange } from './exchange.ts';
+import type { RequestContext } from './context.ts';
 
 type Known<T> = T | Promise<T>;
 
@@ -30,7 +30,7 @@ interface Parts {
 interface ClassSpec {
   /** Requests per minute. */
   readonly limit: number;
-  readonly key: (exchange: Exchange, parts: Pick<Parts, 'commands'>) => string | Promise<string>;
+  readonly key: (context: RequestContext, parts: Pick<Parts, 'commands'>) => string | Promise<string>;
   /** Stays on under MC_DISABLE_RATE_LIMIT. */
   readonly critical: boolean;
   /** Checked before the credential. */
@@ -44,18 +44,18 @@ const IPV6_NETWORK = 64;
 export const networkOf = (ip: string): string => ipKeyGenerator(ip, IPV6_NETWORK);
 
 /** Counted per workspace, so that no caller uses up another tenant's limit. */
-const within = ({ identity }: Exchange, key: string) => (identity ? `${identity.workspace}:${key}` : key);
-const byIp = (exchange: Exchange) => within(exchange, networkOf(exchange.ip));
+const within = ({ identity }: RequestContext, key: string) => (identity ? `${identity.workspace}:${key}` : key);
+const byIp = (context: RequestContext) => within(context, networkOf(context.ip));
 
 /** Counted by the agent's id: callers could choose a new name for every request, but each agent has one id. */
-async function byAgent(exchange: Exchange, { commands }: Pick<Parts, 'commands'>): Promise<string> {
-  const { identity } = exchange;
+async function byAgent(context: RequestContext, { commands }: Pick<Parts, 'commands'>): Promise<string> {
+  const { identity } = context;
   const id = identity?.agentId ?? (identity && (await agentSpokenFor(commands, identity)));
-  return id === undefined || id === null ? byIp(exchange) : within(exchange, `agent:${id}`);
+  return id === undefined || id === null ? byIp(context) : within(context, `agent:${id}`);
 }
-const byUser = (exchange: Exchange) => {
-  const identity = exchange.identity;
-  return identity ? `${identity.tenant}:${identity.workspace}:${identity.id}` : networkOf(exchange.ip);
+const byUser = (context: RequestContext) => {
+  const identity = context.identity;
+  return identity ? `${identity.tenant}:${identity.workspace}:${identity.id}` : networkOf(context.ip);
 };
 
 export const LIMITS = {
@@ -97,28 +97,28 @@ export const WRONG_KEYS = 10;
  */
 export interface KeyGuard {
   /** Call before an unknown key is looked up. @throws AppError 429 */
-  check(exchange: Exchange): Promise<void>;
+  check(context: RequestContext): Promise<void>;
   /** Counts a wrong key. @throws AppError 429 */
-  count(exchange: Exchange): Promise<void>;
+  count(context: RequestContext): Promise<void>;
 }
 
 export function createKeyGuard(
   parts: Pick<Parts, 'limitStore' | 'now'>,
-  refused: (exchange: Exchange) => void,
+  refused: (context: RequestContext) => void,
 ): KeyGuard {
   const store = parts.limitStore('wrong-key', WINDOW_MS);
-  const refuse = (exchange: Exchange, resetTime: Date | undefined) => {
-    refused(exchange);
+  const refuse = (context: RequestContext, resetTime: Date | undefined) => {
+    refused(context);
     throw tooMany('wrong API keys', WRONG_KEYS, resetTime, parts.now());
   };
   return {
-    async check(exchange) {
-      const known = await store.get(networkOf(exchange.ip));
-      if (known && known.totalHits >= WRONG_KEYS) refuse(exchange, known.resetTime);
+    async check(context) {
+      const known = await store.get(networkOf(context.ip));
+      if (known && known.totalHits >= WRONG_KEYS) refuse(context, known.resetTime);
     },
-    async count(exchange) {
-      const { totalHits, resetTime } = await store.increment(networkOf(exchange.ip));
-      if (totalHits > WRONG_KEYS) refuse(exchange, resetTime);
+    async count(context) {
+      const { totalHits, resetTime } = await store.increment(networkOf(context.ip));
+      if (totalHits > WRONG_KEYS) refuse(context, resetTime);
     },
   };
 }
@@ -127,18 +127,18 @@ export function createKeyGuard(
  * @param refused called on every refusal; writes the audit trail
  * @returns a check that throws AppError 429
  */
-export function createLimiter(parts: Parts, refused: (name: LimitClass, exchange: Exchange) => void) {
+export function createLimiter(parts: Parts, refused: (name: LimitClass, context: RequestContext) => void) {
   const stores = new Map<string, LimitStore>(
     Object.keys(LIMITS).map((name) => [name, parts.limitStore(name, WINDOW_MS)]),
   );
-  return async (name: LimitClass, exchange: Exchange): Promise<void> => {
+  return async (name: LimitClass, context: RequestContext): Promise<void> => {
     if (parts.settings.disableRateLimit && !LIMITS[name].critical) return;
     const { limit, key }: ClassSpec = LIMITS[name];
     const { totalHits, resetTime } = await (stores.get(name) as LimitStore).increment(
-      `${name}:${await key(exchange, parts)}`,
+      `${name}:${await key(context, parts)}`,
     );
     if (totalHits <= limit) return;
-    refused(name, exchange);
+    refused(name, context);
     throw tooMany('requests', limit, resetTime, parts.now());
   };
 }

@@ -9,7 +9,7 @@ import { type Identity, taskViewOf } from '../../shared/identity.ts';
 import type { Freshness, ReadAt } from '../../shared/ports/read-models.ts';
 import { seconds } from '../../shared/time.ts';
 import { showPosition } from './consistency.ts';
-import type { Exchange } from './exchange.ts';
+import type { RequestContext } from './context.ts';
 import { fieldsOf, type Route } from './route.ts';
 
 /** Total of all bodies, bytes. */
@@ -37,9 +37,9 @@ export interface ResponseCache {
   /** The route of a URL that was served from the cache before. */
   routeOf(url: string): CachedRoute | undefined;
   /** Responds at once with a cached body if it is current at `at`; false otherwise. */
-  answerKept(route: CachedRoute, exchange: Exchange, identity: Identity, at: ReadAt): Promise<boolean>;
+  answerKept(route: CachedRoute, context: RequestContext, identity: Identity, at: ReadAt): Promise<boolean>;
   /** The same, otherwise with the result of `make` (called once for concurrent requests for the same response). */
-  answer(route: CachedRoute, exchange: Exchange, identity: Identity, at: ReadAt, make: Make): Promise<void>;
+  answer(route: CachedRoute, context: RequestContext, identity: Identity, at: ReadAt, make: Make): Promise<void>;
 }
 
 /** @param now Unix ms */
@@ -51,7 +51,7 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
   const routes = new LRUCache<string, CachedRoute>(atMost(MAX_URLS));
   const making = new Map<string, Promise<CachedResponse>>();
 
-  const keyOf = ({ req }: Exchange, caller: object) => `${req.url} ${JSON.stringify(caller)}`;
+  const keyOf = ({ req }: RequestContext, caller: object) => `${req.url} ${JSON.stringify(caller)}`;
   const callerOf = ({ cache }: CachedRoute, identity: Identity) => fieldsOf(identity, cache.caller);
   /** The stamp for which a body is current, and the position that it shows. */
   async function currentAt({ cache }: CachedRoute, identity: Identity, at: ReadAt) {
@@ -64,19 +64,19 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
 
   return {
     routeOf: (url) => routes.get(url),
-    async answerKept(route, exchange, identity, at) {
-      const key = keyOf(exchange, callerOf(route, identity));
+    async answerKept(route, context, identity, at) {
+      const key = keyOf(context, callerOf(route, identity));
       if (!responses.has(key)) return false;
       const { stamp, position } = await currentAt(route, identity, at);
       const kept = responses.get(key);
       if (kept?.stamp !== stamp) return false;
-      showPosition(exchange, position);
-      send(exchange, kept);
+      showPosition(context, position);
+      send(context, kept);
       return true;
     },
-    async answer(route, exchange, identity, at, make) {
+    async answer(route, context, identity, at, make) {
       const caller = callerOf(route, identity);
-      const key = keyOf(exchange, caller);
+      const key = keyOf(context, caller);
       const { stamp, position } = await currentAt(route, identity, at);
       let response = responses.get(key);
       if (response?.stamp !== stamp) {
@@ -97,15 +97,15 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
         }
         response = await one;
         responses.set(key, response);
-        routes.set(exchange.req.url ?? '', route);
+        routes.set(context.req.url ?? '', route);
       }
-      showPosition(exchange, position);
-      send(exchange, response);
+      showPosition(context, position);
+      send(context, response);
     },
   };
 }
 
-function send({ req, res }: Exchange, { body, etag }: CachedResponse): void {
+function send({ req, res }: RequestContext, { body, etag }: CachedResponse): void {
   res.setHeader('ETag', etag);
   res.setHeader('Cache-Control', 'private, no-cache');
   if (req.headers['if-none-match'] === etag) {

@@ -10,7 +10,7 @@ import type { ERRORS } from '../../shared/contract/common.ts';
 import type { Channel } from '../../shared/events/metadata.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
 import type { Services } from '../services.ts';
-import type { Exchange } from './exchange.ts';
+import type { RequestContext } from './context.ts';
 import type { LimitClass } from './limits.ts';
 
 /** HTTP statuses of error responses. */
@@ -67,7 +67,7 @@ export interface Call<P, Q, B, A extends Access = Access> {
   readonly body: B;
   /** The caller; null when a public route is called anonymously. */
   readonly identity: 'public' extends A ? Identity | null : Identity;
-  readonly exchange: Exchange;
+  readonly context: RequestContext;
   readonly services: Services;
   /**
    * Refuses callers of a strict workspace, for routes that use shared resources in some calls only.

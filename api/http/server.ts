@@ -24,8 +24,8 @@ import { momentOf, pastFault, sendPast, servicesAt, showMoment } from './as-of.t
 import { readJson } from './body.ts';
 import { answerClientErrors } from './client-errors.ts';
 import { readAtOf, showPosition } from './consistency.ts';
+import { beginContext, originOf, type RequestContext } from './context.ts';
 import { sendContent, sendError, sendJson } from './errors.ts';
-import { beginExchange, type Exchange, originOf } from './exchange.ts';
 import { hostAllowed, hostKnown, isCrossSite, isSafe, readTarget } from './hosts.ts';
 import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { callInside } from './inside.ts';
@@ -57,7 +57,7 @@ export interface ApiServer {
 export function createApiServer(routes: readonly Route[], services: Services): ApiServer {
   const { settings, log, incidents, isolation } = services;
   const identify = createIdentify(services);
-  const checkLimit = createLimiter(services, (name, exchange) => incidents.rateLimitHit(exchange, name));
+  const checkLimit = createLimiter(services, (name, context) => incidents.rateLimitHit(context, name));
   const cache = createResponseCache(services.freshness, services.now);
   const writing = scopedTo(services, { displayNames: services.namesAtOnce });
   const parseCookies = cookieParser();
@@ -73,21 +73,27 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     registers: [services.metrics],
   });
 
-  const isStrict = (exchange: Exchange, { workspace }: Identity) => isolation.isStrict(workspace, exchange.startedAt);
+  const isStrict = (context: RequestContext, { workspace }: Identity) =>
+    isolation.isStrict(workspace, context.startedAt);
 
   /** @throws AppError 403 to a caller of a strict workspace */
-  async function checkShared(exchange: Exchange, identity: Identity, path: string, resource: string): Promise<void> {
-    if (!(await isStrict(exchange, identity))) return;
-    incidents.isolationDenied(exchange, `${exchange.req.method} ${path}`, resource);
+  async function checkShared(
+    context: RequestContext,
+    identity: Identity,
+    path: string,
+    resource: string,
+  ): Promise<void> {
+    if (!(await isStrict(context, identity))) return;
+    incidents.isolationDenied(context, `${context.req.method} ${path}`, resource);
     throw forbidden(
       `Your workspace is strictly isolated and has no access to what workspaces share (${resource}); use a workspace with the isolation "shared".`,
     );
   }
 
   /** @throws AppError 403 when there is a fault */
-  function refuseAgent(exchange: Exchange, { path }: Route, fault: string | undefined): void {
+  function refuseAgent(context: RequestContext, { path }: Route, fault: string | undefined): void {
     if (fault === undefined) return;
-    incidents.agentAccessDenied(exchange, `${exchange.req.method} ${path}`);
+    incidents.agentAccessDenied(context, `${context.req.method} ${path}`);
     throw forbidden(fault);
   }
 
@@ -96,17 +102,17 @@ export function createApiServer(routes: readonly Route[], services: Services): A
    *
    * @throws AppError 401, 403, 429
    */
-  async function authorize(route: Route, exchange: Exchange): Promise<Identity | null> {
-    exchange.route = route.path;
-    if (route.limit && 'first' in LIMITS[route.limit]) await checkLimit(route.limit, exchange);
-    if (exchange.identity === undefined) {
-      exchange.identity = await identify(exchange).catch((error) => {
+  async function authorize(route: Route, context: RequestContext): Promise<Identity | null> {
+    context.route = route.path;
+    if (route.limit && 'first' in LIMITS[route.limit]) await checkLimit(route.limit, context);
+    if (context.identity === undefined) {
+      context.identity = await identify(context).catch((error) => {
         // Probes and sign-in must work even if the request carries a credential that cannot be looked up.
         if (route.access === 'public') return null;
         throw error;
       });
     }
-    const identity = exchange.identity ?? null;
+    const identity = context.identity ?? null;
     if (route.access !== 'public') {
       if (!identity)
         throw unauthenticated(
@@ -114,7 +120,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         );
       const needed: Role = route.access === 'any' ? 'viewer' : route.access;
       if (!reaches(identity.role, needed)) {
-        incidents.accessDenied(exchange, `${exchange.req.method} ${route.path}`, needed);
+        incidents.accessDenied(context, `${context.req.method} ${route.path}`, needed);
         throw forbidden(`This call requires the role ${needed}; yours is ${identity.role}.`);
       }
       if (route.scope === 'deployment' && identity.tenant !== DEFAULT_TENANT)
@@ -123,19 +129,19 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         );
     }
     const shared = sharedOf(route);
-    if (shared !== undefined && identity) await checkShared(exchange, identity, route.path, shared);
-    if (identity) refuseAgent(exchange, route, routeFault(route, identity));
-    if (route.limit && !('first' in LIMITS[route.limit])) await checkLimit(route.limit, exchange);
+    if (shared !== undefined && identity) await checkShared(context, identity, route.path, shared);
+    if (identity) refuseAgent(context, route, routeFault(route, identity));
+    if (route.limit && !('first' in LIMITS[route.limit])) await checkLimit(route.limit, context);
     return identity;
   }
 
-  async function answerRoute(route: Route, exchange: Exchange, { params, query }: Asked): Promise<void> {
-    if (route.writes) refuseUnlessMeant(exchange);
-    if (route.knownHost && !hostKnown(exchange, settings)) throw forbidden(UNKNOWN_HOST);
-    const identity = await authorize(route, exchange);
-    const body = await readBody(route, exchange, query);
+  async function answerRoute(route: Route, context: RequestContext, { params, query }: Asked): Promise<void> {
+    if (route.writes) refuseUnlessMeant(context);
+    if (route.knownHost && !hostKnown(context, settings)) throw forbidden(UNKNOWN_HOST);
+    const identity = await authorize(route, context);
+    const body = await readBody(route, context, query);
     // A write may have to read what it has just appended, so it reads at the current head of the log.
-    const at = isRead(route) ? await readAtOf(exchange, services.readModels) : undefined;
+    const at = isRead(route) ? await readAtOf(context, services.readModels) : undefined;
     const isAsOf = query.as_of !== undefined;
     const parsed = queryOf(route, query);
     const fault = isAsOf ? pastFault(route, parsed) : undefined;
@@ -148,57 +154,57 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       body,
       // Null only on public routes; the others have been authorized.
       identity: identity as Identity,
-      exchange,
+      context,
       services: moment ? servicesAt(services, moment) : isRead(route) ? scopedTo(services, { reads }) : writing,
-      checkShared: (resource: string) => checkShared(exchange, identity as Identity, route.path, resource),
-      isStrict: async () => identity !== null && (await isStrict(exchange, identity)),
-      isOfDeployment: async () => identity?.tenant === DEFAULT_TENANT && !(await isStrict(exchange, identity)),
-      checkLimit: (name: LimitClass) => checkLimit(name, exchange),
+      checkShared: (resource: string) => checkShared(context, identity as Identity, route.path, resource),
+      isStrict: async () => identity !== null && (await isStrict(context, identity)),
+      isOfDeployment: async () => identity?.tenant === DEFAULT_TENANT && !(await isStrict(context, identity)),
+      checkLimit: (name: LimitClass) => checkLimit(name, context),
       callInside: (inner: InnerCall) =>
-        callInside(exchange, inner, (within, asked) =>
+        callInside(context, inner, (within, asked) =>
           answerRoute(inner.route, within, asked).catch((error) => refuse(within, error)),
         ),
     };
-    if (exchange.req.method === 'HEAD' && route.responses[200]?.type === STREAM) {
-      sendAnswer(exchange, { text: { type: STREAM, content: '' } });
+    if (context.req.method === 'HEAD' && route.responses[200]?.type === STREAM) {
+      sendAnswer(context, { text: { type: STREAM, content: '' } });
       return;
     }
     // The agents' owners are those of now, as for every permission.
     const asNow = moment ? { ...call, services } : call;
-    if (identity?.kind === 'agent-key') refuseAgent(exchange, route, await requestFault(route, asNow));
+    if (identity?.kind === 'agent-key') refuseAgent(context, route, await requestFault(route, asNow));
     const agent = await spokenFor(route, identity);
     const handle = async (intents?: Intents) => {
-      const origin = originOf(exchange, agent);
+      const origin = originOf(context, agent);
       const command: CommandContext = intents ? { origin, intents, step: 0 } : { origin, step: 0 };
       try {
         const answer = await route.handle({ command, ...call });
         return 'handled' in answer || !intents ? answer : withPosition(answer, acknowledgedOf(origin));
       } finally {
-        if (!moment) showPosition(exchange, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
+        if (!moment) showPosition(context, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
       }
     };
     if (moment) {
-      showMoment(exchange, moment);
+      showMoment(context, moment);
       const answer = await handle();
-      if (!('handled' in answer)) sendPast(exchange, answer);
+      if (!('handled' in answer)) sendPast(context, answer);
       return;
     }
     if (at && isCached(route) && identity && !route.cache.unless?.(call.query)) {
       const { params, query, services } = call;
-      await cache.answer(route, exchange, identity, at, async (caller) => {
+      await cache.answer(route, context, identity, at, async (caller) => {
         try {
           return await route.cache.respond({ params, query, identity: caller, services });
         } finally {
-          showPosition(exchange, reads.position);
+          showPosition(context, reads.position);
         }
       });
       return;
     }
-    const key = route.method === 'post' && !route.carriesCalls ? idempotencyKeyOf(exchange) : undefined;
+    const key = route.method === 'post' && !route.carriesCalls ? idempotencyKeyOf(context) : undefined;
     const answer = key
-      ? await runOnce(services.idempotency, key, exchange, body, async (intents) => (await handle(intents)) as Answer)
+      ? await runOnce(services.idempotency, key, context, body, async (intents) => (await handle(intents)) as Answer)
       : await handle();
-    if (!('handled' in answer)) sendAnswer(exchange, answer);
+    if (!('handled' in answer)) sendAnswer(context, answer);
   }
 
   /** For the events of a write: the agent that a caller names whose credential is not that agent's key. */
@@ -208,7 +214,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     return agentSpokenFor(services.commands, identity);
   }
 
-  async function readBody(route: Route, { req, res }: Exchange, query: Asked['query']): Promise<unknown> {
+  async function readBody(route: Route, { req, res }: RequestContext, query: Asked['query']): Promise<unknown> {
     if (!route.body) return undefined;
     const sent = await readJson(req, res);
     // Some clients and proxies send no body with DELETE.
@@ -229,37 +235,37 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  async function requireIdentity(here: readonly Route[], exchange: Exchange): Promise<void> {
-    exchange.identity ??= await identify(exchange);
-    if (!exchange.identity && !here.some((route) => route.access === 'public')) {
+  async function requireIdentity(here: readonly Route[], context: RequestContext): Promise<void> {
+    context.identity ??= await identify(context);
+    if (!context.identity && !here.some((route) => route.access === 'public')) {
       throw unauthenticated('Authentication required: send a session cookie or an API key.');
     }
   }
   const facade = app as (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
-  async function refuseMethod(exchange: Exchange, { path, routes: here }: OtherMethods): Promise<never> {
-    exchange.route = path;
-    await requireIdentity(here, exchange);
+  async function refuseMethod(context: RequestContext, { path, routes: here }: OtherMethods): Promise<never> {
+    context.route = path;
+    await requireIdentity(here, context);
     const methods = here.map((route) => route.method.toUpperCase()).join(', ');
-    throw new AppError(405, `${exchange.req.method} is not supported here; use ${methods}.`, {
+    throw new AppError(405, `${context.req.method} is not supported here; use ${methods}.`, {
       headers: { Allow: methods },
     });
   }
 
-  async function refusePath(exchange: Exchange): Promise<never> {
-    const path = (exchange.req.url ?? '').split(/[?#]/, 1)[0] as string;
-    if (path.startsWith('/api/')) await requireIdentity([], exchange);
-    throw new AppError(404, `No such endpoint: ${exchange.req.method} ${path}. See /api/docs for a list.`);
+  async function refusePath(context: RequestContext): Promise<never> {
+    const path = (context.req.url ?? '').split(/[?#]/, 1)[0] as string;
+    if (path.startsWith('/api/')) await requireIdentity([], context);
+    throw new AppError(404, `No such endpoint: ${context.req.method} ${path}. See /api/docs for a list.`);
   }
 
   function front(req: IncomingMessage, res: ServerResponse): void {
     begun(res);
-    const exchange = beginExchange(req, res, settings);
-    res.setHeader('X-Request-Id', exchange.id);
+    const context = beginContext(req, res, settings);
+    res.setHeader('X-Request-Id', context.id);
     for (const [name, value] of headers) res.setHeader(name, value);
-    res.once('close', () => finished(exchange));
+    res.once('close', () => finished(context));
     // A write after the end emits an error, for example when an event arrives while streams are being closed.
-    res.on('error', (error) => log.debug({ err: error, requestId: exchange.id }, 'could not write a response'));
+    res.on('error', (error) => log.debug({ err: error, requestId: context.id }, 'could not write a response'));
     if (!readTarget(req)) {
       sendJson(res, 400, { error: 'The request target is invalid: send a path, such as /api/docs.' });
       return;
@@ -268,51 +274,50 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       sendJson(res, 400, { error: 'The Host header is missing; HTTP/1.1 requires it.' });
       return;
     }
-    if (!hostAllowed(exchange, settings)) {
+    if (!hostAllowed(context, settings)) {
       res.statusCode = 403;
       res.setHeader('Content-Type', 'text/plain; charset=utf-8');
       res.end('Forbidden');
       return;
     }
-    parseCookies(req as express.Request, res as express.Response, () => admit(exchange));
+    parseCookies(req as express.Request, res as express.Response, () => admit(context));
   }
 
   /** Admits a request whose cookies are parsed. */
-  function admit(exchange: Exchange): void {
-    const { req, res } = exchange;
-    if (!isSafe(req.method) && isForged(exchange)) {
+  function admit(context: RequestContext): void {
+    const { req, res } = context;
+    if (!isSafe(req.method) && isForged(context)) {
       sendJson(res, 403, { error: CROSS_SITE });
       return;
     }
     const route = req.method === 'GET' ? cache.routeOf(req.url ?? '') : undefined;
     if (!route) {
-      dispatch(exchange);
+      dispatch(context);
       return;
     }
-    answerKept(route, exchange).then(
+    answerKept(route, context).then(
       (isAnswered) => {
-        if (!isAnswered) dispatch(exchange);
+        if (!isAnswered) dispatch(context);
       },
-      (error) => refuse(exchange, error),
+      (error) => refuse(context, error),
     );
   }
 
-  async function answerKept(route: CachedRoute, exchange: Exchange): Promise<boolean> {
-    const identity = await authorize(route, exchange);
+  async function answerKept(route: CachedRoute, context: RequestContext): Promise<boolean> {
+    const identity = await authorize(route, context);
     if (!identity) return false;
-    return cache.answerKept(route, exchange, identity, await readAtOf(exchange, services.readModels));
+    return cache.answerKept(route, context, identity, await readAtOf(context, services.readModels));
   }
 
-  function refuse(exchange: Exchange, error: unknown): void {
-    if (error instanceof OtherTenant)
-      incidents.tenantAccessDenied(exchange, `${exchange.req.method} ${exchange.route}`);
-    if (error instanceof InjectionRefused) incidents.injectionRefused(exchange, error.rules);
-    sendError(exchange, error, log);
+  function refuse(context: RequestContext, error: unknown): void {
+    if (error instanceof OtherTenant) incidents.tenantAccessDenied(context, `${context.req.method} ${context.route}`);
+    if (error instanceof InjectionRefused) incidents.injectionRefused(context, error.rules);
+    sendError(context, error, log);
   }
 
-  function dispatch(exchange: Exchange): void {
-    const { req, res } = exchange;
-    const refused = (error: unknown) => refuse(exchange, error);
+  function dispatch(context: RequestContext): void {
+    const { req, res } = context;
+    const refused = (error: unknown) => refuse(context, error);
     let found: ReturnType<typeof match>;
     try {
       found = match(req.method ?? '', req.url ?? '');
@@ -320,17 +325,17 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       refused(error);
       return;
     }
-    if (found?.route) answerRoute(found.route, exchange, found).catch(refused);
-    else if (found) refuseMethod(exchange, found).catch(refused);
+    if (found?.route) answerRoute(found.route, context, found).catch(refused);
+    else if (found) refuseMethod(context, found).catch(refused);
     else {
       facade(req, res, (error) => {
-        if (error === undefined) refusePath(exchange).catch(refused);
+        if (error === undefined) refusePath(context).catch(refused);
         else refused(error);
       });
     }
   }
 
-  function finished({ req, res, route, startedAt, id, ip, identity, traceparent }: Exchange): void {
+  function finished({ req, res, route, startedAt, id, ip, identity, traceparent }: RequestContext): void {
     const ms = performance.now() - startedAt;
     durations.observe({ method: req.method ?? '', route, status: String(res.statusCode) }, ms / 1_000);
     requests.info(
@@ -376,20 +381,20 @@ const CROSS_SITE =
 const UNKNOWN_HOST =
   'This call answers only under localhost, 127.0.0.1, [::1] or a host in MC_ALLOWED_HOSTS: use one of them, or add this host to MC_ALLOWED_HOSTS.';
 
-const isForged = (exchange: Exchange): boolean =>
-  isCrossSite(exchange, keyOf(exchange) !== undefined && tokensOf(exchange).length === 0);
+const isForged = (context: RequestContext): boolean =>
+  isCrossSite(context, keyOf(context) !== undefined && tokensOf(context).length === 0);
 
 /** A GET that changes something. @throws AppError 403 from another origin, 405 for HEAD */
-function refuseUnlessMeant(exchange: Exchange): void {
-  const { req, res } = exchange;
+function refuseUnlessMeant(context: RequestContext): void {
+  const { req, res } = context;
   if (req.method === 'HEAD') {
     res.setHeader('Allow', 'GET');
     throw new AppError(405, 'HEAD is not supported here, because the call changes something; use GET.');
   }
-  if (isForged(exchange)) throw forbidden(CROSS_SITE);
+  if (isForged(context)) throw forbidden(CROSS_SITE);
 }
 
-function sendAnswer({ res }: Exchange, answer: Answer): void {
+function sendAnswer({ res }: RequestContext, answer: Answer): void {
   const { status = 200, headers } = answer;
   for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(name, value as string | string[]);
   sendContent(res, status, answer);

@@ -1,7 +1,7 @@
 /** Each request as a span. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { activeTracer, traceparentOf, withTraceparent } from '../../shared/ports/tracing.ts';
-import { exchangeOf } from './exchange.ts';
+import { contextOf } from './context.ts';
 
 /** The path without the query, which may contain secrets. */
 const pathOf = (url: string | undefined): string => (url ?? '').split('?', 1)[0] ?? '';
@@ -22,7 +22,7 @@ export const asSpans =
       attributes: { 'http.request.method': method, 'url.path': pathOf(req.url), 'url.scheme': 'http' },
     });
     res.once('close', () => {
-      const { route, id } = exchangeOf(req);
+      const { route, id } = contextOf(req);
       span.rename(`${method} ${route}`);
       span.set({ 'http.route': route, 'http.response.status_code': res.statusCode, 'signalbox.request_id': id });
       span.end(res.statusCode >= 500 ? new Error(`status ${res.statusCode}`) : undefined);

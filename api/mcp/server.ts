@@ -18,8 +18,8 @@ import { AppError } from '../../shared/errors.ts';
 import { type Identity, reaches } from '../../shared/identity.ts';
 import { isObject } from '../../shared/storable.ts';
 import { routeFault } from '../auth/agent-keys.ts';
+import type { RequestContext } from '../http/context.ts';
 import { asAppError } from '../http/errors.ts';
-import type { Exchange } from '../http/exchange.ts';
 import type { Answer, Call, InnerCall, InnerResponse, Route } from '../http/route.ts';
 import type { ResourceTemplate } from './resources.ts';
 import { callOf, type Tool } from './tools.ts';
@@ -44,7 +44,7 @@ export interface McpParts {
   readonly log: Logger;
 }
 
-type McpCall = Pick<Call<unknown, unknown, unknown, 'viewer'>, 'body' | 'exchange' | 'identity' | 'callInside'>;
+type McpCall = Pick<Call<unknown, unknown, unknown, 'viewer'>, 'body' | 'context' | 'identity' | 'callInside'>;
 
 /** Whether a caller may make at least one call of a route; other routes are not listed. */
 const isOpenTo = (route: Route, identity: Identity): boolean =>
@@ -92,23 +92,23 @@ function refused(error: AppError) {
   return resultOf({ status, headers: {}, text });
 }
 
-function serverFor({ tools, resources, version, log }: McpParts, { exchange, identity, callInside, body }: McpCall) {
+function serverFor({ tools, resources, version, log }: McpParts, { context, identity, callInside, body }: McpCall) {
   const server = new Server(
     { name: 'signalbox', title: 'Signalbox', version },
     { capabilities: { tools: {}, resources: {} }, instructions: INSTRUCTIONS },
   );
   // The header of a batch would apply to several calls, so it is ignored.
-  const header = Array.isArray(body) ? undefined : exchange.req.headers['idempotency-key'];
+  const header = Array.isArray(body) ? undefined : context.req.headers['idempotency-key'];
   async function call(name: string, { route, ...asked }: Omit<InnerCall, 'via'>): Promise<InnerResponse> {
     const startedAt = performance.now();
     const key = route.method === 'post' ? (asked.idempotencyKey ?? header?.toString()) : undefined;
     const response = await callInside({ route, ...asked, idempotencyKey: key, via: 'mcp' });
     const position = response.headers['x-signalbox-position'];
-    if (position !== undefined) exchange.res.setHeader('X-Signalbox-Position', position);
+    if (position !== undefined) context.res.setHeader('X-Signalbox-Position', position);
     const ms = Math.round((performance.now() - startedAt) * 10) / 10;
     const { status } = response;
     log.info(
-      { requestId: exchange.id, call: name, route: route.path, status, ms, caller: identity.username },
+      { requestId: context.id, call: name, route: route.path, status, ms, caller: identity.username },
       'mcp call',
     );
     return response;
@@ -135,7 +135,7 @@ function serverFor({ tools, resources, version, log }: McpParts, { exchange, ide
       return resultOf(await call(tool.name, callOf(tool, params.arguments ?? {})));
     } catch (error) {
       if (error instanceof AppError) return refused(error);
-      log.error({ err: error, requestId: exchange.id, call: tool.name }, 'mcp call failed');
+      log.error({ err: error, requestId: context.id, call: tool.name }, 'mcp call failed');
       return refused(asAppError(error));
     }
   });
@@ -170,7 +170,7 @@ function serverFor({ tools, resources, version, log }: McpParts, { exchange, ide
 }
 
 /** The request in the form that the SDK accepts; the body has already been read. */
-function requestOf({ req }: Exchange): Request {
+function requestOf({ req }: RequestContext): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(req.headers)) if (typeof value === 'string') headers.set(name, value);
   return new Request('http://localhost/mcp', { method: 'POST', headers });
@@ -178,8 +178,8 @@ function requestOf({ req }: Exchange): Request {
 
 export async function answerMcp(parts: McpParts, call: McpCall): Promise<Answer> {
   const { log } = parts;
-  const request = requestOf(call.exchange);
-  const onerror = (error: Error) => log.debug({ err: error, requestId: call.exchange.id }, 'mcp');
+  const request = requestOf(call.context);
+  const onerror = (error: Error) => log.debug({ err: error, requestId: call.context.id }, 'mcp');
   const server = serverFor(parts, call);
   try {
     const response = (await isLegacyRequest(request, call.body))

@@ -111,10 +111,10 @@ const send = defineRoute({
   body: contract.chatMessageBody,
   refuses: [404, 422],
   responses: { 201: { description: 'The message', schema: contract.sentAnswer } },
-  async respond({ body, identity, services, command, exchange, isStrict }) {
+  async respond({ body, identity, services, command, context, isStrict }) {
     const { commands, gateways, settings } = services;
     // These lookups do not depend on events of this request.
-    const at = { since: exchange.startedAt };
+    const at = { since: context.startedAt };
     const deliver = body.forward
       ? await sessionDelivery(commands, gateways, command.origin, body.attachments ?? [])
       : undefined;

@@ -5,7 +5,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { AppError } from '../../shared/errors.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { RequestContext } from '../http/context.ts';
 import { prepare, type Served, serve } from '../http/files.ts';
 import { type Answer, defineRoute, type Route } from '../http/route.ts';
 
@@ -70,10 +70,10 @@ async function load(folder: URL): Promise<Loaded> {
   return { writtenAt: at, files: new Map(await Promise.all(served)) };
 }
 
-async function send(folder: URL, name: string, cacheControl: string, exchange: Exchange): Promise<Answer<never>> {
+async function send(folder: URL, name: string, cacheControl: string, context: RequestContext): Promise<Answer<never>> {
   const file = (await filesOf(folder, name)).get(name);
   if (!file) throw new AppError(404, `No such endpoint: GET /console/${name}. See /api/docs for a list.`);
-  return serve(file, cacheControl, exchange);
+  return serve(file, cacheControl, context);
 }
 
 const hidden = { method: 'get', access: 'public', hidden: true } as const;
@@ -85,9 +85,9 @@ export const consoleRoutes: readonly Route[] = [
       path,
       summary: 'A view of the console',
       responses: { 200: { description: 'A page', type: 'text/html' } },
-      async handle({ exchange, services }) {
+      async handle({ context, services }) {
         // Names of the other files change with their content, so only the page needs revalidation.
-        const answer = await send(services.consoleFolder, PAGE, 'no-cache', exchange);
+        const answer = await send(services.consoleFolder, PAGE, 'no-cache', context);
         const headers = {
           ...answer.headers,
           'Content-Security-Policy': CONTENT_SECURITY,
@@ -103,7 +103,7 @@ export const consoleRoutes: readonly Route[] = [
     summary: 'A file of the console',
     params: z.object({ file: z.string() }),
     responses: { 200: { description: 'A file', type: 'text/javascript' } },
-    handle: ({ params, exchange, services }) =>
-      send(services.consoleFolder, params.file, 'public, max-age=31536000, immutable', exchange),
+    handle: ({ params, context, services }) =>
+      send(services.consoleFolder, params.file, 'public, max-age=31536000, immutable', context),
   }),
 ];

@@ -143,7 +143,7 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
         200: { description: 'An OpenAPI 3.1 document', schema: z.record(z.string(), z.unknown()) },
         304: UNCHANGED,
       },
-      handle: async ({ exchange }) => serve(await description(), 'public, max-age=3600', exchange),
+      handle: async ({ context }) => serve(await description(), 'public, max-age=3600', context),
     }),
     defineRoute({
       ...hidden,
@@ -151,7 +151,7 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
       summary: 'The description as a page',
       responses: { 200: { description: 'A page', type: 'text/html' } },
       // The page refers to its assets by content, so browsers must revalidate it, which costs only a 304.
-      handle: async ({ exchange }) => serve(await page(), 'no-cache', exchange),
+      handle: async ({ context }) => serve(await page(), 'no-cache', context),
     }),
     ...assets.map(({ name, type, load }) =>
       defineRoute({
@@ -159,7 +159,7 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
         path: `/docs/${name}`,
         summary: `A file of the page: ${name}`,
         responses: { 200: { description: 'A file', type } },
-        handle: async ({ exchange }) => serve(await load(), 'public, max-age=86400', exchange),
+        handle: async ({ context }) => serve(await load(), 'public, max-age=86400', context),
       }),
     ),
   ];

@@ -1,7 +1,7 @@
 /** What is stored of a request with an `Idempotency-Key`: for whom, under which keys, and what earlier versions left. */
 import { createCipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import type { Exchange } from '../../api/http/exchange.ts';
+import type { RequestContext } from '../../api/http/context.ts';
 import { runOnce } from '../../api/http/idempotency.ts';
 import type { Answer } from '../../api/http/route.ts';
 import { createIdempotencyStore } from '../../infra/stores/idempotency.ts';
@@ -32,12 +32,12 @@ describe('Idempotency-Key', function () {
     store = createIdempotencyStore(place.database.pool, 'test');
   });
 
-  const exchangeOf = (caller: Caller | undefined, ip = '192.0.2.1') =>
-    ({ identity: caller as Identity | undefined, ip, req: { method: 'POST', url } }) as unknown as Exchange;
+  const contextOf = (caller: Caller | undefined, ip = '192.0.2.1') =>
+    ({ identity: caller as Identity | undefined, ip, req: { method: 'POST', url } }) as unknown as RequestContext;
   /** Asks, and tells whether it was done or the stored answer was given. */
-  async function ask(key: string, exchange: Exchange, answer: unknown = { done: true }, sent: unknown = body) {
+  async function ask(key: string, context: RequestContext, answer: unknown = { done: true }, sent: unknown = body) {
     let ran = false;
-    const given: Answer = await runOnce(store, key, exchange, sent, async () => {
+    const given: Answer = await runOnce(store, key, context, sent, async () => {
       ran = true;
       return { status: 201, body: answer };
     });
@@ -62,28 +62,28 @@ describe('Idempotency-Key', function () {
 
   it('is scoped to the caller: another caller, workspace or address makes a different request', async () => {
     const key = newKey();
-    const callers: [Exchange, string][] = [
-      [exchangeOf({ workspace: 1, id: 7 }), 'the first'],
-      [exchangeOf({ workspace: 1, id: 8 }), 'another user'],
-      [exchangeOf({ workspace: 2, id: 7 }), 'another workspace'],
-      [exchangeOf({ workspace: 1, id: -7 }), 'an agent'],
-      [exchangeOf({ workspace: 17, id: 7 }), 'a workspace that begins alike'],
-      [exchangeOf(undefined, '192.0.2.1'), 'anonymous'],
-      [exchangeOf(undefined, '192.0.2.2'), 'anonymous elsewhere'],
+    const callers: [RequestContext, string][] = [
+      [contextOf({ workspace: 1, id: 7 }), 'the first'],
+      [contextOf({ workspace: 1, id: 8 }), 'another user'],
+      [contextOf({ workspace: 2, id: 7 }), 'another workspace'],
+      [contextOf({ workspace: 1, id: -7 }), 'an agent'],
+      [contextOf({ workspace: 17, id: 7 }), 'a workspace that begins alike'],
+      [contextOf(undefined, '192.0.2.1'), 'anonymous'],
+      [contextOf(undefined, '192.0.2.2'), 'anonymous elsewhere'],
     ];
-    for (const [exchange, who] of callers) expect((await ask(key, exchange, { for: who })).ran, who).to.equal(true);
-    for (const [exchange, who] of callers) {
-      expect(await ask(key, exchange), who).to.deep.equal({ ran: false, body: { for: who }, replayed: true });
+    for (const [context, who] of callers) expect((await ask(key, context, { for: who })).ran, who).to.equal(true);
+    for (const [context, who] of callers) {
+      expect(await ask(key, context), who).to.deep.equal({ ran: false, body: { for: who }, replayed: true });
     }
     // The body of another caller does not matter either.
-    const other = exchangeOf({ workspace: 3, id: 7 });
+    const other = contextOf({ workspace: 3, id: 7 });
     expect((await ask(key, other, {}, { other: 'body' })).ran).to.equal(true);
   });
 
   it('is scoped to the agent: the same request on behalf of another agent is rejected', async () => {
     const key = newKey();
     const asking = (agentName?: string) =>
-      exchangeOf({ workspace: 1, id: 7, kind: 'user', ...(agentName && { agentName }) });
+      contextOf({ workspace: 1, id: 7, kind: 'user', ...(agentName && { agentName }) });
     expect((await ask(key, asking('scout'), { for: 'scout' })).ran).to.equal(true);
     for (const other of [asking('ada'), asking()]) {
       const refusal = await refusalOf(ask(key, other));
@@ -94,7 +94,7 @@ describe('Idempotency-Key', function () {
     await ask(nobodys, asking(), { for: 'nobody' });
     expect((await refusalOf(ask(nobodys, asking('scout')))).extras.code).to.equal('IDEMPOTENCY_KEY_REUSED');
     // The key of an agent speaks for that agent, whatever its name is by now.
-    const own = (agentName: string) => exchangeOf({ workspace: 1, id: -7, kind: 'agent-key', agentName });
+    const own = (agentName: string) => contextOf({ workspace: 1, id: -7, kind: 'agent-key', agentName });
     const renamed = newKey();
     await ask(renamed, own('scout'), { for: 'its key' });
     expect(await ask(renamed, own('finch'))).to.deep.include({ ran: false, body: { for: 'its key' } });
@@ -102,7 +102,7 @@ describe('Idempotency-Key', function () {
 
   it('stores nothing that a guessed body or the caller’s key alone can decrypt', async () => {
     const key = newKey();
-    await ask(key, exchangeOf({ workspace: 1, id: 7 }), { api_key: 'mca_secret' });
+    await ask(key, contextOf({ workspace: 1, id: 7 }), { api_key: 'mca_secret' });
     const row = await rowOf('1:7', key);
     const guessed = createHash('sha256')
       .update(`POST ${url}\n${JSON.stringify(body)}`)
@@ -113,7 +113,7 @@ describe('Idempotency-Key', function () {
     const secret = await store.secret();
     const stranger: IdempotencyStore = { ...store, secret: async () => randomBytes(32) };
     const refusal = await refusalOf(
-      runOnce(stranger, key, exchangeOf({ workspace: 1, id: 7 }), body, () => expect.fail('it ran again')),
+      runOnce(stranger, key, contextOf({ workspace: 1, id: 7 }), body, () => expect.fail('it ran again')),
     );
     expect(refusal.extras.code).to.equal('IDEMPOTENCY_KEY_REUSED');
     expect((await store.secret()).equals(secret)).to.equal(true);
@@ -149,7 +149,7 @@ describe('Idempotency-Key', function () {
         ],
       );
     }
-    const me = exchangeOf({ workspace: 1, id: 7 });
+    const me = contextOf({ workspace: 1, id: 7 });
 
     it('stored responses are still returned, and their keys still refuse a different body', async () => {
       const key = newKey();
@@ -161,7 +161,7 @@ describe('Idempotency-Key', function () {
 
     it('stored responses whose hash omits the agent are still returned', async () => {
       const key = newKey();
-      const agent = exchangeOf({ workspace: 1, id: 7, kind: 'user', agentName: 'scout' });
+      const agent = contextOf({ workspace: 1, id: 7, kind: 'user', agentName: 'scout' });
       await ask(key, agent, { before: true });
       const material = Buffer.concat([await store.secret(), Buffer.from(key)]);
       const secret = Buffer.from(hkdfSync('sha256', material, '1:7', 'signalbox idempotency request', 32));

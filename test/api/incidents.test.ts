@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { pino } from 'pino';
 import { createIncidents } from '../../api/auth/incidents.ts';
-import type { Exchange } from '../../api/http/exchange.ts';
+import type { RequestContext } from '../../api/http/context.ts';
 import type { Commands } from '../../commands/handler.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { Origin } from '../../shared/events/metadata.ts';
@@ -21,14 +21,14 @@ const caller = (id: number): Identity => ({
   session: null,
 });
 
-const exchange = (identity: Identity | null, ip = '192.0.2.1') =>
+const context = (identity: Identity | null, ip = '192.0.2.1') =>
   ({
     req: { method: 'GET', headers: {} } as IncomingMessage,
     id: 'request',
     ip,
     route: '/api/things',
     identity,
-  }) as unknown as Exchange;
+  }) as unknown as RequestContext;
 
 function recording(record: (draft: EventDraft) => Promise<void> = () => Promise.resolve()) {
   const events: { draft: EventDraft; origin: Origin }[] = [];
@@ -52,7 +52,7 @@ function recording(record: (draft: EventDraft) => Promise<void> = () => Promise.
 describe('security event recorder', () => {
   it('writes the first event at once and counts the following ones', async () => {
     const { events, incidents } = recording();
-    for (let i = 0; i < 5; i++) incidents.accessDenied(exchange(caller(1)), 'GET /api/things', 'admin');
+    for (let i = 0; i < 5; i++) incidents.accessDenied(context(caller(1)), 'GET /api/things', 'admin');
     await new Promise(setImmediate);
     expect(events.map(({ draft }) => draft.data)).to.deep.equal([
       { route: 'GET /api/things', needed: 'admin', count: 1 },
@@ -64,12 +64,12 @@ describe('security event recorder', () => {
 
   it('separates callers and routes, and identifies anonymous callers by address', async () => {
     const { events, incidents } = recording();
-    incidents.accessDenied(exchange(caller(1)), 'GET /a', 'admin');
-    incidents.accessDenied(exchange(caller(1)), 'GET /b', 'admin');
-    incidents.accessDenied(exchange(caller(2)), 'GET /a', 'admin');
-    incidents.rateLimitHit(exchange(null, '192.0.2.1'), 'login');
-    incidents.rateLimitHit(exchange(null, '192.0.2.2'), 'login');
-    incidents.rateLimitHit(exchange(null, '192.0.2.2'), 'login');
+    incidents.accessDenied(context(caller(1)), 'GET /a', 'admin');
+    incidents.accessDenied(context(caller(1)), 'GET /b', 'admin');
+    incidents.accessDenied(context(caller(2)), 'GET /a', 'admin');
+    incidents.rateLimitHit(context(null, '192.0.2.1'), 'login');
+    incidents.rateLimitHit(context(null, '192.0.2.2'), 'login');
+    incidents.rateLimitHit(context(null, '192.0.2.2'), 'login');
     await incidents.drain();
     expect(events.map(({ draft }) => draft.type).sort()).to.deep.equal([
       'AccessDenied',
@@ -84,7 +84,7 @@ describe('security event recorder', () => {
   it('separates kinds of attack, and names the kind', async () => {
     const { events, incidents } = recording();
     for (const rules of [['prompt-override'], ['exfil-send-data'], ['prompt-override']])
-      incidents.injectionRefused(exchange(caller(1)), rules);
+      incidents.injectionRefused(context(caller(1)), rules);
     await incidents.drain();
     const said = events.map(({ draft }) => draft.data as { rules: string[]; count: number });
     expect(said.map(({ rules, count }) => `${rules} ${count}`).sort()).to.deep.equal([
@@ -97,9 +97,9 @@ describe('security event recorder', () => {
   it('records the use of the global key once per address', async () => {
     const { events, incidents } = recording();
     const key: Identity = { ...caller(0), kind: 'global-key', username: 'api', role: 'admin', workspace: 1 };
-    incidents.globalKeyUsed(exchange(null, '192.0.2.1'), key);
-    incidents.globalKeyUsed(exchange(null, '192.0.2.2'), key);
-    incidents.globalKeyUsed(exchange(null, '192.0.2.1'), key);
+    incidents.globalKeyUsed(context(null, '192.0.2.1'), key);
+    incidents.globalKeyUsed(context(null, '192.0.2.2'), key);
+    incidents.globalKeyUsed(context(null, '192.0.2.1'), key);
     await new Promise(setImmediate);
     expect(events).to.have.length(2);
     expect(events[0]?.origin.actor).to.deep.equal({ type: 'api', id: 0, name: 'api' });
@@ -115,7 +115,7 @@ describe('security event recorder', () => {
       open--;
       throw new Error('the log is away');
     });
-    for (let i = 0; i < 7_000; i++) incidents.accessDenied(exchange(caller(i)), 'GET /a', 'admin');
+    for (let i = 0; i < 7_000; i++) incidents.accessDenied(context(caller(i)), 'GET /a', 'admin');
     await incidents.drain();
     expect(most).to.be.at.most(100);
     expect(open).to.equal(0);
@@ -123,9 +123,9 @@ describe('security event recorder', () => {
 
   it('starts afresh after it has been drained', async () => {
     const { events, incidents } = recording();
-    incidents.accessDenied(exchange(caller(1)), 'GET /a', 'admin');
+    incidents.accessDenied(context(caller(1)), 'GET /a', 'admin');
     await incidents.drain();
-    incidents.accessDenied(exchange(caller(1)), 'GET /a', 'admin');
+    incidents.accessDenied(context(caller(1)), 'GET /a', 'admin');
     await incidents.drain();
     expect(events).to.have.length(2);
   });

@@ -3,7 +3,7 @@
  * and be refused with 503 `READ_MODEL_BEHIND` although they are stored. mocha loads this file (`.mocharc.json`).
  *
  * Responses of writes are worked out from the stream (`queries/records.ts`), names are shown as they are, and further
- * reads of a write are as of its arrival: `reads.at({ since: exchange.startedAt })`.
+ * reads of a write are as of its arrival: `reads.at({ since: context.startedAt })`.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Server } from 'node:http';

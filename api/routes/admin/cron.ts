@@ -19,7 +19,7 @@ import { type CronBody, cronAnswer, cronBody, cronDoneAnswer, cronQuery } from '
 import { splitZone } from '../../../shared/cron.ts';
 import { invalid } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import type { RequestContext } from '../../http/context.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -56,7 +56,7 @@ const execute = ({ commands }: Services, command: CommandContext, decide: Decide
   commands.execute(cronDecider, CRON_STREAM, command, decide);
 
 /** Reads as of the arrival of the request, so that they do not wait for events that this request appended. */
-const workOf = ({ commands, reads, scheduler, now }: Services, { startedAt }: Exchange): CronWork => ({
+const workOf = ({ commands, reads, scheduler, now }: Services, { startedAt }: RequestContext): CronWork => ({
   commands,
   projects: projectDirectory(reads.at({ since: startedAt })),
   now,
@@ -70,14 +70,14 @@ const workOf = ({ commands, reads, scheduler, now }: Services, { startedAt }: Ex
 async function trigger(
   work: CronWork,
   services: Services,
-  context: CommandContext,
+  command: CommandContext,
   name: string,
   mode: CronBody['mode'],
 ) {
   const result =
     mode === 'force'
-      ? await triggerJob(work, context, name)
-      : await runIfDue(work, context, name, services.settings.timeZone);
+      ? await triggerJob(work, command, name)
+      : await runIfDue(work, command, name, services.settings.timeZone);
   if (!result) return { success: true as const, ran: false, message: 'The job is not due yet.' };
   const status = result.ok ? ('success' as const) : ('error' as const);
   return { success: true as const, ran: true, status, message: result.message };
@@ -95,7 +95,7 @@ const act = defineRoute({
   body: cronBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Done', schema: cronDoneAnswer } },
-  async respond({ body, identity, services, command, exchange }) {
+  async respond({ body, identity, services, command, context }) {
     const { action } = body;
     const name = body.name ?? body.jobId ?? body.jobName;
     if (action === 'add') {
@@ -119,7 +119,7 @@ const act = defineRoute({
       return { success: true, enabled };
     }
     const selected = required(name, 'name');
-    if (action === 'trigger') return trigger(workOf(services, exchange), services, command, selected, body.mode);
+    if (action === 'trigger') return trigger(workOf(services, context), services, command, selected, body.mode);
     if (action === 'remove') {
       await execute(services, command, (state) => decideRemove(state, selected));
       return { success: true };

@@ -85,7 +85,7 @@ export const exportRoute = defineRoute({
   writes: true,
   query: exportQuery,
   responses: { 200: { description: 'A file', schema: exportAnswer, also: ['text/csv'] } },
-  async handle({ query, identity, exchange, services, command }) {
+  async handle({ query, identity, context, services, command }) {
     const { type, format } = query;
     const now = new Date(services.now()).toISOString();
     let rowCount = 0;
@@ -109,8 +109,8 @@ export const exportRoute = defineRoute({
     const first = await text.next();
     const name = `${type === 'all' ? 'all' : EXPORTS[type].file}-${now.slice(0, 10)}.${format}`;
     try {
-      const complete = await sendFile(exchange, format, `attachment; filename=${name}`, again(first, text));
-      if (!complete) services.log.info({ requestId: exchange.id, rows: rowCount }, 'the client of an export went away');
+      const complete = await sendFile(context, format, `attachment; filename=${name}`, again(first, text));
+      if (!complete) services.log.info({ requestId: context.id, rows: rowCount }, 'the client of an export went away');
     } finally {
       // What was sent has left the service, so it is recorded too.
       await record();

@@ -182,11 +182,11 @@ const connect = defineRoute({
   body: contract.gatewayConnectBody,
   refuses: [404],
   responses: { 200: { description: 'Address and token', schema: contract.gatewayConnectAnswer } },
-  async respond({ body, identity, services, exchange }) {
+  async respond({ body, identity, services, context }) {
     const gateway = await knownGateway(services.commands, body.id);
     const { id, token } = gateway;
     const shown = reaches(identity.role, 'operator') ? (token ?? '') : '';
-    const ws_url = webSocketUrl(gateway, exchange.req.headers, exchange.secure);
+    const ws_url = webSocketUrl(gateway, context.req.headers, context.secure);
     return { id, ws_url, token: shown, token_set: shown !== '' };
   },
 });

@@ -78,10 +78,10 @@ const beat = defineRoute({
   bodyOptional: true,
   refuses: [404],
   responses: { 200: { description: 'Recorded', schema: contract.heartbeatPostAnswer } },
-  async respond({ params, body, identity, services, command, exchange }) {
+  async respond({ params, body, identity, services, command, context }) {
     const usage = await usageOf(services, identity.workspace, body.token_usage);
     const heartbeat = { connection_id: body.connection_id ?? null, tokenUsage: usage };
-    const inboxes = services.inboxes.seenBy(taskViewOf(identity), exchange.startedAt);
+    const inboxes = services.inboxes.seenBy(taskViewOf(identity), context.startedAt);
     const inbox = await recordHeartbeat(services.commands, command, inboxes, params.id, heartbeat, (agent) =>
       requireSelf(identity, agent),
     );

@@ -74,7 +74,7 @@ const list = defineCachedRoute({
 
 async function create(
   services: Services,
-  context: CommandContext,
+  command: CommandContext,
   body: contract.NewRuleBody,
   identity: Identity,
   most: number | undefined,
@@ -82,7 +82,7 @@ async function create(
   const { action: _create, description, enabled = true, ...fields } = body;
   const rule = { ...fields, enabled, description: description || null };
   const limits = limitsOf(services, countRules);
-  const { id, executed } = await createRule(services.commands, context, limits, rule, faultOf(services));
+  const { id, executed } = await createRule(services.commands, command, limits, rule, faultOf(services));
   return ruleAnswer(services, identity, id, executed, most);
 }
 
@@ -111,12 +111,12 @@ const act = defineRoute({
     200: { description: 'What came of it', schema: z.union([contract.evaluationAnswer, contract.backtestAnswer]) },
     201: { description: 'The rule', schema: contract.alertRuleAnswer },
   },
-  async handle({ query, body, identity, services, command, exchange }) {
+  async handle({ query, body, identity, services, command, context }) {
     const most = listedOf(query);
     if (body.action === 'evaluate') {
       const { commands, now, log } = services;
       // Reads as of the arrival of the request: no rule waits for what an earlier rule has triggered.
-      const reads = services.reads.at({ since: exchange.startedAt });
+      const reads = services.reads.at({ since: context.startedAt });
       const failed = (error: unknown, { id }: { readonly id: number }) =>
         log.error({ err: error, rule: id, workspace: identity.workspace }, 'an alert rule could not be evaluated');
       const evaluating = { commands, reads: alertReads(reads), now, failed };
@@ -132,10 +132,10 @@ const act = defineRoute({
 
 const execute = (
   { commands }: Services,
-  context: CommandContext,
+  command: CommandContext,
   id: number,
   decide: (state: RuleState) => EventDraft[],
-) => commands.execute(ruleDecider, ruleStream(context.origin.workspace, id), context, decide);
+) => commands.execute(ruleDecider, ruleStream(command.origin.workspace, id), command, decide);
 
 const change = defineRoute({
   method: 'put',

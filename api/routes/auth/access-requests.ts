@@ -41,9 +41,9 @@ const decide = defineRoute({
   body: contract.accessDecisionBody,
   refuses: [404, 409],
   responses: { 200: { description: 'Decided', schema: contract.accessDecisionAnswer } },
-  async respond({ body, services, identity, command, exchange }) {
+  async respond({ body, services, identity, command, context }) {
     const { commands, credentials } = services;
-    const reads = services.reads.at({ since: exchange.startedAt });
+    const reads = services.reads.at({ since: context.startedAt });
     const id = (body.id ?? body.request_id) as number;
     const note = body.note ?? null;
     if (body.action === 'reject') {

@@ -2,7 +2,7 @@
 import { rotateGlobalKey } from '../../../commands/auth/global-key.ts';
 import { findGlobalKey } from '../../../queries/auth/global-key.ts';
 import { globalKeyAnswer, globalKeyState } from '../../../shared/contract/auth/global-key.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import type { RequestContext } from '../../http/context.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -29,7 +29,7 @@ const state = defineCachedRoute({
 });
 
 /** Id of the key with which a request was made; 0 once it has been replaced. */
-async function heldKey(credentials: Services['credentials'], { credential }: Exchange): Promise<number> {
+async function heldKey(credentials: Services['credentials'], { credential }: RequestContext): Promise<number> {
   const hash = credential?.kind === 'key' ? credential.hash : '';
   return (await credentials.findKeys([hash])).get(hash)?.keyId ?? 0;
 }
@@ -44,9 +44,9 @@ const rotate = defineRoute({
   scope: 'deployment',
   limit: 'api-key',
   responses: { 200: { description: 'The new key', schema: globalKeyAnswer } },
-  async respond({ services, command, exchange, identity }) {
+  async respond({ services, command, context, identity }) {
     const { commands, credentials } = services;
-    const held = identity.kind === 'global-key' ? await heldKey(credentials, exchange) : undefined;
+    const held = identity.kind === 'global-key' ? await heldKey(credentials, context) : undefined;
     const { key, masked, at, by } = await rotateGlobalKey(commands, command, credentials, held);
     return {
       key,

@@ -55,7 +55,7 @@ const updateMe = defineRoute({
   body: contract.profileBody,
   refuses: [403, 404, 429],
   responses: { 200: { description: 'Changed', schema: contract.profileAnswer } },
-  async handle({ body, services, identity, exchange, command, checkLimit }) {
+  async handle({ body, services, identity, context, command, checkLimit }) {
     if (identity.kind !== 'user') throw forbidden('An API key has no profile to change; sign in as a user.');
     const { current_password: current, new_password: next } = body;
     if (next === undefined && body.display_name === undefined) {
@@ -75,7 +75,7 @@ const updateMe = defineRoute({
       display_name: displayName,
       password: next === undefined || current === undefined ? undefined : { current, next },
     });
-    return { body: { success: true, user: user.record }, headers: sessionHeaders(services, exchange, token) };
+    return { body: { success: true, user: user.record }, headers: sessionHeaders(services, context, token) };
   },
 });
 

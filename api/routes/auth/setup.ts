@@ -27,10 +27,10 @@ const create = defineRoute({
   body: setupBody,
   refuses: [403, 409],
   responses: { 200: { description: 'Created and signed in', schema: userAnswer } },
-  async handle({ body: { username, password, displayName }, services, exchange, command }) {
+  async handle({ body: { username, password, displayName }, services, context, command }) {
     const admin = { username, password, display_name: displayName?.trim() };
     const { user, token } = await setUp(sessionParts(services), command, admin);
-    return { body: { user: user.record }, headers: sessionHeaders(services, exchange, token) };
+    return { body: { user: user.record }, headers: sessionHeaders(services, context, token) };
   },
 });
 

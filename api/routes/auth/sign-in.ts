@@ -17,7 +17,7 @@ import {
   sessionParts,
   tokensOf,
 } from '../../auth/sessions.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import type { RequestContext } from '../../http/context.ts';
 import { originUsed } from '../../http/hosts.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -33,9 +33,9 @@ const login = defineRoute({
   body: loginBody,
   refuses: [401],
   responses: { 200: { description: 'Signed in', schema: callerAnswer } },
-  async handle({ body, services, exchange, command }) {
+  async handle({ body, services, context, command }) {
     const { user, token } = await signInWithPassword(sessionParts(services), command, body);
-    return { body: { user: user.record }, headers: sessionHeaders(services, exchange, token) };
+    return { body: { user: user.record }, headers: sessionHeaders(services, context, token) };
   },
 });
 
@@ -59,10 +59,10 @@ const google = defineRoute({
   body: googleBody,
   refuses: [403],
   responses: { 200: { description: 'Signed in', schema: callerAnswer } },
-  async handle({ body, services, exchange, command }) {
+  async handle({ body, services, context, command }) {
     const profile = await services.verifyGoogleToken(body.credential);
     const { user, token } = await signInWithGoogle(sessionParts(services), command, profile);
-    return { body: { user: user.record }, headers: sessionHeaders(services, exchange, token) };
+    return { body: { user: user.record }, headers: sessionHeaders(services, context, token) };
   },
 });
 
@@ -74,13 +74,13 @@ const disconnect = defineRoute({
   limit: 'none',
   refuses: [400],
   responses: { 200: { description: 'Disconnected', schema: signedOutAnswer } },
-  async handle({ services, identity, exchange, command }) {
+  async handle({ services, identity, context, command }) {
     if (identity.kind !== 'user') throw unauthenticated('Sign in as the user whose account is to be disconnected.');
     const token = await disconnectGoogle(sessionParts(services), command, {
       user_id: identity.id,
       hasSession: identity.session !== null,
     });
-    return { body: { ok: true, success: true }, headers: sessionHeaders(services, exchange, token) };
+    return { body: { ok: true, success: true }, headers: sessionHeaders(services, context, token) };
   },
 });
 
@@ -93,8 +93,8 @@ function providerOf({ oidc }: Services): OidcProvider {
 }
 
 /** Where the provider sends the browser back to: the console. */
-function redirectUri(exchange: Exchange): string {
-  const origin = originUsed(exchange);
+function redirectUri(context: RequestContext): string {
+  const origin = originUsed(context);
   if (origin === undefined) throw invalid('The Host header is not the name of a host.');
   return `${origin}/`;
 }
@@ -118,9 +118,9 @@ const oidcBegin = defineRoute({
   limit: 'login',
   refuses: [400, 503],
   responses: { 200: { description: 'Begun', schema: oidcBegun } },
-  async handle({ services, exchange }) {
-    const { url, begun } = await providerOf(services).begin(redirectUri(exchange));
-    return { body: { url }, headers: { 'Set-Cookie': begunCookie(services, exchange, begun) } };
+  async handle({ services, context }) {
+    const { url, begun } = await providerOf(services).begin(redirectUri(context));
+    return { body: { url }, headers: { 'Set-Cookie': begunCookie(services, context, begun) } };
   },
 });
 
@@ -135,16 +135,16 @@ const oidc = defineRoute({
   body: oidcBody,
   refuses: [400, 403, 409, 503],
   responses: { 200: { description: 'Signed in', schema: callerAnswer } },
-  async handle({ body, services, exchange, command }) {
+  async handle({ body, services, context, command }) {
     const provider = providerOf(services);
-    const begun = begunOf(services, exchange);
+    const begun = begunOf(services, context);
     if (!begun)
       throw invalid('This browser has begun no sign-in within the last ten minutes; begin the sign-in again.');
-    const profile = await provider.finish(body, redirectUri(exchange), begun);
+    const profile = await provider.finish(body, redirectUri(context), begun);
     const { user, token } = await signInWithOidc(oidcParts(services), command, profile);
     const cookies = [
-      sessionCookie(exchange, token, services.now(), services.settings),
-      begunCookie(services, exchange, null),
+      sessionCookie(context, token, services.now(), services.settings),
+      begunCookie(services, context, null),
     ];
     return { body: { user: user.record }, headers: { 'Set-Cookie': cookies } };
   },
@@ -158,11 +158,11 @@ const logout = defineRoute({
   access: 'any',
   limit: 'none',
   responses: { 200: { description: 'Signed out', schema: signedOutAnswer } },
-  async handle({ services, identity, exchange, command }) {
-    await signOut(services, command, tokensOf(exchange), identity.kind === 'user' ? identity : undefined);
+  async handle({ services, identity, context, command }) {
+    await signOut(services, command, tokensOf(context), identity.kind === 'user' ? identity : undefined);
     return {
       body: { ok: true, success: true },
-      headers: { 'Set-Cookie': clearingCookies(exchange, services.settings) },
+      headers: { 'Set-Cookie': clearingCookies(context, services.settings) },
     };
   },
 });

@@ -105,9 +105,9 @@ const update = defineRoute({
   refuses: [404, 409],
   responses: { 200: { description: 'Changed', schema: userAnswer } },
   async respond(call) {
-    const { body, services, identity, command, exchange } = call;
+    const { body, services, identity, command, context } = call;
     // As of the arrival of the request: a write does not wait for names that it claims itself.
-    const admins = adminsIn(services.reads.at({ since: exchange.startedAt }));
+    const admins = adminsIn(services.reads.at({ since: context.startedAt }));
     const { id, role, email, avatar_url, is_approved, password, workspace_id } = body;
     const displayName = body.display_name?.trim();
     if (displayName === '') throw invalid('display_name must not be blank.');

@@ -27,9 +27,9 @@ export const GITHUB_FAILURES = {
 } as const;
 
 /** Reads as of the arrival of the request, so that they do not wait for events that this request appended. */
-export const githubWork = ({ services, exchange }: Pick<Write, 'services' | 'exchange'>): GithubWork => {
+export const githubWork = ({ services, context }: Pick<Write, 'services' | 'context'>): GithubWork => {
   const { commands, github, reads, now } = services;
-  const then = reads.at({ since: exchange.startedAt });
+  const then = reads.at({ since: context.startedAt });
   return { commands, github, projects: projectDirectory(then), githubProjects: githubProjects(then), now };
 };
 
@@ -117,7 +117,7 @@ const read = defineRoute({
 
 type Write = Pick<
   Call<unknown, unknown, contract.GithubBody, 'operator'>,
-  'body' | 'identity' | 'services' | 'command' | 'exchange'
+  'body' | 'identity' | 'services' | 'command' | 'context'
 >;
 
 /** A field that an action requires. @throws AppError 400 */

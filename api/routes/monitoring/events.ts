@@ -16,25 +16,25 @@ export const eventRoute = defineRoute({
   query: eventsQuery,
   refuses: [429],
   responses: { 200: { description: 'A stream of frames', type: 'text/event-stream', schema: streamFrameSchema } },
-  async handle({ query, identity, exchange, services }) {
-    const header = exchange.req.headers['last-event-id'];
+  async handle({ query, identity, context, services }) {
+    const header = context.req.headers['last-event-id'];
     const asked = (typeof header === 'string' && header !== '' ? header : undefined) ?? query.since;
     const after = asked === undefined ? undefined : parseCursor(asked);
     if (asked !== undefined && !after) throw invalid('Last-Event-ID must be the id of an earlier frame.');
-    const { credential } = exchange;
+    const { credential } = context;
     if (!credential) throw new Error('a stream was requested without a credential');
     const kinds = query.kind?.split(',').map((kind) => kind.trim());
     try {
-      await services.stream.serve(exchange.res, {
+      await services.stream.serve(context.res, {
         identity,
         credential,
-        ip: exchange.ip,
+        ip: context.ip,
         kinds: kinds && new Set(kinds),
         after,
         past: after && (await pastOf(services, identity)),
       });
     } catch (error) {
-      if (error instanceof AppError && error.status === 429) services.incidents.rateLimitHit(exchange, 'streams');
+      if (error instanceof AppError && error.status === 429) services.incidents.rateLimitHit(context, 'streams');
       if (!(error instanceof UnknownPositionError)) throw error;
       throw new AppError(
         400,

@@ -118,8 +118,8 @@ const create = defineRoute({
   access: 'operator',
   body: contract.createTaskBody,
   responses: { 201: { description: 'The new task', schema: contract.taskAnswer } },
-  async respond({ body, identity, services, command, exchange }) {
-    const lookups = lookupsOf(services, exchange.startedAt);
+  async respond({ body, identity, services, command, context }) {
+    const lookups = lookupsOf(services, context.startedAt);
     const task = await createTask(services.commands, command, lookups, body, authorOf(identity));
     return { task: await oneShownTo(services, identity, task) };
   },

@@ -4,8 +4,8 @@ import { added, NO_SUMS, type Sums, statsOf } from '../../../queries/tokens/usag
 import { NANO } from '../../../shared/contract/tokens/costs.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { MAX_GROUPS } from '../../../shared/contract/tokens/usage.ts';
+import type { RequestContext } from '../../http/context.ts';
 import { csvText } from '../../http/csv.ts';
-import type { Exchange } from '../../http/exchange.ts';
 import { again, sendFile } from '../../http/files.ts';
 
 type Pages = AsyncIterable<readonly TokenRecord[]>;
@@ -95,12 +95,12 @@ export const exportName = (timeframe: string, format: ExportFormat, now: number)
  *   is incomplete
  */
 export async function sendExport(
-  exchange: Pick<Exchange, 'req' | 'res'>,
+  context: Pick<RequestContext, 'req' | 'res'>,
   { name, format }: { readonly name: string; readonly format: ExportFormat },
   pages: AsyncGenerator<readonly TokenRecord[]>,
   evidence?: ExportEvidence,
 ): Promise<void> {
   const whole = again(await pages.next(), pages);
   const text = format === 'csv' ? csv(whole) : json(whole, evidence);
-  await sendFile(exchange, format, `attachment; filename="${name}"`, text);
+  await sendFile(context, format, `attachment; filename="${name}"`, text);
 }

@@ -8,7 +8,7 @@ import { listedOf } from '../../../shared/contract/evidence.ts';
 import * as contract from '../../../shared/contract/tokens/usage.ts';
 import { AppError, invalid } from '../../../shared/errors.ts';
 import { TASK_VIEW, taskViewOf, type Viewer } from '../../../shared/identity.ts';
-import type { Exchange } from '../../http/exchange.ts';
+import type { RequestContext } from '../../http/context.ts';
 import { defineCachedRoute, defineRoute, HANDLED, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { exportName, sendExport } from './export.ts';
@@ -40,7 +40,7 @@ async function exportReports(
   { reads, now: clock }: Services,
   { workspace }: Viewer,
   query: contract.TokensQuery,
-  exchange: Exchange,
+  context: RequestContext,
 ): Promise<void> {
   const { timeframe, format } = query;
   const most = listedOf(query);
@@ -49,11 +49,11 @@ async function exportReports(
   const now = clock();
   const file = { name: exportName(timeframe, format, now), format };
   if (most === undefined) {
-    await sendExport(exchange, file, allTokens(reads, workspace, timeframe, now));
+    await sendExport(context, file, allTokens(reads, workspace, timeframe, now));
     return;
   }
   const { pages, evidence } = await evidentTokens(reads, workspace, timeframe, now, most);
-  await sendExport(exchange, file, pages, evidence);
+  await sendExport(context, file, pages, evidence);
 }
 
 const usage = defineCachedRoute({
@@ -85,9 +85,9 @@ const usage = defineCachedRoute({
       action === 'trends' || action === 'export' || Object.hasOwn(contract.TIMEFRAMES, timeframe),
   },
   respond: ({ query, identity, services }) => reportOf(services, identity, query),
-  async handle({ query, identity, services, exchange }) {
+  async handle({ query, identity, services, context }) {
     if (query.action !== 'export') return { body: await reportOf(services, identity, query) };
-    await exportReports(services, identity, query, exchange);
+    await exportReports(services, identity, query, context);
     return HANDLED;
   },
 });

@@ -1,4 +1,4 @@
-/** One HTTP request and what is known about it. */
+/** The context of one HTTP request: what is known about the request and its caller. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Channel, Origin } from '../../shared/events/metadata.ts';
@@ -8,7 +8,7 @@ import { currentTraceparent, traceparentOf } from '../../shared/ports/tracing.ts
 import type { HeldCredential } from '../auth/known.ts';
 import type { ApiSettings } from '../settings.ts';
 
-export interface Exchange {
+export interface RequestContext {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   /** UUID, sent as X-Request-Id and recorded in every event that the request causes. */
@@ -31,10 +31,10 @@ export interface Exchange {
   credential: HeldCredential | undefined;
 }
 
-const exchanges = new WeakMap<IncomingMessage, Exchange>();
+const contexts = new WeakMap<IncomingMessage, RequestContext>();
 
-export function beginExchange(req: IncomingMessage, res: ServerResponse, settings: ApiSettings): Exchange {
-  const exchange: Exchange = {
+export function beginContext(req: IncomingMessage, res: ServerResponse, settings: ApiSettings): RequestContext {
+  const context: RequestContext = {
     req,
     res,
     id: randomUUID(),
@@ -47,22 +47,27 @@ export function beginExchange(req: IncomingMessage, res: ServerResponse, setting
     identity: undefined,
     credential: undefined,
   };
-  exchanges.set(req, exchange);
-  return exchange;
+  contexts.set(req, context);
+  return context;
 }
 
-/** The exchange of a call within a request: the same caller, address and id. */
-export function innerExchange(outer: Exchange, req: IncomingMessage, res: ServerResponse, via: Channel): Exchange {
-  const exchange: Exchange = { ...outer, req, res, via, startedAt: performance.now() };
-  exchanges.set(req, exchange);
-  return exchange;
+/** The context of a call within a request: the same caller, address and id. */
+export function innerContext(
+  outer: RequestContext,
+  req: IncomingMessage,
+  res: ServerResponse,
+  via: Channel,
+): RequestContext {
+  const context: RequestContext = { ...outer, req, res, via, startedAt: performance.now() };
+  contexts.set(req, context);
+  return context;
 }
 
-/** The exchange of a request that went through `beginExchange`. */
-export function exchangeOf(req: IncomingMessage): Exchange {
-  const exchange = exchanges.get(req);
-  if (!exchange) throw new Error('a request reached a route without passing through the front handler');
-  return exchange;
+/** The context of a request that went through `beginContext`. */
+export function contextOf(req: IncomingMessage): RequestContext {
+  const context = contexts.get(req);
+  if (!context) throw new Error('a request reached a route without passing through the front handler');
+  return context;
 }
 
 const plain = (address: string) => address.replace(/^::ffff:/, '').trim();
@@ -90,19 +95,19 @@ export function clientIp(req: IncomingMessage, trustedProxies: readonly string[]
  *
  * @param agent id of the agent that a caller without a key of its own speaks for
  */
-export function originOf(exchange: Exchange, agent?: number): Origin {
-  const { identity } = exchange;
+export function originOf(context: RequestContext, agent?: number): Origin {
+  const { identity } = context;
   return {
     tenant: identity?.tenant ?? DEFAULT_TENANT,
     workspace: identity?.workspace ?? DEFAULT_WORKSPACE,
     actor: identity ? actorOf(identity) : ANONYMOUS,
     ...(agent !== undefined && { agent }),
-    ...(exchange.via && { via: exchange.via }),
-    ip: exchange.ip,
-    userAgent: exchange.req.headers['user-agent']?.slice(0, 512) ?? null,
-    requestId: exchange.id,
-    correlationId: exchange.id,
-    causationId: exchange.id,
-    ...(exchange.traceparent !== undefined && { traceparent: exchange.traceparent }),
+    ...(context.via && { via: context.via }),
+    ip: context.ip,
+    userAgent: context.req.headers['user-agent']?.slice(0, 512) ?? null,
+    requestId: context.id,
+    correlationId: context.id,
+    causationId: context.id,
+    ...(context.traceparent !== undefined && { traceparent: context.traceparent }),
   };
 }
