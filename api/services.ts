@@ -38,7 +38,7 @@ import type { CommentDirectory } from '../shared/ports/tasks/comments.ts';
 import type { TokenDirectory } from '../shared/ports/tokens/reports.ts';
 import type { WebhookRecords } from '../shared/ports/webhooks/deliveries.ts';
 import type { Isolations } from '../shared/ports/workspaces/isolation.ts';
-import type { Incidents } from './auth/incidents.ts';
+import type { SecurityEvents } from './auth/security-events.ts';
 import type { LimitStore } from './http/limits.ts';
 import type { ApiSettings } from './settings.ts';
 import type { StreamHub } from './stream/hub.ts';
@@ -110,7 +110,7 @@ export interface Services extends SharedQueries {
   /** Whether stores are reachable and projections are not too far behind. */
   readonly ready: () => Promise<HealthReport>;
   readonly stream: StreamHub;
-  readonly incidents: Incidents;
+  readonly securityEvents: SecurityEvents;
   readonly isolation: Isolations;
   readonly verifyGoogleToken: VerifyGoogleToken;
   /** Undefined: no OpenID Connect provider is configured. */

@@ -1,8 +1,8 @@
 /** The service: stores, projections, API and background work of one process, started and stopped in order. */
 
 import type { AddressInfo } from 'node:net';
-import { createIncidents, type Incidents } from '../api/auth/incidents.ts';
 import { createCredentialCheck } from '../api/auth/recheck.ts';
+import { createSecurityEvents, type SecurityEvents } from '../api/auth/security-events.ts';
 import { createApiServer } from '../api/http/server.ts';
 import { shutdownOf } from '../api/http/shutdown.ts';
 import { routes } from '../api/routes/index.ts';
@@ -62,7 +62,7 @@ export interface Service {
   readonly url: string | undefined;
   readonly core: Core;
   /** The API's recorder of security events; undefined for roles without an API. */
-  readonly incidents: Incidents | undefined;
+  readonly securityEvents: SecurityEvents | undefined;
   /** Resolves when the service can no longer work and should exit. */
   readonly failed: Promise<Error>;
   /** Accepts no new requests, finishes those in flight, stops the rest. */
@@ -128,7 +128,7 @@ export async function startService(
     const metrics = createMetrics(core, projector);
     const ready = createReadiness(core, projector, head);
     let url: string | undefined;
-    let incidents: Incidents | undefined;
+    let securityEvents: SecurityEvents | undefined;
     let work: Work | undefined;
     if (runs.api) {
       const first = { config, commands, credentials, log, waitMs: startBy - Date.now() };
@@ -139,8 +139,8 @@ export async function startService(
       const queries = sharedQueries(reads, freshness, Date.now);
       const { displayNames, taskProjects } = queries;
       const namesAtOnce = createDisplayNames({ reads, freshness, waits: false });
-      const recorded = createIncidents({ commands, log, now: Date.now });
-      incidents = recorded;
+      const recorded = createSecurityEvents({ commands, log, now: Date.now });
+      securityEvents = recorded;
       // Those of the worker in this process, or else opened at the first request to run a scheduled task.
       let opened: Promise<Jobs> | undefined;
       const scheduler = createScheduler({
@@ -192,7 +192,7 @@ export async function startService(
         metrics,
         limitStore: limits.storeFor,
         ready,
-        incidents: recorded,
+        securityEvents: recorded,
         isolation: createIsolations({ reads, freshness }),
         namesAtOnce,
         people: peopleDirectory(() => reads),
@@ -237,7 +237,7 @@ export async function startService(
     return {
       url,
       core,
-      incidents,
+      securityEvents,
       failed: database.failed,
       close() {
         closing ??= (async () => {

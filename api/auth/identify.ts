@@ -35,7 +35,7 @@ type Parts = Pick<
   | 'oidc'
   | 'credentials'
   | 'freshness'
-  | 'incidents'
+  | 'securityEvents'
   | 'limitStore'
   | 'now'
 >;
@@ -63,7 +63,7 @@ const isToken = (key: string): boolean => /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/.test(key
 const proxiedName = lineOfText(1, 128).normalize('NFC');
 
 export function createIdentify(services: Parts): (context: RequestContext) => Promise<Identity | null> {
-  const { credentials, freshness, incidents, settings } = services;
+  const { credentials, freshness, securityEvents, settings } = services;
   // The caller took a stamp before this lookup, and so has already waited for the read models of the credential.
   const reads = services.reads.at({});
   const valid = new LRUCache<string, CachedLookup>(atMost(MAX_VALID));
@@ -117,7 +117,7 @@ export function createIdentify(services: Parts): (context: RequestContext) => Pr
 
   const { proxyAuthDefaultRole } = settings;
   const createProxyUser = proxyAuthDefaultRole && createProxyUsers(services, proxyAuthDefaultRole);
-  const guard = createKeyGuard(services, (context) => incidents.rateLimitHit(context, 'wrong-key'));
+  const guard = createKeyGuard(services, (context) => securityEvents.rateLimitHit(context, 'wrong-key'));
 
   async function findProxyUser(username: string, context: RequestContext): Promise<Known | undefined> {
     const user = await findUserByName(reads, username);
@@ -141,7 +141,7 @@ export function createIdentify(services: Parts): (context: RequestContext) => Pr
     if (!seen) await guard.check(context);
     const known = await lookUp(name, () => findKey(key, context), stamp);
     if (known && known.expiresAt > seconds(services.now())) return known;
-    incidents.apiKeyRefused(context);
+    securityEvents.apiKeyRefused(context);
     if (!seen) await guard.count(context);
     return undefined;
   }
@@ -179,7 +179,7 @@ export function createIdentify(services: Parts): (context: RequestContext) => Pr
     if (known.identity.kind === 'global-key') {
       context.credential = credential;
       const identity = withAgent(known.identity, named);
-      incidents.globalKeyUsed(context, identity);
+      securityEvents.globalKeyUsed(context, identity);
       return identity;
     }
     // A key speaks for its own agent; only a key with the admin scope may act under another agent's name.
@@ -221,7 +221,7 @@ function proxiedUserOf(services: Parts, context: RequestContext, headerName: str
   if (typeof header !== 'string' || header.trim() === '') return undefined;
   const { proxyAuthTrustedIps } = services.settings;
   if (proxyAuthTrustedIps.length === 0) {
-    services.incidents.proxyMisconfigured(context, headerName);
+    services.securityEvents.proxyMisconfigured(context, headerName);
     return undefined;
   }
   const peer = (context.req.socket.remoteAddress ?? '').replace(/^::ffff:/, '');

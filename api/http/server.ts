@@ -55,9 +55,9 @@ export interface ApiServer {
 }
 
 export function createApiServer(routes: readonly Route[], services: Services): ApiServer {
-  const { settings, log, incidents, isolation } = services;
+  const { settings, log, securityEvents, isolation } = services;
   const identify = createIdentify(services);
-  const checkLimit = createLimiter(services, (name, context) => incidents.rateLimitHit(context, name));
+  const checkLimit = createLimiter(services, (name, context) => securityEvents.rateLimitHit(context, name));
   const cache = createResponseCache(services.freshness, services.now);
   const writing = scopedTo(services, { displayNames: services.namesAtOnce });
   const parseCookies = cookieParser();
@@ -84,7 +84,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     resource: string,
   ): Promise<void> {
     if (!(await isStrict(context, identity))) return;
-    incidents.isolationDenied(context, `${context.req.method} ${path}`, resource);
+    securityEvents.isolationDenied(context, `${context.req.method} ${path}`, resource);
     throw forbidden(
       `Your workspace is strictly isolated and has no access to what workspaces share (${resource}); use a workspace with the isolation "shared".`,
     );
@@ -93,7 +93,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   /** @throws AppError 403 when there is a fault */
   function refuseAgent(context: RequestContext, { path }: Route, fault: string | undefined): void {
     if (fault === undefined) return;
-    incidents.agentAccessDenied(context, `${context.req.method} ${path}`);
+    securityEvents.agentAccessDenied(context, `${context.req.method} ${path}`);
     throw forbidden(fault);
   }
 
@@ -120,7 +120,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
         );
       const needed: Role = route.access === 'any' ? 'viewer' : route.access;
       if (!reaches(identity.role, needed)) {
-        incidents.accessDenied(context, `${context.req.method} ${route.path}`, needed);
+        securityEvents.accessDenied(context, `${context.req.method} ${route.path}`, needed);
         throw forbidden(`This call requires the role ${needed}; yours is ${identity.role}.`);
       }
       if (route.scope === 'deployment' && identity.tenant !== DEFAULT_TENANT)
@@ -310,8 +310,9 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   }
 
   function refuse(context: RequestContext, error: unknown): void {
-    if (error instanceof OtherTenant) incidents.tenantAccessDenied(context, `${context.req.method} ${context.route}`);
-    if (error instanceof InjectionRefused) incidents.injectionRefused(context, error.rules);
+    if (error instanceof OtherTenant)
+      securityEvents.tenantAccessDenied(context, `${context.req.method} ${context.route}`);
+    if (error instanceof InjectionRefused) securityEvents.injectionRefused(context, error.rules);
     sendError(context, error, log);
   }
 

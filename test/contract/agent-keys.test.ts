@@ -144,10 +144,10 @@ describe('contract: agent keys', function () {
   /** Types of the events that are appended while work is done, but for those about refusals. */
   async function written(work: () => Promise<Reply>): Promise<{ readonly reply: Reply; readonly types: string[] }> {
     const { eventLog } = world.service.core;
-    await world.service.incidents?.drain();
+    await world.service.securityEvents?.drain();
     const head = await eventLog.head();
     const reply = await work();
-    await world.service.incidents?.drain();
+    await world.service.securityEvents?.drain();
     const types: string[] = [];
     for await (const batch of eventLog.readAll({ from: head })) {
       types.push(...batch.filter(({ position }) => position > head).map(({ type }) => type));
@@ -246,7 +246,7 @@ describe('contract: agent keys', function () {
       const body = { id: 'a1', action: 'approve' };
       expect((await world.ask('POST', path, { as, body })).status).to.equal(403);
     }
-    await world.service.incidents?.drain();
+    await world.service.securityEvents?.drain();
     const entries = (await world.audit('agent_access_denied')).filter(({ target_id }) => target_id === self.id);
     expect(entries.map(({ actor, detail }) => [actor, detail])).to.have.deep.members([
       [`agent:${self.name}`, { route: 'POST /api/agents/{id}/wake', count: 1 }],

@@ -86,7 +86,7 @@ describe('contract: rate limits', function () {
     try {
       const refused = await world.ask('GET', '/api/events', { as: key, ip });
       expect([refused.status, refused.body.code]).to.deep.equal([429, 'TOO_MANY_STREAMS']);
-      await world.service.incidents?.drain();
+      await world.service.securityEvents?.drain();
       const hits: object[] = [];
       for await (const events of world.service.core.eventLog.readAll()) {
         hits.push(...events.filter(({ type, data }) => type === 'RateLimitHit' && Object(data).limit === 'streams'));
@@ -130,7 +130,7 @@ describe('contract: rate limits', function () {
       const ip = freshAddress();
       const key = wrongKey();
       await statuses(3, () => me(key, ip));
-      await world.service.incidents?.drain();
+      await world.service.securityEvents?.drain();
       const entries = (await world.audit('login_failed')).filter((entry) => entry.ip_address === ip);
       expect(entries.map((entry) => (entry.detail as { count: number }).count)).to.have.members([1, 2]);
       expect(entries[0]).to.deep.include({ actor: 'anonymous', actor_id: null });

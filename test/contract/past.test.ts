@@ -216,7 +216,7 @@ describe('reads as of a position', function () {
 
   /** The end of the log, once everything that is recorded after its response is there. */
   const settled = async () => {
-    await world.service.incidents?.drain();
+    await world.service.securityEvents?.drain();
     for await (const [last] of world.service.core.store.log.readAll({ direction: 'backwards', limit: 1 }))
       if (last) return { position: last.position, at: Number(last.meta.at) };
     throw new Error('the log has no events');

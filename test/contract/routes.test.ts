@@ -105,7 +105,7 @@ describe('contract: routes', function () {
       for (const as of outside) expect((await statusOf(row, as)).status, row.name).to.equal(403);
     const { body } = await world.ask('GET', '/api/tokens/rotate', { as: cookie });
     expect(body.error).to.include('default tenant');
-    await world.service.incidents?.drain();
+    await world.service.securityEvents?.drain();
     const path = '/api/audit?action=tenant_access_denied&limit=200';
     const { entries } = (await world.ask('GET', path, { as: cookie })).body;
     for (const actor of ['stranger', 'agent:far'])

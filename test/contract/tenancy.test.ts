@@ -507,7 +507,7 @@ describe('contract: tenancy', function () {
       // A denial is recorded, so it changes what the next request reads.
       if (!statuses.includes(403)) requests.push(...some);
     }
-    await world.service.incidents?.drain();
+    await world.service.securityEvents?.drain();
     let passes = 0;
     const readAll = async (requests: readonly Sent[]) => {
       passes++;
@@ -626,7 +626,7 @@ describe('contract: tenancy', function () {
   it('writes with ids and names of other workspaces change and reveal nothing', async () => {
     const theirs = await valuesOf([HOUSE, AMBER]);
     // What they were refused before is counted, and recorded a minute later.
-    await world.service.incidents?.drain();
+    await world.service.securityEvents?.drain();
     const hashes = async () => ({ house: await hashesOf(HOUSE), amber: await hashesOf(AMBER) });
     const before = await hashes();
     const marks = await marksOf([HOUSE, AMBER]);

@@ -10,8 +10,8 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
-import { createIncidents } from '../../api/auth/incidents.ts';
 import { createCredentialCheck } from '../../api/auth/recheck.ts';
+import { createSecurityEvents } from '../../api/auth/security-events.ts';
 import { createApiServer } from '../../api/http/server.ts';
 import type { Services } from '../../api/services.ts';
 import { createStreamHub } from '../../api/stream/hub.ts';
@@ -204,7 +204,7 @@ describe('example resource: on the embedded store', function () {
       metrics,
       limitStore: limits.storeFor,
       ready: async () => ({ ok: true, checks: {}, details: {} }),
-      incidents: createIncidents({ commands, log, now: Date.now }),
+      securityEvents: createSecurityEvents({ commands, log, now: Date.now }),
       verifyGoogleToken: createGoogleVerifier(config),
       oidc: undefined,
       namesAtOnce: createDisplayNames({ reads, freshness, waits: false }),
@@ -230,7 +230,7 @@ describe('example resource: on the embedded store', function () {
       async end() {
         server.close();
         server.closeAllConnections();
-        await services.incidents.drain();
+        await services.securityEvents.drain();
         await services.stream.close();
         await projector.close();
         await credentials.close();

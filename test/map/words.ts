@@ -21,7 +21,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     profile: 'what users change about themselves',
     'access-requests': 'people who ask to be let in',
     'global-key': 'the API key of the deployment',
-    incidents: 'refused calls and other signs of misuse',
+    'security-events': 'refused calls and other signs of misuse',
   },
   agents: {
     agents: 'the record: list and create',

@@ -18,7 +18,7 @@ import { agentMemoryCleared, agentMemoryWritten } from '../../shared/events/agen
 import { agentMessageSent } from '../../shared/events/agents/messages.ts';
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
-import { accessDenied, globalKeyUsed, rateLimitHit } from '../../shared/events/auth/incidents.ts';
+import { accessDenied, globalKeyUsed, rateLimitHit } from '../../shared/events/auth/security-events.ts';
 import { signInFailed, signInStream, userSignedIn, userSignedOut } from '../../shared/events/auth/sign-in.ts';
 import {
   userCreated,
@@ -61,7 +61,7 @@ interface User {
 
 const IN_FLIGHT = 500;
 /** Streams without an owner, to which another history may have written. */
-const SHARED = /^(incidents|liveness|sign_ins-unknown)/;
+const SHARED = /^(security_events|liveness|sign_ins-unknown)/;
 const WORDS = 'review the open task then report what blocks it and who should look next before the release'.split(' ');
 
 /** Appends the history to the log. @returns the number of events */
@@ -346,7 +346,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
     [
       2,
       () =>
-        append('incidents-2026-03', 1, api, [
+        append('security_events-2026-03', 1, api, [
           pick([
             () => accessDenied.draft({ route: 'DELETE /api/agents/{id}', needed: 'admin' as const, count: 1 }),
             () => rateLimitHit.draft({ route: 'POST /api/auth/login', limit: 'login', count: 1 + below(20) }),

@@ -71,7 +71,7 @@ Appender.prototype.append = function (...of) {
     if (request) request.appended ??= { stream: of[0], at: performance.now() };
   };
   // Security events are recorded beside the request that shows them. A conflict stores nothing.
-  if (!of[0].startsWith('incidents-')) appending.then(stored, () => undefined);
+  if (!of[0].startsWith('security_events-')) appending.then(stored, () => undefined);
   return appending;
 };
 

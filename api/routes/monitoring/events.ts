@@ -34,7 +34,7 @@ export const eventRoute = defineRoute({
         past: after && (await pastOf(services, identity)),
       });
     } catch (error) {
-      if (error instanceof AppError && error.status === 429) services.incidents.rateLimitHit(context, 'streams');
+      if (error instanceof AppError && error.status === 429) services.securityEvents.rateLimitHit(context, 'streams');
       if (!(error instanceof UnknownPositionError)) throw error;
       throw new AppError(
         400,

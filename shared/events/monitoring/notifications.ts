@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
 import { conversationOf } from '../agents/messages.ts';
-import { securityFrame } from '../auth/incidents.ts';
+import { securityFrame } from '../auth/security-events.ts';
 import { type DomainEvent, defineEvent, type EventDefinition, type NotificationDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
 

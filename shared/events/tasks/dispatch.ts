@@ -1,6 +1,6 @@
 /** Tasks that are handed to the agent runner for their assignee, and the outcomes. On the task's own stream. */
 import { z } from 'zod';
-import { securityFrame } from '../auth/incidents.ts';
+import { securityFrame } from '../auth/security-events.ts';
 import { defineEvent } from '../define.ts';
 import { taskFailure } from './outcomes.ts';
 import { moveFields, moveFrame, sentBackFrames } from './queue.ts';

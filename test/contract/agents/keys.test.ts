@@ -178,7 +178,7 @@ describe('contract: API keys', function () {
       const ip = freshAddress();
       for (let i = 0; i < 7; i++) await world.ask('POST', '/api/auth/google', { body: { credential: 'x' }, ip });
       for (let i = 0; i < 3; i++) expect((await me(undefined, { 'x-remote-user': 'admin' })).status).to.equal(401);
-      await world.service.incidents?.drain();
+      await world.service.securityEvents?.drain();
       const denied = (await world.audit('access_denied')).filter((entry) => entry.actor === 'agent:nosy');
       expect(denied.map((entry) => (entry.detail as { count: number }).count).sort()).to.deep.equal([1, 3]);
       expect(denied[0]?.detail).to.deep.include({ route: 'GET /api/auth/users', needed: 'admin' });

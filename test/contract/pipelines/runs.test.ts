@@ -314,12 +314,12 @@ describe('runs of pipelines', () => {
     expect(run.status).to.equal('running');
     expect(run.steps_snapshot[0].error).to.include('the name of the pipeline').and.include('prompt-override');
     expect(runner.requests.filter(({ body }) => body.run_id === id)).to.deep.equal([]);
-    const incident = () =>
+    const securityEvent = () =>
       world.stream.frames.find(
         ({ type, data }) => type === 'security.event' && String(data.detail).includes(`"run_id":${id},`),
       );
-    await world.stream.until(() => incident() !== undefined);
-    expect(incident()?.data).to.include({ event_type: 'injection_attempt', source: 'agent_runner' });
+    await world.stream.until(() => securityEvent() !== undefined);
+    expect(securityEvent()?.data).to.include({ event_type: 'injection_attempt', source: 'agent_runner' });
     expect((await world.advance(id)).body.run).to.include({ status: 'running', current_step: 1 });
     await world.cancel(id);
   });

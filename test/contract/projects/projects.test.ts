@@ -257,7 +257,7 @@ describe('contract: projects', function () {
     ] as const) {
       expect((await world.ask(method, path, body, as)).status, `${method} ${path}`).to.equal(403);
     }
-    await world.world.service.incidents?.drain();
+    await world.world.service.securityEvents?.drain();
     const denied = await world.world.audit('tenant_access_denied');
     expect(
       denied.map(({ actor, target_type, target_id, detail }) => ({ actor, target_type, target_id, detail })),

@@ -221,16 +221,16 @@ describe('tasks for agents', () => {
     expect(withheld).to.deep.include({ dispatch_attempts: 0, assigned_to: agent.name });
     const [activity] = await world.activities('task_withheld', id);
     expect(activity.metadata).to.deep.include({ rules: ['prompt-override'] });
-    const incident = () =>
+    const securityEvent = () =>
       world.stream.frames.find(
         ({ type, data }) => type === 'security.event' && String(data.detail).includes(`"task_id":${id},`),
       );
-    await world.stream.until(() => incident() !== undefined);
-    expect(incident()?.data).to.include({ event_type: 'injection_attempt', source: 'agent_runner' });
-    expect(JSON.parse(String(incident()?.data.detail)).texts).to.deep.equal([
+    await world.stream.until(() => securityEvent() !== undefined);
+    expect(securityEvent()?.data).to.include({ event_type: 'injection_attempt', source: 'agent_runner' });
+    expect(JSON.parse(String(securityEvent()?.data.detail)).texts).to.deep.equal([
       { what: 'description', by: 'a holder of the API key', rules: ['prompt-override'] },
     ]);
-    expect(JSON.stringify(incident())).not.to.include('tell me all');
+    expect(JSON.stringify(securityEvent())).not.to.include('tell me all');
     await turn('task_dispatch');
     expect(handed(id)).to.deep.equal([]);
     await ask('PUT', `/api/tasks/${id}`, { description: 'Look around.', status: 'assigned' });

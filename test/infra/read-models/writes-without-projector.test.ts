@@ -171,7 +171,7 @@ describeWith('TEST_DATABASE_URL', 'stored writes whose read models cannot be rea
     await allCaughtUp(service.service.core);
     Appender.prototype.append = async function (...of) {
       const result = await append.apply(this, of);
-      if (!of[0].startsWith('incidents-')) appended ??= of[0];
+      if (!of[0].startsWith('security_events-')) appended ??= of[0];
       return result;
     };
     const { db } = service.service.core.database;

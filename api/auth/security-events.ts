@@ -12,13 +12,13 @@ import {
   agentAccessDenied,
   apiKeyRefused,
   globalKeyUsed,
-  incidentsStream,
   injectionRefused,
   proxyAuthMisconfigured,
   rateLimitHit,
+  securityEventsStream,
   tenantAccessDenied,
   workspaceIsolationDenied,
-} from '../../shared/events/auth/incidents.ts';
+} from '../../shared/events/auth/security-events.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
 import { originOf, type RequestContext } from '../http/context.ts';
@@ -40,7 +40,7 @@ interface Parts {
 interface Window {
   readonly endsAt: number;
   readonly length: number;
-  /** Incidents since the last event was written. */
+  /** Security events since the last event was written. */
   unwritten: number;
   readonly command: Pick<CommandContext, 'origin'>;
   readonly make: (count: number) => EventDraft;
@@ -58,16 +58,16 @@ function createRecorder({ commands, log, now }: Parts) {
       return;
     }
     const one = commands
-      .record(incidentsStream(now()), { origin: command.origin }, [make(count)])
+      .record(securityEventsStream(now()), { origin: command.origin }, [make(count)])
       .then(
         () => undefined,
-        (error) => log.warn({ err: error }, 'could not record an incident'),
+        (error) => log.warn({ err: error }, 'could not record a security event'),
       )
       .finally(() => inFlight.delete(one));
     inFlight.add(one);
   }
 
-  /** Ends windows. A window with a count starts again, so a steady stream of incidents gives one event per window. */
+  /** Ends windows. A window with a count starts again, so a steady stream of security events gives one event per window. */
   function sweep(everything: boolean): void {
     sweeper = undefined;
     const at = now();
@@ -79,7 +79,7 @@ function createRecorder({ commands, log, now }: Parts) {
       if (!everything) windows.set(key, { ...window, unwritten: 0, endsAt: at + window.length });
     }
     if (lost > 0) {
-      log.warn({ lost }, 'too many incidents at once; some were not recorded');
+      log.warn({ lost }, 'too many security events at once; some were not recorded');
       lost = 0;
     }
     if (windows.size > 0) schedule();
@@ -122,13 +122,13 @@ const at = ({ req, route }: RequestContext): string => `${req.method} ${route}`;
 
 type Make = Window['make'];
 
-/** One method for each kind of incident. They return at once and never throw. */
-export function createIncidents(parts: Parts) {
+/** One method for each kind of security event. They return at once and never throw. */
+export function createSecurityEvents(parts: Parts) {
   const recorder = createRecorder(parts);
 
   const note = (context: RequestContext, key: string, length: number, make: Make): void =>
     recorder.note(key, length, () => ({ command: { origin: originOf(context) }, make }));
-  /** What one caller did. @param what kind, and what else makes two of them different incidents */
+  /** What one caller did. @param what kind, and what else makes two of them different security events */
   const ofCaller = (context: RequestContext, what: string, make: Make): void =>
     note(context, `${callerOf(context)} ${what}`, MINUTE_MS, make);
 
@@ -184,4 +184,4 @@ export function createIncidents(parts: Parts) {
     drain: recorder.drain,
   };
 }
-export type Incidents = ReturnType<typeof createIncidents>;
+export type SecurityEvents = ReturnType<typeof createSecurityEvents>;

@@ -1,5 +1,5 @@
 /**
- * Security events: refusals and notable uses that are recorded but change nothing. Streams: `incidents-<month>`, so
+ * Security events: refusals and notable uses that are recorded but change nothing. Streams: `security_events-<month>`, so
  * that no stream grows without bound.
  */
 import { z } from 'zod';
@@ -8,9 +8,9 @@ import { seconds } from '../../time.ts';
 import { type DomainEvent, defineEvent, type FrameDraft } from '../define.ts';
 
 /** @param at Unix milliseconds */
-export const incidentsStream = (at: number): string => `incidents-${new Date(at).toISOString().slice(0, 7)}`;
+export const securityEventsStream = (at: number): string => `security_events-${new Date(at).toISOString().slice(0, 7)}`;
 
-/** `count`: number of incidents since the last such event of the same caller; see `api/auth/incidents.ts`. */
+/** `count`: number of security events since the last such event of the same caller; see `api/auth/security-events.ts`. */
 const counted = { count: z.int().positive() };
 
 /** The frame of a security event. */

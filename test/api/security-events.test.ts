@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { expect } from 'chai';
 import { pino } from 'pino';
-import { createIncidents } from '../../api/auth/incidents.ts';
+import { createSecurityEvents } from '../../api/auth/security-events.ts';
 import type { RequestContext } from '../../api/http/context.ts';
 import type { Commands } from '../../commands/handler.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -42,7 +42,7 @@ function recording(record: (draft: EventDraft) => Promise<void> = () => Promise.
   } as unknown as Commands;
   return {
     events,
-    incidents: createIncidents({ commands, log: pino({ level: 'silent' }), now: () => at }),
+    securityEvents: createSecurityEvents({ commands, log: pino({ level: 'silent' }), now: () => at }),
     pass(ms: number) {
       at += ms;
     },
@@ -51,26 +51,26 @@ function recording(record: (draft: EventDraft) => Promise<void> = () => Promise.
 
 describe('security event recorder', () => {
   it('writes the first event at once and counts the following ones', async () => {
-    const { events, incidents } = recording();
-    for (let i = 0; i < 5; i++) incidents.accessDenied(context(caller(1)), 'GET /api/things', 'admin');
+    const { events, securityEvents } = recording();
+    for (let i = 0; i < 5; i++) securityEvents.accessDenied(context(caller(1)), 'GET /api/things', 'admin');
     await new Promise(setImmediate);
     expect(events.map(({ draft }) => draft.data)).to.deep.equal([
       { route: 'GET /api/things', needed: 'admin', count: 1 },
     ]);
     expect(events[0]?.origin).to.deep.include({ workspace: 2, actor: { type: 'user', id: 1, name: 'user1' } });
-    await incidents.drain();
+    await securityEvents.drain();
     expect(events.map(({ draft }) => (draft.data as { count: number }).count)).to.deep.equal([1, 4]);
   });
 
   it('separates callers and routes, and identifies anonymous callers by address', async () => {
-    const { events, incidents } = recording();
-    incidents.accessDenied(context(caller(1)), 'GET /a', 'admin');
-    incidents.accessDenied(context(caller(1)), 'GET /b', 'admin');
-    incidents.accessDenied(context(caller(2)), 'GET /a', 'admin');
-    incidents.rateLimitHit(context(null, '192.0.2.1'), 'login');
-    incidents.rateLimitHit(context(null, '192.0.2.2'), 'login');
-    incidents.rateLimitHit(context(null, '192.0.2.2'), 'login');
-    await incidents.drain();
+    const { events, securityEvents } = recording();
+    securityEvents.accessDenied(context(caller(1)), 'GET /a', 'admin');
+    securityEvents.accessDenied(context(caller(1)), 'GET /b', 'admin');
+    securityEvents.accessDenied(context(caller(2)), 'GET /a', 'admin');
+    securityEvents.rateLimitHit(context(null, '192.0.2.1'), 'login');
+    securityEvents.rateLimitHit(context(null, '192.0.2.2'), 'login');
+    securityEvents.rateLimitHit(context(null, '192.0.2.2'), 'login');
+    await securityEvents.drain();
     expect(events.map(({ draft }) => draft.type).sort()).to.deep.equal([
       'AccessDenied',
       'AccessDenied',
@@ -82,10 +82,10 @@ describe('security event recorder', () => {
   });
 
   it('separates kinds of attack, and names the kind', async () => {
-    const { events, incidents } = recording();
+    const { events, securityEvents } = recording();
     for (const rules of [['prompt-override'], ['exfil-send-data'], ['prompt-override']])
-      incidents.injectionRefused(context(caller(1)), rules);
-    await incidents.drain();
+      securityEvents.injectionRefused(context(caller(1)), rules);
+    await securityEvents.drain();
     const said = events.map(({ draft }) => draft.data as { rules: string[]; count: number });
     expect(said.map(({ rules, count }) => `${rules} ${count}`).sort()).to.deep.equal([
       'exfil-send-data 1',
@@ -95,38 +95,38 @@ describe('security event recorder', () => {
   });
 
   it('records the use of the global key once per address', async () => {
-    const { events, incidents } = recording();
+    const { events, securityEvents } = recording();
     const key: Identity = { ...caller(0), kind: 'global-key', username: 'api', role: 'admin', workspace: 1 };
-    incidents.globalKeyUsed(context(null, '192.0.2.1'), key);
-    incidents.globalKeyUsed(context(null, '192.0.2.2'), key);
-    incidents.globalKeyUsed(context(null, '192.0.2.1'), key);
+    securityEvents.globalKeyUsed(context(null, '192.0.2.1'), key);
+    securityEvents.globalKeyUsed(context(null, '192.0.2.2'), key);
+    securityEvents.globalKeyUsed(context(null, '192.0.2.1'), key);
     await new Promise(setImmediate);
     expect(events).to.have.length(2);
     expect(events[0]?.origin.actor).to.deep.equal({ type: 'api', id: 0, name: 'api' });
-    await incidents.drain();
+    await securityEvents.drain();
   });
 
   it('limits its memory and concurrent writes, and never throws', async () => {
     let open = 0;
     let most = 0;
-    const { incidents } = recording(async () => {
+    const { securityEvents } = recording(async () => {
       most = Math.max(most, ++open);
       await new Promise(setImmediate);
       open--;
       throw new Error('the log is away');
     });
-    for (let i = 0; i < 7_000; i++) incidents.accessDenied(context(caller(i)), 'GET /a', 'admin');
-    await incidents.drain();
+    for (let i = 0; i < 7_000; i++) securityEvents.accessDenied(context(caller(i)), 'GET /a', 'admin');
+    await securityEvents.drain();
     expect(most).to.be.at.most(100);
     expect(open).to.equal(0);
   });
 
   it('starts afresh after it has been drained', async () => {
-    const { events, incidents } = recording();
-    incidents.accessDenied(context(caller(1)), 'GET /a', 'admin');
-    await incidents.drain();
-    incidents.accessDenied(context(caller(1)), 'GET /a', 'admin');
-    await incidents.drain();
+    const { events, securityEvents } = recording();
+    securityEvents.accessDenied(context(caller(1)), 'GET /a', 'admin');
+    await securityEvents.drain();
+    securityEvents.accessDenied(context(caller(1)), 'GET /a', 'admin');
+    await securityEvents.drain();
     expect(events).to.have.length(2);
   });
 });
