@@ -66,17 +66,17 @@ export interface OpenApiDocument {
 
 const DESCRIPTION = `\
 Signalbox directs AI agents: who they are, what they are to do, what they did and what it cost. Every change is \
-recorded as an event that stays; what you read here is worked out from those events.
+recorded as an event that stays; responses are derived from these events.
 
 **Credentials.** Send an API key in the header \`x-api-key\` (or \`Authorization: Bearer <key>\`), or sign in with \
 \`POST /api/auth/login\` and send its cookie back. Roles: viewer < operator < admin; each call says which one it needs. \
 A key or session belongs to one workspace and sees nothing of the others. After ${WRONG_KEYS} different wrong \
-API keys from one address within a minute, every call that needs a credential answers 429 to keys that are new to it.
+API keys from one address within a minute, every call that needs a credential responds 429 to keys that are new to it.
 
 **Writes and reads.** After a response 2xx, the next read shows the change, on every process: a read shows every event \
 that was in the log when it arrived. \`X-Signalbox-Position\` names the position in the log that a response shows; after a \
 write, that of its last event. A read that sends a position as \`X-Signalbox-Min-Position\` shows at least that one, and \
-with \`X-Signalbox-Consistency: eventual\` it shows what is there. When a read model is too far behind, the read is answered \
+with \`X-Signalbox-Consistency: eventual\` it shows what is there. When a read model is too far behind, the response of the read is \
 503 with the code \`READ_MODEL_BEHIND\`; a write never is. A \`POST\` may carry an \
 \`Idempotency-Key\`: repeated with the same key, body and \`x-agent-name\` within 24 hours, it returns the first response again and does \
 nothing twice. A \`DELETE\` that takes a body takes its fields from the query when it is sent without one.
@@ -90,7 +90,7 @@ counts as the default.
 **Times** are Unix seconds, UTC, unless a field says otherwise.
 
 **Errors** are \`{error, details?, code?, hint?}\`: \`error\` says what to change, \`details\` has one line per field. Every \
-answer carries \`X-Request-Id\`; the events that the request caused carry the same id. Answers may gain fields: ignore \
+response carries \`X-Request-Id\`; the events that the request caused carry the same id. Responses may gain fields: ignore \
 those you do not know.`;
 
 /** Groups of calls, in the order of the description: the first words of their paths after `/api/`, and what they are about. */
@@ -391,17 +391,17 @@ function describeResponses(route: Route, found: Found): Record<string, ResponseO
   const specs: Record<number, ResponseSpec> = { ...route.responses };
   for (const status of errorsOf(route)) specs[status] ??= ERRORS[status];
   if (route.cache || hasPast(route)) specs[304] ??= UNCHANGED;
-  const answers: Record<string, ResponseObject | Ref> = {};
+  const described: Record<string, ResponseObject | Ref> = {};
   // JavaScript iterates over number-like keys in ascending order.
   for (const [status, spec] of Object.entries(specs)) {
     const shared = Number(status) as keyof typeof ERRORS;
-    answers[status] =
+    described[status] =
       spec === ERRORS[shared]
         ? { $ref: `#/components/responses/${ERROR_NAMES[shared]}` }
-        : describeResponse(spec, Number(status), `answer ${status} of ${nameOf(route)}`, found);
+        : describeResponse(spec, Number(status), `response ${status} of ${nameOf(route)}`, found);
   }
-  answers.default = { $ref: `#/components/responses/${OTHER_ERROR}` };
-  return answers;
+  described.default = { $ref: `#/components/responses/${OTHER_ERROR}` };
+  return described;
 }
 
 function describeResponse(spec: ResponseSpec, status: number, where: string, found: Found): ResponseObject {
@@ -420,7 +420,7 @@ function describeResponse(spec: ResponseSpec, status: number, where: string, fou
 
 /** The error responses, to which operations refer. */
 function describeErrors(found: Found): Record<string, ResponseObject> {
-  const schema = toSchema(errorSchema, 'output', 'the error answer', found);
+  const schema = toSchema(errorSchema, 'output', 'the error response', found);
   const content = { 'application/json': { schema } };
   const named: Record<string, ResponseObject> = {};
   for (const [status, name] of Object.entries(ERROR_NAMES)) {

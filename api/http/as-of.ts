@@ -11,7 +11,7 @@ import type { Moment } from '../../shared/ports/history/events.ts';
 import type { Services } from '../services.ts';
 import type { RequestContext } from './context.ts';
 import { sendContent } from './errors.ts';
-import { type Answer, hasPast, type Route } from './route.ts';
+import { hasPast, type Route, type RouteResponse } from './route.ts';
 
 /** A moment as given in a request. */
 type AsOf = { readonly position: number } | { readonly time: number };
@@ -81,8 +81,8 @@ export function showMoment({ res }: RequestContext, { position }: Moment): void 
  * Sends a response about the past. The past does not change, but clients must revalidate the response: a person may
  * have been erased since, and permissions are those of now.
  */
-export function sendPast({ req, res }: RequestContext, answer: Answer): void {
-  const { status = 200, body, text, headers } = answer;
+export function sendPast({ req, res }: RequestContext, response: RouteResponse): void {
+  const { status = 200, body, text, headers } = response;
   for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(name, value as string | string[]);
   const content = text ? text.content : JSON.stringify(body);
   const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
@@ -95,5 +95,5 @@ export function sendPast({ req, res }: RequestContext, answer: Answer): void {
     res.end();
     return;
   }
-  sendContent(res, status, answer);
+  sendContent(res, status, response);
 }

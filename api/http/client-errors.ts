@@ -21,7 +21,7 @@ function refusalOf(error: NodeJS.ErrnoException & { reason?: unknown }): readonl
 }
 
 /** @returns a function to call for each request that reaches the server's handler */
-export function answerClientErrors(server: Server, log: Pick<Logger, 'debug'>) {
+export function handleClientErrors(server: Server, log: Pick<Logger, 'debug'>) {
   /** The latest response of each connection. */
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {

@@ -103,25 +103,25 @@ function isStoreAway(error: Error): boolean {
 function storeFault(error: Error): string {
   const { code, message } = error as { readonly code?: unknown } & Error;
   // A statement's limit, of the server and of the client, and the wait for a connection of the pool.
-  if (code === '57014' || message.includes('Query read timeout')) return 'The database did not answer in time';
+  if (code === '57014' || message.includes('Query read timeout')) return 'The database did not respond in time';
   if (message.includes('timeout exceeded when trying to connect')) return 'All connections to the database are in use';
   return 'A store behind this service cannot be reached';
 }
 
 export function sendError(context: RequestContext, error: unknown, log: Logger): void {
-  const answer = asAppError(error);
+  const failure = asAppError(error);
   const { res } = context;
-  if (answer.status >= 500)
-    log.error({ err: answer.extras.cause ?? answer, requestId: context.id, route: context.route }, 'request failed');
+  if (failure.status >= 500)
+    log.error({ err: failure.extras.cause ?? failure, requestId: context.id, route: context.route }, 'request failed');
   if (res.headersSent) {
     // Too late for a status: cut the connection, so that the client does not mistake a partial response for a whole one.
     res.destroy();
     return;
   }
-  for (const [name, value] of Object.entries(answer.extras.headers ?? {})) res.setHeader(name, value);
-  const { details, code, hint, body } = answer.extras;
-  sendJson(res, answer.status, {
-    error: answer.message,
+  for (const [name, value] of Object.entries(failure.extras.headers ?? {})) res.setHeader(name, value);
+  const { details, code, hint, body } = failure.extras;
+  sendJson(res, failure.status, {
+    error: failure.message,
     ...(details && { details }),
     ...(code && { code }),
     ...(hint && { hint }),

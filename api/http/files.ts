@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { RequestContext } from './context.ts';
-import type { Answer } from './route.ts';
+import type { RouteResponse } from './route.ts';
 
 const compress = promisify(gzip);
 
@@ -39,7 +39,7 @@ export function serve(
   { type, plain, packed, hash }: Served,
   cacheControl: string,
   { req }: RequestContext,
-): Answer<never> {
+): RouteResponse<never> {
   const takesGzip = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/.test(String(req.headers['accept-encoding'] ?? ''));
   const etag = `"${hash}${takesGzip ? '-gzip' : ''}"`;
   const headers = { 'Cache-Control': cacheControl, ETag: etag, Vary: 'Accept-Encoding' };

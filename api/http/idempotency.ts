@@ -17,7 +17,7 @@ import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/ide
 import { pause } from '../../shared/waiting.ts';
 import type { RequestContext } from './context.ts';
 import { asAppError } from './errors.ts';
-import type { Answer } from './route.ts';
+import type { RouteResponse } from './route.ts';
 
 /** How long a request waits for an earlier one with the same key, milliseconds. */
 const WAIT_MS = 10_000;
@@ -27,7 +27,7 @@ const KEY_PATTERN = /^[\x21-\x7e]{1,255}$/;
 
 interface Stored {
   readonly intents: readonly Intent[];
-  readonly answer?: { readonly status: number; readonly body: unknown; readonly headers?: Answer['headers'] };
+  readonly response?: { readonly status: number; readonly body: unknown; readonly headers?: RouteResponse['headers'] };
 }
 
 /** The `Idempotency-Key` of a request. @throws AppError 400 when it is not 1 to 255 visible ASCII characters */
@@ -46,8 +46,8 @@ export async function runOnce(
   key: string,
   context: RequestContext,
   body: unknown,
-  handle: (intents: Intents) => Promise<Answer>,
-): Promise<Answer> {
+  handle: (intents: Intents) => Promise<RouteResponse>,
+): Promise<RouteResponse> {
   const { identity, req } = context;
   const scope = identity ? `${identity.workspace}:${identity.id}` : `anonymous:${context.ip}`;
   const keyHash = createHash('sha256').update(`${scope}\n${key}`).digest();
@@ -67,34 +67,34 @@ export async function runOnce(
   }
   if (record?.sealed) {
     stored = open(seal, record.sealed) ?? open(formerSeal, record.sealed);
-    if (!stored || (!begun.taken && !stored.answer)) {
+    if (!stored || (!begun.taken && !stored.response)) {
       if (begun.taken) await store.abandon(scope, keyHash);
       throw conflict(
-        'An earlier request with this Idempotency-Key was accepted, but its stored answer can no longer be read. Check what it changed; to send it again, use a new key.',
+        'An earlier request with this Idempotency-Key was accepted, but its stored response can no longer be read. Check what it changed; to send it again, use a new key.',
         { code: 'IDEMPOTENCY_ANSWER_LOST' },
       );
     }
   }
   if (!begun.taken) {
-    if (!stored?.answer) throw new AppError(500, 'A finished request has no stored response.');
-    return { ...stored.answer, headers: { ...stored.answer.headers, 'Idempotency-Replayed': 'true' } };
+    if (!stored?.response) throw new AppError(500, 'A finished request has no stored response.');
+    return { ...stored.response, headers: { ...stored.response.headers, 'Idempotency-Replayed': 'true' } };
   }
   const intents: Intent[] = [...(stored?.intents ?? [])];
   try {
-    const answer = await handle({
+    const response = await handle({
       recorded: intents.slice(),
       async record(step, intent) {
         intents[step] = intent;
         await store.save(scope, keyHash, close(seal, { intents }));
       },
     });
-    const { status = 200, headers } = answer;
+    const { status = 200, headers } = response;
     await store.finish(
       scope,
       keyHash,
-      close(seal, { intents, answer: { status, body: answer.body, ...(headers && { headers }) } }),
+      close(seal, { intents, response: { status, body: response.body, ...(headers && { headers }) } }),
     );
-    return answer;
+    return response;
   } catch (error) {
     const { status } = asAppError(error);
     // A refusal before anything was appended frees the key; with an unknown outcome the intents are kept.
@@ -123,7 +123,7 @@ function derive(secret: Buffer, scope: string, key: string, request: string, age
     createHash('sha256').update(request).digest(),
   ];
   const formerSeal = Buffer.from(hkdfSync('sha256', key, scope, 'signalbox idempotency', 32));
-  return { hashes, seal: keyFor('answer'), formerSeal };
+  return { hashes, seal: keyFor('response'), formerSeal };
 }
 
 const isOf = (record: IdempotencyRecord | undefined, hashes: Hashes): boolean =>

@@ -20,13 +20,13 @@ export function targetOf({ route, params, query }: Pick<InnerCall, 'route' | 'pa
 }
 
 /**
- * @param answer must always write a response
+ * @param handle must always write a response
  * @throws Error when it writes none
  */
 export async function callInside(
   outer: RequestContext,
   call: InnerCall,
-  answer: (context: RequestContext, asked: Asked) => Promise<void>,
+  handle: (context: RequestContext, asked: Asked) => Promise<void>,
 ): Promise<InnerResponse> {
   const req = new IncomingMessage(new Socket());
   req.method = call.route.method.toUpperCase();
@@ -51,7 +51,7 @@ export async function callInside(
     response ??= { status: res.statusCode, headers: res.getHeaders(), text };
     return res;
   };
-  await answer(innerContext(outer, req, res, call.via), { params: call.params, query: call.query });
+  await handle(innerContext(outer, req, res, call.via), { params: call.params, query: call.query });
   if (!response) throw new Error(`${req.method} ${call.route.path} has written no response`);
   return response;
 }

@@ -37,9 +37,9 @@ export interface ResponseCache {
   /** The route of a URL that was served from the cache before. */
   routeOf(url: string): CachedRoute | undefined;
   /** Responds at once with a cached body if it is current at `at`; false otherwise. */
-  answerKept(route: CachedRoute, context: RequestContext, identity: Identity, at: ReadAt): Promise<boolean>;
+  sendCached(route: CachedRoute, context: RequestContext, identity: Identity, at: ReadAt): Promise<boolean>;
   /** The same, otherwise with the result of `make` (called once for concurrent requests for the same response). */
-  answer(route: CachedRoute, context: RequestContext, identity: Identity, at: ReadAt, make: Make): Promise<void>;
+  send(route: CachedRoute, context: RequestContext, identity: Identity, at: ReadAt, make: Make): Promise<void>;
 }
 
 /** @param now Unix ms */
@@ -64,7 +64,7 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
 
   return {
     routeOf: (url) => routes.get(url),
-    async answerKept(route, context, identity, at) {
+    async sendCached(route, context, identity, at) {
       const key = keyOf(context, callerOf(route, identity));
       if (!responses.has(key)) return false;
       const { stamp, position } = await currentAt(route, identity, at);
@@ -74,7 +74,7 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
       send(context, kept);
       return true;
     },
-    async answer(route, context, identity, at, make) {
+    async send(route, context, identity, at, make) {
       const caller = callerOf(route, identity);
       const key = keyOf(context, caller);
       const { stamp, position } = await currentAt(route, identity, at);

@@ -29,7 +29,7 @@ export type Access = 'public' | 'any' | Role;
 export type Scope = 'workspace' | 'deployment';
 
 /** What a handler returns. `Body` is the type that its route declares for this status. */
-export interface Answer<Body = unknown> {
+export interface RouteResponse<Body = unknown> {
   readonly status?: number;
   /** JSON, unless `text` is given. */
   readonly body?: Body;
@@ -117,7 +117,8 @@ type BodyOf<S extends ResponseSpec> = S extends { readonly schema: infer Z exten
   : unknown;
 type BodyIn<R extends Responses> = BodyOf<R[keyof R & number]>;
 /** One of the declared responses. The status may be omitted where 200 is among them. */
-type AnswerOf<R extends Responses> = Answer<BodyIn<R>> & (200 extends keyof R ? unknown : { readonly status: number });
+type RouteResponseOf<R extends Responses> = RouteResponse<BodyIn<R>> &
+  (200 extends keyof R ? unknown : { readonly status: number });
 
 /** Agents that a call concerns: one, several, or none; `unknown`: it concerns one, but which one is not known. */
 export type Agents = AgentRef | readonly AgentRef[] | 'unknown' | undefined;
@@ -211,7 +212,7 @@ interface RouteParts<P, Q, B, R extends Responses, A extends Access> {
 
 type Handle<P, Q, B, R extends Responses, A extends Access> = (
   call: Call<P, Q, B, A>,
-) => Promise<AnswerOf<R> | Handled> | AnswerOf<R>;
+) => Promise<RouteResponseOf<R> | Handled> | RouteResponseOf<R>;
 
 /** A route as it is declared; routes with cached responses are `CachedRoute`. */
 type PlainRoute<P, Q, B, R extends Responses, A extends Access> = RouteParts<P, Q, B, R, A> & {

@@ -1,6 +1,6 @@
 /**
  * The HTTP server. Every request passes the front handler (id, security headers, host and Origin checks, log, metrics).
- * A GET with a cached response is answered there, after the same authorization as everywhere else. Other requests go to
+ * A GET with a cached response is served there, after the same authorization as everywhere else. Other requests go to
  * their route; a request without a route goes to Express, where further handlers can be mounted.
  */
 import { createServer as createHttpServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -22,7 +22,7 @@ import { tokensOf } from '../auth/sessions.ts';
 import type { Services } from '../services.ts';
 import { momentOf, pastFault, sendPast, servicesAt, showMoment } from './as-of.ts';
 import { readJson } from './body.ts';
-import { answerClientErrors } from './client-errors.ts';
+import { handleClientErrors } from './client-errors.ts';
 import { readAtOf, showPosition } from './consistency.ts';
 import { beginContext, originOf, type RequestContext } from './context.ts';
 import { sendContent, sendError, sendJson } from './errors.ts';
@@ -32,7 +32,7 @@ import { callInside } from './inside.ts';
 import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
 import { type Asked, createMatcher, type OtherMethods } from './matching.ts';
 import { type CachedRoute, createResponseCache } from './response-cache.ts';
-import { type Answer, type InnerCall, type Route, sharedOf } from './route.ts';
+import { type InnerCall, type Route, type RouteResponse, sharedOf } from './route.ts';
 import { securityHeaders } from './security-headers.ts';
 import { asSpans } from './tracing.ts';
 
@@ -135,7 +135,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     return identity;
   }
 
-  async function answerRoute(route: Route, context: RequestContext, { params, query }: Asked): Promise<void> {
+  async function handleRoute(route: Route, context: RequestContext, { params, query }: Asked): Promise<void> {
     if (route.writes) refuseUnlessMeant(context);
     if (route.knownHost && !hostKnown(context, settings)) throw forbidden(UNKNOWN_HOST);
     const identity = await authorize(route, context);
@@ -162,11 +162,11 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       checkLimit: (name: LimitClass) => checkLimit(name, context),
       callInside: (inner: InnerCall) =>
         callInside(context, inner, (within, asked) =>
-          answerRoute(inner.route, within, asked).catch((error) => refuse(within, error)),
+          handleRoute(inner.route, within, asked).catch((error) => refuse(within, error)),
         ),
     };
     if (context.req.method === 'HEAD' && route.responses[200]?.type === STREAM) {
-      sendAnswer(context, { text: { type: STREAM, content: '' } });
+      sendResponse(context, { text: { type: STREAM, content: '' } });
       return;
     }
     // The agents' owners are those of now, as for every permission.
@@ -177,21 +177,21 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       const origin = originOf(context, agent);
       const command: CommandContext = intents ? { origin, intents, step: 0 } : { origin, step: 0 };
       try {
-        const answer = await route.handle({ command, ...call });
-        return 'handled' in answer || !intents ? answer : withPosition(answer, acknowledgedOf(origin));
+        const response = await route.handle({ command, ...call });
+        return 'handled' in response || !intents ? response : withPosition(response, acknowledgedOf(origin));
       } finally {
         if (!moment) showPosition(context, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
       }
     };
     if (moment) {
       showMoment(context, moment);
-      const answer = await handle();
-      if (!('handled' in answer)) sendPast(context, answer);
+      const response = await handle();
+      if (!('handled' in response)) sendPast(context, response);
       return;
     }
     if (at && isCached(route) && identity && !route.cache.unless?.(call.query)) {
       const { params, query, services } = call;
-      await cache.answer(route, context, identity, at, async (caller) => {
+      await cache.send(route, context, identity, at, async (caller) => {
         try {
           return await route.cache.respond({ params, query, identity: caller, services });
         } finally {
@@ -201,10 +201,16 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       return;
     }
     const key = route.method === 'post' && !route.carriesCalls ? idempotencyKeyOf(context) : undefined;
-    const answer = key
-      ? await runOnce(services.idempotency, key, context, body, async (intents) => (await handle(intents)) as Answer)
+    const response = key
+      ? await runOnce(
+          services.idempotency,
+          key,
+          context,
+          body,
+          async (intents) => (await handle(intents)) as RouteResponse,
+        )
       : await handle();
-    if (!('handled' in answer)) sendAnswer(context, answer);
+    if (!('handled' in response)) sendResponse(context, response);
   }
 
   /** For the events of a write: the agent that a caller names whose credential is not that agent's key. */
@@ -295,18 +301,18 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       dispatch(context);
       return;
     }
-    answerKept(route, context).then(
-      (isAnswered) => {
-        if (!isAnswered) dispatch(context);
+    sendCached(route, context).then(
+      (isSent) => {
+        if (!isSent) dispatch(context);
       },
       (error) => refuse(context, error),
     );
   }
 
-  async function answerKept(route: CachedRoute, context: RequestContext): Promise<boolean> {
+  async function sendCached(route: CachedRoute, context: RequestContext): Promise<boolean> {
     const identity = await authorize(route, context);
     if (!identity) return false;
-    return cache.answerKept(route, context, identity, await readAtOf(context, services.readModels));
+    return cache.sendCached(route, context, identity, await readAtOf(context, services.readModels));
   }
 
   function refuse(context: RequestContext, error: unknown): void {
@@ -326,7 +332,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       refused(error);
       return;
     }
-    if (found?.route) answerRoute(found.route, context, found).catch(refused);
+    if (found?.route) handleRoute(found.route, context, found).catch(refused);
     else if (found) refuseMethod(context, found).catch(refused);
     else {
       facade(req, res, (error) => {
@@ -355,19 +361,21 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     );
   }
 
-  // `front` answers requests without a Host header itself.
+  // `front` refuses requests without a Host header itself.
   const server = createHttpServer(
     { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 65_000, requireHostHeader: false },
     asSpans(front),
   );
-  const begun = answerClientErrors(server, log);
+  const begun = handleClientErrors(server, log);
   server.maxRequestsPerSocket = 0;
   return { server, app };
 }
 
 /** For responses that are stored and later sent again: they keep their position. */
-const withPosition = (answer: Answer, position: Position): Answer =>
-  position === 0 ? answer : { ...answer, headers: { ...answer.headers, 'X-Signalbox-Position': String(position) } };
+const withPosition = (response: RouteResponse, position: Position): RouteResponse =>
+  position === 0
+    ? response
+    : { ...response, headers: { ...response.headers, 'X-Signalbox-Position': String(position) } };
 
 const isCached = (route: Route): route is CachedRoute => route.cache !== undefined;
 const isRead = ({ method, writes }: Route): boolean => method === 'get' && !writes;
@@ -380,7 +388,7 @@ const CROSS_SITE =
   'CSRF check failed: the request comes from a page of another site, or its Origin header does not name the host and port of the request; a proxy must pass on the Host header as it is, with the port.';
 
 const UNKNOWN_HOST =
-  'This call answers only under localhost, 127.0.0.1, [::1] or a host in MC_ALLOWED_HOSTS: use one of them, or add this host to MC_ALLOWED_HOSTS.';
+  'This call is served only under localhost, 127.0.0.1, [::1] or a host in MC_ALLOWED_HOSTS: use one of them, or add this host to MC_ALLOWED_HOSTS.';
 
 const isForged = (context: RequestContext): boolean =>
   isCrossSite(context, keyOf(context) !== undefined && tokensOf(context).length === 0);
@@ -395,8 +403,8 @@ function refuseUnlessMeant(context: RequestContext): void {
   if (isForged(context)) throw forbidden(CROSS_SITE);
 }
 
-function sendAnswer({ res }: RequestContext, answer: Answer): void {
-  const { status = 200, headers } = answer;
+function sendResponse({ res }: RequestContext, response: RouteResponse): void {
+  const { status = 200, headers } = response;
   for (const [name, value] of Object.entries(headers ?? {})) res.setHeader(name, value as string | string[]);
-  sendContent(res, status, answer);
+  sendContent(res, status, response);
 }

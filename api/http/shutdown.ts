@@ -1,4 +1,4 @@
-/** Shutdown of an HTTP server: it accepts nothing new, answers requests in flight, and closes its connections. */
+/** Shutdown of an HTTP server: it accepts nothing new, completes requests in flight, and closes its connections. */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -19,7 +19,7 @@ export function shutdownOf(server: Server): (timeoutMs: number) => Promise<void>
     new Promise((resolve) => {
       const look = setInterval(() => {
         server.closeIdleConnections();
-        // Node counts a connection as busy until its first request has been answered. Browsers and connection pools
+        // Node counts a connection as busy until its first request has got its response. Browsers and connection pools
         // open some in advance; each would keep the server running for as long as it stays open.
         for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
       }, LOOK_MS);

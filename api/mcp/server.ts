@@ -1,8 +1,8 @@
 /**
  * The Model Context Protocol over Streamable HTTP, with the official SDK. There are no sessions: each request is
- * answered by itself, so a client continues after a restart, and with any process
+ * handled by itself, so a client continues after a restart, and with any process
  * (docs/adr/0038-mcp-without-sessions.md). Both revisions of the protocol in use are served: 2026-07-28, and those
- * until 2025-11-25, whose `initialize` is answered although no later call needs it.
+ * until 2025-11-25, whose `initialize` is handled although no later call needs it.
  */
 import {
   createMcpHandler,
@@ -20,7 +20,7 @@ import { isObject } from '../../shared/storable.ts';
 import { routeFault } from '../auth/agent-keys.ts';
 import type { RequestContext } from '../http/context.ts';
 import { asAppError } from '../http/errors.ts';
-import type { Answer, Call, InnerCall, InnerResponse, Route } from '../http/route.ts';
+import type { Call, InnerCall, InnerResponse, Route, RouteResponse } from '../http/route.ts';
 import type { ResourceTemplate } from './resources.ts';
 import { callOf, type Tool } from './tools.ts';
 
@@ -176,14 +176,14 @@ function requestOf({ req }: RequestContext): Request {
   return new Request('http://localhost/mcp', { method: 'POST', headers });
 }
 
-export async function answerMcp(parts: McpParts, call: McpCall): Promise<Answer> {
+export async function handleMcp(parts: McpParts, call: McpCall): Promise<RouteResponse> {
   const { log } = parts;
   const request = requestOf(call.context);
   const onerror = (error: Error) => log.debug({ err: error, requestId: call.context.id }, 'mcp');
   const server = serverFor(parts, call);
   try {
     const response = (await isLegacyRequest(request, call.body))
-      ? await answerLegacy(server, request, call.body)
+      ? await handleLegacy(server, request, call.body)
       : await createMcpHandler(() => server, { legacy: 'reject', maxSubscriptions: 0, onerror }).fetch(request, {
           parsedBody: call.body,
         });
@@ -195,7 +195,7 @@ export async function answerMcp(parts: McpParts, call: McpCall): Promise<Answer>
 }
 
 /** Revisions until 2025-11-25, with JSON instead of a stream of one message. */
-async function answerLegacy(server: Server, request: Request, body: unknown): Promise<Response> {
+async function handleLegacy(server: Server, request: Request, body: unknown): Promise<Response> {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await server.connect(transport);
   return transport.handleRequest(request, { parsedBody: body });

@@ -54,7 +54,7 @@ const conversations = defineCachedRoute({
   summary: 'Conversations, newest activity first',
   access: 'viewer',
   query: contract.conversationsQuery,
-  responses: { 200: { description: 'A page of conversations', schema: contract.conversationsAnswer } },
+  responses: { 200: { description: 'A page of conversations', schema: contract.conversationsResponse } },
   cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], caller: TASK_VIEW },
   async respond({ query, identity, services }) {
     const { workspace } = identity;
@@ -80,7 +80,7 @@ const list = defineCachedRoute({
   description: `Messages between agents are among them. ${NOTICES} A conversation that does not exist has no messages.`,
   access: 'viewer',
   query: contract.messagesQuery,
-  responses: { 200: { description: 'A page of messages', schema: contract.messagesAnswer } },
+  responses: { 200: { description: 'A page of messages', schema: contract.messagesResponse } },
   cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], caller: TASK_VIEW },
   async respond({ query, identity, services }) {
     const [from_agent, to_agent] = await Promise.all([
@@ -110,7 +110,7 @@ const send = defineRoute({
   limit: 'none',
   body: contract.chatMessageBody,
   refuses: [404, 422],
-  responses: { 201: { description: 'The message', schema: contract.sentAnswer } },
+  responses: { 201: { description: 'The message', schema: contract.sentResponse } },
   async respond({ body, identity, services, command, context, isStrict }) {
     const { commands, gateways, settings } = services;
     // These lookups do not depend on events of this request.
@@ -147,7 +147,7 @@ const one = defineRoute({
   access: 'viewer',
   params: idParams,
   refuses: [404],
-  responses: { 200: { description: 'The message', schema: contract.chatMessageAnswer } },
+  responses: { 200: { description: 'The message', schema: contract.chatMessageResponse } },
   respond: async ({ params, identity, services }) => ({
     message: await shownTo(services, identity, await requireMessage(services, identity, params.id)),
   }),
@@ -171,7 +171,7 @@ const read = defineRoute({
   body: contract.readBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'The message', schema: contract.chatMessageAnswer } },
+  responses: { 200: { description: 'The message', schema: contract.chatMessageResponse } },
   async respond({ params, body, identity, services, command }) {
     const message = await requireMessage(services, identity, params.id);
     if (!body.read) return { message: await shownTo(services, identity, message) };

@@ -31,7 +31,7 @@ const connect = defineRoute({
   limit: 'none',
   body: contract.connectBody,
   agents: ({ body }) => ({ name: body.agent_name }),
-  responses: { 200: { description: 'Connected', schema: contract.connectAnswer } },
+  responses: { 200: { description: 'Connected', schema: contract.connectResponse } },
   async respond({ body, identity, services, command }) {
     const { agent_name, tool_name } = body;
     const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
@@ -65,7 +65,7 @@ const list = defineRoute({
   summary: 'Connections, newest first, with those that have ended',
   access: 'viewer',
   query: contract.connectionsQuery,
-  responses: { 200: { description: 'A page of connections', schema: contract.connectionsAnswer } },
+  responses: { 200: { description: 'A page of connections', schema: contract.connectionsResponse } },
   async respond({ query, identity, services }) {
     const connections = await listConnections(services.reads, identity.workspace, query);
     return { connections: connections.map((one) => shownTo(identity, one)) };
@@ -82,7 +82,7 @@ const disconnect = defineRoute({
   body: contract.disconnectBody,
   agents: ({ body, identity, services }) => agentOfConnection(services.reads, identity.workspace, body.connection_id),
   refuses: [404],
-  responses: { 200: { description: 'Disconnected', schema: contract.disconnectAnswer } },
+  responses: { 200: { description: 'Disconnected', schema: contract.disconnectResponse } },
   async respond({ body, identity, services, command }) {
     const { connection_id } = body;
     const agent = orNotFound(await agentOfConnection(services.reads, identity.workspace, connection_id), 'Connection');

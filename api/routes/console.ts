@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import type { RequestContext } from '../http/context.ts';
 import { prepare, type Served, serve } from '../http/files.ts';
-import { type Answer, defineRoute, type Route } from '../http/route.ts';
+import { defineRoute, type Route, type RouteResponse } from '../http/route.ts';
 
 /** Paths of views. Other paths get 404. */
 const PAGES = [
@@ -70,7 +70,12 @@ async function load(folder: URL): Promise<Loaded> {
   return { writtenAt: at, files: new Map(await Promise.all(served)) };
 }
 
-async function send(folder: URL, name: string, cacheControl: string, context: RequestContext): Promise<Answer<never>> {
+async function send(
+  folder: URL,
+  name: string,
+  cacheControl: string,
+  context: RequestContext,
+): Promise<RouteResponse<never>> {
   const file = (await filesOf(folder, name)).get(name);
   if (!file) throw new AppError(404, `No such endpoint: GET /console/${name}. See /api/docs for a list.`);
   return serve(file, cacheControl, context);
@@ -87,13 +92,13 @@ export const consoleRoutes: readonly Route[] = [
       responses: { 200: { description: 'A page', type: 'text/html' } },
       async handle({ context, services }) {
         // Names of the other files change with their content, so only the page needs revalidation.
-        const answer = await send(services.consoleFolder, PAGE, 'no-cache', context);
+        const response = await send(services.consoleFolder, PAGE, 'no-cache', context);
         const headers = {
-          ...answer.headers,
+          ...response.headers,
           'Content-Security-Policy': CONTENT_SECURITY,
           'Referrer-Policy': 'same-origin',
         };
-        return { ...answer, headers };
+        return { ...response, headers };
       },
     }),
   ),

@@ -14,12 +14,12 @@ const mcpBody = z.union([message, z.array(message).max(MAX_BATCH)], {
 /** @param routes all routes; called at the first request, which also loads the SDK, so that startup does not have to */
 export function mcpRoutes(routes: () => readonly Route[]): readonly Route[] {
   const loaded = once(async () => {
-    const [{ answerMcp }, { resourcesOf }, { toolsOf }] = await Promise.all([
+    const [{ handleMcp }, { resourcesOf }, { toolsOf }] = await Promise.all([
       import('../mcp/server.ts'),
       import('../mcp/resources.ts'),
       import('../mcp/tools.ts'),
     ]);
-    return { answerMcp, tools: toolsOf(routes()), resources: resourcesOf(routes()) };
+    return { handleMcp, tools: toolsOf(routes()), resources: resourcesOf(routes()) };
   });
   return [
     defineRoute({
@@ -33,9 +33,9 @@ export function mcpRoutes(routes: () => readonly Route[]): readonly Route[] {
       body: mcpBody,
       responses: { 200: { description: 'A JSON-RPC response' }, 202: { description: 'A notification was taken' } },
       async handle(call) {
-        const { answerMcp, ...parts } = await loaded();
+        const { handleMcp, ...parts } = await loaded();
         const { log, version } = call.services;
-        return { status: 200, ...(await answerMcp({ ...parts, log, version }, call)) };
+        return { status: 200, ...(await handleMcp({ ...parts, log, version }, call)) };
       },
     }),
   ];

@@ -1,6 +1,6 @@
 /** Mentions: suggestions for an editor after an `@`. */
 import { listMentions, MENTION_MODELS } from '../../queries/mentions.ts';
-import { mentionsAnswer, mentionsQuery } from '../../shared/contract/mentions.ts';
+import { mentionsQuery, mentionsResponse } from '../../shared/contract/mentions.ts';
 import { defineCachedRoute } from '../http/route.ts';
 
 export const mentionRoute = defineCachedRoute({
@@ -11,7 +11,7 @@ export const mentionRoute = defineCachedRoute({
     'The handle of an agent is its name in lower case, or the same with a hyphen for each blank. If several targets share a handle, it belongs to the first of them.',
   access: 'viewer',
   query: mentionsQuery,
-  responses: { 200: { description: 'Handles that match', schema: mentionsAnswer } },
+  responses: { 200: { description: 'Handles that match', schema: mentionsResponse } },
   cache: { models: MENTION_MODELS },
   async respond({ query, identity, services }) {
     const mentions = await listMentions(services.reads, identity.workspace, query);

@@ -1,5 +1,5 @@
 /** Whether a newer release is available. */
-import { isNewer, releaseCheckAnswer } from '../../shared/contract/releases.ts';
+import { isNewer, releaseCheckResponse } from '../../shared/contract/releases.ts';
 import { defineRoute } from '../http/route.ts';
 
 export const releaseRoute = defineRoute({
@@ -10,7 +10,7 @@ export const releaseRoute = defineRoute({
   description:
     'Queries the feed of `RELEASES_URL`, at most once an hour. If the latest release is unknown, the response is still 200, and `error` gives the reason.',
   access: 'any',
-  responses: { 200: { description: 'What is known', schema: releaseCheckAnswer } },
+  responses: { 200: { description: 'What is known', schema: releaseCheckResponse } },
   async handle({ services }) {
     const { current: currentVersion, mode: deploymentMode } = services.releases;
     const latest = await services.releases.latest();

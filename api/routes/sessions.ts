@@ -30,7 +30,7 @@ const listCli = defineRoute({
   access: 'viewer',
   shared: 'claude/sessions',
   query: contract.cliSessionsQuery,
-  responses: { 200: { description: 'A page of sessions, and numbers of all', schema: contract.cliSessionsAnswer } },
+  responses: { 200: { description: 'A page of sessions, and numbers of all', schema: contract.cliSessionsResponse } },
   respond: ({ query, identity, services }) =>
     listCliSessions(services.reads, identity.workspace, query, seconds(services.now())),
 });
@@ -111,7 +111,7 @@ const register = defineRoute({
     const inKey = named === undefined ? [] : await agentsMeant(call, named, [identity.agentName]);
     return [...(name ? [{ name }] : []), ...inKey, ...present];
   },
-  responses: { 200: { description: 'Registered', schema: contract.registeredSessionAnswer } },
+  responses: { 200: { description: 'Registered', schema: contract.registeredSessionResponse } },
   async respond({ body, identity, services, command }) {
     const { session_id } = body;
     const executed = await reportSession(services.commands, command, {
@@ -152,7 +152,7 @@ const list = defineRoute({
   shared: 'sessions',
   description:
     'Sessions of tools and, for callers of the default tenant, those of the primary gateway, at most 5 seconds old. If the gateway does not respond within 2 seconds, its sessions are left out, as are those that it last updated longer ago than the setting `retention.gateway_sessions_days` allows. Responses about the past have the sessions of tools only.',
-  responses: { 200: { description: 'At most 100 sessions', schema: contract.sessionsAnswer } },
+  responses: { 200: { description: 'At most 100 sessions', schema: contract.sessionsResponse } },
   async respond({ identity, services, isOfDeployment }) {
     const now = seconds(services.now());
     const isNow = services.reads.past === undefined;
@@ -190,7 +190,7 @@ const set = defineRoute({
   body: contract.sessionActionBody,
   agents: (call) => agentsOfSession(call, call.body.sessionKey),
   refuses: [404, 500],
-  responses: { 200: { description: 'Set', schema: contract.sessionActionAnswer } },
+  responses: { 200: { description: 'Set', schema: contract.sessionActionResponse } },
   async respond({ query, body, services, command }) {
     const action = query.action ?? body.action;
     if (action === undefined)
@@ -198,8 +198,8 @@ const set = defineRoute({
     const { sessionKey } = body;
     const value = settingOf(action, body.level, body.label);
     const { commands, gateways } = services;
-    const answer = await controlSession(commands, command, gateways, { session: sessionKey, action, value });
-    return { success: true, action, sessionKey, result: answer ?? { requested: true, value } };
+    const result = await controlSession(commands, command, gateways, { session: sessionKey, action, value });
+    return { success: true, action, sessionKey, result: result ?? { requested: true, value } };
   },
 });
 
@@ -214,11 +214,11 @@ const remove = defineRoute({
   body: contract.sessionKeyBody,
   agents: (call) => agentsOfSession(call, call.body.sessionKey),
   refuses: [404, 500],
-  responses: { 200: { description: 'Deleted', schema: contract.sessionDeletedAnswer } },
+  responses: { 200: { description: 'Deleted', schema: contract.sessionDeletedResponse } },
   async respond({ body: { sessionKey }, services, command }) {
     const asked = { session: sessionKey, action: 'delete', value: null } as const;
-    const answer = await controlSession(services.commands, command, services.gateways, asked);
-    return { success: true, sessionKey, result: answer ?? { deleted: true } };
+    const result = await controlSession(services.commands, command, services.gateways, asked);
+    return { success: true, sessionKey, result: result ?? { deleted: true } };
   },
 });
 
@@ -234,12 +234,12 @@ const control = defineRoute({
   agents: (call) => agentsOfSession(call, call.params.id),
   body: contract.controlBody,
   refuses: [404, 500],
-  responses: { 200: { description: 'Asked for', schema: contract.controlAnswer } },
+  responses: { 200: { description: 'Asked for', schema: contract.controlResponse } },
   async respond({ params, body, services, command }) {
     const action = body.action === 'kill' ? 'terminate' : body.action;
     const asked = { session: params.id, action, value: null };
-    const answer = await controlSession(services.commands, command, services.gateways, asked);
-    return { success: true, action: body.action, session: params.id, result: answer ?? { requested: true } };
+    const result = await controlSession(services.commands, command, services.gateways, asked);
+    return { success: true, action: body.action, session: params.id, result: result ?? { requested: true } };
   },
 });
 
@@ -249,7 +249,7 @@ const prefs = defineCachedRoute({
   summary: 'Display names and colors of sessions',
   access: 'viewer',
   shared: 'session-prefs',
-  responses: { 200: { description: 'By session', schema: contract.sessionPrefsAnswer } },
+  responses: { 200: { description: 'By session', schema: contract.sessionPrefsResponse } },
   cache: { models: ['sessions'] },
   respond: async ({ identity, services }) => ({ prefs: await sessionPrefs(services.reads, identity.workspace) }),
 });
@@ -262,7 +262,7 @@ const setPref = defineRoute({
   limit: 'none',
   shared: 'session-prefs',
   body: contract.sessionPrefBody,
-  responses: { 200: { description: 'As it is now', schema: contract.sessionPrefAnswer } },
+  responses: { 200: { description: 'As it is now', schema: contract.sessionPrefResponse } },
   async respond({ body, identity, services, command }) {
     const { key, name, color } = body;
     const executed = await setSessionPref(services.commands, command, {

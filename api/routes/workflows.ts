@@ -1,7 +1,7 @@
 /** Workflow templates. */
 import { changeWorkflow, createWorkflow, deleteWorkflow } from '../../commands/workflows.ts';
 import { listWorkflows, workflowAfter } from '../../queries/workflows.ts';
-import { idBody, successAnswer } from '../../shared/contract/common.ts';
+import { idBody, successResponse } from '../../shared/contract/common.ts';
 import * as contract from '../../shared/contract/workflows.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
 
@@ -11,7 +11,7 @@ const list = defineCachedRoute({
   summary: 'Workflow templates, the most used first',
   access: 'viewer',
   query: contract.workflowsQuery,
-  responses: { 200: { description: 'Templates', schema: contract.workflowsAnswer } },
+  responses: { 200: { description: 'Templates', schema: contract.workflowsResponse } },
   cache: { models: ['workflows'] },
   respond: async ({ query, identity, services }) => ({
     templates: await listWorkflows(services.reads, identity.workspace, query),
@@ -26,7 +26,7 @@ const create = defineRoute({
   access: 'operator',
   body: contract.newWorkflowBody,
   refuses: [422],
-  responses: { 201: { description: 'The new template', schema: contract.workflowAnswer } },
+  responses: { 201: { description: 'The new template', schema: contract.workflowResponse } },
   async respond({ body, identity, services, command }) {
     const { id, executed } = await createWorkflow(services.commands, command, body);
     return { template: await workflowAfter(services.records, identity.workspace, id, executed) };
@@ -42,7 +42,7 @@ const change = defineRoute({
   access: 'operator',
   body: contract.workflowChangesBody,
   refuses: [404, 422],
-  responses: { 200: { description: 'The template as it is now', schema: contract.workflowAnswer } },
+  responses: { 200: { description: 'The template as it is now', schema: contract.workflowResponse } },
   async respond({ body, identity, services, command }) {
     const { id, ...changes } = body;
     const executed = await changeWorkflow(services.commands, command, id, changes);
@@ -58,7 +58,7 @@ const remove = defineRoute({
   access: 'operator',
   body: idBody,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: successAnswer } },
+  responses: { 200: { description: 'Deleted', schema: successResponse } },
   async respond({ body, services, command }) {
     await deleteWorkflow(services.commands, command, body.id);
     return { success: true };

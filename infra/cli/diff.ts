@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { momentOf, startOf } from '../../api/http/as-of.ts';
 import { diffBetween } from '../../queries/history/diff.ts';
-import { DIFF_RESOURCES, type DiffAnswer, diffQuery } from '../../shared/contract/history/diff.ts';
+import { DIFF_RESOURCES, type DiffResponse, diffQuery } from '../../shared/contract/history/diff.ts';
 import { DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { currentIndex } from '../log-index/current.ts';
 import { columns, counted, withCore } from './with-core.ts';
@@ -42,7 +42,7 @@ export function addDiff(program: Command): void {
           const { position: until } = await momentOf(parts, to, 'to');
           if (from > until) throw new Error('--from must not be after --to');
           const range = { reads, workspace: Number(workspace), from, to: until };
-          const found: DiffAnswer['changes'] = [];
+          const found: DiffResponse['changes'] = [];
           for (let query = parsed.data; ; ) {
             const page = await diffBetween(logIndex, range, query);
             found.push(...page.changes);
@@ -58,7 +58,7 @@ export function addDiff(program: Command): void {
 }
 
 /** One line per field; the first line names the record. */
-function rowsOf({ resource, id, change, fields }: DiffAnswer['changes'][number]): string[][] {
+function rowsOf({ resource, id, change, fields }: DiffResponse['changes'][number]): string[][] {
   return Object.entries(fields).map(([name, { before, after }], n) => [
     ...(n === 0 ? [`${resource} ${id}`, change] : ['', '']),
     name,

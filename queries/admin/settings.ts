@@ -4,9 +4,9 @@ import {
   CUSTOM,
   KNOWN_SETTINGS,
   knownSetting,
-  type SettingAnswer,
   type SettingDefaults,
   type SettingName,
+  type SettingResponse,
 } from '../../shared/contract/admin/settings.ts';
 import { type Reads, tables } from '../reads.ts';
 
@@ -15,7 +15,7 @@ const stored = (reads: Reads) => tables(reads, settingsProjection).selectFrom('s
 /** All settings, by category and name; those that the service knows come first. */
 export async function listSettings(reads: Reads, defaults: SettingDefaults) {
   const rows = new Map((await stored(reads).selectAll().orderBy('name').execute()).map((row) => [row.name, row]));
-  const settings = [...new Set([...Object.keys(KNOWN_SETTINGS), ...rows.keys()])].map((key): SettingAnswer => {
+  const settings = [...new Set([...Object.keys(KNOWN_SETTINGS), ...rows.keys()])].map((key): SettingResponse => {
     const row = rows.get(key);
     const known = knownSetting(key);
     return {
@@ -28,7 +28,7 @@ export async function listSettings(reads: Reads, defaults: SettingDefaults) {
       is_default: row === undefined,
     };
   });
-  const grouped: Record<string, SettingAnswer[]> = {};
+  const grouped: Record<string, SettingResponse[]> = {};
   for (const one of settings) {
     grouped[one.category] ??= [];
     grouped[one.category]?.push(one);

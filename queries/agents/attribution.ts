@@ -10,7 +10,7 @@ import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { AgentRecord } from '../../shared/contract/agents/agents.ts';
 import {
-  type AttributionAnswer,
+  type AttributionResponse,
   type AttributionSection,
   MAX_MODELS,
 } from '../../shared/contract/agents/attribution.ts';
@@ -58,7 +58,7 @@ export interface AttributedAgent {
   readonly view: TaskView;
 }
 
-type Report = Pick<AttributionAnswer, AttributionSection>;
+type Report = Pick<AttributionResponse, AttributionSection>;
 
 /** Some sections of a report, and the sources of the events behind their numbers. */
 interface Part {

@@ -1,6 +1,6 @@
 /** The causes of an event and its effects: the chain of causes upwards, and the tree of effects. */
 import {
-  type CausesAnswer,
+  type CausesResponse,
   type FirstCause,
   type HistoryEffect,
   MAX_EFFECTS,
@@ -55,7 +55,7 @@ async function causesOf(reads: HistoryReads, entry: LogEntry): Promise<LogEntry[
 async function effectsOf(
   { index }: HistoryReads,
   id: string,
-): Promise<Pick<CausesAnswer, 'effects' | 'effects_complete'>> {
+): Promise<Pick<CausesResponse, 'effects' | 'effects_complete'>> {
   const root: HistoryEffect[] = [];
   const shown = new Map([[id, root]]);
   let left = MAX_EFFECTS;
@@ -76,7 +76,7 @@ async function effectsOf(
 }
 
 /** @throws AppError 404 */
-export async function historyCauses(reads: HistoryReads, id: string, open: boolean): Promise<CausesAnswer> {
+export async function historyCauses(reads: HistoryReads, id: string, open: boolean): Promise<CausesResponse> {
   const { entry, event } = await historyEvent(reads, id, open);
   const entries = await causesOf(reads, entry);
   const causes: HistoryEvent[] = [];

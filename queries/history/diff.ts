@@ -12,9 +12,9 @@ import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import { workflowsProjection } from '../../projections/workflows.ts';
 import {
   DIFF_RESOURCES,
-  type DiffAnswer,
   type DiffQuery,
   type DiffResource,
+  type DiffResponse,
   type RecordChange,
 } from '../../shared/contract/history/diff.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
@@ -67,7 +67,7 @@ export async function diffBetween(
   index: LogIndex,
   range: Range,
   query: Omit<DiffQuery, 'from' | 'to'>,
-): Promise<DiffAnswer> {
+): Promise<DiffResponse> {
   const { from, to } = range;
   const { limit, cursor } = query;
   const all = query.resource === undefined ? DIFF_RESOURCES : [query.resource];

@@ -1,5 +1,5 @@
 /** The number of events in each part of a time span. */
-import type { TimelineAnswer, TimelineQuery } from '../../shared/contract/history/timeline.ts';
+import type { TimelineQuery, TimelineResponse } from '../../shared/contract/history/timeline.ts';
 import { invalid } from '../../shared/errors.ts';
 import type { LogIndex } from '../../shared/ports/history/events.ts';
 import { seconds } from '../../shared/time.ts';
@@ -12,7 +12,7 @@ export async function logTimeline(
   index: LogIndex,
   { since, until, bins }: TimelineQuery,
   now: number,
-): Promise<TimelineAnswer> {
+): Promise<TimelineResponse> {
   const ends = await index.ends();
   const to = until ?? now;
   const from = since ?? Math.min(ends?.first.at ?? to, to);

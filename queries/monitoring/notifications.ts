@@ -5,7 +5,7 @@ import { usersProjection } from '../../projections/auth/users.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import type {
   ListedNotification,
-  NotificationAnswer,
+  NotificationResponse,
   NotificationsQuery,
 } from '../../shared/contract/monitoring/notifications.ts';
 import { NOTIFIER } from '../../shared/events/monitoring/notifications.ts';
@@ -99,8 +99,8 @@ export async function notificationsOf(
   workspace: number,
   some: readonly number[],
   names: DisplayNames,
-): Promise<NotificationAnswer[]> {
-  const { rows } = await sql<{ notifications: (NotificationAnswer & Named)[] | null }>`
+): Promise<NotificationResponse[]> {
+  const { rows } = await sql<{ notifications: (NotificationResponse & Named)[] | null }>`
     SELECT json_agg(json_build_object(${sql.raw(NOTIFICATION_JSON)}) ORDER BY n.created_at DESC, n.id DESC) AS notifications
     FROM (${all(reads, workspace).selectAll().where(sql<boolean>`id = ANY(${some})`)}) n`.execute(reads.db);
   return shown(names, workspace, rows[0]?.notifications ?? []);

@@ -1,7 +1,7 @@
 /** Usage of agents and its cost: by model and by day. */
 import { sql } from 'kysely';
 import { ALL_TIME, type DaySums as KeptDay } from '../../projections/tokens/usage.ts';
-import { type AgentCostsAnswer, type ByAgentAnswer, MAX_GROUPS } from '../../shared/contract/tokens/usage.ts';
+import { type AgentCostsResponse, type ByAgentResponse, MAX_GROUPS } from '../../shared/contract/tokens/usage.ts';
 import { DAY_MS, firstFrom, startOf } from '../../shared/time-buckets.ts';
 import type { Reads } from '../reads.ts';
 import { ownedBy, type ReportNumber, reportDerivations } from './evidence.ts';
@@ -100,7 +100,7 @@ export async function agentCosts(
   timeframe: string,
   now: number,
   most?: number,
-): Promise<AgentCostsAnswer> {
+): Promise<AgentCostsResponse> {
   const since = sinceOf(timeframe, now);
   const { rows } = await sql<AgentRow & { newest: number }>`
     WITH m AS (
@@ -185,7 +185,7 @@ export async function tokensByAgent(
   days: number,
   now: number,
   most?: number,
-): Promise<ByAgentAnswer> {
+): Promise<ByAgentResponse> {
   const since = Math.floor(now - days * DAY_MS);
   type Model = Sums & { readonly model: string };
   const { rows } = await sql<

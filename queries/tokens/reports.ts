@@ -7,7 +7,7 @@ import { tokensProjection } from '../../projections/tokens/reports.ts';
 import type { Derivations } from '../../shared/contract/evidence.ts';
 import type { ModelPrice } from '../../shared/contract/tokens/costs.ts';
 import type { TokenRecord } from '../../shared/contract/tokens/reports.ts';
-import type { TokenListAnswer } from '../../shared/contract/tokens/usage.ts';
+import type { TokenListResponse } from '../../shared/contract/tokens/usage.ts';
 import type { KnownReport, TokenDirectory } from '../../shared/ports/tokens/reports.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 import { type ReportNumber, reportDerivations } from './evidence.ts';
@@ -41,7 +41,7 @@ export async function listTokens(
   timeframe: string,
   now: number,
   most?: number,
-): Promise<TokenListAnswer> {
+): Promise<TokenListResponse> {
   const since = sinceOf(timeframe, now);
   const { rows } = await sql<KnownReport>`
     SELECT ${COLUMNS} FROM ${tokensTable(reads, 'reports')} r

@@ -3,8 +3,8 @@ import { sql } from 'kysely';
 import {
   MAX_GROUPS,
   type TokenStats,
-  type TokenStatsAnswer,
-  type TokenTrendsAnswer,
+  type TokenStatsResponse,
+  type TokenTrendsResponse,
 } from '../../shared/contract/tokens/usage.ts';
 import { DAY_MS, HOUR_MS } from '../../shared/time-buckets.ts';
 import type { Reads } from '../reads.ts';
@@ -68,7 +68,7 @@ export async function tokenStats(
   timeframe: string,
   now: number,
   most?: number,
-): Promise<TokenStatsAnswer> {
+): Promise<TokenStatsResponse> {
   const since = sinceOf(timeframe, now);
   // PostgreSQL sums bigint as numeric, which must then be converted and compared. Counts are exact in this type, too.
   const COUNT = sql`sum(requests::double precision)`;
@@ -132,7 +132,7 @@ export async function tokenTrends(
   timeframe: string,
   now: number,
   most?: number,
-): Promise<TokenTrendsAnswer> {
+): Promise<TokenTrendsResponse> {
   const since = Math.max(sinceOf(timeframe, now), now - DAY_MS);
   const { rows } = await sql<Sums & { hour: number; position: number }>`
     SELECT start AS hour, ${SUMS}, ${NEWEST} AS position FROM (${usageSince(reads, workspace, 'model', since, { coarsest: 'hour' })}) a

@@ -2,7 +2,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import { MAX_GROUPS, type TaskCostsAnswer } from '../../shared/contract/tokens/usage.ts';
+import { MAX_GROUPS, type TaskCostsResponse } from '../../shared/contract/tokens/usage.ts';
 import { ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
@@ -122,7 +122,7 @@ export async function taskCosts(
   timeframe: string,
   now: number,
   most?: number,
-): Promise<TaskCostsAnswer> {
+): Promise<TaskCostsResponse> {
   const { workspace } = view;
   const since = sinceOf(timeframe, now);
   const { total, attributed, existing, ...found } = await findCosts(reads, view, since, now, most !== undefined);

@@ -51,7 +51,7 @@ export const conversationsQuery = z.object({
 });
 export type ConversationsQuery = z.infer<typeof conversationsQuery>;
 
-export const conversationsAnswer = z.object({
+export const conversationsResponse = z.object({
   conversations: z.array(conversationSchema).describe('newest activity first'),
   total: z.int(),
   page: z.int(),
@@ -89,7 +89,7 @@ export const messagesQuery = z.object({
 });
 export type MessagesQuery = z.infer<typeof messagesQuery>;
 
-export const messagesAnswer = z.object({
+export const messagesResponse = z.object({
   messages: z.array(chatMessageSchema).describe('oldest first; pages count from the oldest'),
   total: z.int(),
   page: z.int(),
@@ -151,8 +151,8 @@ const forwardSchema = z.object({
 });
 export type Forward = z.infer<typeof forwardSchema>;
 
-export const chatMessageAnswer = z.object({ message: chatMessageSchema });
-export const sentAnswer = z.object({
+export const chatMessageResponse = z.object({ message: chatMessageSchema });
+export const sentResponse = z.object({
   message: chatMessageSchema,
   forward: forwardSchema.nullable().describe('null unless `forward` was asked for'),
 });

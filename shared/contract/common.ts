@@ -54,7 +54,7 @@ export const idValue = z
 export const idBody = z.object({ id: idValue });
 
 /** The response of calls without any other data. */
-export const successAnswer = z.object({ success: z.literal(true) });
+export const successResponse = z.object({ success: z.literal(true) });
 
 /** A switch in a query: on for `1`, off for any other value. */
 export const onlyOne = z

@@ -34,7 +34,7 @@ export const connectBody = z.object({
   metadata: jsonObject.superRefine(storable({ characters: MAX_METADATA })).nullish(),
 });
 
-export const connectAnswer = z.object({
+export const connectResponse = z.object({
   connection_id: z.uuid().describe('to be sent with each heartbeat'),
   agent_id: z.int(),
   agent_name: z.string(),
@@ -46,7 +46,7 @@ export const connectAnswer = z.object({
 
 export const connectionsQuery = z.object({ limit: limitParam(200), offset: offsetParam });
 export type ConnectionsQuery = z.infer<typeof connectionsQuery>;
-export const connectionsAnswer = z.object({ connections: z.array(connectionSchema).describe('newest first') });
+export const connectionsResponse = z.object({ connections: z.array(connectionSchema).describe('newest first') });
 
 export const disconnectBody = z.object({ connection_id: filledText(200) });
-export const disconnectAnswer = z.object({ status: z.literal('disconnected'), connection_id: z.uuid() });
+export const disconnectResponse = z.object({ status: z.literal('disconnected'), connection_id: z.uuid() });

@@ -31,7 +31,7 @@ export const mentionsQuery = z.object({
 });
 export type MentionsQuery = z.infer<typeof mentionsQuery>;
 
-export const mentionsAnswer = z.object({
+export const mentionsResponse = z.object({
   mentions: z.array(mentionTargetSchema).describe('users by username, then agents by name'),
   total: z.int().describe('targets in this response'),
   q: z.string().describe('as searched for'),

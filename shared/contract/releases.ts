@@ -1,7 +1,7 @@
 /** Whether a newer release is available. */
 import { z } from 'zod';
 
-export const releaseCheckAnswer = z.object({
+export const releaseCheckResponse = z.object({
   updateAvailable: z.boolean(),
   currentVersion: z.string(),
   latestVersion: z.string().optional().describe('absent when it is not known'),

@@ -40,7 +40,7 @@ export const cliSessionsQuery = z.object({
 });
 export type CliSessionsQuery = z.infer<typeof cliSessionsQuery>;
 
-export const cliSessionsAnswer = z.object({
+export const cliSessionsResponse = z.object({
   sessions: z.array(cliSessionSchema).describe('last reported first'),
   total: z.int(),
   stats: z
@@ -74,7 +74,7 @@ export const cliSessionBody = z.object({
   estimated_cost: z.number().nonnegative().max(1e9).nullish().describe('US dollars'),
 });
 
-export const registeredSessionAnswer = z.object({
+export const registeredSessionResponse = z.object({
   ok: z.literal(true),
   message: z.string(),
   session: cliSessionSchema,
@@ -109,7 +109,9 @@ export const sessionSchema = z
   })
   .meta({ id: 'Session' });
 export type SessionRecord = z.infer<typeof sessionSchema>;
-export const sessionsAnswer = z.object({ sessions: z.array(sessionSchema).describe('last active first, at most 100') });
+export const sessionsResponse = z.object({
+  sessions: z.array(sessionSchema).describe('last active first, at most 100'),
+});
 
 const sessionKey = z
   .string({ error: 'must be a session key' })
@@ -135,7 +137,7 @@ export const sessionActionBody = z.object({
 /** The result: for sessions of tools as given here, for gateway sessions the gateway's response. */
 const resultOf = <Own extends z.ZodType>(own: Own) =>
   z.union([own, jsonObject]).describe('of a session at a gateway: response of the gateway');
-export const sessionActionAnswer = z.object({
+export const sessionActionResponse = z.object({
   success: z.literal(true),
   action: z.string(),
   sessionKey: z.string(),
@@ -143,7 +145,7 @@ export const sessionActionAnswer = z.object({
 });
 
 export const sessionKeyBody = z.object({ sessionKey });
-export const sessionDeletedAnswer = z.object({
+export const sessionDeletedResponse = z.object({
   success: z.literal(true),
   sessionKey: z.string(),
   result: resultOf(z.object({ deleted: z.literal(true) })),
@@ -158,7 +160,7 @@ export const controlParams = z.object({
 export const controlBody = z.object({
   action: z.enum(['monitor', 'pause', 'resume', 'terminate', 'kill']).describe('kill is the same as terminate'),
 });
-export const controlAnswer = z.object({
+export const controlResponse = z.object({
   success: z.literal(true),
   action: z.string(),
   session: z.string(),
@@ -168,7 +170,7 @@ export const controlAnswer = z.object({
 const COLORS = ['slate', 'blue', 'green', 'amber', 'red', 'purple', 'pink', 'teal'] as const;
 const prefSchema = z.object({ name: z.string().optional(), color: z.string().optional() });
 export type SessionPref = z.infer<typeof prefSchema>;
-export const sessionPrefsAnswer = z.object({
+export const sessionPrefsResponse = z.object({
   prefs: z.record(z.string(), prefSchema).describe('by session; at most 5,000'),
 });
 export const sessionPrefBody = z.object({
@@ -182,4 +184,4 @@ export const sessionPrefBody = z.object({
     .nullish()
     .describe('null or empty: none'),
 });
-export const sessionPrefAnswer = z.object({ ok: z.literal(true), pref: prefSchema.optional() });
+export const sessionPrefResponse = z.object({ ok: z.literal(true), pref: prefSchema.optional() });

@@ -44,5 +44,5 @@ export const workflowChangesBody = z.object({ id: idValue, ...changesOf(fields) 
 export const workflowsQuery = z.object({ limit: limitParam(1_000, 1_000), offset: offsetParam });
 export type WorkflowsQuery = z.infer<typeof workflowsQuery>;
 
-export const workflowsAnswer = z.object({ templates: z.array(workflowSchema) });
-export const workflowAnswer = z.object({ template: workflowSchema });
+export const workflowsResponse = z.object({ templates: z.array(workflowSchema) });
+export const workflowResponse = z.object({ template: workflowSchema });

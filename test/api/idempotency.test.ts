@@ -3,7 +3,7 @@ import { createCipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'n
 import { expect } from 'chai';
 import type { RequestContext } from '../../api/http/context.ts';
 import { runOnce } from '../../api/http/idempotency.ts';
-import type { Answer } from '../../api/http/route.ts';
+import type { RouteResponse } from '../../api/http/route.ts';
 import { createIdempotencyStore } from '../../infra/stores/idempotency.ts';
 import { AppError } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
@@ -37,7 +37,7 @@ describe('Idempotency-Key', function () {
   /** Asks, and tells whether it was done or the stored answer was given. */
   async function ask(key: string, context: RequestContext, answer: unknown = { done: true }, sent: unknown = body) {
     let ran = false;
-    const given: Answer = await runOnce(store, key, context, sent, async () => {
+    const given: RouteResponse = await runOnce(store, key, context, sent, async () => {
       ran = true;
       return { status: 201, body: answer };
     });
@@ -153,7 +153,7 @@ describe('Idempotency-Key', function () {
 
     it('stored responses are still returned, and their keys still refuse a different body', async () => {
       const key = newKey();
-      await former(key, 'done', { intents: [], answer: { status: 201, body: { before: true } } });
+      await former(key, 'done', { intents: [], response: { status: 201, body: { before: true } } });
       expect(await ask(key, me)).to.deep.equal({ ran: false, body: { before: true }, replayed: true });
       const refusal = await refusalOf(ask(key, me, {}, { other: 'body' }));
       expect(refusal.extras.code).to.equal('IDEMPOTENCY_KEY_REUSED');
@@ -189,7 +189,7 @@ describe('Idempotency-Key', function () {
     it('a request with an unreadable record is not repeated, and does not block other requests for good', async () => {
       for (const state of ['done', 'running'] as const) {
         const key = newKey();
-        await former(key, state, { intents: [], answer: { status: 201, body: {} } });
+        await former(key, state, { intents: [], response: { status: 201, body: {} } });
         await place.database.pool.query('UPDATE service.idempotency SET box = $1 WHERE locked_until = 0', [
           randomBytes(60),
         ]);

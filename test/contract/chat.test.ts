@@ -1,6 +1,11 @@
 /** Chat through HTTP: conversations, messages, the inboxes of agents. Connections and sessions run on the same service. */
 import { expect } from 'chai';
-import { chatMessageAnswer, conversationsAnswer, messagesAnswer, sentAnswer } from '../../shared/contract/chat.ts';
+import {
+  chatMessageResponse,
+  conversationsResponse,
+  messagesResponse,
+  sentResponse,
+} from '../../shared/contract/chat.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { fixture } from '../support/fixture.ts';
 import { startFakeGateway } from '../support/gateway.ts';
@@ -17,11 +22,11 @@ describe('contract: chat', function () {
 
   const { ask } = world;
   const say = async (body: object, as = operator) =>
-    conforms(sentAnswer, await ask('POST', '/api/chat/messages', body, as), 201);
+    conforms(sentResponse, await ask('POST', '/api/chat/messages', body, as), 201);
   const messages = async (query = '', as?: string) =>
-    conforms(messagesAnswer, await ask('GET', `/api/chat/messages${query}`, undefined, as));
+    conforms(messagesResponse, await ask('GET', `/api/chat/messages${query}`, undefined, as));
   const conversations = async (query = '') =>
-    conforms(conversationsAnswer, await ask('GET', `/api/chat/conversations${query}`));
+    conforms(conversationsResponse, await ask('GET', `/api/chat/conversations${query}`));
   const contents = (body: { messages: { content: string }[] }) => body.messages.map(({ content }) => content);
   const inbox = async (name: string) =>
     (await ask('GET', `/api/agents/${name}/heartbeat`)).body.messages.map(
@@ -69,7 +74,7 @@ describe('contract: chat', function () {
       unread_count: 0,
     });
     expect(all[0].participants).to.deep.equal(['ben', 'Olga', 'API Access']);
-    const body = conforms(chatMessageAnswer, await ask('GET', `/api/chat/messages/${message.id}`));
+    const body = conforms(chatMessageResponse, await ask('GET', `/api/chat/messages/${message.id}`));
     expect(body.message).to.deep.equal(message);
   });
 
@@ -96,7 +101,7 @@ describe('contract: chat', function () {
       expect(all.find((one: { id: number }) => one.id === message.id)).to.deep.equal(message);
       for (const body of [{}, { read: true }, { read: true }]) {
         const reply = await ask('PATCH', path, body);
-        conforms(chatMessageAnswer, reply);
+        conforms(chatMessageResponse, reply);
         expect((await ask('GET', path)).body).to.deep.equal(reply.body);
       }
     }
@@ -167,7 +172,7 @@ describe('contract: chat', function () {
       expect(page).to.deep.include({ conversations: [one], total: whole.length, page: offset + 1 });
     }
     const body = conforms(
-      chatMessageAnswer,
+      chatMessageResponse,
       await ask('PATCH', `/api/chat/messages/${message.id}`, { read: true }, operator),
     );
     expect(body.message.read_at).to.be.a('number');
@@ -198,7 +203,7 @@ describe('contract: chat', function () {
     const { message } = await say({ content: 'unread' });
     for (const body of [undefined, {}, { read: false }]) {
       const reply = await ask('PATCH', `/api/chat/messages/${message.id}`, body);
-      conforms(chatMessageAnswer, reply);
+      conforms(chatMessageResponse, reply);
       expect(reply.body.message).to.deep.equal(message);
     }
   });
@@ -215,7 +220,7 @@ describe('contract: chat', function () {
   it('shows messages between agents, and marks them as read', async () => {
     const sent = await ask('POST', '/api/agents/message', { from: 'bob', to: 'ada', content: 'from an agent' });
     const { conversation_id, conversation_key } = conforms(
-      chatMessageAnswer,
+      chatMessageResponse,
       await ask('GET', `/api/chat/messages/${sent.body.id}`),
     ).message;
     expect(conversation_key).to.equal('a2a:ada:bob');

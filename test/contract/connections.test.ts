@@ -5,9 +5,9 @@ import { disconnectStale } from '../../commands/schedules/connections.ts';
 import { staleConnections } from '../../queries/connections.ts';
 import {
   type ConnectionRecord,
-  connectAnswer,
-  connectionsAnswer,
-  disconnectAnswer,
+  connectionsResponse,
+  connectResponse,
+  disconnectResponse,
 } from '../../shared/contract/connections.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { fixture } from '../support/fixture.ts';
@@ -20,13 +20,13 @@ describe('contract: connections', function () {
 
   const { ask } = world;
   const connect = async (agent_name: string, more: object = {}) =>
-    conforms(connectAnswer, await ask('POST', '/api/connect', { tool_name: 'cli', agent_name, ...more }));
+    conforms(connectResponse, await ask('POST', '/api/connect', { tool_name: 'cli', agent_name, ...more }));
   const disconnect = async (connection_id: string) => {
-    const body = conforms(disconnectAnswer, await ask('DELETE', '/api/connect', { connection_id }));
+    const body = conforms(disconnectResponse, await ask('DELETE', '/api/connect', { connection_id }));
     expect(body).to.deep.equal({ status: 'disconnected', connection_id });
   };
   const list = async (query = '', as?: string): Promise<ConnectionRecord[]> =>
-    conforms(connectionsAnswer, await ask('GET', `/api/connect${query}`, undefined, as)).connections;
+    conforms(connectionsResponse, await ask('GET', `/api/connect${query}`, undefined, as)).connections;
   const find = async (id: string) => (await list()).find(({ connection_id }) => connection_id === id);
   const frames = (type: string, id: string) =>
     world.stream.frames.filter((frame) => frame.type === type && frame.data.connection_id === id);

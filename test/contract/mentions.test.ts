@@ -5,7 +5,7 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
 import { schemaOf } from '../../projections/projection.ts';
 import { listMentions, mentionTargets } from '../../queries/mentions.ts';
-import { mentionsAnswer } from '../../shared/contract/mentions.ts';
+import { mentionsResponse } from '../../shared/contract/mentions.ts';
 import { fixture } from '../support/fixture.ts';
 import { conforms } from '../support/worlds/agents.ts';
 import { startAuthWorld } from '../support/worlds/auth.ts';
@@ -26,7 +26,7 @@ describe('contract: mentions', function () {
     (await ask(query)).body.mentions.map(({ handle }: { handle: string }) => handle);
 
   it('list users by username, then agents by name; a handle belongs to its first owner', async () => {
-    const { mentions, total, q } = conforms(mentionsAnswer, await ask(''));
+    const { mentions, total, q } = conforms(mentionsResponse, await ask(''));
     expect({ total, q }).to.deep.equal({ total: mentions.length, q: '' });
     const users = mentions.filter(({ type }: { type: string }) => type === 'user');
     expect(mentions.slice(0, users.length)).to.deep.equal(users);

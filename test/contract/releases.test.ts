@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { releaseCheckAnswer } from '../../shared/contract/releases.ts';
+import { releaseCheckResponse } from '../../shared/contract/releases.ts';
 import { fixture } from '../support/fixture.ts';
 import { listen } from '../support/listen.ts';
 import { conforms } from '../support/worlds/agents.ts';
@@ -21,7 +21,7 @@ describe('/api/releases/check', () => {
 
   it('returns the newer version, and may be cached for an hour', async () => {
     const reply = await world.ask('GET', '/api/releases/check', { as: world.adminKey });
-    conforms(releaseCheckAnswer, reply);
+    conforms(releaseCheckResponse, reply);
     expect(reply.body).to.include({
       ...{ updateAvailable: true, latestVersion: '9999.1.0', releaseNotes: 'Everything is new' },
       releaseUrl: 'https://example.org/releases/9999.1.0',

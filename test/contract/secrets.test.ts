@@ -1,7 +1,7 @@
 /** Secrets that clients put into configs, memories and reports: not in the log, and shown to admins only. */
 import { expect } from 'chai';
 import { operatorsRegistration } from '../../commands/agents/registration.ts';
-import { agentsAnswer } from '../../shared/contract/agents/agents.ts';
+import { agentsResponse } from '../../shared/contract/agents/agents.ts';
 import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { MASK } from '../../shared/secrets.ts';
 import { fixture } from '../support/fixture.ts';
@@ -57,7 +57,7 @@ describe('Agent secrets', () => {
         [world.world.adminKey, config],
       ] as const) {
         const list = await ask('GET', '/api/agents?limit=200', undefined, as);
-        expect(agentsAnswer.parse(list.body)).to.deep.equal(list.body);
+        expect(agentsResponse.parse(list.body)).to.deep.equal(list.body);
         const [found] = list.body.agents.filter((one: { id: number }) => one.id === agent.id);
         expect(found.config).to.deep.equal(seen);
       }

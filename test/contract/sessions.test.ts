@@ -2,15 +2,15 @@
 import { expect } from 'chai';
 import { ageText, listCliSessions, shortened } from '../../queries/sessions.ts';
 import {
-  cliSessionsAnswer,
-  controlAnswer,
-  registeredSessionAnswer,
+  cliSessionsResponse,
+  controlResponse,
+  registeredSessionResponse,
   type SessionRecord,
-  sessionActionAnswer,
-  sessionDeletedAnswer,
-  sessionPrefAnswer,
-  sessionPrefsAnswer,
-  sessionsAnswer,
+  sessionActionResponse,
+  sessionDeletedResponse,
+  sessionPrefResponse,
+  sessionPrefsResponse,
+  sessionsResponse,
 } from '../../shared/contract/sessions.ts';
 import { fixture } from '../support/fixture.ts';
 import { type FakeGateway, startFakeGateway } from '../support/gateway.ts';
@@ -22,10 +22,10 @@ describe('contract: sessions', function () {
 
   const { ask } = world;
   const register = async (session_id: string, more: object = {}) =>
-    conforms(registeredSessionAnswer, await ask('POST', '/api/claude/sessions', { session_id, ...more })).session;
-  const listed = async (query = '') => conforms(cliSessionsAnswer, await ask('GET', `/api/claude/sessions${query}`));
+    conforms(registeredSessionResponse, await ask('POST', '/api/claude/sessions', { session_id, ...more })).session;
+  const listed = async (query = '') => conforms(cliSessionsResponse, await ask('GET', `/api/claude/sessions${query}`));
   const all = async (): Promise<SessionRecord[]> =>
-    conforms(sessionsAnswer, await ask('GET', '/api/sessions')).sessions;
+    conforms(sessionsResponse, await ask('GET', '/api/sessions')).sessions;
   const find = async (id: string) => (await all()).find((session) => session.id === id);
   const controls = (key: string) =>
     world.stream.frames.filter(({ type, data }) => type === 'session.control' && data.session_key === key);
@@ -112,7 +112,7 @@ describe('contract: sessions', function () {
   it('can be configured, and its tool is notified', async () => {
     const act = async (action: string, body: object) => {
       const reply = await ask('POST', `/api/sessions?action=${action}`, { sessionKey: 'first', ...body });
-      conforms(sessionActionAnswer, reply);
+      conforms(sessionActionResponse, reply);
     };
     await act('set-thinking', { level: 'high' });
     await act('set-verbose', { level: 'full' });
@@ -132,7 +132,7 @@ describe('contract: sessions', function () {
 
   it('can be asked to pause or to end, under both names of the actions', async () => {
     for (const action of ['monitor', 'pause', 'resume', 'kill']) {
-      const body = conforms(controlAnswer, await ask('POST', '/api/sessions/third/control', { action }));
+      const body = conforms(controlResponse, await ask('POST', '/api/sessions/third/control', { action }));
       expect(body).to.include({ action, session: 'third' });
     }
     expect(await find('third')).to.include({ active: false });
@@ -142,7 +142,7 @@ describe('contract: sessions', function () {
 
   it('can be deleted, and is registered again by its next report', async () => {
     const reply = await ask('DELETE', '/api/sessions', { sessionKey: 'third' });
-    conforms(sessionDeletedAnswer, reply);
+    conforms(sessionDeletedResponse, reply);
     expect(await find('third')).to.equal(undefined);
     await world.refused('DELETE', '/api/sessions', { sessionKey: 'third' }, 404, /Session/);
     expect(await register('third')).to.include({ project_slug: 'default', is_active: 1 });
@@ -192,8 +192,9 @@ describe('contract: sessions', function () {
 
   it('is shown with a name and a color until both are removed', async () => {
     const set = async (body: object) =>
-      conforms(sessionPrefAnswer, await ask('PATCH', '/api/chat/session-prefs', { key: 'local:first', ...body })).pref;
-    const prefs = async () => conforms(sessionPrefsAnswer, await ask('GET', '/api/chat/session-prefs')).prefs;
+      conforms(sessionPrefResponse, await ask('PATCH', '/api/chat/session-prefs', { key: 'local:first', ...body }))
+        .pref;
+    const prefs = async () => conforms(sessionPrefsResponse, await ask('GET', '/api/chat/session-prefs')).prefs;
     expect(await set({ name: 'mine', color: 'blue' })).to.deep.equal({ name: 'mine', color: 'blue' });
     expect(await set({ color: null })).to.deep.equal({ name: 'mine' });
     expect(await prefs()).to.deep.equal({ 'local:first': { name: 'mine' } });
@@ -303,7 +304,7 @@ describe('contract: sessions', function () {
         ['set-reasoning', { level: 'on' }, { reasoningLevel: 'on' }],
         ['set-label', { label: 'yours' }, { label: 'yours' }],
       ] as const) {
-        const body = conforms(sessionActionAnswer, await set(action, given));
+        const body = conforms(sessionActionResponse, await set(action, given));
         const result = { done: `PATCH ${key}`, ...handed };
         expect(body).to.deep.equal({ success: true, action, sessionKey: key, result });
         expect(gateway.seen.at(-1)).to.deep.equal({
@@ -312,12 +313,12 @@ describe('contract: sessions', function () {
           body: JSON.stringify(handed),
         });
       }
-      const body = conforms(controlAnswer, await ask('POST', '/api/sessions/live-1/control', { action: 'kill' }));
+      const body = conforms(controlResponse, await ask('POST', '/api/sessions/live-1/control', { action: 'kill' }));
       expect(body).to.deep.include({ success: true, action: 'kill', session: 'live-1' });
       expect(body.result).to.deep.equal({ done: 'POST live-1', action: 'terminate' });
       expect(gateway.seen.at(-1)?.line).to.equal('POST /api/sessions/live-1/control');
       const deleted = await ask('DELETE', '/api/sessions', { sessionKey: key });
-      conforms(sessionDeletedAnswer, deleted);
+      conforms(sessionDeletedResponse, deleted);
       expect(deleted.body.result).to.deep.equal({ done: `DELETE ${key}` });
       const { activities } = (await ask('GET', '/api/activities?type=session_control&limit=6')).body;
       expect(activities.map(({ metadata }: { metadata: object }) => metadata)).to.deep.equal([

@@ -1,6 +1,6 @@
 /** Checks of responses with evidence: each number has some, and follows from the log by it. */
 import { expect } from 'chai';
-import type { AttributionAnswer } from '../../shared/contract/agents/attribution.ts';
+import type { AttributionResponse } from '../../shared/contract/agents/attribution.ts';
 import type { Derivation, Derivations } from '../../shared/contract/evidence.ts';
 import type { EvidenceReader, Sums } from './evidence.ts';
 import { evidenceNames } from './evidence-numbers.ts';
@@ -232,7 +232,7 @@ export function checkAlerts(
 }
 
 /** Checks that each number of an attribution has evidence, and follows from the log. */
-export function checkAttribution(body: AttributionAnswer, reader: EvidenceReader): void {
+export function checkAttribution(body: AttributionResponse, reader: EvidenceReader): void {
   const { of, finish } = evidenceIn(body);
   const counted = (path: string, numbers: object) => {
     for (const [name, number] of Object.entries(numbers)) {

@@ -1,21 +1,21 @@
 /** Which numbers responses with evidence have, and under which name the evidence of each is. */
 import { z } from 'zod';
-import { attributionAnswer } from '../../shared/contract/agents/attribution.ts';
-import { diagnosticsAnswer } from '../../shared/contract/agents/diagnostics.ts';
+import { attributionResponse } from '../../shared/contract/agents/attribution.ts';
+import { diagnosticsResponse } from '../../shared/contract/agents/diagnostics.ts';
 import {
-  alertRuleAnswer,
-  alertRulesAnswer,
-  backtestAnswer,
-  evaluationAnswer,
+  alertRuleResponse,
+  alertRulesResponse,
+  backtestResponse,
+  evaluationResponse,
 } from '../../shared/contract/alerts/rules.ts';
 import {
-  agentCostsAnswer,
-  byAgentAnswer,
-  taskCostsAnswer,
-  tokenExportAnswer,
-  tokenListAnswer,
-  tokenStatsAnswer,
-  tokenTrendsAnswer,
+  agentCostsResponse,
+  byAgentResponse,
+  taskCostsResponse,
+  tokenExportResponse,
+  tokenListResponse,
+  tokenStatsResponse,
+  tokenTrendsResponse,
 } from '../../shared/contract/tokens/usage.ts';
 
 export interface EvidentAnswer {
@@ -58,7 +58,7 @@ const PERIOD = ['activities', 'errors', 'tasks_completed'];
 
 export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
   {
-    schema: diagnosticsAnswer,
+    schema: diagnosticsResponse,
     numbers: {
       ...named('summary', ['tasks_completed', 'tasks_total', 'activity_count', 'error_count', 'error_rate_percent']),
       'tasks.by_status.*': 'tasks.by_status.{0}',
@@ -85,7 +85,7 @@ export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
     ],
   },
   {
-    schema: attributionAnswer,
+    schema: attributionResponse,
     numbers: {
       ...named('identity.lifetime_stats', ['tasks_total', 'tasks_completed', 'tasks_active', 'comments_authored']),
       ...named('audit', ['total_activities', 'total_entries']),
@@ -108,28 +108,28 @@ export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
     ],
   },
   {
-    schema: alertRulesAnswer,
+    schema: alertRulesResponse,
     numbers: { 'rules[].trigger_count': 'rules.{id}.trigger_count' },
     facts: under('rules[]', RULE_FACTS),
   },
   {
-    schema: alertRuleAnswer,
+    schema: alertRuleResponse,
     numbers: named('rule', ['trigger_count']),
     facts: under('rule', RULE_FACTS),
   },
   {
-    schema: evaluationAnswer,
+    schema: evaluationResponse,
     numbers: { evaluated: 'evaluated', triggered: 'triggered' },
     facts: ['results[].rule_id'],
   },
   {
-    schema: backtestAnswer,
+    schema: backtestResponse,
     numbers: { evaluated: 'evaluated', triggered: 'triggered', 'triggers[]': 'triggered' },
     facts: ['rule_id', 'hours', 'since', 'until'],
   },
-  { schema: tokenListAnswer, numbers: { total: 'total' }, facts: RECORD },
+  { schema: tokenListResponse, numbers: { total: 'total' }, facts: RECORD },
   {
-    schema: tokenStatsAnswer,
+    schema: tokenStatsResponse,
     numbers: {
       ...shared('summary', STATS, 'summary'),
       recordCount: 'summary',
@@ -140,7 +140,7 @@ export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
     facts: [],
   },
   {
-    schema: tokenExportAnswer,
+    schema: tokenExportResponse,
     numbers: {
       ...shared('summary', STATS, 'summary'),
       ...shared('models.*', STATS, 'models.{0}'),
@@ -149,7 +149,7 @@ export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
     facts: RECORD,
   },
   {
-    schema: agentCostsAnswer,
+    schema: agentCostsResponse,
     numbers: {
       recordCount: 'recordCount',
       ...shared('agents.*.stats', STATS, 'agents.{0}'),
@@ -159,7 +159,7 @@ export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
     facts: [],
   },
   {
-    schema: taskCostsAnswer,
+    schema: taskCostsResponse,
     numbers: {
       recordCount: 'recordCount',
       attributedRecordCount: 'attributedRecordCount',
@@ -176,12 +176,12 @@ export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
     facts: ['tasks[].taskId', 'tasks[].project.id'],
   },
   {
-    schema: tokenTrendsAnswer,
+    schema: tokenTrendsResponse,
     numbers: shared('trends[]', ['tokens', 'cost', 'requests'], 'trends.{timestamp}'),
     facts: [],
   },
   {
-    schema: byAgentAnswer,
+    schema: byAgentResponse,
     numbers: {
       ...shared('summary', ['total_cost', 'total_tokens', 'agent_count'], 'summary'),
       ...shared(

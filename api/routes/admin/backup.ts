@@ -1,8 +1,8 @@
 /** Backups of the whole deployment. */
 import { createBackup, deleteBackup } from '../../../commands/admin/backup.ts';
 import { settingValues } from '../../../queries/admin/settings.ts';
-import { backupAnswer, backupBody, backupsAnswer } from '../../../shared/contract/admin/backup.ts';
-import { successAnswer } from '../../../shared/contract/common.ts';
+import { backupBody, backupResponse, backupsResponse } from '../../../shared/contract/admin/backup.ts';
+import { successResponse } from '../../../shared/contract/common.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 const list = defineRoute({
@@ -12,7 +12,7 @@ const list = defineRoute({
   summary: 'List the backups of this process, newest first, and how far a running one is',
   access: 'admin',
   scope: 'deployment',
-  responses: { 200: { description: 'Files', schema: backupsAnswer } },
+  responses: { 200: { description: 'Files', schema: backupsResponse } },
   async respond({ services }) {
     const files = await services.backups.list();
     const running = services.backups.progress();
@@ -35,7 +35,7 @@ const create = defineRoute({
   access: 'admin',
   scope: 'deployment',
   limit: 'backup',
-  responses: { 200: { description: 'The file', schema: backupAnswer } },
+  responses: { 200: { description: 'The file', schema: backupResponse } },
   async respond({ services, command }) {
     const { reads, settings, commands, backups } = services;
     const count = 'general.backup_retention_count';
@@ -54,7 +54,7 @@ const remove = defineRoute({
   limit: 'backup',
   body: backupBody,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: successAnswer } },
+  responses: { 200: { description: 'Deleted', schema: successResponse } },
   async respond({ body, services, command }) {
     await deleteBackup(services.commands, command, services.backups, body.name);
     return { success: true };

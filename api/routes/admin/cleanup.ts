@@ -2,7 +2,7 @@
 import { type Cleaned, cleanUp, previewCleanup } from '../../../commands/admin/cleanup.ts';
 import { retentionReads } from '../../../queries/admin/cleanup.ts';
 import { settingValues } from '../../../queries/admin/settings.ts';
-import { cleanupAnswer, cleanupBody, retentionAnswer } from '../../../shared/contract/admin/cleanup.ts';
+import { cleanupBody, cleanupResponse, retentionResponse } from '../../../shared/contract/admin/cleanup.ts';
 import { RETAINED, type Retained } from '../../../shared/events/admin/cleanup.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -17,7 +17,7 @@ const read = defineRoute({
   summary: 'Get retention times and numbers of older rows',
   access: 'admin',
   shared: 'cleanup',
-  responses: { 200: { description: 'Days by kind of record, and a preview', schema: retentionAnswer } },
+  responses: { 200: { description: 'Days by kind of record, and a preview', schema: retentionResponse } },
   async respond({ identity, services }) {
     const kinds = [...RETAINED, 'logs', 'gateway_sessions'] as const;
     const names = kinds.map((kind) => `retention.${kind}_days` as const);
@@ -57,7 +57,7 @@ const run = defineRoute({
   limit: 'heavy',
   body: cleanupBody,
   bodyOptional: true,
-  responses: { 200: { description: 'What was removed', schema: cleanupAnswer } },
+  responses: { 200: { description: 'What was removed', schema: cleanupResponse } },
   async respond({ body, identity, services, command }) {
     const days = body.older_than_days;
     const set = await settingValues(services.reads, services.settings, ['retention.audit_log_days']);

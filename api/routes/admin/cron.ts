@@ -15,7 +15,13 @@ import {
 import type { CommandContext } from '../../../commands/handler.ts';
 import { jobHistory, jobLogs, listJobs } from '../../../queries/admin/cron.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
-import { type CronBody, cronAnswer, cronBody, cronDoneAnswer, cronQuery } from '../../../shared/contract/admin/cron.ts';
+import {
+  type CronBody,
+  cronBody,
+  cronDoneResponse,
+  cronQuery,
+  cronResponse,
+} from '../../../shared/contract/admin/cron.ts';
 import { splitZone } from '../../../shared/cron.ts';
 import { invalid } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
@@ -37,7 +43,7 @@ const read = defineRoute({
   scope: 'deployment',
   query: cronQuery,
   refuses: [404],
-  responses: { 200: { description: 'Jobs, a log or a history', schema: cronAnswer } },
+  responses: { 200: { description: 'Jobs, a log or a history', schema: cronResponse } },
   async respond({ query, services: { reads, settings, now } }) {
     const name = query.job ?? query.jobId;
     if (query.action === 'logs') return { logs: await jobLogs(reads, name || undefined) };
@@ -94,7 +100,7 @@ const act = defineRoute({
   scope: 'deployment',
   body: cronBody,
   refuses: [404, 409],
-  responses: { 200: { description: 'Done', schema: cronDoneAnswer } },
+  responses: { 200: { description: 'Done', schema: cronDoneResponse } },
   async respond({ body, identity, services, command, context }) {
     const { action } = body;
     const name = body.name ?? body.jobId ?? body.jobName;

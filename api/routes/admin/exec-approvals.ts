@@ -14,7 +14,7 @@ const list = defineRoute({
   scope: 'deployment',
   closedToAgents: true,
   query: contract.execApprovalsQuery,
-  responses: { 200: { description: 'What waits, or the patterns', schema: contract.execApprovalsAnswer } },
+  responses: { 200: { description: 'What waits, or the patterns', schema: contract.execApprovalsResponse } },
   async respond({ query, services }) {
     if (query.action === 'allowlist') return allowlist(services.reads);
     return { approvals: [...(await waitingApprovals(services.commands, services.gateways))] };
@@ -34,7 +34,7 @@ const decide = defineRoute({
   body: contract.execDecisionBody,
   refuses: [404, 422],
   responses: {
-    200: { description: 'What the gateway answered', schema: jsonObject },
+    200: { description: 'Response of the gateway', schema: jsonObject },
     502: { description: 'There is no primary gateway, or it cannot be reached', schema: errorSchema },
     504: { description: 'The gateway did not respond in time', schema: errorSchema },
   },
@@ -51,7 +51,7 @@ const allow = defineRoute({
   limit: 'exec-approvals',
   body: contract.allowlistBody,
   refuses: [409],
-  responses: { 200: { description: 'Stored', schema: contract.allowlistAnswer } },
+  responses: { 200: { description: 'Stored', schema: contract.allowlistResponse } },
   async respond({ body, services, command }) {
     const agents = Object.fromEntries(
       Object.entries(body.agents).map(([agent, patterns]) => [agent, patterns.map(({ pattern }) => pattern)]),

@@ -1,7 +1,7 @@
 /** Data of a workspace as a file, written while it is read. */
 import { recordExport } from '../../../commands/admin/export.ts';
 import { EXPORTS, type ExportedRow, exportedRows } from '../../../queries/admin/export.ts';
-import { EXPORT_KINDS, type ExportKind, exportAnswer, exportQuery } from '../../../shared/contract/admin/export.ts';
+import { EXPORT_KINDS, type ExportKind, exportQuery, exportResponse } from '../../../shared/contract/admin/export.ts';
 import { type Identity, taskViewOf } from '../../../shared/identity.ts';
 import { csvLine } from '../../http/csv.ts';
 import { again, sendFile } from '../../http/files.ts';
@@ -84,7 +84,7 @@ export const exportRoute = defineRoute({
   // An export is recorded in the audit trail.
   writes: true,
   query: exportQuery,
-  responses: { 200: { description: 'A file', schema: exportAnswer, also: ['text/csv'] } },
+  responses: { 200: { description: 'A file', schema: exportResponse, also: ['text/csv'] } },
   async handle({ query, identity, context, services, command }) {
     const { type, format } = query;
     const now = new Date(services.now()).toISOString();

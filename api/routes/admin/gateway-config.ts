@@ -33,7 +33,7 @@ const read = defineCachedRoute({
   responses: {
     200: {
       description: 'The document, or the JSON schema',
-      schema: z.union([contract.gatewayConfigAnswer, jsonObject]),
+      schema: z.union([contract.gatewayConfigResponse, jsonObject]),
     },
     ...NO_GATEWAY,
   },
@@ -45,12 +45,12 @@ const read = defineCachedRoute({
 });
 
 /** Keys in the response of GET, which a client may edit and send back to replace the document. */
-const ANSWER_KEYS = ['path', 'config', 'raw_size', 'hash'];
+const RESPONSE_KEYS = ['path', 'config', 'raw_size', 'hash'];
 
 /** The whole document in a body, and the hash that the stored document must have. */
 function documentOf(body: GatewayDocument): { readonly document: GatewayDocument; readonly hash?: string } {
   const { config, hash } = body;
-  if (!isObject(config) || !Object.keys(body).every((key) => ANSWER_KEYS.includes(key))) return { document: body };
+  if (!isObject(config) || !Object.keys(body).every((key) => RESPONSE_KEYS.includes(key))) return { document: body };
   if (hash !== undefined && typeof hash !== 'string')
     throw invalid('hash: must be a string, as in the response of GET');
   return { document: config, ...(hash !== undefined && { hash }) };
@@ -71,15 +71,15 @@ const write = defineRoute({
   refuses: [404, 409],
   responses: {
     200: {
-      description: 'Stored, or what the gateway answered',
-      schema: z.union([contract.gatewayConfigPutAnswer, contract.gatewayActionAnswer]),
+      description: 'Stored, or the response of the gateway',
+      schema: z.union([contract.gatewayConfigPutResponse, contract.gatewayActionResponse]),
     },
     ...NO_GATEWAY,
   },
   async respond({ query, body, services, command }) {
     if (query.action !== undefined) {
-      const answer = await handToGateway(services.commands, command, services.gateways, query.action, body);
-      return { ...answer, ok: true };
+      const response = await handToGateway(services.commands, command, services.gateways, query.action, body);
+      return { ...response, ok: true };
     }
     const isUpdates = 'updates' in body && Object.keys(body).every((key) => key === 'updates' || key === 'hash');
     if (isUpdates) {

@@ -37,7 +37,7 @@ const list = defineCachedRoute({
   summary: 'List gateways, the primary one first',
   access: 'viewer',
   scope: 'deployment',
-  responses: { 200: { description: 'Gateways; tokens are hidden', schema: contract.gatewaysAnswer } },
+  responses: { 200: { description: 'Gateways; tokens are hidden', schema: contract.gatewaysResponse } },
   cache: { models: ['gateways'], scope: 'all', caller: [] },
   respond: async ({ services }) => ({ gateways: await listGateways(services.reads) }),
 });
@@ -49,7 +49,7 @@ const add = defineRoute({
   access: 'admin',
   scope: 'deployment',
   body: contract.newGatewayBody,
-  responses: { 201: { description: 'The gateway', schema: contract.gatewayAnswer } },
+  responses: { 201: { description: 'The gateway', schema: contract.gatewayResponse } },
   async respond(call) {
     const { body, services, command } = call;
     const add = () => addGateway(services.commands, command, body);
@@ -66,7 +66,7 @@ const change = defineRoute({
   scope: 'deployment',
   body: contract.gatewayChangesBody,
   refuses: [404, 409],
-  responses: { 200: { description: 'The gateway as it is now', schema: contract.gatewayChangedAnswer } },
+  responses: { 200: { description: 'The gateway as it is now', schema: contract.gatewayChangedResponse } },
   async respond(call) {
     const { body, services, command } = call;
     const change = () => changeGateway(services.commands, command, body);
@@ -82,7 +82,7 @@ const remove = defineRoute({
   access: 'admin',
   scope: 'deployment',
   body: idBody,
-  responses: { 200: { description: 'Whether there was one', schema: contract.gatewayDeletedAnswer } },
+  responses: { 200: { description: 'Whether there was one', schema: contract.gatewayDeletedResponse } },
   respond: async ({ body, services, command }) => ({
     success: true,
     deleted: await removeGateway(services.commands, command, body.id),
@@ -101,7 +101,7 @@ const health = defineRoute({
   body: contract.gatewayHealthBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'What was found', schema: contract.gatewayHealthAnswer } },
+  responses: { 200: { description: 'What was found', schema: contract.gatewayHealthResponse } },
   async respond({ body, services, command }) {
     const found = await probeGateways(services.commands, command, services.gateways, body.gateway_id);
     const results = found.map(({ id, name, status, latency, version, error }) => ({
@@ -125,7 +125,7 @@ const history = defineCachedRoute({
   access: 'viewer',
   shared: 'gateways',
   scope: 'deployment',
-  responses: { 200: { description: 'Newest first', schema: contract.gatewayHistoryAnswer } },
+  responses: { 200: { description: 'Newest first', schema: contract.gatewayHistoryResponse } },
   cache: { models: ['gateways'], scope: 'all', caller: [] },
   respond: async ({ services }) => ({ history: await gatewayHistory(services.reads) }),
 });
@@ -181,7 +181,7 @@ const connect = defineRoute({
   closedToAgents: true,
   body: contract.gatewayConnectBody,
   refuses: [404],
-  responses: { 200: { description: 'Address and token', schema: contract.gatewayConnectAnswer } },
+  responses: { 200: { description: 'Address and token', schema: contract.gatewayConnectResponse } },
   async respond({ body, identity, services, context }) {
     const gateway = await knownGateway(services.commands, body.id);
     const { id, token } = gateway;

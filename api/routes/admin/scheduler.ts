@@ -10,7 +10,7 @@ const list = defineRoute({
   summary: 'List scheduled tasks',
   access: 'admin',
   scope: 'deployment',
-  responses: { 200: { description: 'Every scheduled task', schema: contract.schedulerAnswer } },
+  responses: { 200: { description: 'Every scheduled task', schema: contract.schedulerResponse } },
   respond: async ({ services }) => ({ tasks: [...(await services.scheduler.list())] }),
 });
 
@@ -26,8 +26,8 @@ const run = defineRoute({
   body: contract.runTaskBody,
   refuses: [503],
   responses: {
-    200: { description: 'It has run, or is about to', schema: contract.runTaskAnswer },
-    500: { description: 'It has failed', schema: contract.taskFailedAnswer },
+    200: { description: 'It has run, or is about to', schema: contract.runTaskResponse },
+    500: { description: 'It has failed', schema: contract.taskFailedResponse },
   },
   async handle({ body, services }) {
     const { ids } = services.scheduler;

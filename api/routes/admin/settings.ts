@@ -11,7 +11,7 @@ const list = defineCachedRoute({
   summary: 'List the settings of the deployment',
   access: 'admin',
   scope: 'deployment',
-  responses: { 200: { description: 'Stored values and defaults', schema: contract.settingsAnswer } },
+  responses: { 200: { description: 'Stored values and defaults', schema: contract.settingsResponse } },
   cache: { models: ['settings'], scope: 'all', caller: [] },
   respond: ({ services }) => listSettings(services.reads, services.settings),
 });
@@ -26,7 +26,7 @@ const update = defineRoute({
   scope: 'deployment',
   body: contract.settingsBody,
   refuses: [409],
-  responses: { 200: { description: 'Stored', schema: contract.settingsPutAnswer } },
+  responses: { 200: { description: 'Stored', schema: contract.settingsPutResponse } },
   async respond({ body, services, command }) {
     await services.commands.execute(settingsDecider, SETTINGS_STREAM, command, (state) =>
       decideSettings(state, body.settings),
@@ -44,7 +44,7 @@ const reset = defineRoute({
   scope: 'deployment',
   body: contract.settingBody,
   refuses: [404],
-  responses: { 200: { description: 'Reset', schema: contract.settingResetAnswer } },
+  responses: { 200: { description: 'Reset', schema: contract.settingResetResponse } },
   async respond({ body: { key }, services, command }) {
     await services.commands.execute(settingsDecider, SETTINGS_STREAM, command, (state) => decideReset(state, key));
     const value = contract.knownSetting(key)?.initial(services.settings);

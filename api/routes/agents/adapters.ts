@@ -17,7 +17,7 @@ const list = defineRoute({
   summary: 'List the frameworks that have an adapter',
   access: 'viewer',
   refuses: [403],
-  responses: { 200: { description: 'Names of the frameworks', schema: contract.adaptersAnswer } },
+  responses: { 200: { description: 'Names of the frameworks', schema: contract.adaptersResponse } },
   respond: () => ({ adapters: contract.ADAPTERS }),
 });
 
@@ -32,7 +32,7 @@ const report = defineRoute({
   body: contract.adapterBody,
   agents: ({ body, identity, services }) => agentsMeant(services, identity, body.payload?.agentId),
   responses: {
-    200: { description: 'The report was recorded, or the assignments', schema: contract.adapterPostAnswer },
+    200: { description: 'The report was recorded, or the assignments', schema: contract.adapterPostResponse },
   },
   async respond({ body, identity, services, command }) {
     const { framework, action, payload = {} } = body;

@@ -9,7 +9,7 @@ import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import { agentRecord, countAgents, listAgents, recordAfter } from '../../../queries/agents/agents.ts';
 import { TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import * as contract from '../../../shared/contract/agents/agents.ts';
-import { errorSchema, successAnswer } from '../../../shared/contract/common.ts';
+import { errorSchema, successResponse } from '../../../shared/contract/common.ts';
 import { forbidden, invalid, orNotFound } from '../../../shared/errors.ts';
 import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { sent } from '../../../shared/fields.ts';
@@ -105,7 +105,7 @@ const list = defineCachedRoute({
   description: SHOWN,
   access: 'viewer',
   query: contract.agentsQuery,
-  responses: { 200: { description: 'A page of agents', schema: contract.agentsAnswer } },
+  responses: { 200: { description: 'A page of agents', schema: contract.agentsResponse } },
   cache: { models: ['agents', ...TASK_MODELS], caller: ['workspace', ...SPEAKER] },
   async respond({ query, identity, services }) {
     const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
@@ -121,7 +121,7 @@ const create = defineRoute({
   body: contract.createAgentBody,
   closedToAgents: ({ body }) => (body.write_to_gateway ? 'write_to_gateway' : undefined),
   refuses: [409],
-  responses: { 201: { description: 'The new agent', schema: contract.createAgentAnswer } },
+  responses: { 201: { description: 'The new agent', schema: contract.createAgentResponse } },
   async respond(call) {
     const { body, identity, services, command } = call;
     await refuseForeignSession(call, { name: body.name, session_key: null }, body.session_key);
@@ -148,7 +148,7 @@ const putByName = defineRoute({
   body: contract.updateByNameBody,
   agents: ({ body }) => ({ name: body.name }),
   refuses: [404, 409],
-  responses: { 200: { description: 'Changed', schema: successAnswer } },
+  responses: { 200: { description: 'Changed', schema: successResponse } },
   async respond(call) {
     const { body, identity, services, command } = call;
     const { name, ...fields } = body;
@@ -177,7 +177,7 @@ const one = defineCachedRoute({
   access: 'viewer',
   params: contract.agentParams,
   refuses: [404],
-  responses: { 200: { description: 'The agent', schema: contract.agentAnswer } },
+  responses: { 200: { description: 'The agent', schema: contract.agentResponse } },
   cache: { models: ['agents'], caller: ['workspace', ...SPEAKER] },
   async respond({ params, identity, services }) {
     const agent = orNotFound(await agentRecord(services.reads, identity.workspace, params.id), 'Agent');
@@ -202,7 +202,7 @@ const putById = defineRoute({
   closedToAgents: ({ body }) => (writesToGateway(body) ? 'write_to_gateway' : undefined),
   refuses: [404, 409],
   responses: {
-    200: { description: 'The agent as it is now', schema: contract.updateByIdAnswer },
+    200: { description: 'The agent as it is now', schema: contract.updateByIdResponse },
     502: { description: 'The gateway configuration could not be written; nothing was changed', schema: errorSchema },
   },
   async respond(call) {
@@ -238,7 +238,7 @@ const remove = defineRoute({
   body: contract.deleteAgentBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: contract.deleteAgentAnswer } },
+  responses: { 200: { description: 'Deleted', schema: contract.deleteAgentResponse } },
   async respond({ params, body, identity, services, command }) {
     const { id } = await requireAgent(services, identity, params.id, { recent: true });
     const remove_workspace = body.remove_workspace ?? false;
@@ -256,7 +256,7 @@ const visibility = (method: 'post' | 'delete', hidden: boolean) =>
     params: contract.agentParams,
     agents: ({ params }) => params.id,
     refuses: [404],
-    responses: { 200: { description: 'Done', schema: contract.hideAnswer } },
+    responses: { 200: { description: 'Done', schema: contract.hideResponse } },
     async respond({ params, identity, services, command }) {
       const { id } = await requireAgent(services, identity, params.id, { recent: true });
       await services.commands.execute(agentDecider, agentStream(identity.workspace, id), command, (state) =>

@@ -31,11 +31,11 @@ function askedFor({ hours, section, evidence, cursor, limit }: contract.Attribut
   return { timeframe: after.timeframe, sections: new Set([own]), limit, evidence: true, after };
 }
 
-async function answerOf(
+async function responseOf(
   services: Services,
   about: AttributedAgent,
   { timeframe, sections, limit, evidence, after }: Asked,
-): Promise<Omit<contract.AttributionAnswer, 'agent_name' | 'timeframe' | 'access_scope'>> {
+): Promise<Omit<contract.AttributionResponse, 'agent_name' | 'timeframe' | 'access_scope'>> {
   const { reads } = services;
   const { report, sources } = await attributionOf(reads, about, timeframe, sections);
   if (!evidence) return report;
@@ -56,7 +56,7 @@ export const attributionRoute = defineCachedRoute({
   params: agentParams,
   query: contract.attributionQuery,
   refuses: [403, 404],
-  responses: { 200: { description: 'The sections that were asked for', schema: contract.attributionAnswer } },
+  responses: { 200: { description: 'The sections that were asked for', schema: contract.attributionResponse } },
   cache: { models: ATTRIBUTION_MODELS, caller: READER, clock: 'second' },
   async respond({ params, query, identity, services }) {
     const { agent: found, scope } = await requireReport(services, identity, params.id, query, 'name or username');
@@ -64,11 +64,11 @@ export const attributionRoute = defineCachedRoute({
     // It may have been deleted in the meantime.
     const agent = orNotFound(await agentRecord(services.reads, identity.workspace, { id: found.id }), 'Agent');
     const { timeframe } = asked;
-    const answer = await answerOf(
+    const response = await responseOf(
       services,
       { workspace: identity.workspace, agent, view: taskViewOf(identity) },
       asked,
     );
-    return { agent_name: agent.name, timeframe, access_scope: scope, ...answer };
+    return { agent_name: agent.name, timeframe, access_scope: scope, ...response };
   },
 });

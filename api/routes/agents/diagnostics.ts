@@ -19,7 +19,7 @@ export const agentDiagnosticsRoute = defineCachedRoute({
   params: agentParams,
   query: contract.diagnosticsQuery,
   refuses: [403, 404],
-  responses: { 200: { description: 'The sections that were asked for', schema: contract.diagnosticsAnswer } },
+  responses: { 200: { description: 'The sections that were asked for', schema: contract.diagnosticsResponse } },
   cache: { models: ['agents', ...DIAGNOSTICS_MODELS], caller: READER, clock: 'second' },
   async respond({ params, query, identity, services }) {
     const { agent } = await requireReport(services, identity, params.id, query, 'name before username');

@@ -16,7 +16,7 @@ import type { Services } from '../../services.ts';
 import { tasksShownTo } from '../tasks/tasks.ts';
 import { requireAgent, requireSelf } from './agents.ts';
 
-async function answerOf(
+async function responseOf(
   services: Pick<Services, 'displayNames'>,
   identity: Identity,
   { agent, workItems, pendingTasks, messages }: Inbox,
@@ -54,13 +54,13 @@ const look = defineRoute({
   access: 'viewer',
   params: agentParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'What is waiting for the agent', schema: contract.heartbeatAnswer } },
+  responses: { 200: { description: 'What is waiting for the agent', schema: contract.heartbeatResponse } },
   async respond({ params, identity, services }) {
     const now = seconds(services.now());
     const agent = orNotFound(await findAgent(services.reads, identity.workspace, params.id), 'Agent');
     requireSelf(identity, agent);
     const inbox = await inboxOf(services.reads, taskViewOf(identity), agent, now);
-    return answerOf(services, identity, inbox, now);
+    return responseOf(services, identity, inbox, now);
   },
 });
 
@@ -77,7 +77,7 @@ const beat = defineRoute({
   body: contract.heartbeatBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'Recorded', schema: contract.heartbeatPostAnswer } },
+  responses: { 200: { description: 'Recorded', schema: contract.heartbeatPostResponse } },
   async respond({ params, body, identity, services, command, context }) {
     const usage = await usageOf(services, identity.workspace, body.token_usage);
     const heartbeat = { connection_id: body.connection_id ?? null, tokenUsage: usage };
@@ -85,9 +85,9 @@ const beat = defineRoute({
     const inbox = await recordHeartbeat(services.commands, command, inboxes, params.id, heartbeat, (agent) =>
       requireSelf(identity, agent),
     );
-    const answer = await answerOf(services, identity, inbox, seconds(services.now()));
+    const response = await responseOf(services, identity, inbox, seconds(services.now()));
     // Not a spread followed by further properties: see "hidden class" in docs/benchmarks.md.
-    return Object.assign({ success: true }, answer, { token_recorded: usage !== null });
+    return Object.assign({ success: true }, response, { token_recorded: usage !== null });
   },
 });
 
@@ -119,7 +119,7 @@ const wake = defineRoute({
   body: contract.wakeBody,
   bodyOptional: true,
   refuses: [404, 422],
-  responses: { 200: { description: 'Recorded', schema: contract.wakeAnswer } },
+  responses: { 200: { description: 'Recorded', schema: contract.wakeResponse } },
   async respond({ params, body, identity, services, command }) {
     const agent = await requireAgent(services, identity, params.id);
     const reason = body.reason || body.message || null;

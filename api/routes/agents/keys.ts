@@ -21,7 +21,7 @@ const list = defineRoute({
   params: agentParams,
   refuses: [404],
   responses: {
-    200: { description: 'Descriptions of the keys, without the keys themselves', schema: contract.agentKeysAnswer },
+    200: { description: 'Descriptions of the keys, without the keys themselves', schema: contract.agentKeysResponse },
   },
   async respond({ params, services, identity }) {
     const { reads, credentials } = services;
@@ -45,7 +45,7 @@ const issue = defineRoute({
   body: contract.newAgentKeyBody,
   bodyOptional: true,
   refuses: [404, 409],
-  responses: { 201: { description: 'Issued', schema: contract.newAgentKeyAnswer } },
+  responses: { 201: { description: 'Issued', schema: contract.newAgentKeyResponse } },
   async respond({ params, body, services, identity, command }) {
     const scopes = body.scopes.length > 0 ? body.scopes : DEFAULT_SCOPES;
     const days = body.expires_in_days;
@@ -72,7 +72,7 @@ const revoke = defineRoute({
   params: agentParams,
   body: contract.revokeAgentKeyBody,
   refuses: [404],
-  responses: { 200: { description: 'Revoked', schema: contract.revokedAgentKeyAnswer } },
+  responses: { 200: { description: 'Revoked', schema: contract.revokedAgentKeyResponse } },
   async respond({ params, body, services, identity, command }) {
     const agent = await requireAgent(services, identity, params.id, { recent: true });
     const revokedAt = await revokeAgentKey(services.commands, command, {

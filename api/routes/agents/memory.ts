@@ -42,7 +42,7 @@ const readMemory = defineRoute({
   access: 'viewer',
   params: agentParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'The memory', schema: contract.memoryAnswer } },
+  responses: { 200: { description: 'The memory', schema: contract.memoryResponse } },
   async respond({ params, identity, services }) {
     const { agent, working_memory, memory_fields, memory_updated_at } = await memoryOf(services, identity, params.id);
     requireSelf(identity, agent);
@@ -70,7 +70,7 @@ const writeMemory = defineRoute({
   agents: ({ params }) => params.id,
   body: contract.memoryBody,
   refuses: [404],
-  responses: { 200: { description: 'Written', schema: contract.memoryPutAnswer } },
+  responses: { 200: { description: 'Written', schema: contract.memoryPutResponse } },
   async respond({ params, body, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
     const append = body.append ?? false;
@@ -97,7 +97,7 @@ const clearMemory = defineRoute({
   params: agentParams,
   agents: ({ params }) => params.id,
   refuses: [404],
-  responses: { 200: { description: 'Emptied', schema: contract.memoryDeleteAnswer } },
+  responses: { 200: { description: 'Emptied', schema: contract.memoryDeleteResponse } },
   async respond({ params, identity, services, command }) {
     const { id, name } = await memoryOwner(services, identity, params.id);
     const stream = agentStream(identity.workspace, id);

@@ -2,7 +2,7 @@
 import { sendMessage } from '../../../commands/agents/messages.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
-import { commsAnswer, commsQuery, messageAnswer, messageBody } from '../../../shared/contract/agents/messages.ts';
+import { commsQuery, commsResponse, messageBody, messageResponse } from '../../../shared/contract/agents/messages.ts';
 import { TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
@@ -21,7 +21,7 @@ const send = defineRoute({
   body: messageBody,
   agents: ({ body }) => ({ name: body.from }),
   refuses: [404, 422],
-  responses: { 200: { description: 'Sent', schema: messageAnswer } },
+  responses: { 200: { description: 'Sent', schema: messageResponse } },
   async respond({ body, identity, services, command }) {
     const { from, to } = body;
     const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
@@ -43,7 +43,7 @@ const comms = defineCachedRoute({
   description: NOTICES,
   access: 'viewer',
   query: commsQuery,
-  responses: { 200: { description: 'The latest messages, oldest first', schema: commsAnswer } },
+  responses: { 200: { description: 'The latest messages, oldest first', schema: commsResponse } },
   cache: { models: ['chat'], caller: TASK_VIEW },
   respond: ({ query, identity, services }) => listComms(services.reads, taskViewOf(identity), query),
 });

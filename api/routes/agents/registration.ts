@@ -1,7 +1,7 @@
 /** Agents that register themselves. */
 import { registerSelf } from '../../../commands/agents/registration.ts';
 import { findAgent } from '../../../queries/agents/agents.ts';
-import { registerAnswer, registerBody } from '../../../shared/contract/agents/registration.ts';
+import { registerBody, registerResponse } from '../../../shared/contract/agents/registration.ts';
 import { defineRoute } from '../../http/route.ts';
 import { agentRoom } from './agents.ts';
 
@@ -17,8 +17,8 @@ export const agentRegistrationRoute = defineRoute({
   body: registerBody,
   refuses: [403, 409],
   responses: {
-    200: { description: 'The agent already existed', schema: registerAnswer },
-    201: { description: 'The agent was created', schema: registerAnswer },
+    200: { description: 'The agent already existed', schema: registerResponse },
+    201: { description: 'The agent was created', schema: registerResponse },
   },
   async handle({ body, identity, services, command }) {
     const { agent, registered } = await registerSelf(services.commands, command, body, {
@@ -30,7 +30,7 @@ export const agentRegistrationRoute = defineRoute({
     });
     const { id, name, role, created_at } = agent;
     const message = registered ? `Agent ${name} is registered.` : `Agent ${name} was already registered.`;
-    const answer = { id, name, role, status: 'idle', created_at };
-    return { status: registered ? 201 : 200, body: { agent: answer, registered, message } };
+    const response = { id, name, role, status: 'idle', created_at };
+    return { status: registered ? 201 : 200, body: { agent: response, registered, message } };
   },
 });

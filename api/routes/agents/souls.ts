@@ -24,7 +24,7 @@ const readSoul = defineCachedRoute({
   access: 'viewer',
   params: agentParams,
   refuses: [404],
-  responses: { 200: { description: 'The soul', schema: contract.soulAnswer } },
+  responses: { 200: { description: 'The soul', schema: contract.soulResponse } },
   cache: { models: ['agents'] },
   async respond({ params, identity, services }) {
     const { agent, soul_content, soul_updated_at } = await soulOf(services, identity.workspace, params.id);
@@ -47,7 +47,7 @@ const writeSoul = defineRoute({
   agents: ({ params }) => params.id,
   body: contract.soulBody,
   refuses: [404],
-  responses: { 200: { description: 'Written', schema: contract.soulPutAnswer } },
+  responses: { 200: { description: 'Written', schema: contract.soulPutResponse } },
   async respond({ params, body, identity, services, command, checkShared }) {
     const agent = await requireAgent(services, identity, params.id);
     const template = body.template_name ?? null;
@@ -85,7 +85,7 @@ const soulTemplates = defineRoute({
   query: contract.soulTemplatesQuery,
   refuses: [403, 404],
   responses: {
-    200: { description: 'The templates, or the one named in `template`', schema: contract.soulTemplatesAnswer },
+    200: { description: 'The templates, or the one named in `template`', schema: contract.soulTemplatesResponse },
   },
   async respond({ params, query, identity, services }) {
     orNotFound(await findAgent(services.reads, identity.workspace, params.id), 'Agent');

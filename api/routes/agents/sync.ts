@@ -2,7 +2,7 @@
 import { syncAgents } from '../../../commands/agents/sync.ts';
 import { agentIds } from '../../../queries/agents/agents.ts';
 import { previewSync } from '../../../queries/agents/sync.ts';
-import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/sync.ts';
+import { syncPreviewResponse, syncResponse } from '../../../shared/contract/agents/sync.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { agentRoom } from './agents.ts';
 
@@ -13,7 +13,7 @@ const preview = defineCachedRoute({
   access: 'admin',
   shared: 'agents/sync',
   refuses: [422],
-  responses: { 200: { description: 'Names of agents, by what would happen to them', schema: syncPreviewAnswer } },
+  responses: { 200: { description: 'Names of agents, by what would happen to them', schema: syncPreviewResponse } },
   cache: { models: ['agents', 'gateway_config'] },
   respond: ({ identity, services }) => previewSync(services.reads, identity.workspace),
 });
@@ -26,7 +26,7 @@ const sync = defineRoute({
   access: 'admin',
   shared: 'agents/sync',
   refuses: [409, 422],
-  responses: { 200: { description: 'What was done', schema: syncAnswer } },
+  responses: { 200: { description: 'What was done', schema: syncResponse } },
   async respond({ identity, services, command }) {
     const idsOf = (names: readonly string[]) => agentIds(services.reads, identity.workspace, names);
     return syncAgents(services.commands, command, agentRoom(services), idsOf);

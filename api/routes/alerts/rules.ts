@@ -32,7 +32,7 @@ const shownTo =
 const faultOf = ({ settings }: Services): UrlFault => createAddressRule(settings.webhookAllowedNetworks).fault;
 
 /** The rule after a command, with up to `most` events behind its number. */
-async function ruleAnswer(
+async function ruleResponse(
   { records, logIndex }: Services,
   identity: Identity,
   id: number,
@@ -41,11 +41,11 @@ async function ruleAnswer(
 ) {
   const { workspace } = identity;
   const rule = await ruleAfter(records, workspace, id, executed);
-  const answer = { rule: shownTo(identity)(rule) };
-  if (most === undefined) return answer;
+  const response = { rule: shownTo(identity)(rule) };
+  if (most === undefined) return response;
   const { trigger_count } = rule;
   const counted = { id, trigger_count, to: executed.position, number: 'rule.trigger_count' };
-  return { ...answer, evidence: await triggerDerivations(logIndex, workspace, [counted], most) };
+  return { ...response, evidence: await triggerDerivations(logIndex, workspace, [counted], most) };
 }
 
 const list = defineCachedRoute({
@@ -54,7 +54,7 @@ const list = defineCachedRoute({
   summary: 'Alert rules, newest first',
   access: 'viewer',
   query: contract.alertsQuery,
-  responses: { 200: { description: 'All rules of the workspace', schema: contract.alertRulesAnswer } },
+  responses: { 200: { description: 'All rules of the workspace', schema: contract.alertRulesResponse } },
   cache: { models: ['alert_rules'], caller: ['workspace', 'role'] },
   async respond({ query, identity, services: { reads, logIndex } }) {
     const { workspace } = identity;
@@ -83,7 +83,7 @@ async function create(
   const rule = { ...fields, enabled, description: description || null };
   const limits = limitsOf(services, countRules);
   const { id, executed } = await createRule(services.commands, command, limits, rule, faultOf(services));
-  return ruleAnswer(services, identity, id, executed, most);
+  return ruleResponse(services, identity, id, executed, most);
 }
 
 async function tryOut(
@@ -108,8 +108,8 @@ const act = defineRoute({
   body: contract.alertsBody,
   refuses: [404],
   responses: {
-    200: { description: 'What came of it', schema: z.union([contract.evaluationAnswer, contract.backtestAnswer]) },
-    201: { description: 'The rule', schema: contract.alertRuleAnswer },
+    200: { description: 'What came of it', schema: z.union([contract.evaluationResponse, contract.backtestResponse]) },
+    201: { description: 'The rule', schema: contract.alertRuleResponse },
   },
   async handle({ query, body, identity, services, command, context }) {
     const most = listedOf(query);
@@ -147,11 +147,11 @@ const change = defineRoute({
   query: contract.alertsQuery,
   body: contract.ruleChangesBody,
   refuses: [404],
-  responses: { 200: { description: 'The rule', schema: contract.alertRuleAnswer } },
+  responses: { 200: { description: 'The rule', schema: contract.alertRuleResponse } },
   async respond({ query, body: { id, ...sent }, identity, services, command }) {
     const changes = { ...sent, ...(sent.description === '' && { description: null }) };
     const executed = await execute(services, command, id, (state) => decideChange(state, changes, faultOf(services)));
-    return ruleAnswer(services, identity, id, executed, listedOf(query));
+    return ruleResponse(services, identity, id, executed, listedOf(query));
   },
 });
 
@@ -165,7 +165,7 @@ const remove = defineRoute({
   body: contract.deleteRuleBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: contract.ruleDeletedAnswer } },
+  responses: { 200: { description: 'Deleted', schema: contract.ruleDeletedResponse } },
   async respond({ body, query, services, command }) {
     const id = body.id ?? query.id;
     if (id === undefined) throw invalid('id: is required, in the body or in the query', ['id: is required']);

@@ -20,7 +20,7 @@ const list = defineCachedRoute({
     limit: limitParam(200),
     offset: offsetParam,
   }),
-  responses: { 200: { description: 'Access requests', schema: contract.accessRequestsAnswer } },
+  responses: { 200: { description: 'Access requests', schema: contract.accessRequestsResponse } },
   cache: { models: ['users'], scope: 'all', caller: [] },
   async respond({ query, services }) {
     const { limit, offset } = query;
@@ -40,7 +40,7 @@ const decide = defineRoute({
   limit: 'access-requests',
   body: contract.accessDecisionBody,
   refuses: [404, 409],
-  responses: { 200: { description: 'Decided', schema: contract.accessDecisionAnswer } },
+  responses: { 200: { description: 'Decided', schema: contract.accessDecisionResponse } },
   async respond({ body, services, identity, command, context }) {
     const { commands, credentials } = services;
     const reads = services.reads.at({ since: context.startedAt });

@@ -1,7 +1,7 @@
 /** The deployment's own API key. */
 import { rotateGlobalKey } from '../../../commands/auth/global-key.ts';
 import { findGlobalKey } from '../../../queries/auth/global-key.ts';
-import { globalKeyAnswer, globalKeyState } from '../../../shared/contract/auth/global-key.ts';
+import { globalKeyResponse, globalKeyState } from '../../../shared/contract/auth/global-key.ts';
 import type { RequestContext } from '../../http/context.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -43,7 +43,7 @@ const rotate = defineRoute({
   access: 'admin',
   scope: 'deployment',
   limit: 'api-key',
-  responses: { 200: { description: 'The new key', schema: globalKeyAnswer } },
+  responses: { 200: { description: 'The new key', schema: globalKeyResponse } },
   async respond({ services, command, context, identity }) {
     const { commands, credentials } = services;
     const held = identity.kind === 'global-key' ? await heldKey(credentials, context) : undefined;

@@ -1,7 +1,7 @@
 /** The erasure of people. */
 import { erasePerson } from '../../../commands/auth/people.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';
-import { erasedAnswer, personParams, personQuery } from '../../../shared/contract/auth/people.ts';
+import { erasedResponse, personParams, personQuery } from '../../../shared/contract/auth/people.ts';
 import { defineRoute } from '../../http/route.ts';
 
 export const peopleRoute = defineRoute({
@@ -15,7 +15,7 @@ export const peopleRoute = defineRoute({
   params: personParams,
   query: personQuery,
   refuses: [404, 409],
-  responses: { 200: { description: 'Erased', schema: erasedAnswer } },
+  responses: { 200: { description: 'Erased', schema: erasedResponse } },
   async respond({ params, query, services, identity, command, checkShared, isOfDeployment }) {
     const { commands, credentials, people, personRecords, reads } = services;
     const { username } = params;

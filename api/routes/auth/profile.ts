@@ -30,7 +30,7 @@ const me = defineRoute({
   mcp: { tool: 'who_am_i' },
   access: 'viewer',
   refuses: [404],
-  responses: { 200: { description: 'The caller', schema: contract.callerAnswer } },
+  responses: { 200: { description: 'The caller', schema: contract.callerResponse } },
   async respond({ services, identity }) {
     const { reads } = services;
     if (identity.kind !== 'user') {
@@ -54,7 +54,7 @@ const updateMe = defineRoute({
   limit: 'none',
   body: contract.profileBody,
   refuses: [403, 404, 429],
-  responses: { 200: { description: 'Changed', schema: contract.profileAnswer } },
+  responses: { 200: { description: 'Changed', schema: contract.profileResponse } },
   async handle({ body, services, identity, context, command, checkLimit }) {
     if (identity.kind !== 'user') throw forbidden('An API key has no profile to change; sign in as a user.');
     const { current_password: current, new_password: next } = body;

@@ -2,7 +2,7 @@
 import { setUp } from '../../../commands/auth/setup.ts';
 import { wasSetUp } from '../../../queries/auth/users.ts';
 import { setupBody, setupState } from '../../../shared/contract/auth/setup.ts';
-import { userAnswer } from '../../../shared/contract/auth/users.ts';
+import { userResponse } from '../../../shared/contract/auth/users.ts';
 import { sessionHeaders, sessionParts } from '../../auth/sessions.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
@@ -26,7 +26,7 @@ const create = defineRoute({
   limit: 'login',
   body: setupBody,
   refuses: [403, 409],
-  responses: { 200: { description: 'Created and signed in', schema: userAnswer } },
+  responses: { 200: { description: 'Created and signed in', schema: userResponse } },
   async handle({ body: { username, password, displayName }, services, context, command }) {
     const admin = { username, password, display_name: displayName?.trim() };
     const { user, token } = await setUp(sessionParts(services), command, admin);

@@ -3,8 +3,8 @@ import { disconnectGoogle } from '../../../commands/auth/google.ts';
 import { signInWithOidc } from '../../../commands/auth/oidc.ts';
 import { signInWithGoogle, signInWithPassword, signOut } from '../../../commands/auth/sign-in.ts';
 import { oidcBegun, oidcBody, oidcSettings } from '../../../shared/contract/auth/oidc.ts';
-import { callerAnswer } from '../../../shared/contract/auth/profile.ts';
-import { googleBody, googleSettings, loginBody, signedOutAnswer } from '../../../shared/contract/auth/sign-in.ts';
+import { callerResponse } from '../../../shared/contract/auth/profile.ts';
+import { googleBody, googleSettings, loginBody, signedOutResponse } from '../../../shared/contract/auth/sign-in.ts';
 import { invalid, unauthenticated } from '../../../shared/errors.ts';
 import type { OidcProvider } from '../../../shared/ports/auth/oidc.ts';
 import {
@@ -32,7 +32,7 @@ const login = defineRoute({
   limit: 'login',
   body: loginBody,
   refuses: [401],
-  responses: { 200: { description: 'Signed in', schema: callerAnswer } },
+  responses: { 200: { description: 'Signed in', schema: callerResponse } },
   async handle({ body, services, context, command }) {
     const { user, token } = await signInWithPassword(sessionParts(services), command, body);
     return { body: { user: user.record }, headers: sessionHeaders(services, context, token) };
@@ -58,7 +58,7 @@ const google = defineRoute({
   limit: 'login',
   body: googleBody,
   refuses: [403],
-  responses: { 200: { description: 'Signed in', schema: callerAnswer } },
+  responses: { 200: { description: 'Signed in', schema: callerResponse } },
   async handle({ body, services, context, command }) {
     const profile = await services.verifyGoogleToken(body.credential);
     const { user, token } = await signInWithGoogle(sessionParts(services), command, profile);
@@ -73,7 +73,7 @@ const disconnect = defineRoute({
   access: 'any',
   limit: 'none',
   refuses: [400],
-  responses: { 200: { description: 'Disconnected', schema: signedOutAnswer } },
+  responses: { 200: { description: 'Disconnected', schema: signedOutResponse } },
   async handle({ services, identity, context, command }) {
     if (identity.kind !== 'user') throw unauthenticated('Sign in as the user whose account is to be disconnected.');
     const token = await disconnectGoogle(sessionParts(services), command, {
@@ -134,7 +134,7 @@ const oidc = defineRoute({
   limit: 'login',
   body: oidcBody,
   refuses: [400, 403, 409, 503],
-  responses: { 200: { description: 'Signed in', schema: callerAnswer } },
+  responses: { 200: { description: 'Signed in', schema: callerResponse } },
   async handle({ body, services, context, command }) {
     const provider = providerOf(services);
     const begun = begunOf(services, context);
@@ -157,7 +157,7 @@ const logout = defineRoute({
   description: 'Ends the session and clears its cookie.',
   access: 'any',
   limit: 'none',
-  responses: { 200: { description: 'Signed out', schema: signedOutAnswer } },
+  responses: { 200: { description: 'Signed out', schema: signedOutResponse } },
   async handle({ services, identity, context, command }) {
     await signOut(services, command, tokensOf(context), identity.kind === 'user' ? identity : undefined);
     return {

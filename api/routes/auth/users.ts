@@ -6,8 +6,8 @@ import { NEW_USER } from '../../../commands/auth/users.ts';
 import { mustBeThere, noSuchWorkspace, type Place } from '../../../commands/workspaces/workspaces.ts';
 import { adminsIn, findUser, findUserByName, listUsers, userAfter } from '../../../queries/auth/users.ts';
 import { findWorkspace } from '../../../queries/workspaces/workspaces.ts';
-import { newUserBody, userAnswer, userChangesBody, usersAnswer } from '../../../shared/contract/auth/users.ts';
-import { idBody, successAnswer } from '../../../shared/contract/common.ts';
+import { newUserBody, userChangesBody, userResponse, usersResponse } from '../../../shared/contract/auth/users.ts';
+import { idBody, successResponse } from '../../../shared/contract/common.ts';
 import { invalid } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -51,7 +51,7 @@ const list = defineCachedRoute({
   path: '/api/auth/users',
   summary: 'List the users of the workspace, oldest first',
   access: 'admin',
-  responses: { 200: { description: 'Users', schema: usersAnswer } },
+  responses: { 200: { description: 'Users', schema: usersResponse } },
   // `all`: an event of another workspace may move a user here.
   cache: { models: ['users'], scope: 'all', caller: ['workspace'] },
   respond: async ({ services, identity }) => ({ users: await listUsers(services.reads, identity.workspace) }),
@@ -67,7 +67,7 @@ const create = defineRoute({
   limit: 'users',
   body: newUserBody,
   refuses: [409],
-  responses: { 201: { description: 'Created', schema: userAnswer } },
+  responses: { 201: { description: 'Created', schema: userResponse } },
   async respond(call) {
     const { body, services, identity, command } = call;
     const { username, password, role, provider, workspace_id } = body;
@@ -103,7 +103,7 @@ const update = defineRoute({
   limit: 'users',
   body: userChangesBody,
   refuses: [404, 409],
-  responses: { 200: { description: 'Changed', schema: userAnswer } },
+  responses: { 200: { description: 'Changed', schema: userResponse } },
   async respond(call) {
     const { body, services, identity, command, context } = call;
     // As of the arrival of the request: a write does not wait for names that it claims itself.
@@ -140,7 +140,7 @@ const remove = defineRoute({
   limit: 'users',
   body: idBody,
   refuses: [404, 409],
-  responses: { 200: { description: 'Deleted', schema: successAnswer } },
+  responses: { 200: { description: 'Deleted', schema: successResponse } },
   async respond({ body, services, identity, command }) {
     await deleteUser(services.commands, command, services.credentials, adminsIn(services.reads), {
       user_id: body.id,

@@ -33,7 +33,7 @@ export const githubWork = ({ services, context }: Pick<Write, 'services' | 'cont
   return { commands, github, projects: projectDirectory(then), githubProjects: githubProjects(then), now };
 };
 
-/** Issues in an answer. */
+/** Issues in a response. */
 const LISTED = 50;
 
 const shown = ({ labels, assignee, url, createdAt, updatedAt, ...issue }: GithubIssue) => ({
@@ -103,7 +103,7 @@ const read = defineRoute({
   query: contract.githubQuery,
   refuses: [404],
   responses: {
-    200: { description: 'Issues, or numbers of the account', schema: contract.githubReadAnswer },
+    200: { description: 'Issues, or numbers of the account', schema: contract.githubReadResponse },
     ...GITHUB_FAILURES,
   },
   async respond({ query, services: { github } }) {
@@ -197,7 +197,7 @@ const write = defineRoute({
   scope: 'deployment',
   body: contract.githubBody,
   refuses: [404],
-  responses: { 200: { description: 'What was done', schema: contract.githubWriteAnswer }, ...GITHUB_FAILURES },
+  responses: { 200: { description: 'What was done', schema: contract.githubWriteResponse }, ...GITHUB_FAILURES },
   respond: async (call) => (await actions[call.body.action](call)) as never,
 });
 

@@ -2,7 +2,11 @@
 import { answerWith } from '../../../commands/github/issues.ts';
 import { syncProjects } from '../../../commands/schedules/github/syncs.ts';
 import { listProjectSyncs } from '../../../queries/github/syncs.ts';
-import { githubProjectsAnswer, githubTriggerAnswer, githubTriggerBody } from '../../../shared/contract/github/syncs.ts';
+import {
+  githubProjectsResponse,
+  githubTriggerBody,
+  githubTriggerResponse,
+} from '../../../shared/contract/github/syncs.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import { GITHUB_FAILURES, githubWork, syncNow } from './issues.ts';
@@ -16,7 +20,7 @@ const list = defineRoute({
   summary: 'Projects synchronised with repositories, and the time of the next run',
   access: 'operator',
   scope: 'deployment',
-  responses: { 200: { description: 'By name of the project', schema: githubProjectsAnswer } },
+  responses: { 200: { description: 'By name of the project', schema: githubProjectsResponse } },
   async respond({ identity, services }) {
     const { reads, scheduler } = services;
     if (reads.past !== undefined) return { syncs: [...(await listProjectSyncs(reads, identity.workspace))] };
@@ -40,7 +44,7 @@ const trigger = defineRoute({
   scope: 'deployment',
   body: githubTriggerBody,
   refuses: [404],
-  responses: { 200: { description: 'What was carried over', schema: githubTriggerAnswer }, ...GITHUB_FAILURES },
+  responses: { 200: { description: 'What was carried over', schema: githubTriggerResponse }, ...GITHUB_FAILURES },
   async respond(call) {
     const { body, identity, services, command } = call;
     if (body.action === 'trigger') {

@@ -1,6 +1,6 @@
 /** Why something happened, and what followed from it. */
 import { historyCauses } from '../../../queries/history/causes.ts';
-import { causesAnswer, causesParams } from '../../../shared/contract/history/causes.ts';
+import { causesParams, causesResponse } from '../../../shared/contract/history/causes.ts';
 import { openQuery } from '../../../shared/contract/history/events.ts';
 import { defineRoute } from '../../http/route.ts';
 import { historyReadsOf } from './events.ts';
@@ -19,6 +19,6 @@ export const historyCauseRoute = defineRoute({
   params: causesParams,
   query: openQuery,
   refuses: [404],
-  responses: { 200: { description: 'Causes and effects', schema: causesAnswer } },
+  responses: { 200: { description: 'Causes and effects', schema: causesResponse } },
   respond: ({ params, query, services }) => historyCauses(historyReadsOf(services), params.id, query.open),
 });

@@ -1,6 +1,6 @@
 /** What differs between two moments of the log. */
 import { diffBetween } from '../../../queries/history/diff.ts';
-import { diffAnswer, diffQuery } from '../../../shared/contract/history/diff.ts';
+import { diffQuery, diffResponse } from '../../../shared/contract/history/diff.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf, startOf } from '../../http/as-of.ts';
 import { defineRoute } from '../../http/route.ts';
@@ -16,7 +16,7 @@ export const historyDiffRoute = defineRoute({
   access: 'admin',
   query: diffQuery,
   refuses: [409],
-  responses: { 200: { description: 'What differs', schema: diffAnswer } },
+  responses: { 200: { description: 'What differs', schema: diffResponse } },
   async respond({ query, identity, services }) {
     const from = await startOf(services, query.from);
     const { position: to } = await momentOf(services, query.to, 'to');

@@ -18,7 +18,7 @@ const list = defineRoute({
   scope: 'deployment',
   shared: 'history',
   query: contract.historyEventsQuery,
-  responses: { 200: { description: 'Events', schema: contract.historyEventsAnswer } },
+  responses: { 200: { description: 'Events', schema: contract.historyEventsResponse } },
   respond: ({ query, services }) => listHistoryEvents(historyReadsOf(services), query),
 });
 

@@ -80,7 +80,7 @@ const inclusion = defineRoute({
   shared: 'history',
   query: contract.proofQuery,
   refuses: [404],
-  responses: { 200: { description: 'The path', schema: contract.proofAnswer } },
+  responses: { 200: { description: 'The path', schema: contract.proofResponse } },
   async respond({ query: { event, size: wanted }, services }) {
     const { logIndex, proofs } = services;
     await logIndex.settled();
@@ -108,7 +108,7 @@ const consistency = defineRoute({
   scope: 'deployment',
   shared: 'history',
   query: contract.consistencyQuery,
-  responses: { 200: { description: 'The proof; empty if both are the same', schema: contract.consistencyAnswer } },
+  responses: { 200: { description: 'The proof; empty if both are the same', schema: contract.consistencyResponse } },
   async respond({ query: { from, to }, services }) {
     const { logIndex, proofs } = services;
     await logIndex.settled();

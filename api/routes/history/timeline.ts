@@ -1,6 +1,6 @@
 /** The log over time. */
 import { logTimeline } from '../../../queries/history/timeline.ts';
-import { timelineAnswer, timelineQuery } from '../../../shared/contract/history/timeline.ts';
+import { timelineQuery, timelineResponse } from '../../../shared/contract/history/timeline.ts';
 import { defineRoute } from '../../http/route.ts';
 
 export const historyTimelineRoute = defineRoute({
@@ -14,6 +14,6 @@ export const historyTimelineRoute = defineRoute({
   scope: 'deployment',
   shared: 'history',
   query: timelineQuery,
-  responses: { 200: { description: 'Parts of the span', schema: timelineAnswer } },
+  responses: { 200: { description: 'Parts of the span', schema: timelineResponse } },
   respond: ({ query, services }) => logTimeline(services.logIndex, query, services.now()),
 });

@@ -21,7 +21,7 @@ export const activityRoute = defineCachedRoute({
   responses: {
     200: {
       description: 'Activities, or statistics with `stats`',
-      schema: z.union([contract.activitiesAnswer, contract.activityStatsAnswer]),
+      schema: z.union([contract.activitiesResponse, contract.activityStatsResponse]),
     },
   },
   cache: {

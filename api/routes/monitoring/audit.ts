@@ -1,6 +1,6 @@
 /** The audit trail. */
 import { listAudit } from '../../../queries/monitoring/audit.ts';
-import { auditAnswer, auditQuery } from '../../../shared/contract/monitoring/audit.ts';
+import { auditQuery, auditResponse } from '../../../shared/contract/monitoring/audit.ts';
 import { defineCachedRoute } from '../../http/route.ts';
 
 export const auditRoute = defineCachedRoute({
@@ -10,7 +10,7 @@ export const auditRoute = defineCachedRoute({
   mcp: { tool: 'list_audit_entries' },
   access: 'admin',
   query: auditQuery,
-  responses: { 200: { description: 'Audit entries', schema: auditAnswer } },
+  responses: { 200: { description: 'Audit entries', schema: auditResponse } },
   cache: { models: ['audit'] },
   respond: ({ query, identity, services }) => listAudit(services.reads, identity.workspace, query),
 });

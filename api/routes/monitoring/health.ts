@@ -1,5 +1,5 @@
 /** Probes and metrics. The operations page describes the routes outside /api. */
-import { healthAnswer, livenessAnswer, readinessAnswer } from '../../../shared/contract/monitoring/health.ts';
+import { healthResponse, livenessResponse, readinessResponse } from '../../../shared/contract/monitoring/health.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 export const healthRoutes: readonly Route[] = [
@@ -9,7 +9,7 @@ export const healthRoutes: readonly Route[] = [
     hidden: true,
     summary: 'Check that the process is running',
     access: 'public',
-    responses: { 200: { description: 'Alive', schema: livenessAnswer } },
+    responses: { 200: { description: 'Alive', schema: livenessResponse } },
     respond: () => ({ status: 'ok' }),
   }),
   defineRoute({
@@ -19,8 +19,8 @@ export const healthRoutes: readonly Route[] = [
     summary: 'Check that stores are reachable and read models are up to date',
     access: 'public',
     responses: {
-      200: { description: 'Ready', schema: readinessAnswer },
-      503: { description: 'Not ready; `checks` names the problems', schema: readinessAnswer },
+      200: { description: 'Ready', schema: readinessResponse },
+      503: { description: 'Not ready; `checks` names the problems', schema: readinessResponse },
     },
     async handle({ services, identity, isOfDeployment }) {
       const { ok, checks, details } = await services.ready();
@@ -38,8 +38,8 @@ export const healthRoutes: readonly Route[] = [
     summary: 'Short form of /health/ready',
     access: 'public',
     responses: {
-      200: { description: 'Well', schema: healthAnswer },
-      503: { description: 'Degraded', schema: healthAnswer },
+      200: { description: 'Well', schema: healthResponse },
+      503: { description: 'Degraded', schema: healthResponse },
     },
     async handle({ services }) {
       const { ok } = await services.ready();

@@ -4,10 +4,10 @@ import type { LogEntry } from '../../../shared/ports/monitoring/logs.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 /** @param whole includes the data, which reveals details about the infrastructure and all workspaces */
-const answerOf = (
+const responseOf = (
   { id, at, level, source, session, message, data }: LogEntry,
   whole: boolean,
-): contract.LogEntryAnswer => ({
+): contract.LogEntryResponse => ({
   id,
   timestamp: at,
   level,
@@ -28,7 +28,7 @@ const list = defineRoute({
   shared: 'logs',
   limit: 'read',
   query: contract.logsQuery,
-  responses: { 200: { description: 'Lines, or the names of their sources', schema: contract.logsAnswer } },
+  responses: { 200: { description: 'Lines, or the names of their sources', schema: contract.logsResponse } },
   async respond({ query, identity, services }) {
     const { logs } = services;
     const { action = 'recent', since = 0, limit, source } = query;
@@ -37,7 +37,7 @@ const list = defineRoute({
       action === 'tail'
         ? await logs.tail(identity.workspace, { since, source, limit })
         : await logs.recent(identity.workspace, query);
-    return { logs: found.map((entry) => answerOf(entry, identity.role === 'admin')) };
+    return { logs: found.map((entry) => responseOf(entry, identity.role === 'admin')) };
   },
 });
 
@@ -48,12 +48,12 @@ const add = defineRoute({
   access: 'operator',
   shared: 'logs',
   body: contract.logBody,
-  responses: { 200: { description: 'Stored', schema: contract.logAnswer } },
+  responses: { 200: { description: 'Stored', schema: contract.logResponse } },
   async respond({ body, identity, services }) {
     const { message, level = 'info', source = contract.OWN_SOURCE, session = null } = body;
     const line = { at: services.now(), level, source, session, message, data: null };
     const entry = await services.logs.add(identity.workspace, line);
-    return { success: true, entry: answerOf(entry, true) };
+    return { success: true, entry: responseOf(entry, true) };
   },
 });
 

@@ -41,7 +41,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   query: contract.notificationsQuery,
   refuses: [403],
-  responses: { 200: { description: 'A page of notifications', schema: contract.notificationsAnswer } },
+  responses: { 200: { description: 'A page of notifications', schema: contract.notificationsResponse } },
   cache: { models: NOTIFICATION_MODELS, caller: [...TASK_VIEW, ...RECIPIENT] },
   async respond({ query, identity, services }) {
     requireRecipient(identity, query.recipient);
@@ -70,7 +70,7 @@ const markAsRead = defineRoute({
   access: 'operator',
   body: contract.markReadBody,
   agents: ({ body, identity, services }) => recipientsOf(services, identity, body.recipient, body.ids),
-  responses: { 200: { description: 'Marked', schema: contract.markReadAnswer } },
+  responses: { 200: { description: 'Marked', schema: contract.markReadResponse } },
   async respond({ body, identity, services, command }) {
     const { recipient, markAllRead, ids = [] } = body;
     const all = recipient !== undefined && markAllRead;
@@ -87,7 +87,7 @@ const remove = defineRoute({
   summary: 'Delete notifications, by id or by age',
   access: 'admin',
   body: contract.deleteNotificationsBody,
-  responses: { 200: { description: 'Deleted', schema: contract.deleteNotificationsAnswer } },
+  responses: { 200: { description: 'Deleted', schema: contract.deleteNotificationsResponse } },
   async respond({ body, services, command }) {
     const { ids, recipient = '', olderThan = 0 } = body;
     const which = ids ? { ids } : { recipient, before: olderThan };
@@ -105,7 +105,7 @@ const act = defineRoute({
   body: contract.notificationActionBody,
   agents: ({ body: { agent, recipient, id }, identity, services }) =>
     recipientsOf(services, identity, agent ?? recipient, id === undefined ? [] : [id]),
-  responses: { 200: { description: 'Done', schema: contract.notificationActionAnswer } },
+  responses: { 200: { description: 'Done', schema: contract.notificationActionResponse } },
   async respond({ body, identity, services, command }) {
     const { commands, notifications, reads } = services;
     const { action, agent = '', recipient = '' } = body;
@@ -146,7 +146,7 @@ const deliver = defineRoute({
   limit: 'none',
   body: contract.deliverBody,
   refuses: [404, 422],
-  responses: { 200: { description: 'What was delivered and what could not be', schema: contract.deliverAnswer } },
+  responses: { 200: { description: 'What was delivered and what could not be', schema: contract.deliverResponse } },
   async respond({ body, identity, services, command }) {
     const { commands, notifications, reads } = services;
     const { agent, title, message } = body;
@@ -188,7 +188,7 @@ const deliveries = defineCachedRoute({
   access: 'viewer',
   query: contract.deliveriesQuery,
   refuses: [403],
-  responses: { 200: { description: 'The state of deliveries', schema: contract.deliveriesAnswer } },
+  responses: { 200: { description: 'The state of deliveries', schema: contract.deliveriesResponse } },
   cache: { models: DELIVERY_MODELS, caller: ['workspace', ...RECIPIENT] },
   async respond({ query, identity, services }) {
     const only = onlyRecipientOf(identity);

@@ -1,6 +1,6 @@
 /** Search. */
 import { searchRecords } from '../../../queries/monitoring/search.ts';
-import { searchAnswer, searchQuery } from '../../../shared/contract/monitoring/search.ts';
+import { searchQuery, searchResponse } from '../../../shared/contract/monitoring/search.ts';
 import { taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute } from '../../http/route.ts';
 import { SEEN } from '../tasks/tasks.ts';
@@ -14,7 +14,7 @@ export const searchRoute = defineRoute({
   access: 'viewer',
   limit: 'heavy',
   query: searchQuery,
-  responses: { 200: { description: 'What was found', schema: searchAnswer } },
+  responses: { 200: { description: 'What was found', schema: searchResponse } },
   respond: ({ query, identity, services: { reads, displayNames } }) =>
     searchRecords(reads, displayNames, taskViewOf(identity), query, identity.role === 'admin'),
 });

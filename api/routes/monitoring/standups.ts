@@ -13,7 +13,7 @@ const list = defineCachedRoute({
   summary: 'Numbers of earlier standup reports, newest first',
   access: 'viewer',
   query: contract.standupsQuery,
-  responses: { 200: { description: 'A page of reports', schema: contract.standupsAnswer } },
+  responses: { 200: { description: 'A page of reports', schema: contract.standupsResponse } },
   cache: { models: ['standups'] },
   respond: ({ query, identity, services }) => listStandups(services.reads, identity.workspace, query),
 });
@@ -27,7 +27,7 @@ const generate = defineRoute({
   access: 'operator',
   limit: 'none',
   body: contract.standupBody,
-  responses: { 200: { description: 'The report', schema: contract.standupAnswer } },
+  responses: { 200: { description: 'The report', schema: contract.standupResponse } },
   async respond({ body, identity, services, command }) {
     const now = services.now();
     const date = body.date ?? new Date(now).toISOString().slice(0, 10);

@@ -166,7 +166,7 @@ export const statusRoute = defineRoute({
     'overview: machine and sessions. dashboard: the same with counts of the workspace. health: checks with a verdict. models: a catalogue with prices. gateway: none is ever connected. capabilities: what clients may offer. The past has overview and dashboard without the machine, gateway, and capabilities.',
   access: 'viewer',
   query: contract.statusQuery,
-  responses: { 200: { description: 'What was asked for', schema: contract.statusAnswer } },
+  responses: { 200: { description: 'What was asked for', schema: contract.statusResponse } },
   async respond({ query, identity, services, isOfDeployment }) {
     const { reads } = services;
     const isHouse = await isOfDeployment();

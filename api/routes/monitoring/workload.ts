@@ -1,6 +1,6 @@
 /** Workload. */
 import { workloadOf } from '../../../queries/monitoring/workload.ts';
-import { workloadAnswer } from '../../../shared/contract/monitoring/workload.ts';
+import { workloadResponse } from '../../../shared/contract/monitoring/workload.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute } from '../../http/route.ts';
 
@@ -9,7 +9,7 @@ export const workloadRoute = defineRoute({
   path: '/api/workload',
   summary: 'Workload, and a recommendation whether to submit more',
   access: 'viewer',
-  responses: { 200: { description: 'Load, agents and a recommendation', schema: workloadAnswer } },
+  responses: { 200: { description: 'Load, agents and a recommendation', schema: workloadResponse } },
   respond: ({ identity, services: { reads, settings, now } }) =>
     workloadOf(
       reads,

@@ -1,7 +1,7 @@
 /** Pipelines. */
 import { changePipeline, createPipeline, deletePipeline } from '../../../commands/pipelines/pipelines.ts';
 import { listPipelines, missingTemplates, pipelineAfter } from '../../../queries/pipelines/pipelines.ts';
-import { idBody, successAnswer } from '../../../shared/contract/common.ts';
+import { idBody, successResponse } from '../../../shared/contract/common.ts';
 import * as contract from '../../../shared/contract/pipelines/pipelines.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -26,7 +26,7 @@ const list = defineCachedRoute({
   summary: 'Pipelines with the counts of their runs, the most used first',
   access: 'viewer',
   query: contract.pipelinesQuery,
-  responses: { 200: { description: 'Pipelines', schema: contract.pipelinesAnswer } },
+  responses: { 200: { description: 'Pipelines', schema: contract.pipelinesResponse } },
   cache: { models: ['pipelines', 'workflows'] },
   respond: async ({ query, identity, services }) => ({
     pipelines: await listPipelines(services.reads, identity.workspace, query),
@@ -40,7 +40,7 @@ const create = defineRoute({
   description: 'A template may be used in several steps.',
   access: 'operator',
   body: contract.newPipelineBody,
-  responses: { 201: { description: 'The new pipeline', schema: contract.pipelineAnswer } },
+  responses: { 201: { description: 'The new pipeline', schema: contract.pipelineResponse } },
   async respond({ body, identity, services, command }) {
     const { workspace } = identity;
     const { name, description } = body;
@@ -60,7 +60,7 @@ const change = defineRoute({
   limit: 'none',
   body: contract.pipelineChangesBody,
   refuses: [404],
-  responses: { 200: { description: 'The pipeline as it is now', schema: contract.pipelineAnswer } },
+  responses: { 200: { description: 'The pipeline as it is now', schema: contract.pipelineResponse } },
   async respond({ body, identity, services, command }) {
     const { workspace } = identity;
     const { id, name, description } = body;
@@ -78,7 +78,7 @@ const remove = defineRoute({
   access: 'operator',
   limit: 'none',
   body: idBody,
-  responses: { 200: { description: 'Deleted', schema: successAnswer } },
+  responses: { 200: { description: 'Deleted', schema: successResponse } },
   async respond({ body, services, command }) {
     await deletePipeline(services.commands, command, body.id);
     return { success: true };

@@ -50,10 +50,10 @@ function spawnOf(
   if (spawn_id !== null) return { success: true, stdout: output ?? '' };
   const error = handOver === 'runner' ? last_error : HAND_OVER_FAULTS[handOver];
   if (error !== null) return { success: false, error, ...(retrying && { pending: true }) };
-  return { success: false, error: 'The agent runner has not answered yet; look at the run later.', pending: true };
+  return { success: false, error: 'The agent runner has not responded yet; look at the run later.', pending: true };
 }
 
-const answerOf = ({ id, status, steps_snapshot }: contract.RunRecord, more: object = {}) => ({
+const responseOf = ({ id, status, steps_snapshot }: contract.RunRecord, more: object = {}) => ({
   run: { id, status, steps_snapshot, ...more },
   run_id: id,
   status,
@@ -66,7 +66,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   query: contract.runsQuery,
   refuses: [404],
-  responses: { 200: { description: '`runs`; with `id`: `run`', schema: contract.runsAnswer } },
+  responses: { 200: { description: '`runs`; with `id`: `run`', schema: contract.runsResponse } },
   cache: { models: ['pipelines'] },
   async respond({ query, identity, services }) {
     const { id, ...filter } = query;
@@ -87,8 +87,8 @@ const act = defineRoute({
   body: contract.runBody,
   refuses: [404],
   responses: {
-    200: { description: 'Advanced or cancelled', schema: contract.runAnswer },
-    201: { description: 'Started', schema: contract.runAnswer },
+    200: { description: 'Advanced or cancelled', schema: contract.runResponse },
+    201: { description: 'Started', schema: contract.runResponse },
   },
   async handle({ body, identity, services, command, checkShared }) {
     const { commands, settings } = services;
@@ -97,7 +97,7 @@ const act = defineRoute({
     if (body.action === 'cancel') {
       const id = body.run_id as number;
       const executed = await cancelRun(commands, command, id);
-      return { status: 200, body: answerOf(await runAfter(services.records, workspace, id, executed)) };
+      return { status: 200, body: responseOf(await runAfter(services.records, workspace, id, executed)) };
     }
     // Steps go to the agent runner, which serves all workspaces.
     await checkShared('pipelines');
@@ -105,15 +105,15 @@ const act = defineRoute({
       const id = body.run_id as number;
       const end = { step: body.step_index, success: body.success ?? true, error: body.error || null };
       const { started, executed } = await advanceRun(commands, command, id, end, hasRunner);
-      if (!started) return { status: 200, body: answerOf(await runAfter(services.records, workspace, id, executed)) };
+      if (!started) return { status: 200, body: responseOf(await runAfter(services.records, workspace, id, executed)) };
       const { run, spawn } = await afterHandOver(services, workspace, id, { ...started, executed });
-      return { status: 200, body: answerOf(run, { current_step: run.current_step, spawn }) };
+      return { status: 200, body: responseOf(run, { current_step: run.current_step, spawn }) };
     }
     const pipeline = orNotFound(await pipelineToRun(services.reads, workspace, body.pipeline_id as number), 'Pipeline');
     const { id, hand_over, executed } = await startRun(commands, command, pipeline, hasRunner);
     const { run, spawn } = await afterHandOver(services, workspace, id, { step: 0, hand_over, executed });
     const { pipeline_id, current_step } = run;
-    return { status: 201, body: answerOf(run, { pipeline_id, current_step, spawn }) };
+    return { status: 201, body: responseOf(run, { pipeline_id, current_step, spawn }) };
   },
 });
 

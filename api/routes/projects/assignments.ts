@@ -16,7 +16,7 @@ const list = defineRoute({
   access: 'viewer',
   params: idParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'Agents with their roles', schema: contract.assignmentsAnswer } },
+  responses: { 200: { description: 'Agents with their roles', schema: contract.assignmentsResponse } },
   async respond(call) {
     const { params, identity, services } = call;
     await requireOwnTenant(call);
@@ -35,7 +35,7 @@ const assign = defineRoute({
   body: contract.assignBody,
   agents: ({ body }) => ({ name: body.agent_name }),
   refuses: [404],
-  responses: { 201: { description: 'Assigned', schema: contract.assignedAnswer } },
+  responses: { 201: { description: 'Assigned', schema: contract.assignedResponse } },
   async respond(call) {
     const { params, body, services, command } = call;
     await requireOwnTenant(call);
@@ -54,7 +54,7 @@ const unassign = defineRoute({
   query: contract.unassignQuery,
   agents: ({ query }) => ({ name: query.agent_name }),
   refuses: [404],
-  responses: { 200: { description: 'The agent is no member now', schema: contract.assignedAnswer } },
+  responses: { 200: { description: 'The agent is no member now', schema: contract.assignedResponse } },
   async respond(call) {
     const { params, query, services, command } = call;
     await requireOwnTenant(call);

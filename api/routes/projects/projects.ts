@@ -50,7 +50,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   query: contract.projectsQuery,
   refuses: [403],
-  responses: { 200: { description: 'Projects', schema: contract.projectsAnswer } },
+  responses: { 200: { description: 'Projects', schema: contract.projectsResponse } },
   cache: { models: PROJECT_MODELS, caller: ['workspace', 'tenant'] },
   async respond(call) {
     const { query, identity, services } = call;
@@ -67,7 +67,7 @@ const create = defineRoute({
     'Its slug and its ticket prefix are unique in the workspace, archived projects included. If omitted, they are derived from the name.',
   access: 'operator',
   body: contract.createProjectBody,
-  responses: { 201: { description: 'The new project', schema: contract.createdProjectAnswer } },
+  responses: { 201: { description: 'The new project', schema: contract.createdProjectResponse } },
   async respond(call) {
     const { body, identity, services, command } = call;
     await requireOwnTenant(call);
@@ -99,7 +99,7 @@ const one = defineCachedRoute({
   access: 'viewer',
   params: idParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'The project', schema: contract.projectAnswer } },
+  responses: { 200: { description: 'The project', schema: contract.projectResponse } },
   cache: { models: PROJECT_MODELS, caller: ['workspace', 'tenant'] },
   async respond(call) {
     const { params, identity, services } = call;
@@ -141,7 +141,7 @@ const change = defineRoute({
     );
   },
   refuses: [404, 409],
-  responses: { 200: { description: 'The project as it is now', schema: contract.updatedProjectAnswer } },
+  responses: { 200: { description: 'The project as it is now', schema: contract.updatedProjectResponse } },
   async respond(call) {
     const { params, body, identity, services, command } = call;
     await requireOwnTenant(call);
@@ -174,7 +174,7 @@ const remove = defineRoute({
   params: idParams,
   query: contract.deleteProjectQuery,
   refuses: [400, 404],
-  responses: { 200: { description: 'Done', schema: contract.deletedProjectAnswer } },
+  responses: { 200: { description: 'Done', schema: contract.deletedProjectResponse } },
   async respond(call) {
     const { params, query, services, command } = call;
     await requireOwnTenant(call);
@@ -193,7 +193,7 @@ const tasks = defineCachedRoute({
   params: idParams,
   query: contract.projectTasksQuery,
   refuses: [403, 404],
-  responses: { 200: { description: 'The project and its tasks', schema: contract.projectTasksAnswer } },
+  responses: { 200: { description: 'The project and its tasks', schema: contract.projectTasksResponse } },
   cache: { models: [...PROJECT_MODELS, ...PEOPLE_MODELS], caller: [...TASK_VIEW, 'tenant'] },
   async respond(call) {
     const { params, query, identity, services } = call;

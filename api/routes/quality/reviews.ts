@@ -38,7 +38,7 @@ const show = defineCachedRoute({
   responses: {
     200: {
       description: 'With `taskIds`: the newest review of each; with `taskId`: reviews, newest first, at most 10',
-      schema: z.union([contract.reviewsAnswer, contract.latestReviewsAnswer]),
+      schema: z.union([contract.reviewsResponse, contract.latestReviewsResponse]),
     },
   },
   cache: { models: REVIEW_MODELS, caller: TASK_VIEW },
@@ -88,7 +88,7 @@ const review = defineRoute({
   access: 'operator',
   body: contract.qualityReviewBody,
   refuses: [404],
-  responses: { 200: { description: 'Recorded', schema: contract.reviewedAnswer } },
+  responses: { 200: { description: 'Recorded', schema: contract.reviewedResponse } },
   async respond({ body, identity, services, command }) {
     const { status, notes } = body;
     const taskId = (body.taskId ?? body.task_id) as number;

@@ -20,7 +20,7 @@ const list = defineCachedRoute({
   access: 'admin',
   scope: 'deployment',
   query: contract.provisionJobsQuery,
-  responses: { 200: { description: 'Jobs', schema: contract.provisionJobsAnswer } },
+  responses: { 200: { description: 'Jobs', schema: contract.provisionJobsResponse } },
   cache: { models: ['tenants'], scope: 'all', caller: [] },
   respond: async ({ query, services }) => ({ jobs: await listJobs(services.reads, query) }),
 });
@@ -33,7 +33,7 @@ const create = defineRoute({
   scope: 'deployment',
   body: contract.newProvisionJobBody,
   refuses: [404],
-  responses: { 201: { description: 'The job', schema: contract.provisionJobAnswer } },
+  responses: { 201: { description: 'The job', schema: contract.provisionJobResponse } },
   async respond({ body, services, command }) {
     const { id, executed } = await queueJob(services.commands, command, body);
     const place = { tenant: body.tenant_id, job: id };
@@ -49,7 +49,7 @@ const one = defineCachedRoute({
   scope: 'deployment',
   params: idParams,
   refuses: [404],
-  responses: { 200: { description: 'The job', schema: contract.provisionJobAnswer } },
+  responses: { 200: { description: 'The job', schema: contract.provisionJobResponse } },
   cache: { models: ['tenants'], scope: 'all', caller: [] },
   async respond({ params, services }) {
     return { job: orNotFound(await jobDetail(services.reads, params.id), 'Job') };
@@ -65,7 +65,7 @@ const decide = defineRoute({
   params: idParams,
   body: contract.jobDecisionBody,
   refuses: [404],
-  responses: { 200: { description: 'The job', schema: contract.provisionJobAnswer } },
+  responses: { 200: { description: 'The job', schema: contract.provisionJobResponse } },
   async respond({ params, body, services, command }) {
     const place = await placeOf(services, params.id);
     const executed = await decideAboutJob(services.commands, command, place, body);
@@ -83,7 +83,7 @@ const run = defineRoute({
   scope: 'deployment',
   params: idParams,
   refuses: [404],
-  responses: { 200: { description: 'The job after its run', schema: contract.provisionJobAnswer } },
+  responses: { 200: { description: 'The job after its run', schema: contract.provisionJobResponse } },
   async respond({ params, services, command }) {
     const place = await placeOf(services, params.id);
     const executed = await runJob(services.commands, command, place, hostname());

@@ -9,7 +9,7 @@ import * as contract from '../../../shared/contract/super/tenants.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
-async function answer({ records }: Services, place: JobPlace, executed: Executed) {
+async function response({ records }: Services, place: JobPlace, executed: Executed) {
   const [tenant, job] = await Promise.all([
     tenantAfter(records, place.tenant, executed),
     jobAfter(records, place, executed),
@@ -24,7 +24,7 @@ const list = defineCachedRoute({
   access: 'admin',
   scope: 'deployment',
   query: contract.tenantsQuery,
-  responses: { 200: { description: 'Tenants with their latest job', schema: contract.tenantsAnswer } },
+  responses: { 200: { description: 'Tenants with their latest job', schema: contract.tenantsResponse } },
   cache: { models: ['tenants'], scope: 'all', caller: [] },
   respond: async ({ query, services }) => ({ tenants: await listTenants(services.reads, query) }),
 });
@@ -38,11 +38,11 @@ const create = defineRoute({
   access: 'admin',
   scope: 'deployment',
   body: contract.newTenantBody,
-  responses: { 201: { description: 'Tenant and job', schema: contract.tenantAnswer } },
+  responses: { 201: { description: 'Tenant and job', schema: contract.tenantResponse } },
   async handle({ body, services, command }) {
     const { commands, settings } = services;
     const { executed, ...place } = await createTenant(commands, command, settings, body);
-    return answer(services, place, executed);
+    return response(services, place, executed);
   },
 });
 
@@ -56,10 +56,10 @@ const takeDown = defineRoute({
   body: contract.decommissionBody,
   bodyOptional: true,
   refuses: [404],
-  responses: { 201: { description: 'Tenant and job', schema: contract.tenantAnswer } },
+  responses: { 201: { description: 'Tenant and job', schema: contract.tenantResponse } },
   async handle({ params, body, services, command }) {
     const { id, executed } = await decommission(services.commands, command, params.id, body);
-    return answer(services, { tenant: params.id, job: id }, executed);
+    return response(services, { tenant: params.id, job: id }, executed);
   },
 });
 

@@ -4,7 +4,7 @@ import { makeBranch, openPull } from '../../../commands/tasks/branches.ts';
 import { repositoryOf, TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
-import { branchAnswer, branchBody, branchMadeAnswer } from '../../../shared/contract/tasks/branches.ts';
+import { branchBody, branchMadeResponse, branchResponse } from '../../../shared/contract/tasks/branches.ts';
 import { invalid, orNotFound, unavailable } from '../../../shared/errors.ts';
 import { TASK_VIEW, taskViewOf, type Viewer } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -24,7 +24,7 @@ const show = defineCachedRoute({
   access: 'viewer',
   params: idParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'What there is', schema: branchAnswer } },
+  responses: { 200: { description: 'What there is', schema: branchResponse } },
   cache: { models: TASK_MODELS, caller: TASK_VIEW },
   async respond({ params, identity, services }) {
     const { repo, source } = await requireTask(services, identity, params.id);
@@ -38,14 +38,14 @@ const make = defineRoute({
   path: '/api/tasks/{id}/branch',
   summary: 'Create a branch for a task, or a pull request from it',
   description:
-    "For a task that the caller sees. Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself is answered with 503. Callers of a strictly isolated workspace get 403.",
+    "For a task that the caller sees. Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself gets 503. Callers of a strictly isolated workspace get 403.",
   access: 'operator',
   params: idParams,
   body: branchBody,
   bodyOptional: true,
   refuses: [404],
   responses: {
-    200: { description: 'The branch, or the pull request', schema: branchMadeAnswer },
+    200: { description: 'The branch, or the pull request', schema: branchMadeResponse },
     ...GITHUB_FAILURES,
   },
   async respond({ params, body, identity, services, command, checkShared, isOfDeployment }) {

@@ -3,7 +3,7 @@ import { refuseInjection } from '../../../commands/agents/injection.ts';
 import { broadcast } from '../../../commands/tasks/broadcasts.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';
 import { idParams } from '../../../shared/contract/common.ts';
-import { broadcastAnswer, broadcastBody } from '../../../shared/contract/tasks/broadcasts.ts';
+import { broadcastBody, broadcastResponse } from '../../../shared/contract/tasks/broadcasts.ts';
 import { authorOf, taskViewOf } from '../../../shared/identity.ts';
 import { defineRoute } from '../../http/route.ts';
 
@@ -18,7 +18,7 @@ export const taskBroadcastRoute = defineRoute({
   params: idParams,
   body: broadcastBody,
   refuses: [404, 422],
-  responses: { 200: { description: 'Sent', schema: broadcastAnswer } },
+  responses: { 200: { description: 'Sent', schema: broadcastResponse } },
   async respond({ params, body, identity, services, command }) {
     await requireSeen(services.reads, taskViewOf(identity), params.id);
     refuseInjection('The message', body.message);

@@ -2,9 +2,9 @@
 import { setStatuses, updateTask } from '../../../commands/tasks/changes.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import {
-  bulkStatusAnswer,
   bulkStatusBody,
-  updatedTaskAnswer,
+  bulkStatusResponse,
+  updatedTaskResponse,
   updateTaskBody,
 } from '../../../shared/contract/tasks/tasks.ts';
 import { seconds } from '../../../shared/time.ts';
@@ -21,7 +21,7 @@ const putMany = defineRoute({
   description: `Approvals are checked before the first task changes. Each task is then changed by itself, so an approval that is withdrawn at that moment may refuse one task after others have changed; the error says how many have. Tasks that do not exist are skipped. The key of an agent changes only tasks that are assigned to that agent. ${GATE}`,
   access: 'operator',
   body: bulkStatusBody,
-  responses: { 200: { description: 'Changed', schema: bulkStatusAnswer } },
+  responses: { 200: { description: 'Changed', schema: bulkStatusResponse } },
   async respond({ body, identity, services, command }) {
     const check = isBoundKey(identity) ? taskAccess(identity) : undefined;
     const updated = await setStatuses(services.commands, command, body.tasks, seconds(services.now()), check);
@@ -48,7 +48,7 @@ const putOne = defineRoute({
   params: idParams,
   body: updateTaskBody,
   refuses: [404, 409],
-  responses: { 200: { description: 'The task as it is now', schema: updatedTaskAnswer } },
+  responses: { 200: { description: 'The task as it is now', schema: updatedTaskResponse } },
   async respond({ params, body, identity, services, command }) {
     const { created_by: _, ...fields } = body;
     const change = { fields, by: identity.username, now: seconds(services.now()) };

@@ -33,7 +33,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   params: idParams,
   refuses: [403, 404],
-  responses: { 200: { description: 'All comments, oldest first', schema: contract.commentsAnswer } },
+  responses: { 200: { description: 'All comments, oldest first', schema: contract.commentsResponse } },
   cache: { models: [...COMMENT_MODELS, ...TASK_MODELS], caller: TASK_VIEW },
   async respond({ params, identity, services }) {
     const view = taskViewOf(identity);
@@ -53,7 +53,7 @@ const add = defineRoute({
   params: idParams,
   body: contract.commentBody,
   refuses: [404],
-  responses: { 201: { description: 'The comment', schema: contract.commentAnswer } },
+  responses: { 201: { description: 'The comment', schema: contract.commentResponse } },
   async respond({ params, body, identity, services, command }) {
     const { comment, assigned_to: assignedTo } = await addComment(
       services.commands,

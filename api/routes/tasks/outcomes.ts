@@ -1,6 +1,6 @@
 /** How tasks came out. */
 import { OUTCOME_MODELS, taskOutcomes } from '../../../queries/tasks/outcomes.ts';
-import { outcomesAnswer, outcomesQuery, TIMEFRAMES } from '../../../shared/contract/tasks/outcomes.ts';
+import { outcomesQuery, outcomesResponse, TIMEFRAMES } from '../../../shared/contract/tasks/outcomes.ts';
 import { TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineCachedRoute } from '../../http/route.ts';
@@ -13,7 +13,7 @@ export const taskOutcomeRoute = defineCachedRoute({
   description: SEEN,
   access: 'viewer',
   query: outcomesQuery,
-  responses: { 200: { description: 'Counts, rates and common errors', schema: outcomesAnswer } },
+  responses: { 200: { description: 'Counts, rates and common errors', schema: outcomesResponse } },
   cache: {
     models: OUTCOME_MODELS,
     caller: TASK_VIEW,

@@ -1,5 +1,5 @@
 /** The queue: agents poll for work. */
-import { queueAnswer, queueQuery } from '../../../shared/contract/tasks/queue.ts';
+import { queueQuery, queueResponse } from '../../../shared/contract/tasks/queue.ts';
 import { forbidden, invalid } from '../../../shared/errors.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute } from '../../http/route.ts';
@@ -29,7 +29,7 @@ The agent need not be registered. A caller that acts for an agent and is not an 
   query: queueQuery,
   agents: ({ query }) => (query.agent ? { name: query.agent } : undefined),
   refuses: [409],
-  responses: { 200: { description: 'What to work on', schema: queueAnswer } },
+  responses: { 200: { description: 'What to work on', schema: queueResponse } },
   async respond({ query, identity, services, command }) {
     const agent = query.agent || identity.agentName?.trim();
     if (!agent)

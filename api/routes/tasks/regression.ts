@@ -1,6 +1,6 @@
 /** Compares tasks before and after a change. */
 import { taskRegression } from '../../../queries/tasks/regression.ts';
-import { betaStart, regressionAnswer, regressionQuery } from '../../../shared/contract/tasks/regression.ts';
+import { betaStart, regressionQuery, regressionResponse } from '../../../shared/contract/tasks/regression.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
@@ -15,7 +15,7 @@ export const taskRegressionRoute = defineRoute({
   access: 'viewer',
   limit: 'read',
   query: regressionQuery,
-  responses: { 200: { description: 'Both windows, and how they differ', schema: regressionAnswer } },
+  responses: { 200: { description: 'Both windows, and how they differ', schema: regressionResponse } },
   async respond({ query, identity, services }) {
     const now = seconds(services.now());
     const start = betaStart(query) ?? now;

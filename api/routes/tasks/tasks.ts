@@ -15,7 +15,7 @@ import { historyOf } from '../../../queries/tasks/history.ts';
 import { countRecurring } from '../../../queries/tasks/recurrence.ts';
 import { listTasks, TASK_MODELS, taskById } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
-import { type HistoryEntry, historyAnswer, historyQuery } from '../../../shared/contract/tasks/history.ts';
+import { type HistoryEntry, historyQuery, historyResponse } from '../../../shared/contract/tasks/history.ts';
 import * as contract from '../../../shared/contract/tasks/tasks.ts';
 import { forbidden, orNotFound } from '../../../shared/errors.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
@@ -82,7 +82,7 @@ const list = defineCachedRoute({
   description: `${SECRETS_HIDDEN} ${SEEN} Its \`assigned_to\` counts if it names that agent.`,
   access: 'viewer',
   query: contract.tasksQuery,
-  responses: { 200: { description: 'A page of tasks', schema: contract.tasksAnswer } },
+  responses: { 200: { description: 'A page of tasks', schema: contract.tasksResponse } },
   cache: { models: TASK_MODELS, caller: TASK_VIEW },
   async respond({ query, identity, services }) {
     const view = taskViewOf(identity);
@@ -117,7 +117,7 @@ const create = defineRoute({
     'If the project is omitted or not active, the general one is used. The creator, the assignee and all who are mentioned in the description follow the task. A task is done only after an approval, a new one too.',
   access: 'operator',
   body: contract.createTaskBody,
-  responses: { 201: { description: 'The new task', schema: contract.taskAnswer } },
+  responses: { 201: { description: 'The new task', schema: contract.taskResponse } },
   async respond({ body, identity, services, command, context }) {
     const lookups = lookupsOf(services, context.startedAt);
     const task = await createTask(services.commands, command, lookups, body, authorOf(identity));
@@ -135,7 +135,7 @@ const one = defineCachedRoute({
   params: idParams,
   query: historyQuery,
   refuses: [403, 404],
-  responses: { 200: { description: 'The task', schema: contract.taskAnswer.extend(historyAnswer.shape) } },
+  responses: { 200: { description: 'The task', schema: contract.taskResponse.extend(historyResponse.shape) } },
   cache: {
     models: TASK_MODELS,
     caller: TASK_VIEW,
@@ -182,7 +182,7 @@ const remove = defineRoute({
   access: 'operator',
   params: idParams,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: contract.taskDeletedAnswer } },
+  responses: { 200: { description: 'Deleted', schema: contract.taskDeletedResponse } },
   async respond({ params, identity, services, command }) {
     const mayTouch = taskAccess(identity);
     const stream = taskStream(identity.workspace, params.id);

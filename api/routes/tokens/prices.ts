@@ -6,7 +6,7 @@ import {
   tokenPricesStream,
 } from '../../../commands/tokens/prices.ts';
 import { listPrices, priceAfter } from '../../../queries/tokens/prices.ts';
-import { successAnswer } from '../../../shared/contract/common.ts';
+import { successResponse } from '../../../shared/contract/common.ts';
 import * as contract from '../../../shared/contract/tokens/prices.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 
@@ -19,7 +19,7 @@ const list = defineCachedRoute({
   description:
     'A report gets the first price that matches its model: an own price of that name, a built-in one of that name, an own one whose name (after the last slash) is a part of it, the longest first, a built-in one whose name is, and finally `*`.',
   access: 'viewer',
-  responses: { 200: { description: 'Own and built-in prices', schema: contract.tokenPricesAnswer } },
+  responses: { 200: { description: 'Own and built-in prices', schema: contract.tokenPricesResponse } },
   cache: { models: ['token_prices'] },
   respond: async ({ identity, services }) => ({
     prices: await listPrices(services.reads, identity.workspace),
@@ -37,7 +37,7 @@ const set = defineRoute({
   closedToAgents: 'bound',
   body: contract.setPriceBody,
   refuses: [409],
-  responses: { 200: { description: 'The price', schema: contract.tokenPriceAnswer } },
+  responses: { 200: { description: 'The price', schema: contract.tokenPriceResponse } },
   async respond({ body, identity, services, command }) {
     const { workspace } = identity;
     const { commands, records } = services;
@@ -59,7 +59,7 @@ const remove = defineRoute({
   closedToAgents: 'bound',
   body: contract.removePriceBody,
   refuses: [404],
-  responses: { 200: { description: 'Removed', schema: successAnswer } },
+  responses: { 200: { description: 'Removed', schema: successResponse } },
   async respond({ body, identity, services, command }) {
     await services.commands.execute(tokenPricesDecider, tokenPricesStream(identity.workspace), command, (state) =>
       decideRemovePrice(state, body.model),

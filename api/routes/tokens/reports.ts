@@ -41,10 +41,10 @@ const report = defineRoute({
   limit: 'none',
   body: contract.tokenReportBody,
   agents: (call) => agentsOf(call, [call.body]),
-  responses: { 200: { description: 'Recorded', schema: contract.tokenReportAnswer } },
+  responses: { 200: { description: 'Recorded', schema: contract.tokenReportResponse } },
   async respond(call) {
     const [one] = await recorded(call, [call.body]);
-    if (!one) throw new Error('a report was recorded without an answer');
+    if (!one) throw new Error('a report was recorded without a record');
     return { success: true, record: recordOf(call.identity.workspace, one.report) };
   },
 });
@@ -58,7 +58,7 @@ const batch = defineRoute({
   limit: 'none',
   body: contract.tokenBatchBody,
   agents: (call) => agentsOf(call, call.body.reports),
-  responses: { 200: { description: 'Recorded', schema: contract.tokenBatchAnswer } },
+  responses: { 200: { description: 'Recorded', schema: contract.tokenBatchResponse } },
   async respond(call) {
     const all = await recorded(call, call.body.reports);
     const ids = all.map((one) => one.report.id);

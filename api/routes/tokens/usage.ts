@@ -69,12 +69,12 @@ const usage = defineCachedRoute({
     200: {
       description: 'What the action gives; an export with format=csv is text/csv',
       schema: z.union([
-        contract.tokenListAnswer,
-        contract.tokenExportAnswer,
-        contract.tokenStatsAnswer,
-        contract.taskCostsAnswer,
-        contract.agentCostsAnswer,
-        contract.tokenTrendsAnswer,
+        contract.tokenListResponse,
+        contract.tokenExportResponse,
+        contract.tokenStatsResponse,
+        contract.taskCostsResponse,
+        contract.agentCostsResponse,
+        contract.tokenTrendsResponse,
       ]),
     },
   },
@@ -99,7 +99,7 @@ const byAgent = defineRoute({
   mcp: { tool: 'get_costs_by_agent' },
   access: 'viewer',
   query: contract.byAgentQuery,
-  responses: { 200: { description: 'Agents, those with the most tokens first', schema: contract.byAgentAnswer } },
+  responses: { 200: { description: 'Agents, those with the most tokens first', schema: contract.byAgentResponse } },
   respond: ({ query, identity, services }) =>
     tokensByAgent(services.reads, identity.workspace, query.days, services.now(), listedOf(query)),
 });

@@ -21,7 +21,7 @@ const list = defineRoute({
     'Each attempt is a separate delivery; retries of the same event share `message_id`. The newest 200 of each webhook are kept, for 30 days.',
   access: 'admin',
   query: contract.deliveriesQuery,
-  responses: { 200: { description: 'A page of deliveries', schema: contract.deliveriesAnswer } },
+  responses: { 200: { description: 'A page of deliveries', schema: contract.deliveriesResponse } },
   async respond({ query, identity: { workspace }, services }) {
     const { webhook_id, limit, offset } = query;
     const page = await services.webhooks.list(workspace, { webhook: webhook_id, limit, offset });

@@ -1,5 +1,5 @@
 /** How receivers verify deliveries. */
-import { verifyDocsAnswer } from '../../../shared/contract/webhooks/signatures.ts';
+import { verifyDocsResponse } from '../../../shared/contract/webhooks/signatures.ts';
 import { defineRoute } from '../../http/route.ts';
 
 const EXAMPLE = `import { createHmac, timingSafeEqual } from 'node:crypto';
@@ -17,7 +17,7 @@ export const webhookSignatureRoute = defineRoute({
   noPast: 'the text is part of the program',
   summary: 'How to verify deliveries',
   access: 'viewer',
-  responses: { 200: { description: 'Algorithm, steps and an example', schema: verifyDocsAnswer } },
+  responses: { 200: { description: 'Algorithm, steps and an example', schema: verifyDocsResponse } },
   handle: () => ({
     body: {
       algorithm: 'HMAC-SHA256' as const,

@@ -20,7 +20,7 @@ const list = defineRoute({
   path: '/api/webhooks',
   summary: 'Webhooks, newest first',
   access: 'admin',
-  responses: { 200: { description: 'Webhooks; secrets are masked', schema: contract.webhooksAnswer } },
+  responses: { 200: { description: 'Webhooks; secrets are masked', schema: contract.webhooksResponse } },
   async respond({ identity: { workspace }, services: { reads, webhooks, settings } }) {
     const states = reads.past === undefined ? await webhooks.states(workspace) : undefined;
     return { webhooks: await listWebhooks(reads, workspace, states, settings.webhookMaxAttempts) };
@@ -35,7 +35,7 @@ const create = defineRoute({
     'The URL receives all later events of the chosen types. The secret that signs deliveries is shown only in this response. The host of the URL must be public.',
   access: 'admin',
   body: contract.newWebhookBody,
-  responses: { 200: { description: 'The webhook, with its secret', schema: contract.newWebhookAnswer } },
+  responses: { 200: { description: 'The webhook, with its secret', schema: contract.newWebhookResponse } },
   async respond({ body, identity: { workspace }, services, command }) {
     const { generate_secret, ...fields } = body;
     checkUrl(services.settings, fields.url);
@@ -62,7 +62,7 @@ const change = defineRoute({
   access: 'admin',
   body: contract.webhookChangesBody,
   refuses: [404],
-  responses: { 200: { description: 'Changed', schema: contract.webhookChangedAnswer } },
+  responses: { 200: { description: 'Changed', schema: contract.webhookChangedResponse } },
   async respond({ body, identity: { workspace }, services, command }) {
     const { id, regenerate_secret, reset_circuit, ...changes } = body;
     if (changes.url !== undefined) checkUrl(services.settings, changes.url);
@@ -86,7 +86,7 @@ const remove = defineRoute({
   access: 'admin',
   body: idBody,
   refuses: [404],
-  responses: { 200: { description: 'Deleted', schema: contract.webhookDeletedAnswer } },
+  responses: { 200: { description: 'Deleted', schema: contract.webhookDeletedResponse } },
   async respond({ body: { id }, identity, services, command }) {
     await deleteWebhook(services.commands, command, id);
     await services.webhooks.remove(identity.workspace, id);

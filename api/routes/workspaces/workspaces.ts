@@ -14,7 +14,7 @@ const list = defineCachedRoute({
   path: '/api/workspaces',
   summary: "List the workspaces of the caller's tenant, its main one first",
   access: 'viewer',
-  responses: { 200: { description: 'Workspaces', schema: contract.workspacesAnswer } },
+  responses: { 200: { description: 'Workspaces', schema: contract.workspacesResponse } },
   cache: { models: ['workspaces'], scope: 'all', caller: ['tenant', 'workspace'] },
   respond: async ({ services, identity: { tenant, workspace } }) => ({
     workspaces: await listWorkspaces(services.reads, tenant),
@@ -32,7 +32,7 @@ const create = defineRoute({
   access: 'admin',
   body: contract.newWorkspaceBody,
   refuses: [404],
-  responses: { 201: { description: 'Created', schema: contract.workspaceAnswer } },
+  responses: { 201: { description: 'Created', schema: contract.workspaceResponse } },
   async respond({ body, services, command, checkShared }) {
     await checkShared('workspaces');
     const { id, executed } = await createWorkspace(services.commands, command, body);
@@ -47,7 +47,7 @@ const one = defineCachedRoute({
   access: 'viewer',
   params: idParams,
   refuses: [404],
-  responses: { 200: { description: 'The workspace', schema: contract.workspaceDetailAnswer } },
+  responses: { 200: { description: 'The workspace', schema: contract.workspaceDetailResponse } },
   cache: { models: ['workspaces', 'agents'], scope: 'all', caller: ['tenant'] },
   async respond({ params, services, identity }) {
     return { workspace: orNotFound(await workspaceDetail(services.reads, identity.tenant, params.id), 'Workspace') };
@@ -64,7 +64,7 @@ const update = defineRoute({
   params: idParams,
   body: contract.workspaceChangesBody,
   refuses: [404],
-  responses: { 200: { description: 'The workspace as it is now', schema: contract.workspaceAnswer } },
+  responses: { 200: { description: 'The workspace as it is now', schema: contract.workspaceResponse } },
   async respond({ params, body, services, identity, command, checkShared }) {
     const lifts = body.isolation === 'shared' && !(await isMain(services.reads, params.id));
     if (lifts || params.id !== identity.workspace) await checkShared('workspaces');
@@ -82,7 +82,7 @@ const remove = defineRoute({
   access: 'admin',
   params: idParams,
   refuses: [404, 409],
-  responses: { 200: { description: 'Deleted', schema: contract.workspaceDeletedAnswer } },
+  responses: { 200: { description: 'Deleted', schema: contract.workspaceDeletedResponse } },
   async respond({ params, services: { commands, reads }, command, checkShared }) {
     await checkShared('workspaces');
     const parts = { commands, contents: workspaceContents(reads), admins: adminsIn(reads) };

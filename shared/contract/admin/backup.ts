@@ -6,7 +6,7 @@ export const backupSchema = z
   .object({ name: z.string(), size: z.int().describe('bytes'), created_at: unixSeconds })
   .meta({ id: 'Backup' });
 
-export const backupsAnswer = z.object({
+export const backupsResponse = z.object({
   backups: z.array(backupSchema),
   running: z
     .object({
@@ -18,7 +18,7 @@ export const backupsAnswer = z.object({
     .describe('the backup that this process is writing; absent if there is none'),
 });
 
-export const backupAnswer = z.object({
+export const backupResponse = z.object({
   success: z.literal(true),
   path: z.string().describe('of the file, on the host of the process that wrote it'),
   size_bytes: z.int(),

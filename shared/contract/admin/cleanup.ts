@@ -24,7 +24,7 @@ export const cleanupBody = z.object({
 
 const counts = z.record(z.enum(RETAINED), z.int());
 
-export const cleanupAnswer = z.object({
+export const cleanupResponse = z.object({
   success: z.literal(true),
   deleted: counts.describe('rows by table; with dry_run those that would be'),
   dry_run: z.boolean(),
@@ -40,7 +40,7 @@ export const cleanupAnswer = z.object({
   ),
 });
 
-export const retentionAnswer = z.object({
+export const retentionResponse = z.object({
   retention: z
     .object({
       activities: z.int(),

@@ -42,7 +42,7 @@ export const cronQuery = z.object({
   query: text(200).optional().describe('for history: text in status or error'),
 });
 
-export const cronAnswer = z.union([
+export const cronResponse = z.union([
   z.object({ jobs: z.array(cronJobSchema) }),
   z.object({
     logs: z.array(
@@ -95,7 +95,7 @@ export const cronBody = z.object({
 });
 export type CronBody = z.infer<typeof cronBody>;
 
-export const cronDoneAnswer = z.object({
+export const cronDoneResponse = z.object({
   success: z.literal(true),
   enabled: z.boolean().optional(),
   ran: z.boolean().optional(),

@@ -13,7 +13,7 @@ export const execApprovalsQuery = z.object({
 export type Allowlist = Readonly<Record<string, readonly string[]>>;
 
 const pattern = z.object({ pattern: z.string() });
-export const execApprovalsAnswer = z.union([
+export const execApprovalsResponse = z.union([
   z.object({
     approvals: z.array(jsonObject).describe('as listed by the primary gateway; empty if it does not respond'),
   }),
@@ -33,7 +33,7 @@ export const allowlistBody = z.strictObject({
     .optional()
     .describe('of GET ?action=allowlist; refused with 409 when it is not the hash of what is stored'),
 });
-export const allowlistAnswer = z.object({ ok: z.literal(true), hash: z.string() });
+export const allowlistResponse = z.object({ ok: z.literal(true), hash: z.string() });
 
 export const execDecisionBody = z.strictObject({
   id: filledText(512),

@@ -18,7 +18,7 @@ export type ExportQuery = z.infer<typeof exportQuery>;
 const rows = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])));
 
 /** Fields that contain JSON are text in both formats. */
-export const exportAnswer = z.object({
+export const exportResponse = z.object({
   type: z.enum([...EXPORT_KINDS, 'all']),
   exported_at: z.iso.datetime(),
   data: z

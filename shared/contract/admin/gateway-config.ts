@@ -9,7 +9,7 @@ import { pathProblem } from './gateway-document.ts';
 export const gatewayConfigQuery = z.object({ action: z.enum(['schema']).optional() });
 export const gatewayConfigPutQuery = z.object({ action: z.enum(['apply', 'update']).optional() });
 
-export const gatewayConfigAnswer = z.object({
+export const gatewayConfigResponse = z.object({
   path: z.string().describe('where the document is kept'),
   config: jsonObject.describe('secrets are shown as 8 dashes; empty if no document is stored'),
   raw_size: z.int().describe('size of the stored text, bytes'),
@@ -37,9 +37,9 @@ export const updatesForm = z.strictObject({
 });
 
 export const gatewayActionBody = z.strictObject({ hash: z.string().optional() });
-export const gatewayActionAnswer = z.looseObject({ ok: z.literal(true) }).describe('response of the gateway');
+export const gatewayActionResponse = z.looseObject({ ok: z.literal(true) }).describe('response of the gateway');
 
-export const gatewayConfigPutAnswer = z.object({
+export const gatewayConfigPutResponse = z.object({
   success: z.literal(true),
   updated: z.array(z.string()).describe('dotted paths that were set; `*`: the whole document'),
   count: z.int(),

@@ -91,16 +91,16 @@ export const gatewayChangesBody = z.object({
 });
 export type GatewayChangesBody = z.infer<typeof gatewayChangesBody>;
 
-export const gatewaysAnswer = z.object({ gateways: z.array(gatewaySchema) });
-export const gatewayAnswer = z.object({
+export const gatewaysResponse = z.object({ gateways: z.array(gatewaySchema) });
+export const gatewayResponse = z.object({
   gateway: gatewaySchema,
   agents_registered: z.int().optional().describe('only if agents were sent'),
 });
-export const gatewayChangedAnswer = gatewayAnswer.extend({ success: z.literal(true) });
-export const gatewayDeletedAnswer = z.object({ success: z.literal(true), deleted: z.boolean() });
+export const gatewayChangedResponse = gatewayResponse.extend({ success: z.literal(true) });
+export const gatewayDeletedResponse = z.object({ success: z.literal(true), deleted: z.boolean() });
 
 export const gatewayHealthBody = z.object({ gateway_id: idValue.optional().describe('only this one') });
-export const gatewayHealthAnswer = z.object({
+export const gatewayHealthResponse = z.object({
   results: z.array(
     z.object({
       id: z.int(),
@@ -116,7 +116,7 @@ export const gatewayHealthAnswer = z.object({
   probed_at: z.int().describe('Unix milliseconds'),
 });
 
-export const gatewayHistoryAnswer = z.object({
+export const gatewayHistoryResponse = z.object({
   history: z.array(
     z.object({
       gatewayId: z.int(),
@@ -134,7 +134,7 @@ export const gatewayHistoryAnswer = z.object({
 });
 
 export const gatewayConnectBody = idBody;
-export const gatewayConnectAnswer = z.object({
+export const gatewayConnectResponse = z.object({
   id: z.int(),
   ws_url: z.string(),
   token: z.string().describe('for operators and admins; empty for viewers'),

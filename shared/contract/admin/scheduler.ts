@@ -17,12 +17,12 @@ export const scheduledTaskSchema = z
   })
   .meta({ id: 'ScheduledTask' });
 
-export const schedulerAnswer = z.object({ tasks: z.array(scheduledTaskSchema) });
+export const schedulerResponse = z.object({ tasks: z.array(scheduledTaskSchema) });
 
 const taskId = z.string().max(100).optional();
 export const runTaskBody = z.object({
   task_id: taskId.describe('required: one of the ids that GET lists'),
   task: taskId.describe('alias of task_id'),
 });
-export const runTaskAnswer = z.object({ ok: z.literal(true), message: z.string() });
-export const taskFailedAnswer = z.object({ ok: z.literal(false), message: z.string(), error: z.string() });
+export const runTaskResponse = z.object({ ok: z.literal(true), message: z.string() });
+export const taskFailedResponse = z.object({ ok: z.literal(false), message: z.string(), error: z.string() });

@@ -127,9 +127,9 @@ export const settingSchema = z
     is_default: z.boolean(),
   })
   .meta({ id: 'Setting' });
-export type SettingAnswer = z.infer<typeof settingSchema>;
+export type SettingResponse = z.infer<typeof settingSchema>;
 
-export const settingsAnswer = z.object({
+export const settingsResponse = z.object({
   settings: z.array(settingSchema),
   grouped: z.record(z.string(), z.array(settingSchema)).describe('the same by category'),
 });
@@ -177,7 +177,7 @@ export const settingsBody = z
   .transform(({ settings }) => ({
     settings: Object.entries(settings).map(([name, value]) => ({ name, value: textOf(value) ?? '' })),
   }));
-export const settingsPutAnswer = z.object({ updated: z.array(z.string()), count: z.int() });
+export const settingsPutResponse = z.object({ updated: z.array(z.string()), count: z.int() });
 
 export const settingBody = z.object({ key: z.string().min(1, 'must not be empty').max(MAX_NAME) });
-export const settingResetAnswer = z.object({ reset: z.string(), default_value: z.string().optional() });
+export const settingResetResponse = z.object({ reset: z.string(), default_value: z.string().optional() });

@@ -37,8 +37,8 @@ export const adapterBody = z.object({
     .describe('register: agentId, name, metadata; heartbeat: agentId, status, metrics; report: taskId, agentId, …'),
 });
 
-export const adaptersAnswer = z.object({ adapters: z.array(z.string()) });
-export const adapterPostAnswer = z.union([
+export const adaptersResponse = z.object({ adapters: z.array(z.string()) });
+export const adapterPostResponse = z.union([
   z.object({ ok: z.literal(true), action: z.string(), framework: z.string() }),
   z.object({
     assignments: z.array(z.object({ taskId: z.string(), description: z.string(), priority: z.int() })),

@@ -66,7 +66,7 @@ export const agentWithTasksSchema = agentSchema.extend({ taskStats: taskStatsSch
 /** Identifies the agent in responses about its heartbeats, memory, soul and so on. */
 export const agentHeader = agentSchema.pick({ id: true, name: true, role: true });
 
-export const agentAnswer = z.object({ agent: agentSchema });
+export const agentResponse = z.object({ agent: agentSchema });
 
 // --- List -------------------------------------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ export const agentsQuery = z.object({
 });
 export type AgentsQuery = z.infer<typeof agentsQuery>;
 
-export const agentsAnswer = z.object({
+export const agentsResponse = z.object({
   agents: z.array(agentWithTasksSchema),
   total: z.int().describe('number of agents that match the filters'),
   page: z.int().describe('from 1'),
@@ -108,7 +108,7 @@ export const createAgentBody = z.object({
   runtime_type: runtimeType.nullish(),
 });
 
-export const createAgentAnswer = z.object({
+export const createAgentResponse = z.object({
   agent: agentWithTasksSchema,
   warning: z.string().optional().describe('why the gateway configuration was not written'),
 });
@@ -145,14 +145,14 @@ export const updateByIdBody = z.object({
     .describe('default: true if gateway_config is given and a gateway configuration is stored'),
 });
 
-export const updateByIdAnswer = z.object({ success: z.literal(true), agent: agentSchema });
+export const updateByIdResponse = z.object({ success: z.literal(true), agent: agentSchema });
 
 export const deleteAgentBody = z.object({ remove_workspace: z.boolean().optional() });
-export const deleteAgentAnswer = z.object({
+export const deleteAgentResponse = z.object({
   success: z.literal(true),
   deleted: z.string().describe('name of the agent'),
   remove_workspace: z.boolean(),
   warning: z.string().optional(),
 });
 
-export const hideAnswer = z.object({ success: z.literal(true), agent_id: z.int(), hidden: z.boolean() });
+export const hideResponse = z.object({ success: z.literal(true), agent_id: z.int(), hidden: z.boolean() });

@@ -125,7 +125,7 @@ const cost = z.object({
   ),
 });
 
-export const attributionAnswer = z.object({
+export const attributionResponse = z.object({
   agent_name: z.string(),
   timeframe: timeframeSchema,
   access_scope: z.enum(['self', 'privileged']),
@@ -135,4 +135,4 @@ export const attributionAnswer = z.object({
   cost: cost.optional(),
   evidence: z.record(z.string(), evidenceSchema).optional().describe('by number, such as `cost.total`'),
 });
-export type AttributionAnswer = z.infer<typeof attributionAnswer>;
+export type AttributionResponse = z.infer<typeof attributionResponse>;

@@ -97,7 +97,7 @@ export const diagnosticsTokens = z.object({
   total: z.object({ input_tokens: z.number(), output_tokens: z.number(), requests: z.int() }),
 });
 
-export const diagnosticsAnswer = z.object({
+export const diagnosticsResponse = z.object({
   agent: agentSchema.pick({ id: true, name: true, role: true, status: true }),
   timeframe: timeframeSchema,
   summary: diagnosticsSummary.optional(),
@@ -108,4 +108,4 @@ export const diagnosticsAnswer = z.object({
   tokens: diagnosticsTokens.optional(),
   evidence: derivationsSchema.optional(),
 });
-export type Diagnostics = z.infer<typeof diagnosticsAnswer>;
+export type Diagnostics = z.infer<typeof diagnosticsResponse>;

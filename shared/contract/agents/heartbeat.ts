@@ -11,7 +11,7 @@ export const workItemsSchema = z.object({
   items: z.array(jsonObject),
 });
 
-export const heartbeatAnswer = z.object({
+export const heartbeatResponse = z.object({
   status: z.enum(['HEARTBEAT_OK', 'WORK_ITEMS_FOUND']),
   agent: z.string().describe('name'),
   checked_at: unixSeconds,
@@ -23,7 +23,7 @@ export const heartbeatAnswer = z.object({
     .describe('tasks of the agent that are assigned or in progress, most urgent and oldest first, at most 10'),
   messages: z.array(messageSchema).describe('the newest 50 unread messages to the agent, oldest first'),
 });
-export const heartbeatPostAnswer = heartbeatAnswer.extend({
+export const heartbeatPostResponse = heartbeatResponse.extend({
   success: z.literal(true),
   token_recorded: z.boolean().describe('true: token_usage was complete and has been recorded'),
 });
@@ -46,7 +46,7 @@ export const wakeBody = z.object({
   reason: text(2_000).nullish(),
   message: text(2_000).nullish().describe('alias of reason'),
 });
-export const wakeAnswer = z.object({
+export const wakeResponse = z.object({
   success: z.literal(true),
   message: z.string().describe('what the agent is asked to do'),
   session_key: z.string().nullable(),

@@ -30,7 +30,7 @@ export const agentKeySchema = z
   })
   .meta({ id: 'AgentKey' });
 export type AgentKeyRecord = z.infer<typeof agentKeySchema>;
-export const agentKeysAnswer = z.object({
+export const agentKeysResponse = z.object({
   agent: z.object({ id: z.int(), name: z.string() }),
   keys: z.array(agentKeySchema),
 });
@@ -58,7 +58,7 @@ export const newAgentKeyBody = z.object({
     .describe('Unix seconds; takes precedence over expires_in_days'),
   expires_in_days: z.number().positive('must be greater than 0').max(3_650, 'must be at most 3650').optional(),
 });
-export const newAgentKeyAnswer = z.object({
+export const newAgentKeyResponse = z.object({
   key: agentKeySchema.pick({
     id: true,
     name: true,
@@ -70,7 +70,7 @@ export const newAgentKeyAnswer = z.object({
   api_key: z.string().describe('shown once'),
 });
 export const revokeAgentKeyBody = z.object({ key_id: idValue });
-export const revokedAgentKeyAnswer = z.object({
+export const revokedAgentKeyResponse = z.object({
   success: z.literal(true),
   key_id: z.int(),
   revoked_at: unixSeconds,

@@ -5,7 +5,7 @@ import { storable } from '../storable.ts';
 import { agentHeader } from './agents.ts';
 
 /** The response of GET, apart from the keys that the owner chose. */
-export const memoryAnswer = z.looseObject({
+export const memoryResponse = z.looseObject({
   agent: agentHeader,
   working_memory: z.string(),
   source: z.enum(['database', 'none']),
@@ -25,13 +25,13 @@ export const memoryBody = z
 export type MemoryBody = z.infer<typeof memoryBody>;
 
 /** Keys of a response; they are ignored in a body. */
-const ANSWERED = ['working_memory', 'append', ...Object.keys(memoryAnswer.shape)];
+const ANSWERED = ['working_memory', 'append', ...Object.keys(memoryResponse.shape)];
 
 /** The keys that the owner of a memory stores besides the text. */
 export const memoryFields = (body: MemoryBody): Record<string, unknown> =>
   Object.fromEntries(Object.entries(body).filter(([key]) => !ANSWERED.includes(key)));
 
-export const memoryPutAnswer = z.object({
+export const memoryPutResponse = z.object({
   success: z.literal(true),
   message: z.string(),
   working_memory: z.string(),
@@ -39,7 +39,7 @@ export const memoryPutAnswer = z.object({
   updated_at: unixSeconds,
   size: z.int(),
 });
-export const memoryDeleteAnswer = z.object({
+export const memoryDeleteResponse = z.object({
   success: z.literal(true),
   message: z.string(),
   working_memory: z.literal(''),

@@ -35,7 +35,7 @@ export const messageBody = z
     path: ['content'],
     message: 'is required and must not be empty',
   });
-export const messageAnswer = z.object({ success: z.literal(true), id: z.int() });
+export const messageResponse = z.object({ success: z.literal(true), id: z.int() });
 
 export const commsQuery = z.object({
   agent: nameFilter.describe('sender or recipient'),
@@ -50,7 +50,7 @@ export type CommsQuery = z.infer<typeof commsQuery>;
  */
 export const MAX_GRAPH = 1_000;
 
-export const commsAnswer = z.object({
+export const commsResponse = z.object({
   messages: z.array(messageSchema).describe('the latest messages, oldest first'),
   total: z.int(),
   graph: z.object({

@@ -47,7 +47,7 @@ export const registerBody = z.object({
     .meta({ override: { type: ['string', 'null'] } }),
 });
 
-export const registerAnswer = z.object({
+export const registerResponse = z.object({
   agent: z.object({
     id: z.int(),
     name: z.string(),

@@ -4,7 +4,7 @@ import { unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
 import { agentHeader } from './agents.ts';
 
-export const soulAnswer = z.object({
+export const soulResponse = z.object({
   agent: agentHeader,
   soul_content: z.string(),
   source: z.enum(['database', 'none']),
@@ -25,7 +25,7 @@ export const soulBody = z
     path: ['soul_content'],
     message: 'is required: send the text, or the name of a template in template_name',
   });
-export const soulPutAnswer = z.object({
+export const soulPutResponse = z.object({
   success: z.literal(true),
   message: z.string(),
   soul_content: z.string(),
@@ -34,7 +34,7 @@ export const soulPutAnswer = z.object({
 });
 
 export const soulTemplatesQuery = z.object({ template: templateName.optional() });
-export const soulTemplatesAnswer = z.union([
+export const soulTemplatesResponse = z.union([
   z.object({ templates: z.array(z.object({ name: z.string(), description: z.string(), size: z.int() })) }),
   z.object({ template_name: z.string(), content: z.string() }),
 ]);

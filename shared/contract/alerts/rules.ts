@@ -120,19 +120,19 @@ const evidence = derivationsSchema.optional();
 
 export const alertsQuery = z.object(evidenceParams);
 
-export const alertRulesAnswer = z.object({ rules: z.array(alertRuleSchema).describe('newest first'), evidence });
-export const alertRuleAnswer = z.object({ rule: alertRuleSchema, evidence });
-export const ruleDeletedAnswer = z.object({ deleted: z.literal(true) });
+export const alertRulesResponse = z.object({ rules: z.array(alertRuleSchema).describe('newest first'), evidence });
+export const alertRuleResponse = z.object({ rule: alertRuleSchema, evidence });
+export const ruleDeletedResponse = z.object({ deleted: z.literal(true) });
 
-export const evaluationAnswer = z.object({
+export const evaluationResponse = z.object({
   evaluated: z.int().describe('enabled rules'),
   triggered: z.int(),
   results: z.array(z.object({ rule_id: z.int(), rule_name: z.string(), triggered: z.boolean(), reason: z.string() })),
   evidence,
 });
-export type Evaluation = z.infer<typeof evaluationAnswer>;
+export type Evaluation = z.infer<typeof evaluationResponse>;
 
-export const backtestAnswer = z.object({
+export const backtestResponse = z.object({
   rule_id: z.int().nullable(),
   hours: z.int().describe('as asked for'),
   since: unixSeconds.describe('beginning of the replayed time; later than requested if there was too much to replay'),
@@ -144,4 +144,4 @@ export const backtestAnswer = z.object({
   message: z.string(),
   evidence,
 });
-export type Backtest = z.infer<typeof backtestAnswer>;
+export type Backtest = z.infer<typeof backtestResponse>;

@@ -27,7 +27,7 @@ export const accessRequestSchema = z
   })
   .meta({ id: 'AccessRequest' });
 export type AccessRequestRecord = z.infer<typeof accessRequestSchema>;
-export const accessRequestsAnswer = z.object({ requests: z.array(accessRequestSchema) });
+export const accessRequestsResponse = z.object({ requests: z.array(accessRequestSchema) });
 export const accessDecisionBody = z
   .object({
     id: idValue.optional(),
@@ -38,7 +38,7 @@ export const accessDecisionBody = z
   })
   .refine((body) => body.id !== undefined || body.request_id !== undefined, { path: ['id'], message: 'is required' })
   .meta({ required: ['id', 'action'] });
-export const accessDecisionAnswer = z.object({
+export const accessDecisionResponse = z.object({
   success: z.literal(true),
   ok: z.literal(true),
   user: userSchema.optional(),

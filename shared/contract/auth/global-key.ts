@@ -10,7 +10,7 @@ export const globalKeyState = z.object({
   last_rotated_by: z.string().nullable(),
   configured: z.boolean(),
 });
-export const globalKeyAnswer = z.object({
+export const globalKeyResponse = z.object({
   key: z.string().describe('shown once'),
   masked_key: z.string(),
   rotated_at: unixSeconds,

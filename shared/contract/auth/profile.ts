@@ -7,7 +7,7 @@ export const callerSchema = userSchema
   .partial({ is_approved: true, created_at: true, updated_at: true, last_login_at: true })
   .meta({ id: 'Caller', description: 'id 0: the deployment key; below 0: an agent key' });
 export type CallerRecord = z.infer<typeof callerSchema>;
-export const callerAnswer = z.object({ user: callerSchema });
+export const callerResponse = z.object({ user: callerSchema });
 
 export const MIN_OWN_PASSWORD = 8;
 export const profileBody = z.object({
@@ -16,4 +16,4 @@ export const profileBody = z.object({
   new_password: password.optional().meta({ minLength: MIN_OWN_PASSWORD }),
   display_name: displayName.optional(),
 });
-export const profileAnswer = z.object({ success: z.literal(true), user: callerSchema });
+export const profileResponse = z.object({ success: z.literal(true), user: callerSchema });

@@ -13,4 +13,4 @@ export const googleBody = z.object({
 export const googleSettings = z.object({
   client_id: z.string().nullable().describe('audience of the ID token; null: Google sign-in is off'),
 });
-export const signedOutAnswer = z.object({ ok: z.literal(true), success: z.literal(true) });
+export const signedOutResponse = z.object({ ok: z.literal(true), success: z.literal(true) });

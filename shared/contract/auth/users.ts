@@ -50,8 +50,8 @@ export const userSchema = z
   .meta({ id: 'User' });
 export type UserRecord = z.infer<typeof userSchema>;
 
-export const usersAnswer = z.object({ users: z.array(userSchema) });
-export const userAnswer = z.object({ user: userSchema });
+export const usersResponse = z.object({ users: z.array(userSchema) });
+export const userResponse = z.object({ user: userSchema });
 export const newUserBody = z.object({
   username: newUsername,
   password: newPassword,

@@ -47,13 +47,13 @@ export const githubIssueSchema = z
   })
   .meta({ id: 'GithubIssue' });
 
-export const githubIssuesAnswer = z.object({
+export const githubIssuesResponse = z.object({
   issues: z.array(githubIssueSchema).describe('at most 50, changed last first, without pull requests'),
   total: z.int().describe('issues in this response'),
   repo: z.string(),
 });
 
-export const githubStatsAnswer = z.object({
+export const githubStatsResponse = z.object({
   user: z.object({
     login: z.string(),
     name: z.string().nullable(),
@@ -89,7 +89,7 @@ export const githubStatsAnswer = z.object({
     .describe('at most 10, pushed to last first'),
 });
 
-export const githubReadAnswer = z.union([githubIssuesAnswer, githubStatsAnswer]);
+export const githubReadResponse = z.union([githubIssuesResponse, githubStatsResponse]);
 
 /** Highest issue number; GitHub counts issues from 1 in each repository. */
 const MAX_ISSUE = 999_999_999;
@@ -127,26 +127,26 @@ export const githubSyncSchema = z
   .meta({ id: 'GithubSync' });
 export type GithubSyncRecord = z.infer<typeof githubSyncSchema>;
 
-export const githubImportAnswer = z.object({
+export const githubImportResponse = z.object({
   imported: z.int(),
   skipped: z.int().describe('issues that have a task already'),
   errors: z.int(),
   tasks: z.array(taskSchema).describe('those that were created'),
 });
-export const githubDoneAnswer = z.object({ ok: z.literal(true) });
-export const githubLabelsAnswer = z.object({ ok: z.literal(true), repo: z.string() });
-export const githubStatusAnswer = z.object({ syncs: z.array(githubSyncSchema).describe('newest first, at most 20') });
-export const githubSyncedAnswer = z.object({
+export const githubDoneResponse = z.object({ ok: z.literal(true) });
+export const githubLabelsResponse = z.object({ ok: z.literal(true), repo: z.string() });
+export const githubStatusResponse = z.object({ syncs: z.array(githubSyncSchema).describe('newest first, at most 20') });
+export const githubSyncedResponse = z.object({
   ok: z.literal(true),
   pulled: z.int().describe('tasks that were created or changed'),
   pushed: z.int().describe('issues that were changed'),
 });
-export const githubWriteAnswer = z.union([
-  githubImportAnswer,
-  githubStatusAnswer,
-  githubLabelsAnswer,
-  githubSyncedAnswer,
-  githubDoneAnswer,
+export const githubWriteResponse = z.union([
+  githubImportResponse,
+  githubStatusResponse,
+  githubLabelsResponse,
+  githubSyncedResponse,
+  githubDoneResponse,
 ]);
 
 // --- What issues say about tasks --------------------------------------------------------------------------------------

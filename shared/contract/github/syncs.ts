@@ -1,9 +1,9 @@
 /** Projects that are synced with their repositories. */
 import { z } from 'zod';
 import { idValue, notInThePast, unixSeconds } from '../common.ts';
-import { githubSyncedAnswer } from './issues.ts';
+import { githubSyncedResponse } from './issues.ts';
 
-export const githubProjectsAnswer = z.object({
+export const githubProjectsResponse = z.object({
   syncs: z
     .array(
       z.object({
@@ -32,7 +32,7 @@ export const githubTriggerBody = z.object({
   action: z.enum(['trigger', 'trigger-all']),
   project_id: idValue.optional().describe('for trigger'),
 });
-export const githubTriggerAnswer = z.union([
+export const githubTriggerResponse = z.union([
   z.object({ ok: z.literal(true), projects_synced: z.int(), pulled: z.int(), pushed: z.int() }),
-  githubSyncedAnswer,
+  githubSyncedResponse,
 ]);

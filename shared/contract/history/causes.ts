@@ -59,7 +59,7 @@ const effects = effect
   .meta({ id: 'HistoryEffect' });
 export type HistoryEffect = z.infer<typeof effects>;
 
-export const causesAnswer = z.object({
+export const causesResponse = z.object({
   event: historyEventSchema,
   causes: z
     .array(z.discriminatedUnion('kind', [event, first]))
@@ -67,5 +67,5 @@ export const causesAnswer = z.object({
   effects: z.array(effects).describe('direct and indirect effects of the event, in log order'),
   effects_complete: z.boolean().describe(`false: only the first ${MAX_EFFECTS} are shown`),
 });
-export type CausesAnswer = z.infer<typeof causesAnswer>;
+export type CausesResponse = z.infer<typeof causesResponse>;
 export type FirstCause = z.infer<typeof first>;

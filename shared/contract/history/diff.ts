@@ -57,10 +57,10 @@ export const recordChangeSchema = z
   .meta({ id: 'RecordChange' });
 export type RecordChange = z.infer<typeof recordChangeSchema>;
 
-export const diffAnswer = z.object({
+export const diffResponse = z.object({
   from: z.int().describe('the position that is compared'),
   to: z.int(),
   changes: z.array(recordChangeSchema).describe('by resource and id'),
   next_cursor: z.string().nullable(),
 });
-export type DiffAnswer = z.infer<typeof diffAnswer>;
+export type DiffResponse = z.infer<typeof diffResponse>;

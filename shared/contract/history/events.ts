@@ -81,7 +81,7 @@ export const historyEventSchema = z
   .meta({ id: 'HistoryEvent' });
 export type HistoryEvent = z.infer<typeof historyEventSchema>;
 
-export const historyEventsAnswer = z.object({
+export const historyEventsResponse = z.object({
   events: z.array(historyEventSchema).describe('in log order'),
   next_after: z.int().nullable().describe('`after` of the next page; null: there is none'),
 });

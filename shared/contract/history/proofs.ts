@@ -27,11 +27,11 @@ export const consistencyQuery = z.object({
 
 const hash = z.string().describe('SHA-256 in base64');
 
-export const proofAnswer = z.object({
+export const proofResponse = z.object({
   index: z.int().describe('number of the event in the log, from 0'),
   size: z.int().describe('number of events of the tree'),
   leaf: hash,
   path: z.array(hash).describe('from the leaf to the root'),
 });
 
-export const consistencyAnswer = z.object({ path: z.array(hash) });
+export const consistencyResponse = z.object({ path: z.array(hash) });

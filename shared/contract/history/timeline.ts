@@ -10,7 +10,7 @@ export const timelineQuery = z.object({
 });
 export type TimelineQuery = z.infer<typeof timelineQuery>;
 
-export const timelineAnswer = z.object({
+export const timelineResponse = z.object({
   since: unixSeconds.describe('beginning of the first part'),
   until: unixSeconds.describe('end of the last part'),
   first: unixSeconds.nullable().describe('time of the first event of the log; null for an empty log'),
@@ -24,4 +24,4 @@ export const timelineAnswer = z.object({
     )
     .describe('parts of equal length, oldest first'),
 });
-export type TimelineAnswer = z.infer<typeof timelineAnswer>;
+export type TimelineResponse = z.infer<typeof timelineResponse>;

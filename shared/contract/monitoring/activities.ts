@@ -34,8 +34,12 @@ export const activitiesQuery = z.object({
 });
 export type ActivitiesQuery = z.infer<typeof activitiesQuery>;
 
-export const activitiesAnswer = z.object({ activities: z.array(activitySchema), total: z.int(), hasMore: z.boolean() });
-export const activityStatsAnswer = z.object({
+export const activitiesResponse = z.object({
+  activities: z.array(activitySchema),
+  total: z.int(),
+  hasMore: z.boolean(),
+});
+export const activityStatsResponse = z.object({
   timeframe: z.string(),
   activityByType: z.array(z.object({ type: z.string(), count: z.int() })),
   topActors: z.array(z.object({ actor: z.string(), activity_count: z.int() })),

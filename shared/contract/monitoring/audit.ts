@@ -31,7 +31,7 @@ export const auditQuery = z.object({
 });
 export type AuditQuery = z.infer<typeof auditQuery>;
 
-export const auditAnswer = z.object({
+export const auditResponse = z.object({
   entries: z.array(auditEntrySchema),
   total: z.int(),
   limit: z.int(),

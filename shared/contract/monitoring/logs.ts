@@ -15,7 +15,7 @@ export const logEntrySchema = z
     data: jsonObject.nullable().describe('further fields of the service’s own log lines; for admins'),
   })
   .meta({ id: 'LogEntry' });
-export type LogEntryAnswer = z.infer<typeof logEntrySchema>;
+export type LogEntryResponse = z.infer<typeof logEntrySchema>;
 
 const filter = filterParam.refine(isStorable, UNSTORABLE_TEXT);
 
@@ -38,7 +38,7 @@ export const logsQuery = z.object({
     .describe('only lines after this time, Unix milliseconds; tail only'),
 });
 
-export const logsAnswer = z.union([
+export const logsResponse = z.union([
   z.object({ logs: z.array(logEntrySchema).describe('newest first') }),
   z.object({ sources: z.array(z.string()) }),
 ]);
@@ -56,4 +56,4 @@ export const logBody = z.object({
   session: filledText(500).optional(),
 });
 
-export const logAnswer = z.object({ success: z.literal(true), entry: logEntrySchema });
+export const logResponse = z.object({ success: z.literal(true), entry: logEntrySchema });

@@ -18,7 +18,7 @@ const notificationFields = {
   workspace_id: z.int(),
 };
 export const notificationSchema = z.object(notificationFields).meta({ id: 'Notification' });
-export type NotificationAnswer = z.infer<typeof notificationSchema>;
+export type NotificationResponse = z.infer<typeof notificationSchema>;
 export const listedNotificationSchema = z
   .object({
     ...notificationFields,
@@ -44,7 +44,7 @@ export const notificationsQuery = z.object({
 });
 export type NotificationsQuery = z.infer<typeof notificationsQuery>;
 
-export const notificationsAnswer = z.object({
+export const notificationsResponse = z.object({
   notifications: z.array(listedNotificationSchema),
   total: z.int(),
   page: z.int(),
@@ -66,7 +66,7 @@ export const markReadBody = z
     path: ['ids'],
     message: 'send ids, or recipient with markAllRead: true',
   });
-export const markReadAnswer = z.object({ success: z.literal(true), markedAsRead: z.int() });
+export const markReadResponse = z.object({ success: z.literal(true), markedAsRead: z.int() });
 
 export const deleteNotificationsBody = z
   .object({
@@ -78,7 +78,7 @@ export const deleteNotificationsBody = z
     path: ['ids'],
     message: 'send ids, or recipient with olderThan',
   });
-export const deleteNotificationsAnswer = z.object({ success: z.literal(true), deleted: z.int() });
+export const deleteNotificationsResponse = z.object({ success: z.literal(true), deleted: z.int() });
 
 const NEEDED = {
   'mark-delivered': 'agent',
@@ -104,7 +104,7 @@ export const notificationActionBody = z
       context.addIssue({ code: 'custom', path: [field], message: `is required with the action ${body.action}` });
     }
   });
-export const notificationActionAnswer = z.object({
+export const notificationActionResponse = z.object({
   success: z.literal(true),
   delivered: z.int().optional().describe('with mark-delivered'),
   notifications: z.array(notificationSchema).optional().describe('with mark-delivered: the newest 1000 of them'),
@@ -150,7 +150,7 @@ export type DeliveryResult = z.infer<typeof deliveryResult>;
 const deliveryError = z.object({ notification_id: z.int(), recipient: z.string(), error: z.string() });
 export type DeliveryError = z.infer<typeof deliveryError>;
 
-export const deliverAnswer = z.union([
+export const deliverResponse = z.union([
   z.object({
     status: z.literal('success'),
     message: z.string(),
@@ -172,7 +172,7 @@ export const deliverAnswer = z.union([
 ]);
 
 export const deliveriesQuery = z.object({ agent: filterParam.refine(isStorable, UNSTORABLE_TEXT) });
-export const deliveriesAnswer = z.object({
+export const deliveriesResponse = z.object({
   statistics: z.object({
     total: z.int(),
     delivered: z.int(),

@@ -48,7 +48,7 @@ export const resultSchema = z
   .meta({ id: 'SearchResult' });
 export type SearchResult = z.infer<typeof resultSchema>;
 
-export const searchAnswer = z.object({
+export const searchResponse = z.object({
   query: z.string(),
   count: z.int().describe('hits before the list was cut: the newest of each type, `limit` at most'),
   total: z.int().describe('the same as count'),

@@ -72,11 +72,11 @@ export const standupReport = z
   })
   .meta({ id: 'StandupReport' });
 export type StandupReport = z.infer<typeof standupReport>;
-export const standupAnswer = z.object({ standup: standupReport });
+export const standupResponse = z.object({ standup: standupReport });
 
 export const standupsQuery = z.object({ limit: limitParam(10), offset: offsetParam });
 export type StandupsQuery = z.infer<typeof standupsQuery>;
-export const standupsAnswer = z.object({
+export const standupsResponse = z.object({
   history: z.array(
     z.object({
       id: z.string().describe('the date and the place in this list'),

@@ -86,7 +86,7 @@ const capabilities = z.object({
   claudeSessions: z.int(),
 });
 
-export const statusAnswer = z.union([dashboard, overview, health, models, gateway, capabilities]);
+export const statusResponse = z.union([dashboard, overview, health, models, gateway, capabilities]);
 
 /** Alias, model, purpose, USD per million tokens in and out. */
 const CATALOGUE: readonly (readonly [alias: string, name: string, about: string, input: number, output: number])[] = [

@@ -29,7 +29,7 @@ export type Recommendation = z.infer<typeof recommendationSchema>;
 const zeroFilled = <const K extends string>(keys: readonly K[]) =>
   z.object(Object.fromEntries(keys.map((key) => [key, z.int()])) as Record<K, z.ZodInt>);
 
-export const workloadAnswer = z.object({
+export const workloadResponse = z.object({
   timestamp: unixSeconds,
   workspace_id: z.int(),
   capacity: z.object({
@@ -62,4 +62,4 @@ export const workloadAnswer = z.object({
   recommendation: recommendationSchema,
   thresholds: thresholdsSchema,
 });
-export type Workload = z.infer<typeof workloadAnswer>;
+export type Workload = z.infer<typeof workloadResponse>;

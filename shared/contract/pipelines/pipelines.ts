@@ -59,5 +59,5 @@ export const pipelineChangesBody = z.object({ id: idValue, ...changesOf(fields) 
 export const pipelinesQuery = z.object({ limit: limitParam(1_000, 1_000), offset: offsetParam });
 export type PipelinesQuery = z.infer<typeof pipelinesQuery>;
 
-export const pipelinesAnswer = z.object({ pipelines: z.array(listedPipelineSchema) });
-export const pipelineAnswer = z.object({ pipeline: pipelineSchema });
+export const pipelinesResponse = z.object({ pipelines: z.array(listedPipelineSchema) });
+export const pipelineResponse = z.object({ pipeline: pipelineSchema });

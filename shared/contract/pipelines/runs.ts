@@ -51,7 +51,7 @@ export const runsQuery = z.object({
   limit: limitParam(20, 200),
 });
 
-export const runsAnswer = z.union([z.object({ runs: z.array(listedRunSchema) }), z.object({ run: runSchema })]);
+export const runsResponse = z.union([z.object({ runs: z.array(listedRunSchema) }), z.object({ run: runSchema })]);
 
 /** Maximum number of characters in texts of runners and callers about a step. */
 export const MAX_STEP_TEXT = 2_000;
@@ -93,7 +93,7 @@ export const spawnSchema = z
   .meta({ id: 'PipelineSpawn' });
 export type Spawn = z.infer<typeof spawnSchema>;
 
-export const runAnswer = z.object({
+export const runResponse = z.object({
   run: z.object({
     id: z.int(),
     pipeline_id: z.int().optional().describe('start only'),

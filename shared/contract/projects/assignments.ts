@@ -13,7 +13,7 @@ export const assignmentSchema = z
   })
   .meta({ id: 'ProjectAssignment' });
 
-export const assignmentsAnswer = z.object({
+export const assignmentsResponse = z.object({
   assignments: z.array(assignmentSchema).describe('in the order of their creation'),
 });
 
@@ -25,4 +25,4 @@ export const assignBody = z.object({
     .describe('default: member'),
 });
 export const unassignQuery = z.object({ agent_name: nameText(100) });
-export const assignedAnswer = z.object({ success: z.literal(true) });
+export const assignedResponse = z.object({ success: z.literal(true) });

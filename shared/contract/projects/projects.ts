@@ -49,8 +49,8 @@ export const projectsQuery = z.object({
   offset: offsetParam,
 });
 export type ProjectsQuery = z.infer<typeof projectsQuery>;
-export const projectsAnswer = z.object({ projects: z.array(listedProjectSchema) });
-export const projectAnswer = z.object({ project: listedProjectSchema });
+export const projectsResponse = z.object({ projects: z.array(listedProjectSchema) });
+export const projectResponse = z.object({ project: listedProjectSchema });
 
 // --- Create -----------------------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ export const createProjectBody = z
     return { ...body, slug, ticket_prefix: ticketPrefix };
   });
 
-export const createdProjectAnswer = z.object({ project: projectSchema });
+export const createdProjectResponse = z.object({ project: projectSchema });
 
 // --- Change -----------------------------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ export const updateProjectBody = z
   });
 export type UpdateProject = z.infer<typeof updateProjectBody>;
 
-export const updatedProjectAnswer = z.object({ project: projectWithAgentsSchema });
+export const updatedProjectResponse = z.object({ project: projectWithAgentsSchema });
 
 // --- Delete -----------------------------------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ export const deleteProjectQuery = z.object({
     .meta({ override: { type: 'string', enum: ['archive', 'delete'], default: 'archive' } })
     .describe('`delete`: for good; its tasks move to the general project, under new ticket numbers'),
 });
-export const deletedProjectAnswer = z.object({ success: z.literal(true), mode: z.enum(['archive', 'delete']) });
+export const deletedProjectResponse = z.object({ success: z.literal(true), mode: z.enum(['archive', 'delete']) });
 
 // --- Tasks ------------------------------------------------------------------------------------------------------------
 
@@ -193,4 +193,4 @@ export const projectHeader = projectSchema.pick({
   created_at: true,
   updated_at: true,
 });
-export const projectTasksAnswer = z.object({ project: projectHeader, tasks: z.array(taskSchema) });
+export const projectTasksResponse = z.object({ project: projectHeader, tasks: z.array(taskSchema) });

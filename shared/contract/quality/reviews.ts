@@ -30,8 +30,8 @@ export const qualityReviewQuery = z.object({
   task_id: z.string().optional().describe('the same as taskId'),
 });
 
-export const reviewsAnswer = z.object({ reviews: z.array(qualityReviewSchema) });
-export const latestReviewsAnswer = z.object({
+export const reviewsResponse = z.object({ reviews: z.array(qualityReviewSchema) });
+export const latestReviewsResponse = z.object({
   latest: z
     .record(z.string(), qualityReviewSchema.pick({ status: true, reviewer: true, created_at: true }).nullable())
     .describe('by id of the task; null: it has none'),
@@ -58,4 +58,4 @@ export const qualityReviewBody = z
   });
 export type QualityReviewBody = z.infer<typeof qualityReviewBody>;
 
-export const reviewedAnswer = z.object({ success: z.literal(true), id: z.int() });
+export const reviewedResponse = z.object({ success: z.literal(true), id: z.int() });

@@ -70,8 +70,8 @@ export const provisionJobsQuery = z.object({
   limit: limitParam(100),
 });
 export type ProvisionJobsQuery = z.output<typeof provisionJobsQuery>;
-export const provisionJobsAnswer = z.object({ jobs: z.array(provisionJobSchema) });
-export const provisionJobAnswer = z.object({ job: provisionJobDetailSchema });
+export const provisionJobsResponse = z.object({ jobs: z.array(provisionJobSchema) });
+export const provisionJobResponse = z.object({ job: provisionJobDetailSchema });
 
 const step = z.object({
   key: filledText(64),

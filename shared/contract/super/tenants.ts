@@ -26,8 +26,8 @@ export const listedTenantSchema = tenantSchema.extend({
 export type ListedTenant = z.infer<typeof listedTenantSchema>;
 
 export const tenantsQuery = z.object({ limit: limitParam(200), offset: offsetParam });
-export const tenantsAnswer = z.object({ tenants: z.array(listedTenantSchema) });
-export const tenantAnswer = z.object({ tenant: tenantSchema, job: provisionJobDetailSchema });
+export const tenantsResponse = z.object({ tenants: z.array(listedTenantSchema) });
+export const tenantResponse = z.object({ tenant: tenantSchema, job: provisionJobDetailSchema });
 
 const SLUG = /^[a-z0-9][a-z0-9-]{1,30}[a-z0-9]$/;
 const LINUX_USER = /^[a-z_][a-z0-9_-]{1,30}$/;

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { text } from '../storable.ts';
 
-export const branchAnswer = z.object({
+export const branchResponse = z.object({
   branch: z.string().nullable(),
   pr_number: z.int().nullable(),
   pr_state: z.string().nullable(),
@@ -16,7 +16,7 @@ export const branchBody = z.object({
   body: text(50_000).optional(),
 });
 
-export const branchMadeAnswer = z.union([
+export const branchMadeResponse = z.union([
   z.object({ branch: z.string(), url: z.string() }),
   z.object({ pr_number: z.int(), pr_url: z.string(), branch: z.string() }),
 ]);

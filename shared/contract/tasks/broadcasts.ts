@@ -4,7 +4,7 @@ import { filledText } from '../storable.ts';
 
 export const broadcastBody = z.object({ message: filledText(10_000) });
 
-export const broadcastAnswer = z.object({
+export const broadcastResponse = z.object({
   sent: z.int().describe('agents that were notified'),
   skipped: z.int().describe('agents without a session'),
   success: z.literal(true),

@@ -42,7 +42,7 @@ export const commentBody = z.object({
 });
 export type NewComment = z.infer<typeof commentBody>;
 
-export const commentAnswer = z.object({
+export const commentResponse = z.object({
   comment: commentSchema,
   auto_assigned_to: z
     .string()
@@ -50,7 +50,7 @@ export const commentAnswer = z.object({
     .describe('the task was unassigned and is now assigned to the first agent that the comment mentions'),
 });
 
-export const commentsAnswer = z.object({
+export const commentsResponse = z.object({
   comments: z
     .array(commentSchema)
     .describe('comments that reply to none, oldest first; replies are inside, oldest first'),

@@ -30,7 +30,7 @@ export const historyQuery = z.object({
     .describe('only what is older than this revision: the next page'),
 });
 
-export const historyAnswer = z.object({
+export const historyResponse = z.object({
   history: z.array(historyEntrySchema).optional().describe('newest first'),
   history_before: z.int().nullable().optional().describe('`history_before` of the next page; null: this is the last'),
 });

@@ -32,7 +32,7 @@ const group = z.object({
 });
 export type OutcomeGroup = z.infer<typeof group>;
 
-export const outcomesAnswer = z.object({
+export const outcomesResponse = z.object({
   timeframe: z.string(),
   summary: z.object({
     total_done: z.int(),
@@ -47,4 +47,4 @@ export const outcomesAnswer = z.object({
   common_errors: z.array(z.object({ error_message: z.string(), count: z.int() })).describe('the 10 most frequent'),
   record_count: z.int().describe('the same as summary.total_done'),
 });
-export type Outcomes = z.infer<typeof outcomesAnswer>;
+export type Outcomes = z.infer<typeof outcomesResponse>;

@@ -31,7 +31,7 @@ export const queueQuery = z.object({
 export const POLL_REASONS = ['continue_current', 'at_capacity', 'assigned', 'no_tasks_available'] as const;
 export type PollReason = (typeof POLL_REASONS)[number];
 
-export const queueAnswer = z.object({
+export const queueResponse = z.object({
   task: taskSchema
     .omit({ project_name: true, project_prefix: true, ticket_ref: true })
     .meta({ id: 'QueuedTask' })

@@ -71,7 +71,7 @@ const windowSchema = z.object({
 });
 export type RegressionWindow = z.infer<typeof windowSchema>;
 
-export const regressionAnswer = z.object({
+export const regressionResponse = z.object({
   metric_definitions: z.object({ p95_task_latency_seconds: z.string(), intervention_rate: z.string() }),
   params: z.object({ beta_start: unixSeconds, lookback_seconds: z.int() }),
   windows: z.object({ baseline: windowSchema, post: windowSchema }),
@@ -80,4 +80,4 @@ export const regressionAnswer = z.object({
     intervention_rate: z.number(),
   }),
 });
-export type Regression = z.infer<typeof regressionAnswer>;
+export type Regression = z.infer<typeof regressionResponse>;

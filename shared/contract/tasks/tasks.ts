@@ -89,7 +89,7 @@ export const tasksQuery = z.object({
 });
 export type TasksQuery = z.infer<typeof tasksQuery>;
 
-export const tasksAnswer = z.object({
+export const tasksResponse = z.object({
   tasks: z.array(listedTaskSchema),
   total: z.int().describe('tasks that match the filters'),
   page: z.int().describe('from 1'),
@@ -144,8 +144,8 @@ export const updateTaskBody = createTaskBody.partial().extend({
 });
 export type UpdateTask = z.infer<typeof updateTaskBody>;
 
-export const taskAnswer = z.object({ task: taskSchema });
-export const updatedTaskAnswer = taskAnswer.extend({
+export const taskResponse = z.object({ task: taskSchema });
+export const updatedTaskResponse = taskResponse.extend({
   unchanged: z.literal(true).optional().describe('the request contained no field to change'),
 });
 
@@ -159,9 +159,9 @@ export const bulkStatusBody = z.object({
     .max(MAX_BULK),
 });
 export type BulkStatus = z.infer<typeof bulkStatusBody>;
-export const bulkStatusAnswer = z.object({
+export const bulkStatusResponse = z.object({
   success: z.literal(true),
   updated: z.int().describe('tasks that exist and now have the requested status'),
 });
 
-export const taskDeletedAnswer = z.object({ success: z.literal(true) });
+export const taskDeletedResponse = z.object({ success: z.literal(true) });

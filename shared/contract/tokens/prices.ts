@@ -26,8 +26,8 @@ export type TokenPrice = z.infer<typeof tokenPriceSchema>;
 export const setPriceBody = z.object({ model, input: dollars, output: dollars });
 export const removePriceBody = z.object({ model });
 
-export const tokenPricesAnswer = z.object({
+export const tokenPricesResponse = z.object({
   prices: z.array(tokenPriceSchema).describe('own prices first'),
   subscribed_providers: z.array(z.string()).describe('their tokens cost nothing'),
 });
-export const tokenPriceAnswer = z.object({ success: z.literal(true), price: tokenPriceSchema });
+export const tokenPriceResponse = z.object({ success: z.literal(true), price: tokenPriceSchema });

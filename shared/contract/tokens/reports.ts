@@ -81,12 +81,12 @@ export const tokenRecordSchema = z
   .meta({ id: 'TokenRecord' });
 export type TokenRecord = z.infer<typeof tokenRecordSchema>;
 
-export const tokenReportAnswer = z.object({
+export const tokenReportResponse = z.object({
   success: z.literal(true),
   record: tokenRecordSchema,
 });
 
-export const tokenBatchAnswer = z.object({
+export const tokenBatchResponse = z.object({
   success: z.literal(true),
   recorded: z.int().describe('reports that are new'),
   repeated: z.int().describe('reports that had been recorded before'),

@@ -59,14 +59,14 @@ export type TokenStats = z.infer<typeof tokenStatsSchema>;
 const byName = z.record(z.string(), tokenStatsSchema);
 const timeline = z.array(z.object({ date: z.string(), cost: z.number(), tokens: z.number() }));
 
-export const tokenListAnswer = z.object({
+export const tokenListResponse = z.object({
   usage: z.array(tokenRecordSchema).describe('the newest 100'),
   total: z.int(),
   timeframe: z.string(),
   evidence,
 });
-export type TokenListAnswer = z.infer<typeof tokenListAnswer>;
-export const tokenStatsAnswer = z.object({
+export type TokenListResponse = z.infer<typeof tokenListResponse>;
+export const tokenStatsResponse = z.object({
   summary: tokenStatsSchema,
   models: byName,
   sessions: byName,
@@ -75,9 +75,9 @@ export const tokenStatsAnswer = z.object({
   recordCount: z.int(),
   evidence,
 });
-export type TokenStatsAnswer = z.infer<typeof tokenStatsAnswer>;
+export type TokenStatsResponse = z.infer<typeof tokenStatsResponse>;
 
-export const agentCostsAnswer = z.object({
+export const agentCostsResponse = z.object({
   agents: z.record(
     z.string(),
     z.object({ stats: tokenStatsSchema, models: byName, sessions: z.array(z.string()), timeline }),
@@ -86,10 +86,10 @@ export const agentCostsAnswer = z.object({
   recordCount: z.int(),
   evidence,
 });
-export type AgentCostsAnswer = z.infer<typeof agentCostsAnswer>;
+export type AgentCostsResponse = z.infer<typeof agentCostsResponse>;
 
 const shared = z.object({ stats: tokenStatsSchema, taskCount: z.int(), taskIds: z.array(z.int()) });
-export const taskCostsAnswer = z.object({
+export const taskCostsResponse = z.object({
   summary: tokenStatsSchema.describe('reports for tasks that exist'),
   tasks: z
     .array(
@@ -119,9 +119,9 @@ export const taskCostsAnswer = z.object({
   attributedRecordCount: z.int().describe('reports with a task, whether or not it still exists'),
   evidence,
 });
-export type TaskCostsAnswer = z.infer<typeof taskCostsAnswer>;
+export type TaskCostsResponse = z.infer<typeof taskCostsResponse>;
 
-export const tokenTrendsAnswer = z.object({
+export const tokenTrendsResponse = z.object({
   trends: z
     .array(z.object({ timestamp: z.string(), tokens: z.number(), cost: z.number(), requests: z.int() }))
     .describe('hours with reports, at most the last 24'),
@@ -129,9 +129,9 @@ export const tokenTrendsAnswer = z.object({
   evidence,
 });
 
-export type TokenTrendsAnswer = z.infer<typeof tokenTrendsAnswer>;
+export type TokenTrendsResponse = z.infer<typeof tokenTrendsResponse>;
 
-export const tokenExportAnswer = z.object({
+export const tokenExportResponse = z.object({
   usage: z.array(tokenRecordSchema),
   summary: tokenStatsSchema,
   models: byName,
@@ -151,7 +151,7 @@ export const byAgentQuery = z.object({
     .meta({ override: { type: 'number', minimum: 1, maximum: 365, default: 30 } }),
 });
 
-export const byAgentAnswer = z.object({
+export const byAgentResponse = z.object({
   agents: z
     .array(
       z.object({
@@ -179,4 +179,4 @@ export const byAgentAnswer = z.object({
   summary: z.object({ total_cost: z.number(), total_tokens: z.number(), agent_count: z.int(), days: z.number() }),
   evidence,
 });
-export type ByAgentAnswer = z.infer<typeof byAgentAnswer>;
+export type ByAgentResponse = z.infer<typeof byAgentResponse>;

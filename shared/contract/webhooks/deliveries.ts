@@ -32,7 +32,7 @@ export const deliveriesQuery = z.object({
   offset: offsetParam,
 });
 
-export const deliveriesAnswer = z.object({ deliveries: z.array(webhookDeliverySchema), total: z.int() });
+export const deliveriesResponse = z.object({ deliveries: z.array(webhookDeliverySchema), total: z.int() });
 
 export const testBody = z.object({ id: idValue });
 export const retryBody = z.object({ delivery_id: idValue });

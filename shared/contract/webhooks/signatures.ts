@@ -1,7 +1,7 @@
 /** How receivers verify deliveries: the response with the documentation. */
 import { z } from 'zod';
 
-export const verifyDocsAnswer = z.object({
+export const verifyDocsResponse = z.object({
   algorithm: z.literal('HMAC-SHA256'),
   header: z.literal('X-MC-Signature'),
   format: z.literal('sha256=<hex-digest>'),

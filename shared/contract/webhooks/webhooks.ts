@@ -70,9 +70,9 @@ export const webhookChangesBody = z.object({
   reset_circuit: z.boolean().default(false).describe('resets the failures and enables the webhook'),
 });
 
-export const webhooksAnswer = z.object({ webhooks: z.array(webhookSchema) });
+export const webhooksResponse = z.object({ webhooks: z.array(webhookSchema) });
 
-export const newWebhookAnswer = z.object({
+export const newWebhookResponse = z.object({
   id: z.int(),
   ...webhookFields.shape,
   url: z.string(),
@@ -81,10 +81,10 @@ export const newWebhookAnswer = z.object({
   message: z.string(),
 });
 
-export const webhookChangedAnswer = z.object({
+export const webhookChangedResponse = z.object({
   success: z.literal(true),
   secret: z.string().optional().describe('shown only now'),
   message: z.string().optional(),
 });
 
-export const webhookDeletedAnswer = z.object({ success: z.literal(true), deleted: z.literal(1) });
+export const webhookDeletedResponse = z.object({ success: z.literal(true), deleted: z.literal(1) });

@@ -51,15 +51,15 @@ export const workspaceChangesBody = z.object({
 });
 export type WorkspaceChangesBody = z.infer<typeof workspaceChangesBody>;
 
-export const workspacesAnswer = z.object({
+export const workspacesResponse = z.object({
   workspaces: z.array(workspaceSchema),
   active_workspace_id: z.int().describe("the caller's"),
   tenant_id: z.int(),
 });
-export const workspaceAnswer = z.object({ workspace: workspaceSchema });
-export const workspaceDeletedAnswer = z.object({
+export const workspaceResponse = z.object({ workspace: workspaceSchema });
+export const workspaceDeletedResponse = z.object({
   success: z.literal(true),
   deleted: z.string().describe('its name'),
   agents_moved_to: z.int(),
 });
-export const workspaceDetailAnswer = z.object({ workspace: workspaceSchema.extend({ agent_count: z.int() }) });
+export const workspaceDetailResponse = z.object({ workspace: workspaceSchema.extend({ agent_count: z.int() }) });

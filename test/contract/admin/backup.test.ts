@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { canonical } from '../../../infra/tools/copy-log.ts';
-import { backupAnswer, backupsAnswer } from '../../../shared/contract/admin/backup.ts';
+import { backupResponse, backupsResponse } from '../../../shared/contract/admin/backup.ts';
 import type { EventLog } from '../../../shared/ports/event-log.ts';
 import { SERVERS } from '../../support/databases.ts';
 import { fixture } from '../../support/fixture.ts';
@@ -53,14 +53,14 @@ describe('/api/backup', function () {
       role: 'viewer',
       email: 'resi@example.org',
     });
-    const body = conforms(backupAnswer, await backup('POST'));
+    const body = conforms(backupResponse, await backup('POST'));
     ({ path } = body);
     expect(basename(path)).to.match(/^mc-backup-\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\.db$/);
     const file = await stat(path);
     expect(file.size).to.equal(body.size_bytes);
     expect(file.mode & 0o077).to.equal(0);
     const listed = (await backup('GET')).body;
-    expect(backupsAnswer.parse(listed)).to.deep.equal({ backups: [body.backup] });
+    expect(backupsResponse.parse(listed)).to.deep.equal({ backups: [body.backup] });
     const [entry] = (await call(base, 'GET', '/api/audit?action=backup_create')).body.entries;
     expect(entry.detail).to.deep.equal({ name: body.backup.name, size: body.size_bytes });
     expect(gunzipSync(await readFile(path)).toString()).not.to.include('resi@example.org');

@@ -8,7 +8,7 @@ import { notificationsProjection } from '../../../projections/monitoring/notific
 import { searchProjection } from '../../../projections/monitoring/search.ts';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
 import { retentionReads } from '../../../queries/admin/cleanup.ts';
-import { cleanupAnswer, retentionAnswer } from '../../../shared/contract/admin/cleanup.ts';
+import { cleanupResponse, retentionResponse } from '../../../shared/contract/admin/cleanup.ts';
 import { DAY } from '../../../shared/time.ts';
 import { fixture } from '../../support/fixture.ts';
 import { call, startTestService } from '../../support/service.ts';
@@ -24,7 +24,7 @@ describe('/api/cleanup', function () {
   const audited = async (action: string) => (await call(base, 'GET', `/api/audit?action=${action}`)).body.entries;
 
   it('shows what is kept and for how long', async () => {
-    const body = conforms(retentionAnswer, await call(base, 'GET', '/api/cleanup'));
+    const body = conforms(retentionResponse, await call(base, 'GET', '/api/cleanup'));
     expect(body.retention).to.include({
       activities: 12,
       notifications: 60,
@@ -39,7 +39,7 @@ describe('/api/cleanup', function () {
     for (const body of [undefined, {}, { older_than_days: '1' }, { dry_run: true }]) {
       const reply = await post(body);
       expect(reply.status, JSON.stringify(reply.body)).to.equal(200);
-      expect(cleanupAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      expect(cleanupResponse.parse(reply.body)).to.deep.equal(reply.body);
       expect(reply.body).to.deep.include({
         success: true,
         total_deleted: 0,

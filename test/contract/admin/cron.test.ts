@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createCommands } from '../../../commands/handler.ts';
 import { runDueJobs } from '../../../commands/schedules/admin/cron.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
-import { cronAnswer, cronDoneAnswer } from '../../../shared/contract/admin/cron.ts';
+import { cronDoneResponse, cronResponse } from '../../../shared/contract/admin/cron.ts';
 import { DAY, HOUR, MINUTE } from '../../../shared/time.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf, call, startTestService } from '../../support/service.ts';
@@ -14,12 +14,12 @@ describe('/api/cron', function () {
 
   const get = async (query = '') => {
     const reply = await call(base, 'GET', `/api/cron${query}`);
-    if (reply.status === 200) expect(cronAnswer.parse(reply.body)).to.deep.equal(reply.body);
+    if (reply.status === 200) expect(cronResponse.parse(reply.body)).to.deep.equal(reply.body);
     return reply;
   };
   const post = async (body: object) => {
     const reply = await call(base, 'POST', '/api/cron', body);
-    if (reply.status === 200) expect(cronDoneAnswer.parse(reply.body)).to.deep.equal(reply.body);
+    if (reply.status === 200) expect(cronDoneResponse.parse(reply.body)).to.deep.equal(reply.body);
     return reply;
   };
   const job = async (name: string) =>

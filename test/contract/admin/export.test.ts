@@ -2,7 +2,7 @@
 import { request } from 'node:http';
 import { expect } from 'chai';
 import { agentStream } from '../../../commands/agents/agents.ts';
-import { EXPORT_KINDS, exportAnswer } from '../../../shared/contract/admin/export.ts';
+import { EXPORT_KINDS, exportResponse } from '../../../shared/contract/admin/export.ts';
 import { fixture } from '../../support/fixture.ts';
 import { agentRegisteredAs } from '../../support/rows.ts';
 import { call, startTestService, TEST_KEY } from '../../support/service.ts';
@@ -35,7 +35,7 @@ describe('GET /api/export', function () {
     for (const kind of [...EXPORT_KINDS, 'all']) {
       const { status, body, headers } = await ask(`type=${kind}`);
       expect(status, kind).to.equal(200);
-      expect(exportAnswer.parse(body), kind).to.deep.equal(body);
+      expect(exportResponse.parse(body), kind).to.deep.equal(body);
       expect(headers.get('content-type')).to.equal('application/json; charset=utf-8');
       expect(JSON.stringify(body)).not.to.include('geheim');
       expect(body.type).to.equal(kind);

@@ -1,10 +1,10 @@
 /** The stored gateway configuration, the import of its agents, writing agents to it, and framework adapters, through HTTP. */
 import { expect } from 'chai';
 import { changeGatewayConfig, decideReplace } from '../../../commands/admin/gateway-config.ts';
-import { gatewayConfigAnswer, gatewayConfigPutAnswer } from '../../../shared/contract/admin/gateway-config.ts';
+import { gatewayConfigPutResponse, gatewayConfigResponse } from '../../../shared/contract/admin/gateway-config.ts';
 import type { GatewayDocument } from '../../../shared/contract/admin/gateway-document.ts';
-import { adapterPostAnswer, adaptersAnswer } from '../../../shared/contract/agents/adapters.ts';
-import { syncAnswer, syncPreviewAnswer } from '../../../shared/contract/agents/sync.ts';
+import { adapterPostResponse, adaptersResponse } from '../../../shared/contract/agents/adapters.ts';
+import { syncPreviewResponse, syncResponse } from '../../../shared/contract/agents/sync.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
 import { openStream } from '../../support/stream.ts';
@@ -32,7 +32,7 @@ describe('Gateway configuration', () => {
     world.ask(method, path, { as, body });
   const put = (body: unknown) => ask('PUT', '/api/gateway-config', body);
   const config = async () => {
-    const body = conforms(gatewayConfigAnswer, await ask('GET', '/api/gateway-config'));
+    const body = conforms(gatewayConfigResponse, await ask('GET', '/api/gateway-config'));
     return body;
   };
 
@@ -40,7 +40,7 @@ describe('Gateway configuration', () => {
     expect(await config()).to.deep.include({ config: {}, raw_size: 0 });
     const nothing = await ask('POST', '/api/agents/sync');
     expect(nothing.status).to.equal(200);
-    expect(syncAnswer.parse(nothing.body)).to.deep.equal(nothing.body);
+    expect(syncResponse.parse(nothing.body)).to.deep.equal(nothing.body);
     expect(nothing.body).to.include({ synced: 0, created: 0, updated: 0 });
     expect(nothing.body.message).to.match(/PUT .*\/api\/gateway-config/);
     const preview = await ask('GET', '/api/agents/sync');
@@ -57,7 +57,7 @@ describe('Gateway configuration', () => {
   });
 
   it('stores a document and keeps its secrets out of the response and the log', async () => {
-    const body = conforms(gatewayConfigPutAnswer, await put(DOCUMENT));
+    const body = conforms(gatewayConfigPutResponse, await put(DOCUMENT));
     const stored = await config();
     expect(stored.hash).to.equal(body.hash);
     expect(stored.raw_size).to.equal(JSON.stringify(DOCUMENT).length);
@@ -124,7 +124,7 @@ describe('Gateway configuration', () => {
 
   it('imports its agents as new, changed or unchanged', async () => {
     const preview = await ask('GET', '/api/agents/sync');
-    expect(syncPreviewAnswer.parse(preview.body)).to.deep.equal(preview.body);
+    expect(syncPreviewResponse.parse(preview.body)).to.deep.equal(preview.body);
     expect(preview.body).to.deep.equal({
       inConfig: 2,
       inMC: 1,
@@ -133,7 +133,7 @@ describe('Gateway configuration', () => {
       onlyInMC: ['warned'],
     });
     const first = await ask('POST', '/api/agents/sync');
-    expect(syncAnswer.parse(first.body)).to.deep.equal(first.body);
+    expect(syncResponse.parse(first.body)).to.deep.equal(first.body);
     expect(first.body).to.deep.include({ synced: 2, created: 2, updated: 0 });
     const ada = (await ask('GET', '/api/agents/Ada')).body.agent;
     expect(ada).to.deep.include({
@@ -248,7 +248,7 @@ describe('Gateway configuration', () => {
 
     it('are listed', async () => {
       const reply = await ask('GET', '/api/adapters');
-      expect(adaptersAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      expect(adaptersResponse.parse(reply.body)).to.deep.equal(reply.body);
       expect(reply.body.adapters).to.include.members(['generic', 'crewai', 'langgraph', 'autogen', 'claude-sdk']);
       expect((await world.ask('GET', '/api/adapters', {})).status).to.equal(401);
     });
@@ -273,7 +273,7 @@ describe('Gateway configuration', () => {
       for (const [action, payload] of reports) {
         const reply = await post({ framework: 'crewai', action, payload });
         expect(reply, action).to.deep.include({ status: 200, body: { ok: true, action, framework: 'crewai' } });
-        expect(adapterPostAnswer.parse(reply.body)).to.deep.equal(reply.body);
+        expect(adapterPostResponse.parse(reply.body)).to.deep.equal(reply.body);
       }
       const frames = () => stream.frames.filter((frame) => frame.data.framework === 'crewai');
       await stream.until(() => frames().length >= reports.length);

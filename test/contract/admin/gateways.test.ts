@@ -1,14 +1,14 @@
 /** Gateways through HTTP: kept with sealed tokens, probed, their history, connecting; commands that wait at the primary one. */
 import { expect } from 'chai';
-import { allowlistAnswer, execApprovalsAnswer } from '../../../shared/contract/admin/exec-approvals.ts';
+import { allowlistResponse, execApprovalsResponse } from '../../../shared/contract/admin/exec-approvals.ts';
 import {
-  gatewayAnswer,
-  gatewayChangedAnswer,
-  gatewayConnectAnswer,
-  gatewayDeletedAnswer,
-  gatewayHealthAnswer,
-  gatewayHistoryAnswer,
-  gatewaysAnswer,
+  gatewayChangedResponse,
+  gatewayConnectResponse,
+  gatewayDeletedResponse,
+  gatewayHealthResponse,
+  gatewayHistoryResponse,
+  gatewayResponse,
+  gatewaysResponse,
 } from '../../../shared/contract/admin/gateways.ts';
 import { fixture } from '../../support/fixture.ts';
 import { startFakeGateway } from '../../support/gateway.ts';
@@ -28,7 +28,7 @@ describe('/api/gateways', function () {
     call(base, method, `/api/gateways${path}`, body, headers);
   const list = async () => {
     const reply = await ask('GET');
-    expect(gatewaysAnswer.parse(reply.body)).to.deep.equal(reply.body);
+    expect(gatewaysResponse.parse(reply.body)).to.deep.equal(reply.body);
     return reply.body.gateways;
   };
   const rawLog = async () => {
@@ -48,7 +48,7 @@ describe('/api/gateways', function () {
 
   it('are added by URL or by host and port, and never show their tokens', async () => {
     const body = conforms(
-      gatewayAnswer,
+      gatewayResponse,
       await ask('POST', { name: 'main', url: `${fake.url}/`, token: SECRET, is_primary: true }),
       201,
     );
@@ -133,12 +133,12 @@ describe('/api/gateways', function () {
       last_seen: 1_700_000_000,
       status: 'online',
     });
-    expect(gatewayChangedAnswer.parse(reply.body)).to.deep.equal(reply.body);
+    expect(gatewayChangedResponse.parse(reply.body)).to.deep.equal(reply.body);
     expect(reply.body.gateway).to.include({ is_primary: 1, latency: 5, last_seen: 1_700_000_000, status: 'online' });
     expect((await list()).filter((one: { is_primary: number }) => one.is_primary === 1)).to.have.length(1);
     await ask('PUT', { id, is_primary: true, token: '--------' });
     const connected = await ask('POST', { id }, '/connect');
-    expect(gatewayConnectAnswer.parse(connected.body)).to.deep.equal(connected.body);
+    expect(gatewayConnectResponse.parse(connected.body)).to.deep.equal(connected.body);
     expect(connected.body).to.deep.equal({
       id,
       ws_url: fake.url.replace('http', 'ws'),
@@ -175,7 +175,7 @@ describe('/api/gateways', function () {
   it('are probed one by one or all together, and store the results', async () => {
     const probe = async () => {
       const reply = await ask('POST', { gateway_id: id }, '/health');
-      expect(gatewayHealthAnswer.parse(reply.body)).to.deep.equal(reply.body);
+      expect(gatewayHealthResponse.parse(reply.body)).to.deep.equal(reply.body);
       return reply.body.results[0];
     };
     expect(await probe()).to.include({ id, status: 'online', gateway_version: '2.4.0' });
@@ -198,7 +198,7 @@ describe('/api/gateways', function () {
     await ask('PUT', { id, url: fake.url });
     expect((await ask('POST', { gateway_id: 987_654 }, '/health')).status).to.equal(404);
     const { body } = await ask('GET', undefined, '/health/history');
-    expect(gatewayHistoryAnswer.parse(body)).to.deep.equal(body);
+    expect(gatewayHistoryResponse.parse(body)).to.deep.equal(body);
     const { entries } = body.history.find((one: { gatewayId: number }) => one.gatewayId === id);
     expect(entries.map(({ status }: { status: string }) => status)).to.deep.equal([
       'offline',
@@ -211,7 +211,7 @@ describe('/api/gateways', function () {
 
   it('list pending commands of the primary gateway; decisions are forwarded and recorded', async () => {
     const waiting = await call(base, 'GET', '/api/exec-approvals');
-    expect(execApprovalsAnswer.parse(waiting.body)).to.deep.equal(waiting.body);
+    expect(execApprovalsResponse.parse(waiting.body)).to.deep.equal(waiting.body);
     expect(waiting.body).to.deep.equal({ approvals: [{ id: 'a1', command: 'ls' }] });
     const decide = (body: object) => call(base, 'POST', '/api/exec-approvals', body);
     const decided = await decide({ id: 'a1', action: 'deny', reason: 'no' });
@@ -255,7 +255,7 @@ describe('/api/gateways', function () {
       agents: { ada: [{ pattern: 'ls *' }], bob: [{ pattern: 'git status' }] },
       hash: nothing.hash,
     });
-    expect(allowlistAnswer.parse(first.body)).to.deep.equal(first.body);
+    expect(allowlistResponse.parse(first.body)).to.deep.equal(first.body);
     expect(await stored()).to.deep.equal({
       agents: { ada: [{ pattern: 'ls *' }], bob: [{ pattern: 'git status' }] },
       hash: first.body.hash,
@@ -278,7 +278,7 @@ describe('/api/gateways', function () {
     const [main, away] = await list();
     expect((await ask('DELETE', { id: main.id })).status).to.equal(400);
     const gone = await ask('DELETE', { id: String(away.id) });
-    expect(gatewayDeletedAnswer.parse(gone.body)).to.deep.equal({ success: true, deleted: true });
+    expect(gatewayDeletedResponse.parse(gone.body)).to.deep.equal({ success: true, deleted: true });
     expect((await ask('DELETE', { id: away.id })).body).to.deep.equal({ success: true, deleted: false });
     expect((await ask('DELETE', {})).status).to.equal(400);
     expect((await list()).map(({ name }: { name: string }) => name)).to.deep.equal(['main', 'from url']);
@@ -286,7 +286,7 @@ describe('/api/gateways', function () {
 
   it('register the agents that they name, or record a sign of life', async () => {
     const agents = [{ name: 'told-one', role: 'scout' }, { name: 'told-two' }, { name: 'told-one', role: 'scout' }];
-    const body = conforms(gatewayAnswer, await ask('POST', { name: 'telling', url: fake.url, agents }), 201);
+    const body = conforms(gatewayResponse, await ask('POST', { name: 'telling', url: fake.url, agents }), 201);
     expect(body.agents_registered).to.equal(2);
     const agent = async (name: string) => (await call(base, 'GET', `/api/agents/${name}`)).body.agent;
     const one = await agent('told-one');
@@ -296,7 +296,7 @@ describe('/api/gateways', function () {
     await call(base, 'PUT', '/api/agents/told-one', { status: 'offline' });
     const { id: told } = body.gateway;
     const again = await ask('PUT', { id: told, agents: agents.slice(0, 1) });
-    expect(gatewayChangedAnswer.parse(again.body)).to.deep.equal(again.body);
+    expect(gatewayChangedResponse.parse(again.body)).to.deep.equal(again.body);
     expect(again.body.agents_registered).to.equal(1);
     expect(await agent('told-one')).to.deep.include({ status: 'idle' });
     const many = Array.from({ length: 60 }, () => ({ name: 'told-two' }));

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createScheduler } from '../../../infra/jobs/scheduler.ts';
 import { schedulesOf } from '../../../infra/schedules.ts';
 import { createScheduleRuns } from '../../../infra/stores/admin/scheduler.ts';
-import { runTaskAnswer, schedulerAnswer } from '../../../shared/contract/admin/scheduler.ts';
+import { runTaskResponse, schedulerResponse } from '../../../shared/contract/admin/scheduler.ts';
 import { JobsUnavailableError } from '../../../shared/ports/jobs.ts';
 import { fixture } from '../../support/fixture.ts';
 import { outcomeOf } from '../../support/kit.ts';
@@ -39,8 +39,8 @@ describe('/api/scheduler', function () {
   ];
   const ask = (method: string, body?: unknown) => world.ask(method, PATH, { as: world.adminKey, body });
   const tasks = async () => {
-    const body = conforms(schedulerAnswer, await ask('GET'));
-    return schedulerAnswer.parse(body).tasks;
+    const body = conforms(schedulerResponse, await ask('GET'));
+    return schedulerResponse.parse(body).tasks;
   };
   const task = async (id: string) => (await tasks()).find((one) => one.id === id);
   const put = (settings: object) => world.ask('PUT', '/api/settings', { as: world.adminKey, body: { settings } });
@@ -147,7 +147,7 @@ describe('/api/scheduler', function () {
   });
 
   it('runs a task on request, even a disabled one, without changing its schedule', async () => {
-    const body = conforms(runTaskAnswer, await ask('POST', { task_id: 'auto_cleanup' }));
+    const body = conforms(runTaskResponse, await ask('POST', { task_id: 'auto_cleanup' }));
     expect(body.message).to.equal('0 notifications were removed.');
     expect(await task('auto_cleanup')).to.deep.include({ enabled: false, lastRun: null });
     expect((await ask('POST', { task: 'agent_heartbeat' })).body).to.deep.equal({

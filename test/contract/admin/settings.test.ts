@@ -1,10 +1,10 @@
 /** Settings of the deployment. */
 import { expect } from 'chai';
 import {
-  type SettingAnswer,
-  settingResetAnswer,
-  settingsAnswer,
-  settingsPutAnswer,
+  type SettingResponse,
+  settingResetResponse,
+  settingsPutResponse,
+  settingsResponse,
 } from '../../../shared/contract/admin/settings.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
@@ -17,8 +17,8 @@ describe('/api/settings', function () {
 
   const PATH = '/api/settings';
   const ask = (method: string, body?: unknown) => world.ask(method, PATH, { as: world.adminKey, body });
-  const list = async (): Promise<SettingAnswer[]> => {
-    const { settings, grouped } = conforms(settingsAnswer, await ask('GET'));
+  const list = async (): Promise<SettingResponse[]> => {
+    const { settings, grouped } = conforms(settingsResponse, await ask('GET'));
     expect(Object.values(grouped).flat()).to.have.deep.members(settings);
     return settings;
   };
@@ -36,7 +36,7 @@ describe('/api/settings', function () {
 
   it('are stored as text with their author, and custom ones may be added', async () => {
     const settings = { 'general.site_name': 'Yard', 'general.auto_backup': true, 'my.theme': { dark: true } };
-    const body = conforms(settingsPutAnswer, await ask('PUT', { settings }));
+    const body = conforms(settingsPutResponse, await ask('PUT', { settings }));
     expect(body).to.deep.equal({ updated: Object.keys(settings), count: 3 });
     const stored = await one('general.auto_backup');
     expect(stored).to.include({ value: 'true', is_default: false, updated_by: 'api' });
@@ -57,7 +57,7 @@ describe('/api/settings', function () {
 
   it('are reset to their defaults, or removed if custom', async () => {
     await ask('PUT', { settings: { 'general.backup_retention_count': 3, 'my.note': 'x' } });
-    const body = conforms(settingResetAnswer, await ask('DELETE', { key: 'general.backup_retention_count' }));
+    const body = conforms(settingResetResponse, await ask('DELETE', { key: 'general.backup_retention_count' }));
     expect(body).to.deep.equal({ reset: 'general.backup_retention_count', default_value: '10' });
     expect(await one('general.backup_retention_count')).to.include({ value: '10', is_default: true });
     expect((await ask('DELETE', { key: 'my.note' })).body).to.deep.equal({ reset: 'my.note' });

@@ -1,6 +1,6 @@
 /** Agents through HTTP: changed by id and by name, deleted; who may; workspaces apart. */
 import { expect } from 'chai';
-import { deleteAgentAnswer, updateByIdAnswer } from '../../../shared/contract/agents/agents.ts';
+import { deleteAgentResponse, updateByIdResponse } from '../../../shared/contract/agents/agents.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
@@ -31,7 +31,7 @@ describe('Updates of agents', () => {
         soul_content: 'new',
         config: { c: 1 },
       });
-      conforms(updateByIdAnswer, reply);
+      conforms(updateByIdResponse, reply);
       const { taskStats: _, ...before } = agent;
       expect(reply.body.agent).to.deep.equal({
         ...before,
@@ -99,7 +99,7 @@ describe('Updates of agents', () => {
 
     it('DELETE removes the record, keeps its history and frees its names', async () => {
       const agent = await create({ session_key: fresh('key') });
-      const body = conforms(deleteAgentAnswer, await ask('DELETE', `/api/agents/${agent.id}`));
+      const body = conforms(deleteAgentResponse, await ask('DELETE', `/api/agents/${agent.id}`));
       expect(body).to.deep.equal({ success: true, deleted: agent.name, remove_workspace: false });
       await refused('GET', `/api/agents/${agent.id}`, undefined, 404);
       await refused('DELETE', `/api/agents/${agent.id}`, undefined, 404);

@@ -3,8 +3,13 @@
  * frames follow.
  */
 import { expect } from 'chai';
-import { agentAnswer, agentsAnswer, createAgentAnswer, hideAnswer } from '../../../shared/contract/agents/agents.ts';
-import { registerAnswer } from '../../../shared/contract/agents/registration.ts';
+import {
+  agentResponse,
+  agentsResponse,
+  createAgentResponse,
+  hideResponse,
+} from '../../../shared/contract/agents/agents.ts';
+import { registerResponse } from '../../../shared/contract/agents/registration.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
@@ -27,7 +32,7 @@ describe('Agents', () => {
         config: { a: { b: [1] } },
         runtime_type: 'codex',
       });
-      conforms(createAgentAnswer, reply, 201);
+      conforms(createAgentResponse, reply, 201);
       const { taskStats, ...agent } = reply.body.agent;
       expect(taskStats).to.deep.equal(NO_TASKS);
       expect(agent).to.deep.include({
@@ -46,7 +51,7 @@ describe('Agents', () => {
         workspace_id: 1,
       });
       expect(agent.created_at).to.be.closeTo(Date.now() / 1_000, 30);
-      expect(conforms(agentAnswer, await ask('GET', `/api/agents/${agent.id}`)).agent).to.deep.equal(agent);
+      expect(conforms(agentResponse, await ask('GET', `/api/agents/${agent.id}`)).agent).to.deep.equal(agent);
       expect((await ask('GET', `/api/agents/${name}`)).body.agent).to.deep.equal(agent);
     });
 
@@ -121,7 +126,7 @@ describe('Agents', () => {
     it('pages through all agents, newest first', async () => {
       for (let n = 0; n < 5; n++) await create();
       const first = await ask('GET', '/api/agents');
-      conforms(agentsAnswer, first);
+      conforms(agentsResponse, first);
       expect(first.body).to.include({ page: 1, limit: 50 });
       const all: { id: number; created_at: number }[] = [];
       for (let offset = 0; offset < first.body.total; offset += 3) {
@@ -166,7 +171,7 @@ describe('Agents', () => {
       const name = fresh('self');
       const body = { name: ` ${name} `, role: 'tester', framework: ' crewai ', capabilities: ['a', 5, null, 'b'] };
       const first = await ask('POST', '/api/agents/register', body);
-      conforms(registerAnswer, first, 201);
+      conforms(registerResponse, first, 201);
       expect(first.body).to.deep.include({ registered: true });
       const agent = await get(name);
       expect(first.body.agent).to.deep.equal({
@@ -181,7 +186,7 @@ describe('Agents', () => {
 
       await ask('PUT', `/api/agents/${agent.id}`, { status: 'error', role: 'lead' });
       const second = await ask('POST', '/api/agents/register', { name, role: 'coder' });
-      conforms(registerAnswer, second);
+      conforms(registerResponse, second);
       expect(second.body).to.deep.include({ registered: false });
       expect(second.body.agent).to.deep.equal({ ...first.body.agent, role: 'lead' });
       expect(await get(name)).to.include({ status: 'idle', role: 'lead' });
@@ -225,7 +230,7 @@ describe('Agents', () => {
         (await ask('GET', `/api/agents?role=${role}`)).body.total,
         (await ask('GET', `/api/agents?role=${role}&show_hidden=true`)).body.total,
       ];
-      const body = conforms(hideAnswer, await ask('POST', `/api/agents/${agent.id}/hide`));
+      const body = conforms(hideResponse, await ask('POST', `/api/agents/${agent.id}/hide`));
       expect(body).to.deep.equal({ success: true, agent_id: agent.id, hidden: true });
       expect(await counts()).to.deep.equal([0, 1]);
       expect(await get(agent.id)).to.include({ hidden: 1 });

@@ -1,6 +1,6 @@
 /** Attribution through HTTP: who may read it, what is refused, and what is in it. */
 import { expect } from 'chai';
-import { type AttributionAnswer, attributionAnswer } from '../../../shared/contract/agents/attribution.ts';
+import { type AttributionResponse, attributionResponse } from '../../../shared/contract/agents/attribution.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
@@ -21,11 +21,11 @@ describe('attribution', () => {
   async function reportOf(
     agent: { readonly id: number; readonly name: string },
     query = '',
-  ): Promise<AttributionAnswer> {
+  ): Promise<AttributionResponse> {
     return conforms(
-      attributionAnswer,
+      attributionResponse,
       await ask('GET', pathOf(agent.id, query), undefined, undefined, named(agent.name)),
-    ) as AttributionAnswer;
+    ) as AttributionResponse;
   }
 
   it('is available to the agent itself, and to admins with privileged=1', async () => {
@@ -36,7 +36,7 @@ describe('attribution', () => {
       await ask('GET', pathOf(name, 'privileged=1'), undefined, undefined, named(name)),
       await ask('GET', pathOf(id), undefined, await auth().signIn(name), named('another-agent')),
     ]) {
-      conforms(attributionAnswer, reply);
+      conforms(attributionResponse, reply);
       expect(reply.body).to.include({ agent_name: name, access_scope: 'self' });
       expect(reply.body).to.have.all.keys(
         ...['agent_name', 'timeframe', 'access_scope', 'identity', 'audit', 'mutations', 'cost'],
@@ -45,7 +45,7 @@ describe('attribution', () => {
       expect([hours, until - since]).to.deep.equal([24, 24 * 3_600]);
       expect(until).to.be.closeTo(Date.now() / 1_000, 30);
     }
-    const privileged = conforms(attributionAnswer, await ask('GET', pathOf(id, 'privileged=1')));
+    const privileged = conforms(attributionResponse, await ask('GET', pathOf(id, 'privileged=1')));
     expect(privileged).to.include({ agent_name: name, access_scope: 'privileged' });
     expect(bodyOf(await ask('GET', pathOf(id)), 403).error).to.include(name);
   });
@@ -162,7 +162,7 @@ describe('attribution', () => {
     const renamed = await ask('PUT', `/api/agents/${first.id}`, { name: world.fresh('renamed') });
     expect(renamed.status).to.equal(200);
     const second = await create({ name });
-    const body = conforms(attributionAnswer, await ask('GET', pathOf(first.id, 'section=audit'), undefined, key));
+    const body = conforms(attributionResponse, await ask('GET', pathOf(first.id, 'section=audit'), undefined, key));
     expect(body.audit.by_type).to.include({ task_created: 1 });
     expect((await reportOf(second, 'section=audit')).audit?.total_activities).to.equal(0);
   });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { DIAGNOSTICS_SECTIONS, diagnosticsAnswer } from '../../../shared/contract/agents/diagnostics.ts';
+import { DIAGNOSTICS_SECTIONS, diagnosticsResponse } from '../../../shared/contract/agents/diagnostics.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
@@ -14,7 +14,7 @@ describe('GET /api/agents/{id}/diagnostics', () => {
 
   it('returns every section, empty, for a new agent', async () => {
     const { id, name } = await create();
-    const body = conforms(diagnosticsAnswer, await diagnostics(id));
+    const body = conforms(diagnosticsResponse, await diagnostics(id));
     expect(Object.keys(body)).to.deep.equal(['agent', 'timeframe', ...DIAGNOSTICS_SECTIONS]);
     expect(body.agent).to.deep.equal({ id, name, role: 'coder', status: 'offline' });
     const { hours, since, until } = body.timeframe;
@@ -48,7 +48,7 @@ describe('GET /api/agents/{id}/diagnostics', () => {
     await done('PUT', path, { status: 'error' });
     await done('POST', '/api/tokens', { ...usage, sessionId: `${name}:cli` });
 
-    const { summary, tasks, errors, activity, trends, tokens } = conforms(diagnosticsAnswer, await diagnostics(id));
+    const { summary, tasks, errors, activity, trends, tokens } = conforms(diagnosticsResponse, await diagnostics(id));
     expect(summary).to.deep.include({ tasks_completed: 1, tasks_total: 3, error_count: 3 });
     expect(tasks.by_status).to.deep.equal({ done: 1, failed: 1, assigned: 1 });
     expect(tasks.by_priority).to.deep.equal({ high: 1, medium: 2 });
@@ -117,9 +117,9 @@ describe('GET /api/agents/{id}/diagnostics', () => {
       400,
       /section: .*trends/,
     );
-    const body = conforms(diagnosticsAnswer, await diagnostics(id, '&hours=720&section=tokens,%20tasks,'));
+    const body = conforms(diagnosticsResponse, await diagnostics(id, '&hours=720&section=tokens,%20tasks,'));
     expect(Object.keys(body)).to.have.members(['agent', 'timeframe', 'tasks', 'tokens']);
-    const all = conforms(diagnosticsAnswer, await diagnostics(id, '&section=%20'));
+    const all = conforms(diagnosticsResponse, await diagnostics(id, '&section=%20'));
     expect(Object.keys(all), 'blank').to.include.members([...DIAGNOSTICS_SECTIONS]);
     expect((await ask('GET', `/api/agents/${id}/diagnostics?hours=0`)).status).to.equal(403);
     expect((await diagnostics(987_654, '&hours=0')).status).to.equal(404);

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect } from 'chai';
-import { heartbeatAnswer, heartbeatPostAnswer, wakeAnswer } from '../../../shared/contract/agents/heartbeat.ts';
+import { heartbeatPostResponse, heartbeatResponse, wakeResponse } from '../../../shared/contract/agents/heartbeat.ts';
 import type { EventOf } from '../../../shared/events/define.ts';
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { fixture } from '../../support/fixture.ts';
@@ -48,7 +48,7 @@ describe('Agent heartbeats, memory and personas', () => {
 
     it('sets the agent idle, counts as a sign of life, and returns waiting items', async () => {
       const { id, name } = await create({ status: 'error' });
-      const body = conforms(heartbeatPostAnswer, await ask('POST', `/api/agents/${id}/heartbeat`, {}));
+      const body = conforms(heartbeatPostResponse, await ask('POST', `/api/agents/${id}/heartbeat`, {}));
       expect(body).to.deep.include({
         success: true,
         agent: name,
@@ -163,7 +163,7 @@ describe('Agent heartbeats, memory and personas', () => {
         [1, 2, 3, 4, 5, 6, 7].map((n) => `message ${n}`),
       );
       const looked = await ask('GET', `/api/agents/${name}/heartbeat`);
-      conforms(heartbeatAnswer, looked);
+      conforms(heartbeatResponse, looked);
       expect(looked.body.messages).to.deep.equal(body.messages);
       const [activity] = await activities('agent_heartbeat', id);
       expect(activity.metadata).to.deep.equal({ workItemsCount: 7, workItemTypes: ['notifications'] });
@@ -181,7 +181,7 @@ describe('Agent heartbeats, memory and personas', () => {
   it('wakes an agent', async () => {
     const { id, name } = await create({ session_key: 'wake-key' });
     const reply = await ask('POST', `/api/agents/${id}/wake`);
-    conforms(wakeAnswer, reply);
+    conforms(wakeResponse, reply);
     expect(reply.body).to.include({ success: true, session_key: 'wake-key' });
     expect(reply.body.message).to.include(name);
     const reasoned = await ask('POST', `/api/agents/${name}/wake`, { reason: 'a review waits' });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { memoryAnswer, memoryDeleteAnswer, memoryPutAnswer } from '../../../shared/contract/agents/memory.ts';
+import { memoryDeleteResponse, memoryPutResponse, memoryResponse } from '../../../shared/contract/agents/memory.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
@@ -12,10 +12,10 @@ describe('memory', () => {
     const { id, name, created_at } = await create();
     const path = `/api/agents/${id}/memory`;
     const agent = { id, name, role: 'coder' };
-    const body = conforms(memoryAnswer, await ask('GET', path));
+    const body = conforms(memoryResponse, await ask('GET', path));
     expect(body).to.deep.equal({ agent, working_memory: '', source: 'none', updated_at: created_at, size: 0 });
     const put = await ask('PUT', path, { working_memory: 'øne 🎉' });
-    conforms(memoryPutAnswer, put);
+    conforms(memoryPutResponse, put);
     expect(put.body).to.include({ success: true, working_memory: 'øne 🎉', size: 6, saved_to_workspace: false });
     const added = await ask('PUT', `/api/agents/${name}/memory`, { working_memory: 'two', append: true });
     expect(added.body.working_memory).to.match(/^øne 🎉\n\n## \d{4}-\d\d-\d\dT[\d:.]+Z\ntwo$/);
@@ -23,7 +23,7 @@ describe('memory', () => {
     expect(read.body).to.deep.include({ source: 'database', working_memory: added.body.working_memory });
     expect((await get(id)).working_memory).to.equal(added.body.working_memory);
     const cleared = await ask('DELETE', `/api/agents/${name}/memory`);
-    conforms(memoryDeleteAnswer, cleared);
+    conforms(memoryDeleteResponse, cleared);
     expect((await ask('GET', path)).body).to.include({ working_memory: '', source: 'none' });
     const [last] = await activities('agent_memory_updated', id);
     expect(last).to.include({ actor: name });
@@ -49,7 +49,7 @@ describe('memory', () => {
     const { id } = await create();
     const path = `/api/agents/${id}/memory`;
     const kept = async () => {
-      const { agent, updated_at, size, ...rest } = conforms(memoryAnswer, await ask('GET', path));
+      const { agent, updated_at, size, ...rest } = conforms(memoryResponse, await ask('GET', path));
       expect(agent).to.include({ id });
       expect(updated_at).to.be.a('number');
       expect(size).to.equal(rest.working_memory.length);

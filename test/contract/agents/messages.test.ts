@@ -1,6 +1,6 @@
 /** Messages between agents through HTTP: sending, screening, the feed and its graph. */
 import { expect } from 'chai';
-import { commsAnswer, messageAnswer } from '../../../shared/contract/agents/messages.ts';
+import { commsResponse, messageResponse } from '../../../shared/contract/agents/messages.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
 import { openStream } from '../../support/stream.ts';
@@ -19,7 +19,7 @@ describe('Messages between agents', () => {
   const send = (from: string, to: string, content: string, more: object = {}) =>
     ask('POST', '/api/agents/message', { from, to, content, ...more });
   const comms = async (query = '') => {
-    const body = conforms(commsAnswer, await ask('GET', `/api/agents/comms${query}`));
+    const body = conforms(commsResponse, await ask('GET', `/api/agents/comms${query}`));
     return body;
   };
 
@@ -33,7 +33,7 @@ describe('Messages between agents', () => {
   });
 
   it('sends a message, notifies the recipient and shows it in the feed', async () => {
-    const body = conforms(messageAnswer, await send('ada', 'eve', 'could you review this?', { type: 'request' }));
+    const body = conforms(messageResponse, await send('ada', 'eve', 'could you review this?', { type: 'request' }));
     const { messages, total } = await comms();
     expect(total).to.equal(1);
     expect(messages[0]).to.deep.equal({

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { soulAnswer, soulPutAnswer, soulTemplatesAnswer } from '../../../shared/contract/agents/souls.ts';
+import { soulPutResponse, soulResponse, soulTemplatesResponse } from '../../../shared/contract/agents/souls.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms, startAgentsWorld } from '../../support/worlds/agents.ts';
 
@@ -11,10 +11,10 @@ describe('soul', () => {
   it('can be written and read', async () => {
     const { id, name } = await create();
     const path = `/api/agents/${id}/soul`;
-    const body = conforms(soulAnswer, await ask('GET', path));
+    const body = conforms(soulResponse, await ask('GET', path));
     expect(body).to.deep.include({ soul_content: '', source: 'none', agent: { id, name, role: 'coder' } });
     const put = await ask('PUT', path, { soul_content: 'be kind' });
-    conforms(soulPutAnswer, put);
+    conforms(soulPutResponse, put);
     expect(put.body).to.include({ success: true, soul_content: 'be kind' });
     expect((await ask('GET', `/api/agents/${name}/soul`)).body).to.include({
       soul_content: 'be kind',
@@ -40,12 +40,12 @@ describe('soul', () => {
   it('templates can be listed and shown', async () => {
     const { id } = await create();
     const path = `/api/agents/${id}/soul`;
-    const body = conforms(soulTemplatesAnswer, await ask('PATCH', path));
+    const body = conforms(soulTemplatesResponse, await ask('PATCH', path));
     expect(body.templates.map((one: { name: string }) => one.name)).to.deep.equal(
       (await ask('GET', path)).body.available_templates,
     );
     const one = await ask('PATCH', `${path}?template=reviewer`, { ignored: true });
-    conforms(soulTemplatesAnswer, one);
+    conforms(soulTemplatesResponse, one);
     expect(one.body).to.include({ template_name: 'reviewer' });
     expect(one.body.content).to.include('{{AGENT_NAME}}');
     expect((await ask('PATCH', `${path}?template=unknown`)).status).to.equal(404);

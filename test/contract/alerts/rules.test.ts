@@ -1,11 +1,11 @@
 /** Alert rules through HTTP: created, changed, evaluated, their actions. One service and one receiver for all. */
 import { expect } from 'chai';
 import {
-  alertRuleAnswer,
-  alertRulesAnswer,
-  backtestAnswer,
-  evaluationAnswer,
-  ruleDeletedAnswer,
+  alertRuleResponse,
+  alertRulesResponse,
+  backtestResponse,
+  evaluationResponse,
+  ruleDeletedResponse,
 } from '../../../shared/contract/alerts/rules.ts';
 import { alertRuleTriggered } from '../../../shared/events/alerts/rules.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
@@ -40,11 +40,11 @@ describe('contract: alerts', function () {
     condition_value: 'no task has this title',
   };
   const create = async (fields: object = {}) =>
-    conforms(alertRuleAnswer, await world.ask('POST', PATH, { ...NEVER, ...fields }), 201).rule;
-  const list = async () => conforms(alertRulesAnswer, await world.ask('GET', PATH)).rules;
+    conforms(alertRuleResponse, await world.ask('POST', PATH, { ...NEVER, ...fields }), 201).rule;
+  const list = async () => conforms(alertRulesResponse, await world.ask('GET', PATH)).rules;
   const find = async (id: number) => (await list()).find((rule: { id: number }) => rule.id === id);
   const evaluate = async () =>
-    conforms(evaluationAnswer, await world.ask('POST', PATH, { action: 'evaluate', name: 7 }));
+    conforms(evaluationResponse, await world.ask('POST', PATH, { action: 'evaluate', name: 7 }));
   const reasonOf = async (id: number) =>
     (await evaluate()).results.find(({ rule_id }: { rule_id: number }) => rule_id === id)?.reason;
   const audited = async (action: string, id: number) => {
@@ -97,7 +97,7 @@ describe('contract: alerts', function () {
         cooldown_minutes: 5,
         description: 'why',
       });
-      conforms(alertRuleAnswer, reply);
+      conforms(alertRuleResponse, reply);
       expect(reply.body.rule).to.deep.include({
         id,
         enabled: false,
@@ -131,7 +131,7 @@ describe('contract: alerts', function () {
       ] as const) {
         const { id } = await create();
         const sent = path.endsWith('=') ? `${path}${id}` : path;
-        conforms(ruleDeletedAnswer, await world.ask('DELETE', sent, body(id)));
+        conforms(ruleDeletedResponse, await world.ask('DELETE', sent, body(id)));
         expect(await find(id)).to.equal(undefined);
         expect(await audited('alert_rule_deleted', id)).to.have.length(1);
         await world.refused('DELETE', sent, body(id), 404, /Alert rule not found/);
@@ -246,7 +246,7 @@ describe('contract: alerts', function () {
       const agent = await world.create({ name: 'watched-4', status: 'idle' });
       const rule = { ...NEVER, entity_type: 'agent', condition_field: 'id', condition_value: 'x' };
       const tried = async (body: object) =>
-        conforms(backtestAnswer, await world.ask('POST', PATH, { action: 'backtest', ...body }));
+        conforms(backtestResponse, await world.ask('POST', PATH, { action: 'backtest', ...body }));
       const found = await tried({ id: String(id), hours: 1 });
       expect(found).to.deep.include({ rule_id: id, hours: 1 });
       // A slow store shared with other logs may not get through it in time, and then says so.
@@ -270,9 +270,9 @@ describe('contract: alerts', function () {
 
     it('the response shows the events behind each number, and the log confirms the number', async () => {
       const answerOf = (body: object) => {
-        if ('rules' in body) return alertRulesAnswer;
-        if ('rule' in body) return alertRuleAnswer;
-        return 'results' in body ? evaluationAnswer : backtestAnswer;
+        if ('rules' in body) return alertRulesResponse;
+        if ('rule' in body) return alertRuleResponse;
+        return 'results' in body ? evaluationResponse : backtestResponse;
       };
       const shown = async (method: string, query: string, body?: object, as?: string) => {
         const reply = await world.ask(method, `${PATH}?evidence=1${query}`, body, as);

@@ -53,7 +53,7 @@ describe('contract: first-run setup and trusted proxies', function () {
       return [status, answer.error ?? answer.needsSetup];
     };
     const port = new URL(world.url).port;
-    const refused = /^This call answers only under localhost/;
+    const refused = /^This call is served only under localhost/;
     for (const headers of [
       { host: `evil.example:${port}`, origin: `http://evil.example:${port}` },
       { 'x-forwarded-host': 'evil.example' },

@@ -2,15 +2,15 @@
 import { expect } from 'chai';
 import { updateProject } from '../../../commands/projects/changes.ts';
 import {
-  githubDoneAnswer,
-  githubImportAnswer,
-  githubIssuesAnswer,
-  githubLabelsAnswer,
-  githubStatsAnswer,
-  githubStatusAnswer,
-  githubSyncedAnswer,
+  githubDoneResponse,
+  githubImportResponse,
+  githubIssuesResponse,
+  githubLabelsResponse,
+  githubStatsResponse,
+  githubStatusResponse,
+  githubSyncedResponse,
 } from '../../../shared/contract/github/issues.ts';
-import { githubProjectsAnswer, githubTriggerAnswer } from '../../../shared/contract/github/syncs.ts';
+import { githubProjectsResponse, githubTriggerResponse } from '../../../shared/contract/github/syncs.ts';
 import { fixture } from '../../support/fixture.ts';
 import { GITHUB_TOKEN, startFakeGithub } from '../../support/github.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -71,7 +71,7 @@ describe('GitHub', function () {
       github.issue(repo, { title: 'Roof leaks', body: 'In rain', labels: ['bug'] });
       github.issue(repo, { title: 'A pull request', isPull: true });
       github.issue(repo, { title: 'Old', state: 'closed' });
-      const body = conforms(githubIssuesAnswer, await ask('GET', `/api/github?action=issues&repo=${repo}`));
+      const body = conforms(githubIssuesResponse, await ask('GET', `/api/github?action=issues&repo=${repo}`));
       expect(body).to.deep.include({ total: 1, repo });
       expect(body.issues[0]).to.deep.include({
         ...{ number: 1, title: 'Roof leaks', body: 'In rain', state: 'open' },
@@ -86,7 +86,7 @@ describe('GitHub', function () {
     });
 
     it('summarizes the account of the token', async () => {
-      const body = conforms(githubStatsAnswer, await ask('GET', '/api/github?action=stats'));
+      const body = conforms(githubStatsResponse, await ask('GET', '/api/github?action=stats'));
       expect(body.repos).to.deep.equal({
         ...{ total: 2, public: 1, private: 1, total_stars: 4, total_forks: 2, total_open_issues: 10 },
       });
@@ -133,7 +133,7 @@ describe('GitHub', function () {
       const repo = 'Acme/Imports';
       github.issue(repo, { title: 'Roof leaks', body: 'In rain, @nobody', labels: ['bug', 'priority:high'] });
       github.issue(repo, { title: 'Done before', state: 'closed' });
-      const body = conforms(githubImportAnswer, await act('sync', { repo, state: 'all', assignAgent: 'ada' }));
+      const body = conforms(githubImportResponse, await act('sync', { repo, state: 'all', assignAgent: 'ada' }));
       expect(body).to.deep.include({ imported: 2, skipped: 0, errors: 0 });
       const [open, closed] = body.tasks;
       expect(open).to.deep.include({
@@ -159,7 +159,7 @@ describe('GitHub', function () {
         world.stream.frames.some((frame) => frame.type === 'github.synced' && frame.data.repo === repo),
       );
       const status = await act('status');
-      conforms(githubStatusAnswer, status);
+      conforms(githubStatusResponse, status);
       expect(status.body.syncs[0]).to.deep.include({ ...{ issue_count: 2, status: 'success', changes_pulled: 0 } });
       expect(status.body.syncs[1]).to.deep.include({ repo, sync_direction: 'inbound', changes_pulled: 2 });
     });
@@ -178,8 +178,8 @@ describe('GitHub', function () {
       const repo = 'acme/talk';
       github.issue(repo, {});
       const [task] = (await act('sync', { repo })).body.tasks;
-      conforms(githubDoneAnswer, await act('comment', { repo, issueNumber: 1, body: 'On it' }));
-      conforms(githubDoneAnswer, await act('close', { repo, issueNumber: 1, comment: 'Mended' }));
+      conforms(githubDoneResponse, await act('comment', { repo, issueNumber: 1, body: 'On it' }));
+      conforms(githubDoneResponse, await act('close', { repo, issueNumber: 1, comment: 'Mended' }));
       expect(github.repo(repo).comments.map(({ body }) => body)).to.deep.equal(['On it', 'Mended']);
       expect(github.repo(repo).issues[0]?.state).to.equal('closed');
       const now = await world.taskNow(task.id);
@@ -197,8 +197,8 @@ describe('GitHub', function () {
     it('creates labels, and marks the projects that use them', async () => {
       const { repo, id } = await project();
       const reply = await act('init-labels', { repo });
-      conforms(githubLabelsAnswer, reply);
-      conforms(githubLabelsAnswer, await act('init-labels', { repo }));
+      conforms(githubLabelsResponse, reply);
+      conforms(githubLabelsResponse, await act('init-labels', { repo }));
       expect([...github.repo(repo).labels]).to.include.members(['mc:in-progress', 'mc:done', 'priority:critical']);
       expect((await ask('GET', `/api/projects/${id}`)).body.project.github_labels_initialized).to.equal(1);
     });
@@ -218,7 +218,7 @@ describe('GitHub', function () {
       const { repo, id, sync } = await project();
       github.issue(repo, { title: 'Closed long ago', state: 'closed' });
       github.issue(repo, { title: 'Roof leaks', body: 'In rain', labels: ['bug'] });
-      const body = conforms(githubSyncedAnswer, await act('sync-project', { project_id: id }));
+      const body = conforms(githubSyncedResponse, await act('sync-project', { project_id: id }));
       expect(body).to.deep.equal({ ok: true, pulled: 1, pushed: 0 });
       const [task] = await tasksOf(id);
       expect(task).to.deep.include({ title: 'Roof leaks', created_by: 'github-sync', status: 'inbox', project_id: id });
@@ -363,11 +363,11 @@ describe('GitHub', function () {
       expect(ran.body, JSON.stringify(ran.body)).to.deep.include({ ok: true });
       expect((await tasksOf(id))[0]).to.deep.include({ title: 'By the clock' });
       github.issue(repo, { number: 1, title: 'By hand' });
-      const body = conforms(githubTriggerAnswer, await ask('POST', '/api/github/sync', { action: 'trigger-all' }));
+      const body = conforms(githubTriggerResponse, await ask('POST', '/api/github/sync', { action: 'trigger-all' }));
       expect(body).to.deep.include({ pulled: 1, pushed: 0 });
       expect(body.projects_synced).to.equal(repos);
       const list = await ask('GET', '/api/github/sync');
-      conforms(githubProjectsAnswer, list);
+      conforms(githubProjectsResponse, list);
       expect(list.body.poller).to.deep.include({ running: true, interval: 86_400_000 });
       const own = list.body.syncs.find(({ project_id }: { project_id: number }) => project_id === id);
       expect(own).to.deep.include({ total_pulled: 2, total_pushed: 0, sync_count: 2 });

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { causesAnswer } from '../../../shared/contract/history/causes.ts';
+import { causesResponse } from '../../../shared/contract/history/causes.ts';
 import { fixture } from '../../support/fixture.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { startRunner } from '../../support/runner.ts';
@@ -154,7 +154,7 @@ describe('/api/history/causes', function () {
     const kinds = new Map<string, number>();
     for (const event of all) {
       const reply = await causesOf(event.id);
-      expect(causesAnswer.parse(reply)).to.deep.equal(reply);
+      expect(causesResponse.parse(reply)).to.deep.equal(reply);
       const first = reply.causes.at(-1);
       expect(first.kind, JSON.stringify(event)).to.be.oneOf(['request', 'schedule', 'first start']);
       kinds.set(first.kind, (kinds.get(first.kind) ?? 0) + 1);

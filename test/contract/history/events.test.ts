@@ -1,7 +1,7 @@
 /** The log over HTTP: as it is stored, filtered, page by page, for admins of the deployment. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { historyEventSchema, historyEventsAnswer } from '../../../shared/contract/history/events.ts';
+import { historyEventSchema, historyEventsResponse } from '../../../shared/contract/history/events.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -38,7 +38,7 @@ describe('/api/history/events', function () {
   const get = async (query: string, as: string | undefined = admin) =>
     world.ask('GET', `/api/history/events${query}`, { as });
   const events = async (query: string): Promise<readonly Shown[]> => {
-    const body = conforms(historyEventsAnswer, await get(query));
+    const body = conforms(historyEventsResponse, await get(query));
     return body.events;
   };
 

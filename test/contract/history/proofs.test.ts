@@ -1,7 +1,7 @@
 /** Proofs over HTTP, checked by a verifier that has nothing but the responses. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { consistencyAnswer, proofAnswer } from '../../../shared/contract/history/proofs.ts';
+import { consistencyResponse, proofResponse } from '../../../shared/contract/history/proofs.ts';
 import { fixture } from '../../support/fixture.ts';
 import { isContinued, isIncluded, leafOfEvent, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
 import { bodyOf } from '../../support/service.ts';
@@ -50,7 +50,7 @@ describe('/api/history: proofs', function () {
     for (const [index, id] of ids.entries()) {
       const sizes = new Set([index + 1, Math.max(signed, index + 1), ids.length]);
       for (const size of sizes) {
-        const body = conforms(proofAnswer, await get(`proof?event=${id}&size=${size}`));
+        const body = conforms(proofResponse, await get(`proof?event=${id}&size=${size}`));
         const leaf = Buffer.from(body.leaf, 'base64');
         expect(leaf).to.deep.equal(leaves[index]);
         expect(body).to.include({ index, size });
@@ -76,7 +76,7 @@ describe('/api/history: proofs', function () {
       [end, end],
     ] as const) {
       const { body } = await get(`consistency?from=${from}&to=${to}`);
-      expect(consistencyAnswer.parse(body)).to.deep.equal(body);
+      expect(consistencyResponse.parse(body)).to.deep.equal(body);
       const first = { size: from, root: rootOf(from) };
       expect(isContinued(first, { size: to, root: rootOf(to) }, hashes(body.path)), `${from}/${to}`).to.equal(true);
     }

@@ -1,6 +1,6 @@
 /** The log over time: counts and positions per part of a span, for admins of the deployment. */
 import { expect } from 'chai';
-import { type TimelineAnswer, timelineAnswer } from '../../../shared/contract/history/timeline.ts';
+import { type TimelineResponse, timelineResponse } from '../../../shared/contract/history/timeline.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
@@ -17,9 +17,9 @@ describe('/api/history/timeline', function () {
     all = [];
     for await (const page of world.service.core.eventLog.readAll()) all.push(...page);
   });
-  const timeline = async (query: string): Promise<TimelineAnswer> => {
+  const timeline = async (query: string): Promise<TimelineResponse> => {
     const body = bodyOf(await world.ask('GET', `/api/history/timeline${query}`, { as: admin }));
-    return timelineAnswer.parse(body);
+    return timelineResponse.parse(body);
   };
   const timeOf = (event: LoggedEvent | undefined) => Number(event?.meta.at);
 

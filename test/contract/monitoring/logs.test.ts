@@ -1,6 +1,6 @@
 /** Log lines: those of the service, and those that clients add. */
 import { expect } from 'chai';
-import { type LogEntryAnswer, logAnswer, logsAnswer } from '../../../shared/contract/monitoring/logs.ts';
+import { type LogEntryResponse, logResponse, logsResponse } from '../../../shared/contract/monitoring/logs.ts';
 import { fixture } from '../../support/fixture.ts';
 import { call, startTestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
@@ -16,11 +16,11 @@ describe('/api/logs', () => {
     const { body } = await call(base, 'POST', `/api/agents/${id}/keys`, { scopes: ['operator'] });
     operator = { 'x-api-key': body.api_key };
   });
-  const list = async (query = '', as: Record<string, string> = {}): Promise<LogEntryAnswer[]> =>
-    conforms(logsAnswer, await call(base, 'GET', `/api/logs${query}`, undefined, as)).logs;
+  const list = async (query = '', as: Record<string, string> = {}): Promise<LogEntryResponse[]> =>
+    conforms(logsResponse, await call(base, 'GET', `/api/logs${query}`, undefined, as)).logs;
   const messages = async (query: string) => (await list(query)).map(({ message }) => message);
-  const add = async (body: object): Promise<LogEntryAnswer> =>
-    conforms(logAnswer, await call(base, 'POST', '/api/logs', { action: 'add', ...body }, operator)).entry;
+  const add = async (body: object): Promise<LogEntryResponse> =>
+    conforms(logResponse, await call(base, 'POST', '/api/logs', { action: 'add', ...body }, operator)).entry;
 
   it('stores added lines with defaults', async () => {
     const entry = await add({ message: 'A line' });

@@ -1,12 +1,12 @@
 /** Notifications: the list, marks, deletion, and delivery into the inboxes of agents. */
 import { expect } from 'chai';
 import {
-  deleteNotificationsAnswer,
-  deliverAnswer,
-  deliveriesAnswer,
-  markReadAnswer,
-  notificationActionAnswer,
-  notificationsAnswer,
+  deleteNotificationsResponse,
+  deliveriesResponse,
+  deliverResponse,
+  markReadResponse,
+  notificationActionResponse,
+  notificationsResponse,
 } from '../../../shared/contract/monitoring/notifications.ts';
 import { notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
 import { fixture } from '../../support/fixture.ts';
@@ -32,8 +32,8 @@ describe('/api/notifications', () => {
     return events[0]?.meta.number ?? 0;
   };
   const list = async (query: string) => {
-    const body = conforms(notificationsAnswer, await call(base, 'GET', `${PATH}${query}`));
-    return notificationsAnswer.parse(body);
+    const body = conforms(notificationsResponse, await call(base, 'GET', `${PATH}${query}`));
+    return notificationsResponse.parse(body);
   };
   const ids = async (query: string) => (await list(query)).notifications.map(({ id }) => id);
   const put = (body: object) => call(base, 'PUT', PATH, body, operator);
@@ -53,7 +53,7 @@ describe('/api/notifications', () => {
       { type: 'task', id: task, title: 'Roof', status: 'inbox' },
     ]);
     expect(all.notifications[2]).to.include({ read: false, read_at: null, delivered_at: null, workspace_id: 1 });
-    conforms(markReadAnswer, await put({ ids: [second, second, 999_999_999] }));
+    conforms(markReadResponse, await put({ ids: [second, second, 999_999_999] }));
     expect(await ids('?recipient=lisa&unread_only=true')).to.deep.equal([third, first]);
     expect(await ids('?recipient=lisa&unread=true&limit=1&offset=1')).to.deep.equal([first]);
     expect(await ids('?recipient=lisa&unread_only=1')).to.deep.equal([third, second, first]);
@@ -90,7 +90,7 @@ describe('/api/notifications', () => {
     const [one, two] = [await raise('del'), await raise('del')];
     const remove = (body: object) => call(base, 'DELETE', PATH, body);
     const reply = await remove({ ids: [one, 999_999_999] });
-    conforms(deleteNotificationsAnswer, reply);
+    conforms(deleteNotificationsResponse, reply);
     expect(reply.body).to.deep.equal({ success: true, deleted: 1 });
     expect(await ids('?recipient=del')).to.deep.equal([two]);
     const { created_at } = (await list('?recipient=del')).notifications[0] ?? { created_at: 0 };
@@ -103,7 +103,7 @@ describe('/api/notifications', () => {
   it('are marked as delivered once their recipient has fetched them', async () => {
     const [one, two] = [await raise('fetch'), await raise('fetch')];
     const body = conforms(
-      notificationActionAnswer,
+      notificationActionResponse,
       await call(base, 'POST', PATH, { action: 'mark-delivered', agent: 'fetch' }, operator),
     );
     expect(body.delivered).to.equal(2);
@@ -132,12 +132,12 @@ describe('/api/notifications', () => {
     const agent = await makeAgent(base, 'ines');
     const [first, second] = [await raise('ines', { title: 'First' }), await raise('ines', { title: 'Second' })];
     const dry = await deliver({ agent_filter: 'ines', dry_run: true });
-    conforms(deliverAnswer, dry);
+    conforms(deliverResponse, dry);
     expect(dry.body).to.include({ status: 'success', total_processed: 2, delivered: 2, errors: 0, dry_run: true });
     expect(dry.body.delivery_results[0]).to.include({ notification_id: first, status: 'dry_run' });
     expect(dry.body.delivery_results[0].message).to.match(/^🔔 \*\*First\*\*\nthere\nType: mention\n/);
     const one = await deliver({ agent_filter: 'ines', limit: 1 });
-    conforms(deliverAnswer, one);
+    conforms(deliverResponse, one);
     expect(
       one.body.delivery_results.map((result: { notification_id: number }) => result.notification_id),
     ).to.deep.equal([first]);
@@ -145,7 +145,7 @@ describe('/api/notifications', () => {
     const delivered = rest.flatMap(({ body }) => body.delivery_results ?? []);
     expect(delivered.map((result: { notification_id: number }) => result.notification_id)).to.deep.equal([second]);
     const none = await deliver({ agent_filter: 'ines' });
-    conforms(deliverAnswer, none);
+    conforms(deliverResponse, none);
     expect(none.body).to.include({ status: 'success', processed: 0, delivered: 0 });
     expect(none.body.errors).to.deep.equal([]);
     const heartbeat = await call(base, 'GET', `/api/agents/${agent.id}/heartbeat`);
@@ -176,10 +176,10 @@ describe('/api/notifications', () => {
     const { body } = await deliver({ limit: 1 });
     expect(body.delivery_results[0]).to.include({ notification_id: known, status: 'delivered' });
     const failed = await deliver({});
-    conforms(deliverAnswer, failed);
+    conforms(deliverResponse, failed);
     expect(failed.body.error_details.at(-1)).to.include({ notification_id: lost, recipient: 'nobody-of-this-name' });
     const state = await call(base, 'GET', `${PATH}/deliver?agent=nora`);
-    conforms(deliveriesAnswer, state);
+    conforms(deliveriesResponse, state);
     expect(state.body.agent_filter).to.equal('nora');
     expect(state.body.recent_deliveries[0]).to.include({ recipient: 'nora', title: 'Hello' });
     expect(state.body.statistics.delivery_rate).to.equal(100);
@@ -237,7 +237,7 @@ describe('/api/notifications', () => {
 
   it('are created and delivered in one call', async () => {
     const agent = await makeAgent(base, 'cleo');
-    const body = conforms(deliverAnswer, await deliver({ agent: 'cleo', title: 'News', message: 'Read this' }));
+    const body = conforms(deliverResponse, await deliver({ agent: 'cleo', title: 'News', message: 'Read this' }));
     expect(body).to.deep.equal({ success: true });
     const [notification] = (await list('?recipient=cleo')).notifications;
     expect(notification).to.include({ type: 'message', title: 'News', read: false });

@@ -1,6 +1,6 @@
 /** Search: what is found, how it is shown and ordered, and who finds it. */
 import { expect } from 'chai';
-import { searchAnswer } from '../../../shared/contract/monitoring/search.ts';
+import { searchResponse } from '../../../shared/contract/monitoring/search.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf, call, startTestService } from '../../support/service.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -45,7 +45,7 @@ describe('GET /api/search', () => {
   });
 
   const search = async (query: string, key = base.adminKey) =>
-    conforms(searchAnswer, await call(base, 'GET', `/api/search?${query}`, undefined, { 'x-api-key': key })) as {
+    conforms(searchResponse, await call(base, 'GET', `/api/search?${query}`, undefined, { 'x-api-key': key })) as {
       query: string;
       count: number;
       total: number;

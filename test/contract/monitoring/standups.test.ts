@@ -1,6 +1,6 @@
 /** Standup reports: of a day, and of earlier days. */
 import { expect } from 'chai';
-import { type StandupReport, standupAnswer, standupsAnswer } from '../../../shared/contract/monitoring/standups.ts';
+import { type StandupReport, standupResponse, standupsResponse } from '../../../shared/contract/monitoring/standups.ts';
 import { fixture } from '../../support/fixture.ts';
 import { call, startTestService } from '../../support/service.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -15,10 +15,10 @@ describe('/api/standup', () => {
     await makeAgent(base, 'ollie');
   });
   const generate = async (body: object, key = base.adminKey): Promise<StandupReport> =>
-    conforms(standupAnswer, await call(base, 'POST', '/api/standup', body, { 'x-api-key': key })).standup;
+    conforms(standupResponse, await call(base, 'POST', '/api/standup', body, { 'x-api-key': key })).standup;
   const history = async (query = '') => {
-    const body = conforms(standupsAnswer, await call(base, 'GET', `/api/standup${query}`));
-    return standupsAnswer.parse(body);
+    const body = conforms(standupsResponse, await call(base, 'GET', `/api/standup${query}`));
+    return standupsResponse.parse(body);
   };
 
   it('reports nothing about unknown agents', async () => {

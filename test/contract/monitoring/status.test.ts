@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { overallOf } from '../../../api/routes/monitoring/status.ts';
 import { dashboardOf } from '../../../queries/monitoring/status.ts';
-import { type HealthCheck, statusAnswer } from '../../../shared/contract/monitoring/status.ts';
+import { type HealthCheck, statusResponse } from '../../../shared/contract/monitoring/status.ts';
 import { seconds } from '../../../shared/time.ts';
 import { fixture } from '../../support/fixture.ts';
 import { call, startTestService } from '../../support/service.ts';
@@ -13,7 +13,7 @@ describe('/api/status', () => {
   const base = fixture(startTestService);
 
   const get = async (action?: string) =>
-    conforms(statusAnswer, await call(base, 'GET', `/api/status${action ? `?action=${action}` : ''}`));
+    conforms(statusResponse, await call(base, 'GET', `/api/status${action ? `?action=${action}` : ''}`));
 
   it('shows the machine and the sessions', async () => {
     const body = await get();

@@ -1,7 +1,7 @@
 /** Workload: counts, and what follows from them. */
 import { expect } from 'chai';
 import { recommend, type Signals } from '../../../queries/monitoring/workload.ts';
-import { workloadAnswer } from '../../../shared/contract/monitoring/workload.ts';
+import { workloadResponse } from '../../../shared/contract/monitoring/workload.ts';
 import { fixture } from '../../support/fixture.ts';
 import { call, startTestService } from '../../support/service.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -22,8 +22,8 @@ describe('GET /api/workload', () => {
   const base = fixture(startTestService);
 
   const workload = async () => {
-    const body = conforms(workloadAnswer, await call(base, 'GET', '/api/workload'));
-    return workloadAnswer.parse(body);
+    const body = conforms(workloadResponse, await call(base, 'GET', '/api/workload'));
+    return workloadResponse.parse(body);
   };
 
   it('counts tasks and agents, and reflects every change at once', async () => {

@@ -1,7 +1,7 @@
 /** Pipelines, their runs, and tasks for agents through HTTP, on one service with an agent runner beside it. */
 import { expect } from 'chai';
-import { successAnswer } from '../../../shared/contract/common.ts';
-import { pipelineAnswer, pipelinesAnswer } from '../../../shared/contract/pipelines/pipelines.ts';
+import { successResponse } from '../../../shared/contract/common.ts';
+import { pipelineResponse, pipelinesResponse } from '../../../shared/contract/pipelines/pipelines.ts';
 import { fixture } from '../../support/fixture.ts';
 import { runnerSettings, startRunner } from '../../support/runner.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -19,7 +19,7 @@ describe('pipelines', () => {
       const two = await world.template('Write it down.', { name: 'Write' });
       const steps = [{ template_id: one }, { template_id: two, on_failure: 'continue' }, { template_id: one }];
       const { pipeline } = conforms(
-        pipelineAnswer,
+        pipelineResponse,
         await world.ask('POST', PATH, { name: 'Survey', description: 'all of it', steps }),
         201,
       );
@@ -42,7 +42,7 @@ describe('pipelines', () => {
         workspace_id: 1,
       });
       const listed = await world.ask('GET', PATH);
-      conforms(pipelinesAnswer, listed);
+      conforms(pipelinesResponse, listed);
       const names = ['Scout', 'Write', 'Scout'];
       expect(await world.listed(id)).to.deep.equal({
         ...pipeline,
@@ -90,11 +90,14 @@ describe('pipelines', () => {
         { template_id: other, on_failure: 'continue' },
         { template_id: other, on_failure: 'stop' },
       ];
-      const body = conforms(pipelineAnswer, await world.ask('PUT', PATH, { id: `${pipeline.id}`, name: 'New', steps }));
+      const body = conforms(
+        pipelineResponse,
+        await world.ask('PUT', PATH, { id: `${pipeline.id}`, name: 'New', steps }),
+      );
       const { updated_at } = body.pipeline;
       expect(body.pipeline).to.deep.equal({ ...pipeline, name: 'New', steps, updated_at });
       const used = await world.ask('PUT', PATH, { id: pipeline.id });
-      conforms(pipelineAnswer, used);
+      conforms(pipelineResponse, used);
       expect(used.body.pipeline).to.deep.include({ use_count: 1, last_used_at: used.body.pipeline.updated_at });
       for (const wrong of [
         { name: '' },
@@ -112,11 +115,11 @@ describe('pipelines', () => {
       const { id } = await world.pipeline();
       await world.refused('DELETE', PATH, undefined, 400, /body required/);
       const { id: queried } = await world.pipeline();
-      conforms(successAnswer, await world.ask('DELETE', `${PATH}?id=${queried}`));
+      conforms(successResponse, await world.ask('DELETE', `${PATH}?id=${queried}`));
       expect(await world.listed(queried)).to.equal(undefined);
       await world.refused('DELETE', PATH, {}, 400);
       for (const one of [`${id}`, id, 999_999]) {
-        conforms(successAnswer, await world.ask('DELETE', PATH, { id: one }));
+        conforms(successResponse, await world.ask('DELETE', PATH, { id: one }));
         expect(await world.listed(id)).to.equal(undefined);
       }
     });

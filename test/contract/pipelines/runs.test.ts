@@ -1,6 +1,6 @@
 /** Runs of pipelines: by hand, by the agent runner, cancelled, deleted with their pipeline. */
 import { expect } from 'chai';
-import { type RunRecord, runsAnswer, type StepState } from '../../../shared/contract/pipelines/runs.ts';
+import { type RunRecord, runsResponse, type StepState } from '../../../shared/contract/pipelines/runs.ts';
 import { fixture } from '../../support/fixture.ts';
 import { runnerSettings, startRunner } from '../../support/runner.ts';
 import { ATTACK } from '../../support/screening-cases.ts';
@@ -196,7 +196,7 @@ describe('runs of pipelines', () => {
     const pipeline = await world.pipeline();
     const ids: number[] = [];
     for (let n = 0; n < 3; n++) ids.unshift((await world.start(pipeline.id)).body.run.id);
-    const body = conforms(runsAnswer, await world.ask('GET', `${PATH}?pipeline_id=${pipeline.id}`));
+    const body = conforms(runsResponse, await world.ask('GET', `${PATH}?pipeline_id=${pipeline.id}`));
     const idsOf = (runs: RunRecord[]) => runs.map(({ id }) => id);
     expect(idsOf(body.runs)).to.deep.equal(ids);
     expect(body.runs[0].pipeline_name).to.equal(pipeline.name);

@@ -1,6 +1,6 @@
 /** Agents of projects, on the service of `projects.test.ts`. */
 import { expect } from 'chai';
-import { assignedAnswer, assignmentsAnswer } from '../../../shared/contract/projects/assignments.ts';
+import { assignedResponse, assignmentsResponse } from '../../../shared/contract/projects/assignments.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startProjectsWorld } from '../../support/worlds/projects.ts';
@@ -20,11 +20,11 @@ describe('agents of projects', function () {
     const { id } = await world.createProject();
     const path = `/api/projects/${id}/agents`;
     const assigned = await ask('POST', path, { agent_name: ' zoe ', role: ' lead ' });
-    conforms(assignedAnswer, assigned, 201);
+    conforms(assignedResponse, assigned, 201);
     expect((await ask('POST', path, { agent_name: 'ada', role: '' })).status).to.equal(201);
     // Again is nothing new, not even another role.
     expect((await ask('POST', path, { agent_name: 'zoe', role: 'member' })).status).to.equal(201);
-    const body = conforms(assignmentsAnswer, await ask('GET', path));
+    const body = conforms(assignmentsResponse, await ask('GET', path));
     expect(body.assignments[0]).to.include({ project_id: id, agent_name: 'zoe', role: 'lead' });
     expect(await assignments(id)).to.deep.equal([
       ['zoe', 'lead'],
@@ -32,7 +32,7 @@ describe('agents of projects', function () {
     ]);
     expect(await agentsOf(id)).to.deep.equal(['zoe', 'ada']);
     for (const _ of ['first', 'again']) {
-      conforms(assignedAnswer, await ask('DELETE', `${path}?agent_name=zoe`));
+      conforms(assignedResponse, await ask('DELETE', `${path}?agent_name=zoe`));
       expect(await assignments(id)).to.deep.equal([['ada', 'member']]);
     }
   });

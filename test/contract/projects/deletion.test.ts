@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { projectStream } from '../../../commands/projects/projects.ts';
 import { takeTickets } from '../../../commands/projects/tickets.ts';
 import { taskStream } from '../../../commands/tasks/tasks.ts';
-import { deletedProjectAnswer, projectTasksAnswer } from '../../../shared/contract/projects/projects.ts';
+import { deletedProjectResponse, projectTasksResponse } from '../../../shared/contract/projects/projects.ts';
 import type { TaskRecord } from '../../../shared/contract/tasks/tasks.ts';
 import { projectDeletionBegun } from '../../../shared/events/projects/projects.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
@@ -38,7 +38,7 @@ describe('tasks of projects, and their deletion', function () {
       const { id } = await world.createProject({ ticket_prefix: 'MANY' });
       const made = [await makeTask(id), await makeTask(id, { status: 'done', assigned_to: 'ada' }), await makeTask(id)];
       expect(await projectOf(id)).to.include({ task_count: 3, ticket_counter: 3 });
-      const body = conforms(projectTasksAnswer, await ask('GET', `/api/projects/${id}/tasks`));
+      const body = conforms(projectTasksResponse, await ask('GET', `/api/projects/${id}/tasks`));
       expect(body.project).to.include({ id, ticket_prefix: 'MANY', ticket_counter: 3 });
       expect(body.tasks.map((task: TaskRecord) => task.id)).to.deep.equal([...made].reverse());
       expect(body.tasks.map((task: TaskRecord) => task.ticket_ref)).to.deep.equal(['MANY-003', 'MANY-002', 'MANY-001']);
@@ -73,7 +73,7 @@ describe('tasks of projects, and their deletion', function () {
       const { id, slug } = await world.createProject({ ticket_prefix: 'GONE', slug: 'gone' });
       await ask('POST', `/api/projects/${id}/agents`, { agent_name: 'ada' });
       const made = await Promise.all(Array.from({ length: 30 }, (_, n) => makeTask(id, { title: `Task ${n}` })));
-      const body = conforms(deletedProjectAnswer, await ask('DELETE', `/api/projects/${id}?mode=delete`));
+      const body = conforms(deletedProjectResponse, await ask('DELETE', `/api/projects/${id}?mode=delete`));
       expect(body).to.deep.equal({ success: true, mode: 'delete' });
 
       for (const path of ['', '/tasks', '/agents'])

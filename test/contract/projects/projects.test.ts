@@ -1,11 +1,11 @@
 /** Projects through HTTP: the record, its names, changes, archiving. Agents of projects run on the same service. */
 import { expect } from 'chai';
 import {
-  createdProjectAnswer,
-  deletedProjectAnswer,
-  projectAnswer,
-  projectsAnswer,
-  updatedProjectAnswer,
+  createdProjectResponse,
+  deletedProjectResponse,
+  projectResponse,
+  projectsResponse,
+  updatedProjectResponse,
 } from '../../../shared/contract/projects/projects.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -60,7 +60,7 @@ describe('contract: projects', function () {
   describe('POST', () => {
     it('derives slug and prefix from the name', async () => {
       const { project } = conforms(
-        createdProjectAnswer,
+        createdProjectResponse,
         await world.ask('POST', '/api/projects', { name: '  Über Café No. 1! ' }),
         201,
       );
@@ -145,7 +145,7 @@ describe('contract: projects', function () {
       const [b, a] = [await create({ name: 'zz beta' }), await create({ name: 'ZZ Alpha' })];
       await world.ask('DELETE', `/api/projects/${b.id}`);
       const active = await world.ask('GET', '/api/projects');
-      conforms(projectsAnswer, active);
+      conforms(projectsResponse, active);
       const ids = (reply: typeof active) => reply.body.projects.map(({ id }: { id: number }) => id);
       expect(ids(active)).to.include(a.id).and.not.include(b.id);
       const all = ids(await world.ask('GET', '/api/projects?includeArchived=1'));
@@ -155,7 +155,7 @@ describe('contract: projects', function () {
     it('returns a project, even an archived one, and otherwise 404 or 400', async () => {
       const { id } = await create();
       await world.ask('DELETE', `/api/projects/${id}`);
-      const body = conforms(projectAnswer, await world.ask('GET', `/api/projects/${id}`));
+      const body = conforms(projectResponse, await world.ask('GET', `/api/projects/${id}`));
       expect(body.project.status).to.equal('archived');
       await world.refused('GET', '/api/projects/999999', undefined, 404);
       await world.refused('GET', '/api/projects/x', undefined, 400);
@@ -177,7 +177,7 @@ describe('contract: projects', function () {
         github_default_branch: 'trunk',
       };
       const reply = await patch(id, body);
-      conforms(updatedProjectAnswer, reply);
+      conforms(updatedProjectResponse, reply);
       expect(reply.body.project).to.deep.include({
         ...body,
         id,
@@ -233,7 +233,7 @@ describe('contract: projects', function () {
     it('archives by default', async () => {
       for (const query of ['', '?mode=archive', '?mode=purge']) {
         const { id } = await create();
-        const body = conforms(deletedProjectAnswer, await world.ask('DELETE', `/api/projects/${id}${query}`));
+        const body = conforms(deletedProjectResponse, await world.ask('DELETE', `/api/projects/${id}${query}`));
         expect(body).to.deep.equal({ success: true, mode: 'archive' });
         expect((await get(id)).status).to.equal('archived');
       }

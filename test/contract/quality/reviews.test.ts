@@ -1,6 +1,6 @@
 /** Quality reviews, through HTTP. */
 import { expect } from 'chai';
-import { latestReviewsAnswer, reviewedAnswer, reviewsAnswer } from '../../../shared/contract/quality/reviews.ts';
+import { latestReviewsResponse, reviewedResponse, reviewsResponse } from '../../../shared/contract/quality/reviews.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
@@ -13,7 +13,7 @@ describe('Quality reviews', () => {
   it('an admin’s approval sets a task to done, under any reviewer name, and records the time', async () => {
     const { id, title } = await world.task({ status: 'quality_review', assigned_to: 'ada' });
     const reply = await review({ task_id: id, status: 'approved', notes: 'fine', reviewer: 'eve' });
-    conforms(reviewedAnswer, reply);
+    conforms(reviewedResponse, reply);
     const now = await world.taskNow(id);
     expect(now).to.include({ status: 'done', error_message: null });
     expect(now.completed_at).to.be.closeTo(Date.now() / 1000, 30);
@@ -157,7 +157,7 @@ describe('Quality reviews', () => {
     for (let n = 0; n < 12; n++)
       ids.push((await review({ taskId: id, status: 'rejected', notes: `n${n}`, reviewer: 'eve' })).body.id);
     for (const name of ['taskId', 'task_id']) {
-      const body = conforms(reviewsAnswer, await world.ask('GET', `/api/quality-review?${name}=${id}`));
+      const body = conforms(reviewsResponse, await world.ask('GET', `/api/quality-review?${name}=${id}`));
       expect(body.reviews.map((one: { id: number }) => one.id)).to.deep.equal(ids.reverse().slice(0, 10));
       ids.reverse();
     }
@@ -169,7 +169,7 @@ describe('Quality reviews', () => {
     await review({ taskId: one.id, status: 'rejected', notes: 'n' });
     await world.approve(one.id);
     const { latest } = conforms(
-      latestReviewsAnswer,
+      latestReviewsResponse,
       await world.ask('GET', `/api/quality-review?taskIds=${one.id},%20${two.id},x,&taskId=7`),
     );
     expect(Object.keys(latest)).to.deep.equal([String(one.id), String(two.id)]);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { heartbeatPostAnswer } from '../../../shared/contract/agents/heartbeat.ts';
+import { heartbeatPostResponse } from '../../../shared/contract/agents/heartbeat.ts';
 import type { EventOf } from '../../../shared/events/define.ts';
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { MASK } from '../../../shared/secrets.ts';
@@ -22,7 +22,7 @@ describe('tasks for agents', () => {
       metadata: { code_location: 'src', implementation_repo: 'a/b', api_key: 'very-private' },
     });
     await task({ status: 'review' });
-    const body = conforms(heartbeatPostAnswer, await ask('POST', `/api/agents/${id}/heartbeat`, {}));
+    const body = conforms(heartbeatPostResponse, await ask('POST', `/api/agents/${id}/heartbeat`, {}));
     expect(body.pending_tasks.map((one: { id: number }) => one.id)).to.deep.equal([high.id, later.id, low.id]);
     expect(body.pending_tasks[2]).to.deep.equal(low);
     const group = body.work_items.find(({ type }: { type: string }) => type === 'assigned_tasks');

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { broadcastAnswer } from '../../../shared/contract/tasks/broadcasts.ts';
+import { broadcastResponse } from '../../../shared/contract/tasks/broadcasts.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
@@ -15,7 +15,7 @@ describe('task broadcasts', () => {
     const task = await world.task({ assigned_to: reached.name });
     await world.ask('POST', `/api/tasks/${task.id}/comments`, { content: `@${silent.name}` });
     const body = conforms(
-      broadcastAnswer,
+      broadcastResponse,
       await send(task.id, { message: 'The roof is done.', author: 'x', agents: ['y'] }),
     );
     expect(body).to.deep.equal({ sent: 1, skipped: 1, success: true, delivered_to: [reached.name] });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { bulkStatusAnswer, updatedTaskAnswer } from '../../../shared/contract/tasks/tasks.ts';
+import { bulkStatusResponse, updatedTaskResponse } from '../../../shared/contract/tasks/tasks.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -10,7 +10,7 @@ describe('changes of tasks', () => {
 
   const { ask } = world;
   const put = async (id: number, body: object) =>
-    conforms(updatedTaskAnswer, await ask('PUT', `/api/tasks/${id}`, body));
+    conforms(updatedTaskResponse, await ask('PUT', `/api/tasks/${id}`, body));
   const updates = async (id: number) =>
     (await ask('GET', '/api/activities?type=task_updated&limit=50')).body.activities.filter(
       ({ entity_id }: { entity_id: number }) => entity_id === id,
@@ -114,7 +114,7 @@ describe('changes of tasks', () => {
         { id: two.id, status: 'review' },
         { id: 999_999, status: 'review' },
       ]);
-      conforms(bulkStatusAnswer, reply);
+      conforms(bulkStatusResponse, reply);
       expect(reply.body).to.deep.equal({ success: true, updated: 2 });
       expect((await world.taskNow(one.id)).status).to.equal('backlog');
       const frame = await world.frame('task.status_changed', one.id);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { commentAnswer, commentsAnswer } from '../../../shared/contract/tasks/comments.ts';
+import { commentResponse, commentsResponse } from '../../../shared/contract/tasks/comments.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
@@ -13,7 +13,7 @@ describe('task comments', () => {
   it('are shown as threads, oldest first, and counted', async () => {
     const { id } = await world.task();
     const first = await say(id, 'first', { author: 'somebody else', task_id: 77, parent_id: 0 });
-    conforms(commentAnswer, first, 201);
+    conforms(commentResponse, first, 201);
     expect(first.body.comment).to.deep.include({
       task_id: id,
       author: 'API Access',
@@ -26,7 +26,7 @@ describe('task comments', () => {
     await say(id, 'second');
     const reply = (await say(id, 'reply', { parent_id: first.body.comment.id })).body.comment;
     await say(id, 'reply to the reply', { parent_id: reply.id });
-    const body = conforms(commentsAnswer, await world.ask('GET', `/api/tasks/${id}/comments`));
+    const body = conforms(commentsResponse, await world.ask('GET', `/api/tasks/${id}/comments`));
     expect(body.total).to.equal(4);
     const texts = (comments: { content: string; replies: [] }[]): unknown[] =>
       comments.map(({ content, replies }) => (replies.length > 0 ? [content, ...texts(replies)] : content));
@@ -65,7 +65,7 @@ describe('task comments', () => {
     const [{ name: first }, { name: second }] = [await world.create(), await world.create()];
     const task = await world.task();
     const assigned = await say(task.id, `@${first} and @${second}, please look.`);
-    conforms(commentAnswer, assigned, 201);
+    conforms(commentResponse, assigned, 201);
     expect(assigned.body).to.deep.include({ auto_assigned_to: first });
     expect(assigned.body.comment.mentions).to.deep.equal([first, second]);
     expect(await world.taskNow(task.id)).to.deep.include({ assigned_to: first, status: 'assigned' });

@@ -1,6 +1,6 @@
 /** Tasks that the agent runner works on, and automatic reviews, on the service of the pipelines with its runner. */
 import { expect } from 'chai';
-import { runTaskAnswer, schedulerAnswer } from '../../../shared/contract/admin/scheduler.ts';
+import { runTaskResponse, schedulerResponse } from '../../../shared/contract/admin/scheduler.ts';
 import { fixture } from '../../support/fixture.ts';
 import { type Handed, type Reaction, runnerSettings, startRunner } from '../../support/runner.ts';
 import { ATTACK } from '../../support/screening-cases.ts';
@@ -29,7 +29,7 @@ function helpersOf({ ask, fresh }: AgentsWorld) {
     ask,
     /** Runs a scheduled task now. Gives what it says. */
     async turn(task_id: string): Promise<string> {
-      return conforms(runTaskAnswer, await ask('POST', '/api/scheduler', { task_id })).message;
+      return conforms(runTaskResponse, await ask('POST', '/api/scheduler', { task_id })).message;
     },
     async make(fields: object): Promise<number> {
       const body = bodyOf(await ask('POST', '/api/tasks', { title: fresh('task'), ...fields }), 201);
@@ -75,7 +75,7 @@ describe('tasks for agents', () => {
 
   it('are enabled if there is a runner', async () => {
     await ask('DELETE', '/api/settings', { key: 'general.aegis_review' });
-    const body = conforms(schedulerAnswer, await ask('GET', '/api/scheduler'));
+    const body = conforms(schedulerResponse, await ask('GET', '/api/scheduler'));
     const enabled = Object.fromEntries(body.tasks.map((one: Found) => [one.id, one.enabled]));
     expect(enabled).to.deep.include({ task_dispatch: false, aegis_review: true });
     await ask('PUT', '/api/settings', { settings: { 'general.aegis_review': false } });

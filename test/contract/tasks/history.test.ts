@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { historyAnswer } from '../../../shared/contract/tasks/history.ts';
-import { taskAnswer } from '../../../shared/contract/tasks/tasks.ts';
+import { historyResponse } from '../../../shared/contract/tasks/history.ts';
+import { taskResponse } from '../../../shared/contract/tasks/tasks.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
@@ -10,7 +10,7 @@ describe('task history', () => {
 
   const { ask } = world;
   const historyOf = async (id: number, more = '') =>
-    conforms(taskAnswer.extend(historyAnswer.shape), await ask('GET', `/api/tasks/${id}?include=history${more}`));
+    conforms(taskResponse.extend(historyResponse.shape), await ask('GET', `/api/tasks/${id}?include=history${more}`));
 
   it('shows who did what, when and why, newest first', async () => {
     const { id } = await world.task({ assigned_to: 'ada' });

@@ -1,6 +1,6 @@
 /** How tasks came out, through HTTP; the numbers themselves are tested on the query. */
 import { expect } from 'chai';
-import { outcomesAnswer } from '../../../shared/contract/tasks/outcomes.ts';
+import { outcomesResponse } from '../../../shared/contract/tasks/outcomes.ts';
 import { fixture } from '../../support/fixture.ts';
 import { call, startTestService } from '../../support/service.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -10,8 +10,8 @@ describe('GET /api/tasks/outcomes', () => {
   const base = fixture(startTestService);
 
   const outcomes = async (query = '') => {
-    const body = conforms(outcomesAnswer, await call(base, 'GET', `/api/tasks/outcomes${query}`));
-    return outcomesAnswer.parse(body);
+    const body = conforms(outcomesResponse, await call(base, 'GET', `/api/tasks/outcomes${query}`));
+    return outcomesResponse.parse(body);
   };
 
   it('counts completed tasks at once, within the requested timeframe', async () => {

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { queueAnswer } from '../../../shared/contract/tasks/queue.ts';
+import { queueResponse } from '../../../shared/contract/tasks/queue.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -24,7 +24,7 @@ describe('the queue of tasks', () => {
     });
     const { ask } = world;
     const poll = async (agent: string, more = '', as?: string) =>
-      conforms(queueAnswer, await ask('GET', `/api/tasks/queue?agent=${agent}${more}`, undefined, as));
+      conforms(queueResponse, await ask('GET', `/api/tasks/queue?agent=${agent}${more}`, undefined, as));
 
     it('claims the most urgent task, then the next due, then the oldest, and shows it at once', async () => {
       const agent = world.fresh();
@@ -89,13 +89,13 @@ describe('the queue of tasks', () => {
       const agent = world.fresh();
       const named = (name: string, query = '') =>
         ask('GET', `/api/tasks/queue${query}`, undefined, undefined, { 'x-agent-name': name });
-      conforms(queueAnswer, await named(agent));
+      conforms(queueResponse, await named(agent));
       expect((await named(agent)).body.agent).to.equal(agent);
       expect((await named(agent, '?agent=%20')).body.agent).to.equal(agent);
       expect((await named(agent, '?agent=%20bob%20')).body.agent).to.equal('bob');
       const id = await world.world.makeAgent(agent);
       const key = await world.world.makeKey(id, ['operator']);
-      expect(conforms(queueAnswer, await ask('GET', '/api/tasks/queue', undefined, key)).agent).to.equal(agent);
+      expect(conforms(queueResponse, await ask('GET', '/api/tasks/queue', undefined, key)).agent).to.equal(agent);
     });
 
     it('rejects a caller that speaks for one agent and polls for another', async () => {

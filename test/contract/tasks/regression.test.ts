@@ -1,6 +1,6 @@
 /** Tasks before and since a change, through HTTP; the numbers themselves are tested on the query. */
 import { expect } from 'chai';
-import { regressionAnswer } from '../../../shared/contract/tasks/regression.ts';
+import { regressionResponse } from '../../../shared/contract/tasks/regression.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf, call, startTestService } from '../../support/service.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -10,8 +10,8 @@ describe('GET /api/tasks/regression', () => {
 
   const get = (query: string) => call(base, 'GET', `/api/tasks/regression${query}`);
   const params = async (query: string) => {
-    const body = conforms(regressionAnswer, await get(query));
-    return regressionAnswer.parse(body).params;
+    const body = conforms(regressionResponse, await get(query));
+    return regressionResponse.parse(body).params;
   };
 
   it('accepts seconds, a date, or the alternative parameter name', async () => {

@@ -1,6 +1,6 @@
 /** Tasks, through HTTP. What stands in the other files of this folder is tried on the same service. */
 import { expect } from 'chai';
-import { taskAnswer, tasksAnswer } from '../../../shared/contract/tasks/tasks.ts';
+import { taskResponse, tasksResponse } from '../../../shared/contract/tasks/tasks.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -15,12 +15,12 @@ describe('Tasks', () => {
 
   const { ask } = world;
   const list = async (query: string, as?: string) =>
-    conforms(tasksAnswer, await ask('GET', `/api/tasks${query}`, undefined, as));
+    conforms(tasksResponse, await ask('GET', `/api/tasks${query}`, undefined, as));
 
   describe('POST /api/tasks', () => {
     it('creates a task in the general project, with defaults', async () => {
       const now = Math.floor(Date.now() / 1000);
-      const { task } = conforms(taskAnswer, await ask('POST', '/api/tasks', { title: 'Mend the roof' }), 201);
+      const { task } = conforms(taskResponse, await ask('POST', '/api/tasks', { title: 'Mend the roof' }), 201);
       expect(task).to.deep.include({
         title: 'Mend the roof',
         description: null,

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { tokenExportAnswer } from '../../../shared/contract/tokens/usage.ts';
+import { tokenExportResponse } from '../../../shared/contract/tokens/usage.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
@@ -16,7 +16,7 @@ describe('a token usage export', () => {
     const reports = Array.from({ length: 1_000 }, (_, n) => usage({ inputTokens: n }));
     for (let n = 0; n < 2; n++) await ask('POST', '/api/tokens/batch', { reports });
     const reply = await ask('GET', PATH);
-    conforms(tokenExportAnswer, reply);
+    conforms(tokenExportResponse, reply);
     const date = new Date().toISOString().slice(0, 10);
     expect(reply.headers.get('content-disposition')).to.equal(`attachment; filename="token-usage-all-${date}.json"`);
     const all = reply.body.usage as { id: string; timestamp: number }[];
@@ -68,7 +68,7 @@ describe('a token usage export', () => {
   it('is empty without reports', async () => {
     const stranger = `stranger-${Date.now()}`;
     const as = await world.world.makeSession({ username: stranger, role: 'viewer', workspace: 9, tenant: 9 });
-    expect(conforms(tokenExportAnswer, await ask('GET', PATH, undefined, as)).usage).to.deep.equal([]);
+    expect(conforms(tokenExportResponse, await ask('GET', PATH, undefined, as)).usage).to.deep.equal([]);
     const { body } = await ask('GET', `${PATH}&format=csv`, undefined, as);
     expect(String(body).split('\n')).to.have.length(1);
   });

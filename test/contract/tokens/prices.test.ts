@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { successAnswer } from '../../../shared/contract/common.ts';
-import { tokenPriceAnswer, tokenPricesAnswer } from '../../../shared/contract/tokens/prices.ts';
+import { successResponse } from '../../../shared/contract/common.ts';
+import { tokenPriceResponse, tokenPricesResponse } from '../../../shared/contract/tokens/prices.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
@@ -12,7 +12,7 @@ describe('prices of tokens', () => {
   const world = fixture(startTasksWorld);
 
   const { ask } = world;
-  const prices = async () => conforms(tokenPricesAnswer, await ask('GET', PATH)).prices;
+  const prices = async () => conforms(tokenPricesResponse, await ask('GET', PATH)).prices;
   const costOf = async (model: string) => {
     const fields = { model, inputTokens: 1_000_000, outputTokens: 1_000_000 };
     return (await ask('POST', '/api/tokens', usage(fields))).body.record.cost;
@@ -30,7 +30,7 @@ describe('prices of tokens', () => {
     const record = (await ask('POST', '/api/tokens', usage({ model }))).body.record;
     expect(await costOf(model)).to.equal(18);
     const body = conforms(
-      tokenPriceAnswer,
+      tokenPriceResponse,
       await ask('PUT', PATH, { model: ` ${model.toUpperCase()}`, input: 0.001, output: 2 }),
     );
     expect(body.price).to.deep.include({ model, input: 0.001, output: 2, source: 'own', updated_by: 'api' });
@@ -39,7 +39,7 @@ describe('prices of tokens', () => {
     expect(await costOf(`some/${model}-large`), 'a part of the name').to.equal(2.001);
     const { usage: listed } = (await ask('GET', '/api/tokens')).body;
     expect(listed.find((one: { id: string }) => one.id === record.id)).to.deep.equal(record);
-    conforms(successAnswer, await ask('DELETE', PATH, { model }));
+    conforms(successResponse, await ask('DELETE', PATH, { model }));
     expect(await costOf(model)).to.equal(18);
     await world.refused('DELETE', PATH, { model }, 404);
   });

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
-import { tokenBatchAnswer, tokenReportAnswer } from '../../../shared/contract/tokens/reports.ts';
-import { byAgentAnswer, tokenListAnswer } from '../../../shared/contract/tokens/usage.ts';
+import { tokenBatchResponse, tokenReportResponse } from '../../../shared/contract/tokens/reports.ts';
+import { byAgentResponse, tokenListResponse } from '../../../shared/contract/tokens/usage.ts';
 import { ledgerStream, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -18,10 +18,10 @@ describe('reports of tokens', () => {
 
   const { ask } = world;
   const report = async (fields: object = {}, headers: Record<string, string> = {}) =>
-    conforms(tokenReportAnswer, await ask('POST', PATH, usage(fields), undefined, headers)).record;
+    conforms(tokenReportResponse, await ask('POST', PATH, usage(fields), undefined, headers)).record;
   const batch = async (reports: readonly object[], headers: Record<string, string> = {}) =>
-    conforms(tokenBatchAnswer, await ask('POST', BATCH, { reports }, undefined, headers));
-  const list = async () => conforms(tokenListAnswer, await ask('GET', PATH));
+    conforms(tokenBatchResponse, await ask('POST', BATCH, { reports }, undefined, headers));
+  const list = async () => conforms(tokenListResponse, await ask('GET', PATH));
   const total = async () => (await list()).total;
 
   describe('POST /api/tokens', () => {
@@ -75,11 +75,11 @@ describe('reports of tokens', () => {
       const as = await world.world.makeSession({ username: 'spender', role: 'operator', workspace: 8, tenant: 8 });
       const most = Number.MAX_SAFE_INTEGER;
       const body = conforms(
-        tokenReportAnswer,
+        tokenReportResponse,
         await ask('POST', PATH, usage({ inputTokens: most, outputTokens: 0 }), as),
       );
       expect(body.record.totalTokens).to.equal(most);
-      conforms(tokenReportAnswer, await ask('POST', PATH, usage({ inputTokens: 0, outputTokens: most }), as));
+      conforms(tokenReportResponse, await ask('POST', PATH, usage({ inputTokens: 0, outputTokens: most }), as));
       const { summary } = (await ask('GET', `${PATH}?action=stats`, undefined, as)).body;
       expect(summary.totalTokens).to.be.closeTo(2 ** 54, 2);
     });
@@ -230,7 +230,7 @@ describe('reports of tokens', () => {
       operation: 'heartbeat',
     });
     expect(newest[0].cost).to.equal(0.000069);
-    const row = conforms(byAgentAnswer, await ask('GET', '/api/tokens/by-agent?days=1')).agents.find(
+    const row = conforms(byAgentResponse, await ask('GET', '/api/tokens/by-agent?days=1')).agents.find(
       (one: { agent_id: number }) => one.agent_id === id,
     );
     expect(row).to.deep.include({ agent: name, request_count: 1, session_count: 1, total_tokens: 7 });

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
 import {
-  agentCostsAnswer,
-  byAgentAnswer,
-  taskCostsAnswer,
-  tokenStatsAnswer,
-  tokenTrendsAnswer,
+  agentCostsResponse,
+  byAgentResponse,
+  taskCostsResponse,
+  tokenStatsResponse,
+  tokenTrendsResponse,
 } from '../../../shared/contract/tokens/usage.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -35,14 +35,14 @@ describe('GET /api/tokens', () => {
     const timeline = [{ date, cost: 0.0045, tokens: 1_100 }];
     for (const timeframe of ['hour', 'day', 'week', 'month', 'all']) {
       const of = (action: string) => ask('GET', `${PATH}?action=${action}&timeframe=${timeframe}`);
-      const body = conforms(tokenStatsAnswer, await of('stats'));
+      const body = conforms(tokenStatsResponse, await of('stats'));
       expect(body.timeframe).to.equal(timeframe);
       expect(body.models[model]).to.deep.equal(stats);
       expect(body.agents[name]).to.deep.equal(stats);
       expect(body.sessions[`${name}:cli`]).to.deep.equal(stats);
       expect(body.recordCount).to.equal(body.summary.requestCount);
       const agents = await of('agent-costs');
-      conforms(agentCostsAnswer, agents);
+      conforms(agentCostsResponse, agents);
       expect(agents.body.agents[name]).to.deep.equal({
         stats,
         models: { [model]: stats },
@@ -50,15 +50,15 @@ describe('GET /api/tokens', () => {
         timeline,
       });
       const tasks = await of('task-costs');
-      conforms(taskCostsAnswer, tasks);
+      conforms(taskCostsResponse, tasks);
       const task = tasks.body.tasks.find((one: { taskId: number }) => one.taskId === taskId);
       expect(task).to.deep.include({ stats, models: { [model]: stats }, timeline, assignedTo: null });
       expect(task.project.ticketRef).to.match(/^[A-Z]+-\d{3,}$/);
       expect(tasks.body.agents[name]).to.deep.equal({ stats, taskCount: 1, taskIds: [taskId] });
       expect(tasks.body.projects[task.project.id].taskIds).to.include(taskId);
-      expect(conforms(tokenTrendsAnswer, await of('trends')).trends.at(-1).timestamp).to.match(/:00:00\.000Z$/);
+      expect(conforms(tokenTrendsResponse, await of('trends')).trends.at(-1).timestamp).to.match(/:00:00\.000Z$/);
     }
-    const body = conforms(byAgentAnswer, await ask('GET', '/api/tokens/by-agent'));
+    const body = conforms(byAgentResponse, await ask('GET', '/api/tokens/by-agent'));
     expect(body.summary.days).to.equal(30);
     expect(body.agents.find((one: { agent_id: number }) => one.agent_id === id)).to.deep.equal({
       agent: name,

@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import { type CloudEvent, HTTP } from 'cloudevents';
 import { Webhook } from 'standardwebhooks';
-import { deliveriesAnswer, deliveryResult } from '../../../shared/contract/webhooks/deliveries.ts';
+import { deliveriesResponse, deliveryResult } from '../../../shared/contract/webhooks/deliveries.ts';
 import { fixture } from '../../support/fixture.ts';
 import { OK, type Received, startReceiver } from '../../support/receiver.ts';
 import { bodyOf } from '../../support/service.ts';
@@ -28,7 +28,7 @@ describe('deliveries of webhooks', () => {
     };
   };
   const deliveriesOf = async (id: number, more = '') =>
-    conforms(deliveriesAnswer, await ask('GET', `/api/webhooks/deliveries?webhook_id=${id}${more}`));
+    conforms(deliveriesResponse, await ask('GET', `/api/webhooks/deliveries?webhook_id=${id}${more}`));
   const task = async (title: string) => bodyOf(await ask('POST', '/api/tasks', { title }), 201).task;
   const titles = (received: readonly { body: { data: { title: string } } }[]) =>
     received.map(({ body }) => body.data.title);

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
 import { Webhook } from 'standardwebhooks';
-import { verifyDocsAnswer } from '../../../shared/contract/webhooks/signatures.ts';
+import { verifyDocsResponse } from '../../../shared/contract/webhooks/signatures.ts';
 import { fixture } from '../../support/fixture.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { conforms } from '../../support/worlds/agents.ts';
@@ -13,7 +13,7 @@ describe('signatures of webhooks', () => {
   const world = fixture(() => startWebhooksWorld(receiver));
 
   it('are explained completely, without the secret', async () => {
-    const body = conforms(verifyDocsAnswer, await world.ask('GET', '/api/webhooks/verify-docs'));
+    const body = conforms(verifyDocsResponse, await world.ask('GET', '/api/webhooks/verify-docs'));
     expect(body).to.include({
       algorithm: 'HMAC-SHA256',
       header: 'X-MC-Signature',

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { webhookDecider, webhookStream } from '../../../commands/webhooks/webhooks.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { schemaOf } from '../../../projections/projection.ts';
-import { newWebhookAnswer, webhookChangedAnswer } from '../../../shared/contract/webhooks/webhooks.ts';
+import { newWebhookResponse, webhookChangedResponse } from '../../../shared/contract/webhooks/webhooks.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
 import { fixture } from '../../support/fixture.ts';
 import { startReceiver } from '../../support/receiver.ts';
@@ -22,7 +22,7 @@ describe('webhooks', () => {
     it('has a secret that is shown once, and receives all events by default', async () => {
       const before = (await list()).length;
       const { id, secret, message, ...rest } = conforms(
-        newWebhookAnswer,
+        newWebhookResponse,
         await world.ask('POST', PATH, { name: ' Ops ', url: `${receiver.url}/quiet` }),
       );
       expect(rest).to.deep.equal({
@@ -149,7 +149,7 @@ describe('webhooks', () => {
         events: ['agent.error'],
         enabled: false,
       });
-      conforms(webhookChangedAnswer, changed);
+      conforms(webhookChangedResponse, changed);
       expect(changed.body).to.deep.equal({ success: true });
       expect(await find(id)).to.deep.include({
         name: 'New',
@@ -157,7 +157,7 @@ describe('webhooks', () => {
         events: ['agent.error'],
         enabled: false,
       });
-      const body = conforms(webhookChangedAnswer, await world.ask('PUT', PATH, { id, regenerate_secret: true }));
+      const body = conforms(webhookChangedResponse, await world.ask('PUT', PATH, { id, regenerate_secret: true }));
       expect(body.secret)
         .to.match(/^[0-9a-f]{64}$/)
         .and.not.equal(secret);

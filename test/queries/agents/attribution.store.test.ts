@@ -13,8 +13,8 @@ import { evidenceOf, readCursor } from '../../../queries/agents/evidence.ts';
 import type { AgentRecord } from '../../../shared/contract/agents/agents.ts';
 import {
   ATTRIBUTION_SECTIONS,
-  type AttributionAnswer,
-  attributionAnswer,
+  type AttributionResponse,
+  attributionResponse,
 } from '../../../shared/contract/agents/attribution.ts';
 import { windowOf } from '../../../shared/contract/agents/scope.ts';
 import type { Evidence } from '../../../shared/contract/evidence.ts';
@@ -217,9 +217,9 @@ describe('queries: attribution', () => {
       newest(plain.comments, 200),
     );
     const reader = new EvidenceReader(models.events(), 1);
-    checkAttribution({ ...report, evidence } as AttributionAnswer, reader);
+    checkAttribution({ ...report, evidence } as AttributionResponse, reader);
     const ranges = await evidenceOf(models.reads, about(id), sources, { timeframe, limit: 1 });
-    checkAttribution({ ...report, evidence: ranges } as AttributionAnswer, reader);
+    checkAttribution({ ...report, evidence: ranges } as AttributionResponse, reader);
     const counted = (one: Evidence | undefined) => (one?.events ?? []).reduce((sum, { count }) => sum + count, 0);
     for (const [number, one] of Object.entries(evidence))
       if (one.next === null) expect(counted(one), `${what}: ${number}`).to.equal(one.total);
@@ -241,7 +241,7 @@ describe('queries: attribution', () => {
     const { timeframe, report, sources } = await reportOf(1, 720);
     const evidence = await evidenceOf(models.reads, about(1), sources, { timeframe, limit: 3 });
     const answer = { agent_name: 'ada', timeframe, access_scope: 'self', ...report, evidence };
-    expect(attributionAnswer.parse(answer)).to.deep.equal(answer);
+    expect(attributionResponse.parse(answer)).to.deep.equal(answer);
     expect(report.identity).to.include({ name: 'ada', session_key: '***', has_soul: true });
     expect(report.identity?.config_keys).to.have.members(['a', 'b']);
     expect(report.identity?.lifetime_stats).to.include({

@@ -10,7 +10,7 @@ import { diagnosticsOf } from '../../../queries/agents/diagnostics.ts';
 import {
   DIAGNOSTICS_SECTIONS,
   type DiagnosticsSection,
-  diagnosticsAnswer,
+  diagnosticsResponse,
 } from '../../../shared/contract/agents/diagnostics.ts';
 import { windowOf } from '../../../shared/contract/agents/scope.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
@@ -149,7 +149,7 @@ describe('agent diagnostics', () => {
         const since = until - length * HOUR;
         const before = since - length * HOUR;
         const found = await ask(length, until);
-        expect(diagnosticsAnswer.parse(found)).to.deep.equal(found);
+        expect(diagnosticsResponse.parse(found)).to.deep.equal(found);
         const own = within(since).filter(isBobs);
         const activities = own.filter(isActivity);
         const failures = own.filter(isFailure);

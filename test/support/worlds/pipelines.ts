@@ -1,6 +1,6 @@
 /** What the tests of pipelines and their runs share. */
 import { expect } from 'chai';
-import { runAnswer, runsAnswer } from '../../../shared/contract/pipelines/runs.ts';
+import { runResponse, runsResponse } from '../../../shared/contract/pipelines/runs.ts';
 import { bodyOf, type Reply } from '../service.ts';
 import { until } from '../until.ts';
 import { conforms, startAgentsWorld } from './agents.ts';
@@ -11,7 +11,7 @@ export async function startPipelinesWorld(env: Record<string, string> = {}) {
   const world = await startAgentsWorld(env);
   const act = async (body: object, status: number) => {
     const reply = await world.ask('POST', RUNS, body);
-    conforms(runAnswer, reply, status);
+    conforms(runResponse, reply, status);
     expect(reply.body).to.deep.include({ run_id: reply.body.run.id, status: reply.body.run.status });
     return reply;
   };
@@ -20,7 +20,7 @@ export async function startPipelinesWorld(env: Record<string, string> = {}) {
     const body = { name: world.fresh('template'), task_prompt: prompt, ...fields };
     return bodyOf(await world.ask('POST', '/api/workflows', body), 201).template.id;
   };
-  const run = async (id: number) => conforms(runsAnswer, await world.ask('GET', `${RUNS}?id=${id}`)).run;
+  const run = async (id: number) => conforms(runsResponse, await world.ask('GET', `${RUNS}?id=${id}`)).run;
   return {
     ...world,
     template,

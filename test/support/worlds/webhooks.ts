@@ -1,5 +1,5 @@
 /** What the tests of webhooks share. */
-import { newWebhookAnswer, webhooksAnswer } from '../../../shared/contract/webhooks/webhooks.ts';
+import { newWebhookResponse, webhooksResponse } from '../../../shared/contract/webhooks/webhooks.ts';
 import type { Receiver } from '../receiver.ts';
 import { conforms, startAgentsWorld } from './agents.ts';
 
@@ -12,7 +12,7 @@ export async function startWebhooksWorld({ url }: Pick<Receiver, 'url'>) {
     WEBHOOK_RETRY_SECONDS: '0.05,1',
     MC_WEBHOOK_MAX_RETRIES: '3',
   });
-  const webhooks = async () => conforms(webhooksAnswer, await world.ask('GET', '/api/webhooks')).webhooks;
+  const webhooks = async () => conforms(webhooksResponse, await world.ask('GET', '/api/webhooks')).webhooks;
   return {
     ...world,
     /** As the list shows them. */
@@ -21,7 +21,7 @@ export async function startWebhooksWorld({ url }: Pick<Receiver, 'url'>) {
     /** Creates one and gives the body of the response. */
     createWebhook: async (fields: object = {}) =>
       conforms(
-        newWebhookAnswer,
+        newWebhookResponse,
         await world.ask('POST', '/api/webhooks', { name: 'hook', url, events: [], ...fields }),
       ),
   };
