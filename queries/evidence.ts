@@ -1,10 +1,9 @@
 /** The derivation of numbers: few events are listed, many are described by a range. */
 import type { Derivation } from '../shared/contract/evidence.ts';
-import { tokenUsageReported } from '../shared/events/agents/heartbeat.ts';
 import { tokenReportsPurged, tokensReported } from '../shared/events/tokens/reports.ts';
 
 /** Types of events that add or remove reports of tokens. */
-export const REPORT_TYPES: readonly string[] = [tokensReported.type, tokenUsageReported.type, tokenReportsPurged.type];
+export const REPORT_TYPES: readonly string[] = [tokensReported.type, tokenReportsPurged.type];
 
 /** The events from which numbers of one kind were derived. */
 export interface EvidenceSource<Event extends { readonly position: number }> {

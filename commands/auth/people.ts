@@ -21,7 +21,6 @@ import {
 import { userStream } from '../../shared/events/auth/users.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import { pathsIn } from '../../shared/events/field-names.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import type { AuditPlace, FoundPerson, PeopleDirectory, PersonRecords } from '../../shared/ports/auth/people.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
@@ -127,12 +126,11 @@ const OF_PEOPLE = /^(user|access_request|anonymous):/;
 /**
  * The personal field of an event to redact: the only one, or the one that is named.
  *
- * @throws AppError 400, 409 for a field that was sealed only with the key of its person
+ * @throws AppError 400
  */
 export function chooseField(event: LoggedEvent, named: string | undefined): string {
   const { id, type, data } = event;
-  const definition = catalogue.get(type);
-  const fields = pathsIn(event, definition?.personal?.fields).filter((name) => {
+  const fields = (catalogue.get(type)?.personal?.fields ?? []).filter((name) => {
     const value = data[name];
     return isSealed(value) && OF_PEOPLE.test(value.person);
   });
@@ -140,10 +138,7 @@ export function chooseField(event: LoggedEvent, named: string | undefined): stri
   const field = named ?? (fields.length === 1 ? fields[0] : undefined);
   if (field === undefined || !fields.includes(field))
     throw invalid(`Name the field of the event ${id} (${type}): it has the personal fields ${fields.join(', ')}.`);
-  if ((data[field] as { readonly sealed: unknown }).sealed === 2) return field;
-  throw conflict(
-    `The field ${field} was written by an older version, which had one key for all fields of a person. Only the person as a whole can be erased.`,
-  );
+  return field;
 }
 
 export interface Redacting {

@@ -31,7 +31,7 @@ import {
   taskDispatchFailed,
   taskWithheld,
 } from '../../shared/events/tasks/dispatch.ts';
-import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
+import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import { taskSubscribed } from '../../shared/events/tasks/subscriptions.ts';
@@ -284,8 +284,7 @@ export const taskDecider = defineDecider<TaskState>({
     }),
     on(taskUpdated, (state, { data: { task, before, changed }, at, by }) =>
       Object.assign({}, state, {
-        // Older events of changes have the creator in another form.
-        task: { ...task, created_by: state.task.created_by },
+        task,
         asked: stillAsked(state, task),
         updated_at: seconds(at),
         subscribers:
@@ -357,7 +356,6 @@ export const taskDecider = defineDecider<TaskState>({
       ...withTask(state, { metadata: spawnedMetadata(state.task.metadata, seconds(at), spawnCount) }, at),
       recurred: { due_at, child_id },
     })),
-    on(taskReleased, (state, { data: { after }, at }) => withTask(state, placeOf(after), at)),
     on(taskRouted, (state, { data: { agent, after }, at }) => ({
       ...withTask(state, placeOf(after), at),
       subscribers: followedBy(state, [agent]),

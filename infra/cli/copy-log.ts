@@ -201,9 +201,7 @@ export function addCopyLog(program: Command): void {
         console.log(`${counted(report.events, 'event')} in ${to.name}, ${report.copied} of them copied now`);
         for (const [table, count] of Object.entries(report.rows ?? {}))
           console.log(`${counted(count, 'row')} of ${table}`);
-        if (report.sealed > 0)
-          console.log(`${counted(report.sealed, 'event')} had display names in clear, which are sealed in ${to.name}`);
-        console.log(`SHA-256 of ${report.sealed > 0 ? 'the copy' : 'both sides'} ${report.sha256}`);
+        console.log(`SHA-256 of both sides ${report.sha256}`);
         const behind = (await source.log.head()) > 0 && (await isBehind(source, target));
         if (behind)
           console.log(`${from.name} has new events in the meantime: stop its service and run the same command again.`);

@@ -2,8 +2,6 @@
  * Copies an event log from one store to another, event by event in log order, with ids, streams and revisions; then the
  * data that belongs to the log but is not in it: counters, persons' keys, credentials, checkpoints of policies.
  *
- * Plain-text display names in events of older versions are sealed during the copy (`former-names.ts`).
- *
  * It can be interrupted at any point and run again: after checking that the target has the beginning of the source, it
  * continues after the target's last event. At the end, both sides are read and compared from the first event to the
  * last. Read models are not copied, because the service builds them.
@@ -21,10 +19,8 @@ import {
   MAX_APPEND_EVENTS,
   type Position,
 } from '../../shared/ports/event-log.ts';
-import { createPersonKeys } from '../credentials/person-keys.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
 import { forgetOlderNames } from '../database/older-names.ts';
-import { createNameSealer } from './former-names.ts';
 import { readRelated, writeRelated } from './related.ts';
 
 /** One side of a copy. */
@@ -53,8 +49,6 @@ export interface CopyReport {
   readonly copied: number;
   /** Events that the target holds. */
   readonly events: number;
-  /** Events whose display names were sealed. */
-  readonly sealed: number;
   /** SHA-256 over every event of the target; each was compared with the source's. */
   readonly sha256: string;
   /** Rows copied per table; undefined when only the log was copied. */
@@ -72,28 +66,25 @@ const PROGRESS_EVERY = 500;
 
 export async function copyLog(source: CopySide, target: CopySide, options: CopyOptions = {}): Promise<CopyReport> {
   const databases = source.database && target.database ? { from: source.database, to: target.database } : undefined;
-  const asCopied = createNameSealer(source.log, databases && createPersonKeys(databases.from));
-  const after = await findStart(source, target, asCopied);
+  const after = await findStart(source, target);
   if (databases) {
     if (after === BEGINNING) await refuseForeignCredentials(target, databases.from.db, databases.to.db);
     // Before the events as well, so that an incomplete target has the keys of its events.
     await writeRelated(databases.to.db, await readRelated(databases.from.db));
     await forgetOlderNames(databases.to);
   }
-  const copied = await copyEvents(source, target, after, asCopied, options);
+  const copied = await copyEvents(source, target, after, options);
   const policies = databases ? await policyCheckpoints(databases.from.db) : [];
-  const compared = await compare(source, target, policies, asCopied, options);
+  const compared = await compare(source, target, policies, options);
   const rows = databases && {
     ...(await writeRelated(databases.to.db, await readRelated(databases.from.db))),
     'service.checkpoints': await storePolicies(databases.to.db, policies, compared.positions),
   };
-  return { copied, events: compared.events, sealed: compared.sealed, sha256: compared.sha256, rows };
+  return { copied, events: compared.events, sha256: compared.sha256, rows };
 }
 
-type AsCopied = ReturnType<typeof createNameSealer>;
-
 /** Position in the source after which to continue. @throws CopyError when the target has other events */
-async function findStart(source: CopySide, target: CopySide, asCopied: AsCopied): Promise<Position> {
+async function findStart(source: CopySide, target: CopySide): Promise<Position> {
   const last = (await gather(target.log.readAll({ direction: 'backwards', limit: OVERLAP }))).reverse();
   const end = last.at(-1);
   if (!end) return BEGINNING;
@@ -109,7 +100,7 @@ async function findStart(source: CopySide, target: CopySide, asCopied: AsCopied)
   const mine = [...before.reverse(), same];
   for (const [index, event] of last.entries()) {
     const other = mine[index];
-    if (!other || !equal(await asCopied(other), event)) throw foreign(event);
+    if (!other || !equal(other, event)) throw foreign(event);
   }
   return same.position;
 }
@@ -118,7 +109,6 @@ async function copyEvents(
   source: CopySide,
   target: CopySide,
   after: Position,
-  asCopied: AsCopied,
   { onProgress, signal }: CopyOptions,
 ): Promise<number> {
   const head = await source.log.head();
@@ -143,7 +133,7 @@ async function copyEvents(
   try {
     for await (const page of source.log.readAll({ from: after })) {
       signal?.throwIfAborted();
-      for (const run of runsOf(await Promise.all(page.map(asCopied)))) {
+      for (const run of runsOf(page)) {
         const bytes = run.reduce((sum, event) => sum + sizeOf(event), 0);
         while (inFlight.length > 0 && (inFlight.length >= IN_FLIGHT.appends || bytesInFlight + bytes > IN_FLIGHT.bytes))
           await settle();
@@ -216,28 +206,24 @@ async function compare(
   source: CopySide,
   target: CopySide,
   policies: readonly PolicyCheckpoint[],
-  asCopied: AsCopied,
   { onProgress, signal }: CopyOptions,
-): Promise<{ events: number; sealed: number; sha256: string; positions: Map<string, Position> }> {
+): Promise<{ events: number; sha256: string; positions: Map<string, Position> }> {
   const hash = createHash('sha256');
   const positions = new Map(policies.map(({ schema_name }) => [schema_name, BEGINNING]));
   const head = await target.log.head();
   const originals = eventsOf(source.log);
   let events = 0;
-  let sealed = 0;
   try {
     for await (const page of target.log.readAll()) {
       signal?.throwIfAborted();
       let text = '';
       for (const copy of page) {
         const original = await originals.next();
-        const expected = original.done ? undefined : await asCopied(original.value);
-        if (original.done || !expected || !equal(expected, copy)) {
+        if (original.done || !equal(original.value, copy)) {
           throw new CopyError(
             `${target.name} is not a copy of ${source.name}: event ${events + 1} (${copy.stream}, revision ${copy.revision}) differs. Start again with an empty target.`,
           );
         }
-        if (expected !== original.value) sealed++;
         text += canonical(copy);
         events++;
         for (const { schema_name, position } of policies) {
@@ -250,7 +236,7 @@ async function compare(
   } finally {
     await originals.return(undefined);
   }
-  return { events, sealed, sha256: hash.digest('hex'), positions };
+  return { events, sha256: hash.digest('hex'), positions };
 }
 
 /** Whether two events are equal, so that their `canonical` texts would be equal. */

@@ -24,7 +24,7 @@ import {
   taskDispatchFailed,
   taskWithheld,
 } from '../../shared/events/tasks/dispatch.ts';
-import { taskClaimed, taskReleased, taskRequeued } from '../../shared/events/tasks/queue.ts';
+import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import {
@@ -289,8 +289,7 @@ export const tasksProjection = defineProjection({
     }),
     on(taskUpdated, (event) => {
       const { task, before } = event.data;
-      // Older events of changes have the creator in another form.
-      const { created_by: _, ...columns } = columnsOf(task);
+      const columns = columnsOf(task);
       const rescheduled = columns.cron !== activeCron(before.metadata ?? task.metadata);
       return [
         ...taskRow(event, () => ({
@@ -313,7 +312,6 @@ export const tasksProjection = defineProjection({
     on(taskRouted, (event) => movedTask(event)),
     on(taskMoved, (event) => movedTask(event, { project_ticket_no: event.data.project_ticket_no })),
     on(taskClaimed, (event) => movedTask(event)),
-    on(taskReleased, (event) => movedTask(event)),
     on(taskRequeued, (event) => {
       const { dispatch_attempts, error_message: errorMessage } = event.data;
       return movedTask(event, { dispatch_attempts, ...withError(errorMessage) });

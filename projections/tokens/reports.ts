@@ -1,7 +1,4 @@
 /** Reports of used tokens, and data derived from them: sums by time, and lookups for commands. */
-
-import { costOf } from '../../shared/contract/tokens/costs.ts';
-import { tokenUsageReported } from '../../shared/events/agents/heartbeat.ts';
 import {
   type TokenReport,
   tokenPageFilled,
@@ -89,11 +86,5 @@ export const tokensProjection = defineProjection({
       ...usageRemoved(workspace, data.used),
     ]),
     on(tokenPageFilled, ({ data, meta }) => [opened(meta.workspace, data.page + 1)]),
-    // Reports from heartbeats of earlier versions, without a price.
-    on(tokenUsageReported, ({ id, data, meta }) => [
-      ...changesOf(meta.workspace, meta.at, [
-        { ...data, id, operation: 'heartbeat', duration: null, cost: costOf(data) },
-      ]),
-    ]),
   ],
 });

@@ -46,7 +46,6 @@ const TASK_MUTATIONS: ReadonlySet<string> = new Set([
   'task_status_change',
   'task_assigned',
   'task_claimed',
-  'task_released',
   'task_deleted',
 ]);
 const HEARTBEAT = 'agent_heartbeat';

@@ -1,7 +1,6 @@
-/** Opens what is sealed in events: the first step after they were read. Steps that upcast may use what was sealed. */
+/** Opens what is sealed in events: the first step after they were read, so upcasters see readable data. */
 import { EventUnreadableError } from '../errors.ts';
 import type { EventDefinition } from '../events/define.ts';
-import { pathsIn } from '../events/field-names.ts';
 import { type Metadata, metadataSchema } from '../events/metadata.ts';
 import type { LoggedEvent, NewEvent } from '../ports/event-log.ts';
 import type { PersonKeys } from '../ports/person-keys.ts';
@@ -19,7 +18,7 @@ import {
 import { validMetadata } from './validate.ts';
 
 type Data = Readonly<Record<string, unknown>>;
-type Sealing = Pick<EventDefinition, 'personal' | 'secrets' | 'formerNames'>;
+type Sealing = Pick<EventDefinition, 'personal' | 'secrets'>;
 type KeyOf = (name: string) => Buffer | undefined;
 
 /** A sealed value of an event. */
@@ -27,59 +26,48 @@ export interface SealedPart {
   /** Dotted path into what holds it. */
   readonly path: string;
   readonly value: Sealed | SecretsSealed;
-  /** What it reads as once its person was erased. */
-  readonly erased: string | null;
 }
-
-/** Replaces the name of an erased person. */
-export const ERASED_NAME = '[erased]';
 
 const NONE: readonly SealedPart[] = [];
 
 /** The client address: a part of the metadata. */
 export const sealedAddress = ({ meta: { ip } }: Pick<NewEvent, 'meta'>): readonly SealedPart[] =>
-  isSealed(ip) ? [{ path: 'ip', value: ip, erased: null }] : NONE;
+  isSealed(ip) ? [{ path: 'ip', value: ip }] : NONE;
 
 /** The personal fields. Only what was sealed is opened: other data, sent by a client, may look like a sealed value. */
 export function sealedFields(event: NewEvent, { personal }: Pick<Sealing, 'personal'>): SealedPart[] {
   const parts: SealedPart[] = [];
-  for (const path of pathsIn(event, personal?.fields)) {
+  for (const path of personal?.fields ?? []) {
     const value = event.data[path];
-    if (isSealed(value)) parts.push({ path, value, erased: null });
+    if (isSealed(value)) parts.push({ path, value });
   }
   return parts;
 }
-
-/** Fields of an event of an older version that may contain display names, which may be sealed (`copy-log`). */
-export const formerNamesOf = (
-  { data, meta }: Pick<NewEvent, 'data' | 'meta'>,
-  { formerNames }: Pick<Sealing, 'formerNames'>,
-): readonly string[] =>
-  formerNames && typeof meta.version === 'number' && meta.version < formerNames.before ? formerNames.fields(data) : [];
 
 /** Every sealed part of the data. */
 export function sealedParts(event: NewEvent, definition: Sealing): readonly SealedPart[] {
   const parts = sealedFields(event, definition);
-  for (const path of pathsIn(event, definition.secrets?.fields)) {
+  for (const path of definition.secrets?.fields ?? []) {
     const value = valueAt(event.data, path);
-    if (holdsSealedSecrets(value)) parts.push({ path, value, erased: null });
-  }
-  for (const path of formerNamesOf(event, definition)) {
-    const value = valueAt(event.data, path);
-    if (isSealed(value)) parts.push({ path, value, erased: ERASED_NAME });
+    if (holdsSealedSecrets(value)) parts.push({ path, value });
   }
   return parts;
 }
 
-/** A copy with these parts readable. @param id of the event @throws Error when one was altered or moved */
+/**
+ * A copy with these parts readable; null once the person was erased.
+ *
+ * @param id of the event
+ * @throws Error when one was altered or moved
+ */
 export const opened = (id: string, data: Data, parts: readonly SealedPart[], keyOf: KeyOf): Data =>
-  parts.reduce((open, { path, value, erased }) => {
+  parts.reduce((open, { path, value }) => {
     const place = `${id}/${path}`;
     const readable =
       value.sealed === 'secrets'
         ? unsealSecrets(keyOf(value.person), place, value)
         : unseal(keyFrom(keysOf(value, place).map(keyOf)), place, value);
-    return withValueAt(open, path, readable ?? erased);
+    return withValueAt(open, path, readable);
   }, data);
 
 /** The names of the keys of a part. @param id of the event */

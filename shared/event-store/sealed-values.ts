@@ -57,7 +57,7 @@ export const sealValue = async (
   person: string,
   place: string,
   value: unknown,
-): Promise<Sealed> => sealWith(await keys.findOrCreate(person), nextIv(), { sealed: 1, person }, place, value);
+): Promise<Sealed> => sealWith(await keys.findOrCreate(person), { sealed: 1, person }, place, value);
 
 /** Seals the fields of an event, each with a key of its own as well. @param eventId the place of a field is `<event id>/<field>` */
 export async function sealFields(
@@ -73,26 +73,18 @@ export async function sealFields(
   return Object.fromEntries(
     fields.map(({ field, value, place }, n) => {
       const both = keyFrom([key, own[n]]) as Buffer;
-      return [field, sealWith(both, nextIv(), { sealed: 2, person }, place, value)];
+      return [field, sealWith(both, { sealed: 2, person }, place, value)];
     }),
   );
 }
 
-/** Gives the same box each time, for copies that are compared: the IV is derived from key, place and value. */
-export function sealAlike(key: Buffer, person: string, place: string, value: unknown): Sealed {
-  const derived = createHmac('sha256', key)
-    .update(`${place}\0${JSON.stringify(value)}`)
-    .digest();
-  return sealWith(key, derived.subarray(0, IV_BYTES), { sealed: 1, person }, place, value);
-}
-
 function sealWith(
   key: Buffer,
-  iv: Buffer,
   { sealed, person }: Pick<Sealed, 'sealed' | 'person'>,
   place: string,
   value: unknown,
 ): Sealed {
+  const iv = nextIv();
   const cipher = createCipheriv('aes-256-gcm', key, iv);
   cipher.setAAD(Buffer.from(place));
   const box = Buffer.concat([iv, cipher.update(JSON.stringify(value), 'utf8'), cipher.final(), cipher.getAuthTag()]);

@@ -1,8 +1,8 @@
-/** Every event type that Signalbox writes or has ever written: those that the files in `index.ts` export. */
+/** Every event type that Signalbox writes, or that a release wrote: those that the files in `index.ts` export. */
 import type { EventDefinition } from './define.ts';
 import * as files from './index.ts';
 
-const isEvent = (exported: unknown): exported is EventDefinition =>
+export const isEvent = (exported: unknown): exported is EventDefinition =>
   typeof exported === 'object' && exported !== null && 'draft' in exported;
 
 const definitions = Object.values(files).flatMap((file) => Object.values<unknown>(file).filter(isEvent));

@@ -72,7 +72,6 @@ export const chatMessageSent = defineEvent({
   doc: 'A message was sent in a conversation. A conversation begins with its first message.',
   schema: sent,
   secrets: { fields: ['metadata'], owner: (_data, { workspace }) => `chat:${workspace}` },
-  formerNames: { before: 2, fields: ({ report }) => (report ? ['from', 'to'] : ['from']) },
   activity: ({ data }) =>
     data.report
       ? undefined

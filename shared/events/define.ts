@@ -4,7 +4,6 @@
  */
 import type { z } from 'zod';
 import type { Role } from '../identity.ts';
-import { LAST_IN_CAMEL_CASE } from './field-names.ts';
 import type { Metadata } from './metadata.ts';
 
 /** An event as the other code sees it: validated, upcast to the newest version, with personal fields decrypted. */
@@ -103,7 +102,7 @@ export interface WebhookMessageDraft {
 
 export interface EventDefinition<Type extends string = string, Data = Readonly<Record<string, unknown>>> {
   readonly type: Type;
-  /** Version of `schema`. Older versions are upcast in `upcasters.ts` and `field-names.ts`. */
+  /** Version of `schema`. Older versions are upcast in `upcasters.ts`. */
   readonly version: number;
   readonly doc: string;
   readonly schema: z.ZodType<Data>;
@@ -112,18 +111,6 @@ export interface EventDefinition<Type extends string = string, Data = Readonly<R
    * Their schema must allow null, which is their value once the person has been erased.
    */
   readonly personal?: { readonly fields: readonly (keyof Data & string)[]; readonly person: (data: Data) => string };
-  /**
-   * Fields of versions before this one that may hold display names, as dotted paths into `data`. `copy-log` seals them.
-   */
-  readonly formerNames?: {
-    readonly before: number;
-    readonly fields: (data: Readonly<Record<string, unknown>>) => readonly string[];
-    /**
-     * The owners of these names: the actor (default); the actor of the stream's first event; the actor or, if that is
-     * not a user, users who are not known here; or always such users.
-     */
-    readonly of?: 'actor' | 'creator' | 'actor or others' | 'others';
-  };
   /**
    * Fields that contain JSON from clients, as dotted paths into `data`. Its secrets, recognised by name or format, are
    * sealed with the owner's key before they reach the log; they read as null once that key has been deleted.
@@ -154,15 +141,13 @@ export interface DefinedEvent<Type extends string, Data> extends EventDefinition
 /**
  * Declares an event. The type ends in a past participle, and must never change its meaning once it is written.
  *
- * @param definition.version default: the first with the names of the interface, which is 1 for types that never were in
- *   camelCase
+ * @param definition.version default: 1
  */
 export function defineEvent<const Type extends string, Data extends object>(
   definition: Omit<EventDefinition<Type, Data>, 'version'> & { readonly version?: number },
 ): DefinedEvent<Type, Data> {
   const { type } = definition;
-  const version = (LAST_IN_CAMEL_CASE.get(type) ?? 0) + 1;
-  return { version, ...definition, draft: (data) => ({ type, data }) };
+  return { version: 1, ...definition, draft: (data) => ({ type, data }) };
 }
 
 /** An event as it reads after the erasure of its person; the same one if it has no personal fields. */

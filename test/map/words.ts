@@ -192,7 +192,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'shared/contract': { column: 'contract', shared: ['common', 'evidence', 'storable'] },
   'shared/events': {
     column: 'events',
-    shared: ['catalogue', 'claims', 'define', 'field-names', 'index', 'metadata', 'upcasters'],
+    shared: ['catalogue', 'claims', 'define', 'index', 'metadata', 'upcasters'],
   },
   'shared/ports': {
     column: 'ports',

@@ -1,7 +1,7 @@
 /** The event store: its steps together. Each has a test of its own in `event-store/`. */
 import { expect } from 'chai';
 import { EventUnreadableError } from '../../shared/errors.ts';
-import { isSealed, sealAlike } from '../../shared/event-store/sealed-values.ts';
+import { isSealed } from '../../shared/event-store/sealed-values.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import { type Upcasters, upcast } from '../../shared/events/upcasters.ts';
 import type { EventLog, LoggedEvent, NewEvent } from '../../shared/ports/event-log.ts';
@@ -104,18 +104,6 @@ describe('event store', () => {
     expect((await store.reveal(logged(two))).data.email).to.equal('ada@two.org');
   });
 
-  it('reads fields from before they had keys of their own', async () => {
-    const { store, keys } = open();
-    const event = await first(store, { id: 3, email: null });
-    const key = Buffer.alloc(32, 9);
-    keys.set('user:3', key);
-    const email = sealAlike(key, 'user:3', `${event.id}/email`, 'ada@example.org');
-    expect(email.sealed).to.equal(1);
-    const read = logged({ ...event, data: { ...event.data, email } });
-    expect((await store.decode(read)).data).to.include({ email: 'ada@example.org' });
-    expect((await store.reveal(read)).data.email).to.equal('ada@example.org');
-  });
-
   it('rejects data that does not match its schema before anything is written', async () => {
     const { store } = open();
     expect(await messageOf(() => first(store, { id: 'three', email: null }))).to.match(/must be a number/);
@@ -158,7 +146,7 @@ describe('event store', () => {
       Joined: { 1: (data: object) => ({ ...data, email: null }), 2: (data: object) => ({ ...data, city: 'Paris' }) },
     };
     const by = { actor: { type: 'api', id: 0, name: 'api' } } as const;
-    const at = (version: number) => ({ type: 'Joined', version, schema: joined.schema });
+    const at = (version: number) => ({ type: 'Joined', version });
     expect(upcast(at(3), { id: 1 }, by, 1, steps)).to.deep.equal({ id: 1, email: null, city: 'Paris' });
     expect(() => upcast(at(4), { id: 1 }, by, 3, steps)).to.throw(/Joined from version 3 to 4/);
   });

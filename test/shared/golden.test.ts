@@ -1,160 +1,118 @@
-/**
- * A golden file of every event shape ever written: `test/golden/events/<Type>.v<version>.json`, with an example and
- * what it means today (activity, audit entry, notification, frames).
- *
- * Files are never changed, only added: UPDATE_GOLDEN=1 writes those that are missing. When the meaning of an old
- * event changes on purpose, raise the version of the projections it concerns and rewrite its `means` by hand.
- */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+/** The golden samples of all events (`test/support/golden.ts`), and the mechanism with a made-up event. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { z } from 'zod';
 import { catalogue } from '../../shared/events/catalogue.ts';
-import type { DomainEvent, EventDefinition } from '../../shared/events/define.ts';
+import { defineEvent, type EventDefinition } from '../../shared/events/define.ts';
 import { metadataSchema } from '../../shared/events/metadata.ts';
-import { activityOf } from '../../shared/events/monitoring/activities.ts';
-import { auditOf } from '../../shared/events/monitoring/audit.ts';
-import { framesOf } from '../../shared/events/monitoring/frames.ts';
-import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
-import { upcast } from '../../shared/events/upcasters.ts';
+import type { Upcasters } from '../../shared/events/upcasters.ts';
+import { checkSamples, goldenEvents, groups, readSamples, sampleOf, updateSamples } from '../support/golden.ts';
 
-// Compiled tests run from dist/; the golden files stay with the sources.
-const folder = fileURLToPath(new URL('../../../test/golden/events/', import.meta.url));
-
-type JsonSchema = Record<string, unknown> & { readonly properties?: Record<string, JsonSchema> };
-
-/** An example of a JSON schema: one of everything, nullable things present. */
-function example(schema: JsonSchema, name: string): unknown {
-  const choices = (schema.anyOf ?? schema.oneOf) as JsonSchema[] | undefined;
-  if (choices) return example(choices.find((choice) => choice.type !== 'null') ?? { type: 'null' }, name);
-  if (Array.isArray(schema.enum)) return schema.enum[0];
-  if ('const' in schema) return schema.const;
-  const type = Array.isArray(schema.type) ? schema.type.find((one) => one !== 'null') : schema.type;
-  switch (type) {
-    case 'object':
-      if (!schema.properties) return { key: 'value' };
-      return Object.fromEntries(Object.entries(schema.properties).map(([key, one]) => [key, example(one, key)]));
-    case 'array':
-      return [example((schema.items as JsonSchema | undefined) ?? { type: 'string' }, name)];
-    case 'integer':
-    case 'number':
-      return 7;
-    case 'boolean':
-      return true;
-    case 'null':
-      return null;
-    case 'string':
-      return schema.format === 'uuid' ? '00000000-0000-4000-8000-000000000007' : name;
-    default:
-      return { key: 'value' };
-  }
-}
-
-function eventOf(definition: EventDefinition, data: Readonly<Record<string, unknown>>): DomainEvent {
-  return {
-    id: '00000000-0000-4000-8000-000000000001',
-    type: definition.type,
-    data,
-    meta: {
-      version: definition.version,
-      number: 42,
-      at: 1_750_000_000_123,
-      tenant: 1,
-      workspace: 1,
-      actor: { type: 'user', id: 3, name: 'ada' },
-      ip: '192.0.2.7',
-      userAgent: 'golden/1',
-      requestId: 'request',
-      correlationId: 'request',
-      causationId: 'request',
-    },
-    stream: 'golden',
-    revision: 0,
-    position: 99,
-  };
-}
-
-const meaningOf = (definition: EventDefinition, event: DomainEvent) =>
-  JSON.parse(
-    JSON.stringify({
-      activity: activityOf(definition, event) ?? null,
-      audit: auditOf(definition, event) ?? null,
-      notification: notificationOf(definition, event) ?? null,
-      frames: framesOf(definition, event).map(({ type, data, role }) => ({ type, role, data })),
-    }),
-  );
-
-/** Names in older versions of events stay as they are where their actor is no user; for users, see `upcasters.test.ts`. */
-const ACTED = { actor: { type: 'api', id: 0, name: 'api' } } as const;
+const golden = fileURLToPath(new URL('../../../test/golden/', import.meta.url));
 
 describe('golden events', () => {
-  for (const definition of catalogue.values()) {
-    it(`${definition.type}: every version has its file`, () => {
-      for (let version = 1; version <= definition.version; version++) {
-        const file = `${folder}${definition.type}.v${version}.json`;
-        if (!existsSync(file) && process.env.UPDATE_GOLDEN === '1' && version === definition.version) {
-          const data = example(
-            z.toJSONSchema(definition.schema, { unrepresentable: 'any' }) as JsonSchema,
-            definition.type,
-          );
-          const parsed = definition.schema.parse(data);
-          const text = {
-            type: definition.type,
-            version,
-            data: parsed,
-            means: meaningOf(definition, eventOf(definition, parsed)),
-          };
-          writeFileSync(file, `${JSON.stringify(text, null, 2)}\n`);
-        }
-        expect(existsSync(file), `${file} is missing: run the tests once with UPDATE_GOLDEN=1`).to.equal(true);
-      }
+  before(() => {
+    if (process.env.UPDATE_GOLDEN === '1') for (const group of groups) updateSamples(group);
+  });
+
+  for (const { name, definitions } of groups) {
+    it(`${name}: every version can be read, and produces the same output`, () => {
+      const samples = readSamples(name);
+      for (const definition of definitions) checkSamples(definition, samples[definition.type]);
     });
   }
 
-  for (const file of existsSync(folder) ? readdirSync(folder) : []) {
-    it(`${file}: can be read, and produces the same output`, () => {
-      const golden = JSON.parse(readFileSync(folder + file, 'utf8'));
-      const definition = catalogue.get(golden.type);
-      if (!definition) throw new Error(`${golden.type} has left the catalogue; events of it may be in a log`);
-      const data = definition.schema.parse(upcast(definition, golden.data, ACTED, golden.version));
-      if (golden.version === definition.version) expect(data).to.deep.equal(golden.data);
-      expect(meaningOf(definition, eventOf(definition, data))).to.deep.equal(golden.means);
-    });
-  }
+  it('are those of the catalogue, because a log may contain events of every type', () => {
+    const types = groups.flatMap(({ definitions }) => definitions.map(({ type }) => type));
+    expect(types).to.have.members([...catalogue.keys()]);
+    expect([...new Set(goldenEvents().map(({ type }) => type))]).to.have.members(types);
+    expect(readdirSync(join(golden, 'events'))).to.have.members(groups.map(({ name }) => `${name}.json`));
+  });
+
+  it('have no two equal numbers in an event, so that swapped fields show', () => {
+    const leaves = (value: unknown): unknown[] =>
+      typeof value === 'object' && value !== null ? Object.values(value).flatMap(leaves) : [value];
+    for (const { type, golden: sample } of goldenEvents()) {
+      const values = leaves(sample.data).filter((one) => typeof one === 'number');
+      expect(new Set(values).size, `${type}: ${values}`).to.equal(values.length);
+    }
+  });
 
   it('metadata of every shape reads as it was written', () => {
-    const shapes = JSON.parse(readFileSync(`${folder}../metadata.json`, 'utf8')) as Readonly<Record<string, unknown>>;
+    const shapes = JSON.parse(readFileSync(`${golden}metadata.json`, 'utf8')) as Readonly<Record<string, unknown>>;
     for (const [name, meta] of Object.entries(shapes)) expect(metadataSchema.parse(meta), name).to.deep.equal(meta);
     const all = new Set(Object.values(shapes).flatMap((meta) => Object.keys(meta as object)));
     expect([...all], 'fields').to.have.members(Object.keys(metadataSchema.shape));
   });
 
   it('audit data for admins is hidden from others, including addresses and names as typed', () => {
-    for (const file of readdirSync(folder)) {
-      const { type, means } = JSON.parse(readFileSync(folder + file, 'utf8'));
-      const open = means.frames.filter((frame: { role?: string }) => frame.role !== 'admin');
-      expect(JSON.stringify([means.activity, means.notification, open]), type).not.to.contain('192.0.2.7');
+    for (const { type, golden: sample } of goldenEvents()) {
+      const { activity, notification, frames = [] } = sample.means;
+      const open = frames.filter(({ role }) => role !== 'admin');
+      expect(JSON.stringify([activity, notification, open]), type).not.to.contain('192.0.2.7');
       for (const frame of open) expect(frame.type, type).not.to.match(/^(audit|security)\./);
-      if (
-        /^(SignInFailed|AccessRequested|AccessDenied|AgentAccessDenied|TenantAccessDenied|RateLimitHit)$/.test(type)
-      ) {
-        expect([means.activity, means.notification, open], type).to.deep.equal([null, null, []]);
-      }
+      if (/^(SignInFailed|AccessRequested|AccessDenied|AgentAccessDenied|TenantAccessDenied|RateLimitHit)$/.test(type))
+        expect([activity, notification, open], type).to.deep.equal([undefined, undefined, []]);
     }
   });
 
   it('personal fields may be null, as they are after an erasure', () => {
     for (const definition of catalogue.values()) {
       for (const field of definition.personal?.fields ?? []) {
-        const data = example(
-          z.toJSONSchema(definition.schema, { unrepresentable: 'any' }) as JsonSchema,
-          definition.type,
-        );
-        expect(
-          () => definition.schema.parse({ ...(data as object), [field]: null }),
-          `${definition.type}.${field}`,
-        ).not.to.throw();
+        const erased = () => definition.schema.parse({ ...sampleOf(definition), [field]: null });
+        expect(erased, `${definition.type}.${field}`).not.to.throw();
       }
     }
+  });
+});
+
+describe('a new version of an event', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'golden-'));
+  after(() => rmSync(folder, { recursive: true }));
+  const moved = (version: number, fields: z.ZodRawShape, said: string) =>
+    defineEvent({
+      type: 'LampMoved',
+      version,
+      doc: 'test',
+      schema: z.object({ lamp_id: z.int(), ...fields }) as unknown as EventDefinition['schema'],
+      activity: ({ data }) => ({
+        type: 'lamp_moved',
+        entity_type: 'lamp',
+        entity_id: data.lamp_id as number,
+        description: `Moved lamp ${data.lamp_id} to ${data[said]}`,
+      }),
+    }) as unknown as EventDefinition;
+  const first = moved(1, { place: z.string() }, 'place');
+  const second = moved(2, { track: z.string(), side: z.enum(['left', 'right']) }, 'track');
+  const steps: Upcasters = { LampMoved: { 1: ({ place, ...data }) => ({ ...data, track: place, side: 'right' }) } };
+  const group = (definition: EventDefinition) => ({ name: 'lamps', definitions: [definition] });
+  const samples = () => readSamples('lamps', folder).LampMoved;
+
+  it('needs an upcaster and a sample of its own; the sample of the former version stays and reads as before', () => {
+    updateSamples(group(first), folder, {}, true);
+    const original = samples();
+    checkSamples(first, original);
+    expect(() => checkSamples(second, original)).to.throw('no upcaster for LampMoved from version 1 to 2');
+    expect(() => checkSamples(second, original, steps)).to.throw('sample of LampMoved version 2 is missing');
+    updateSamples(group(second), folder, steps, true);
+    expect(samples()?.[1]).to.deep.equal(original?.[1]);
+    expect(samples()?.[2]?.data).to.deep.equal({ lamp_id: 101, track: 'track', side: 'left' });
+    checkSamples(second, samples(), steps);
+  });
+
+  it('is refused when it gives an event of the former version another meaning, or none', () => {
+    const other: Upcasters = { LampMoved: { 1: (data) => ({ ...data, track: 'T', side: 'right' }) } };
+    expect(() => checkSamples(second, samples(), other)).to.throw(/LampMoved version 1/);
+    expect(() => checkSamples(second, samples(), { LampMoved: { 1: (data) => data } })).to.throw(z.ZodError);
+  });
+
+  it('is needed once the version was released: a changed schema does not rewrite a sample', () => {
+    const changed = moved(2, { track: z.string(), angle: z.int() }, 'track');
+    expect(() => updateSamples(group(changed), folder, steps, true)).to.throw(z.ZodError);
+    expect(samples()?.[2]?.data).to.include({ side: 'left' });
+    expect(() => checkSamples(changed, samples(), steps)).to.throw(z.ZodError);
   });
 });

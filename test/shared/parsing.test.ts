@@ -1,12 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { compile, z } from 'zod';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { metadataSchema } from '../../shared/events/metadata.ts';
 import { parserOf } from '../../shared/parsing.ts';
-
-const folder = fileURLToPath(new URL('../../../test/golden/events/', import.meta.url));
+import { goldenEvents } from '../support/golden.ts';
 
 /** A parser that is compiled when it is first used. */
 const compiled = <T>(schema: z.ZodType<T>): ((value: unknown) => T) => parserOf(schema, 1);
@@ -49,16 +46,10 @@ describe('frequently used schemas', () => {
   it('give the same values and errors once compiled, for every event', function () {
     this.timeout(60_000);
     let checked = 0;
-    for (const file of readdirSync(folder)) {
-      const { type, version, data } = JSON.parse(readFileSync(`${folder}${file}`, 'utf8')) as {
-        type?: string;
-        version?: number;
-        data?: unknown;
-      };
-      const [name = '', suffix = ''] = file.split('.');
-      const definition = catalogue.get(type ?? name);
-      if (!definition || `v${definition.version}` !== (version ? `v${version}` : suffix)) continue;
-      expectSame(definition.schema, data);
+    for (const { type, version, golden } of goldenEvents()) {
+      const definition = catalogue.get(type);
+      if (definition?.version !== version) continue;
+      expectSame(definition.schema, golden.data);
       checked++;
     }
     expect(checked).to.be.at.least(100);

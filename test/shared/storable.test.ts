@@ -1,6 +1,4 @@
 /** What may be stored, and that whatever an event says, what it means can be written. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { MemoryTables } from '../../projections/apply.ts';
@@ -13,6 +11,7 @@ import { framesOf } from '../../shared/events/monitoring/frames.ts';
 import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
 import { upcast } from '../../shared/events/upcasters.ts';
 import { frontOf, storageProblem, VALUE_BOUNDS } from '../../shared/storable.ts';
+import { ACTED, goldenEvents } from '../support/golden.ts';
 import { eventsOf } from '../support/kit.ts';
 
 const nested = (levels: number, leaf: unknown = []) =>
@@ -80,8 +79,6 @@ describe('storable values', () => {
 });
 
 describe('data derived from an event', () => {
-  const folder = fileURLToPath(new URL('../../../test/golden/events/', import.meta.url));
-  const ACTED = { actor: { type: 'api', id: 0, name: 'api' } } as const;
   const ALL = { depth: 100, characters: 50_000_000 };
 
   /** `value` with every text replaced where the schema allows it: a cut anywhere hits the middle of a character. */
@@ -101,13 +98,12 @@ describe('data derived from an event', () => {
     return result;
   }
 
-  for (const file of readdirSync(folder)) {
-    it(`${file}: can be stored, whatever texts it contains`, () => {
-      const golden = JSON.parse(readFileSync(folder + file, 'utf8'));
-      const definition = catalogue.get(golden.type) as EventDefinition;
-      const data = upcast(definition, golden.data, ACTED, golden.version);
+  for (const { type, version, golden } of goldenEvents()) {
+    it(`${type} version ${version}: can be stored, whatever texts it contains`, () => {
+      const definition = catalogue.get(type) as EventDefinition;
+      const data = upcast(definition, golden.data, ACTED, version);
       for (const front of ['', 'x']) {
-        const events = eventsOf([{ type: golden.type, data: flooded(definition, data, front) }]);
+        const events = eventsOf([{ type, data: flooded(definition, data, front) }]);
         for (const event of events) {
           const means = [activityOf, auditOf, notificationOf, framesOf].map((of) => of(definition, event));
           expect(storageProblem(means, ALL)).to.equal(undefined);

@@ -56,9 +56,8 @@ const allows = (wanted: Filter[string] | undefined, value: unknown): boolean =>
 
 const secondOf = ({ meta }: Logged): number => Math.floor(meta.at / 1_000);
 
-function reportsIn({ id, type, data, meta }: Logged): readonly Report[] {
+function reportsIn({ type, data, meta }: Logged): readonly Report[] {
   if (type === 'TokensReported') return (data.reports as Report[]).map((one) => ({ ...one, at: meta.at }));
-  if (type === 'TokenUsageReported') return [{ cost: 0, task_id: null, ...data, id, at: meta.at } as Report];
   return [];
 }
 

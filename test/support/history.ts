@@ -11,7 +11,7 @@ import {
   agentShown,
   agentStatusChanged,
 } from '../../shared/events/agents/agents.ts';
-import { agentHeartbeatReceived, agentWoken, tokenUsageReported } from '../../shared/events/agents/heartbeat.ts';
+import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/heartbeat.ts';
 import { agentKeyIssued, agentKeyRevoked } from '../../shared/events/agents/keys.ts';
 import { livenessChecked } from '../../shared/events/agents/liveness.ts';
 import { agentMemoryCleared, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
@@ -210,7 +210,6 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
           task_id: below(3) === 0 ? null : 1 + below(5_000),
         });
         const stream = `agent_tokens-${agent.workspace}-${agent.id}`;
-        if (below(2) === 0) return append(stream, agent.workspace, self(agent), [tokenUsageReported.draft(report())]);
         const reports = Array.from({ length: 1 + below(3) }, () => ({
           ...report(),
           id: `report-${++ids}`,

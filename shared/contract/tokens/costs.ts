@@ -34,12 +34,7 @@ const CLAUDE: readonly (readonly [names: string, input: number, output: number])
 const named = (names: string, input: number, output: number, prefix = ''): ModelPrice[] =>
   names.split(' ').map((name) => ({ model: prefix + name, input, output }));
 
-/**
- * The built-in prices, in the order in which they are tried.
- *
- * Frozen: costs of reports that earlier versions recorded without one are computed from these, so a change would alter
- * read models on a rebuild.
- */
+/** The built-in prices, in the order in which they are tried. */
 export const BUILT_IN_PRICES: readonly ModelPrice[] = [
   ...CLAUDE.flatMap(([names, input, output]) => named(names, input, output, 'anthropic/')),
   ...named('claude-3-5-haiku', 0.8, 4),

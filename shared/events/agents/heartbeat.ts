@@ -1,4 +1,4 @@
-/** Heartbeats and wake-ups of agents, and the tokens that heartbeats report. Streams: `agent-<workspace>-<id>`. */
+/** Heartbeats and wake-ups of agents. Streams: `agent-<workspace>-<id>`. */
 import { z } from 'zod';
 import { frontOf } from '../../storable.ts';
 import { seconds } from '../../time.ts';
@@ -53,18 +53,4 @@ export const agentWoken = defineEvent({
     data: { status: 'idle', activity: data.last_activity, ...(data.reason !== null && { reason: data.reason }) },
   }),
   frames: ({ data, meta }) => [idleFrame(data, meta.at)],
-});
-
-export const tokenUsageReported = defineEvent({
-  type: 'TokenUsageReported',
-  doc: 'Tokens that an agent reported with a heartbeat. Earlier versions wrote this; now they are in TokensReported.',
-  schema: z.object({
-    agent_id: z.int().positive(),
-    agent_name: z.string(),
-    session_id: z.string(),
-    model: z.string(),
-    input_tokens: z.int().nonnegative(),
-    output_tokens: z.int().nonnegative(),
-    task_id: z.int().positive().nullable(),
-  }),
 });

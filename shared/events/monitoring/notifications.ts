@@ -61,7 +61,6 @@ export const notificationRaised = defineEvent({
     /** Username with which the message begins; null: none. */
     by: z.string().nullable(),
   }),
-  formerNames: { before: 2, fields: () => ['recipient', 'title', 'message'], of: 'actor or others' },
   notification: ({ data: { recipient, type, title, message, source_type, source_id, by }, meta }) => ({
     recipient,
     type,
@@ -115,7 +114,6 @@ export const notificationForwarded = defineEvent({
     /** Names of the critical screening rules that the text breaks, so that the message does not contain it. */
     withheld: z.array(z.string()).optional(),
   }),
-  formerNames: { before: 2, fields: () => ['recipient', 'title', 'message.content'], of: 'others' },
   activity: ({ data }) => ({
     type: 'notification_delivered',
     entity_type: 'notification',

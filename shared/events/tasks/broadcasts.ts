@@ -14,7 +14,6 @@ export const taskBroadcast = defineEvent({
     sent: z.int().nonnegative(),
     skipped: z.int().nonnegative(),
   }),
-  formerNames: { before: 2, fields: () => ['author'] },
   activity: ({ data: { task_id: taskId, title, author, message, sent, skipped } }) => ({
     type: 'task_broadcast',
     ...aboutTask(taskId),

@@ -37,7 +37,6 @@ export const taskUpdated = defineEvent({
     github: taskSource.optional(),
   }),
   secrets: { fields: ['task.metadata', 'before.metadata'], owner: taskOwner },
-  formerNames: { before: 3, fields: () => ['task.createdBy'], of: 'creator' },
   activity: ({ data: { task_id: taskId, task, before, given, moved } }) => {
     const changes = entriesOf(before, task, moved);
     if (changes.length === 0) return undefined;

@@ -23,7 +23,6 @@ export const taskCommented = defineEvent({
     /** Mentions as typed, without `@`. */
     mentions: z.array(z.string()),
   }),
-  formerNames: { before: 2, fields: () => ['author'] },
   activity: ({ data: { task_id, title, comment_id: commentId, parent_id, author, content, mentions } }) => ({
     type: 'comment_added',
     entity_type: 'comment',
@@ -51,7 +50,6 @@ export const taskAssigned = defineEvent({
     /** Who wrote the comment. */
     by: z.string(),
   }),
-  formerNames: { before: 2, fields: () => ['by'] },
   activity: ({ data: { task_id: taskId, title, after, trigger, by } }) => ({
     type: 'task_assigned',
     ...aboutTask(taskId),

@@ -37,19 +37,6 @@ export const taskClaimed = defineEvent({
   frames: (event) => [moveFrame(event, 'claimed')],
 });
 
-export const taskReleased = defineEvent({
-  type: 'TaskReleased',
-  doc: 'A claim of a task was taken back, because the agent’s polls had claimed more than its capacity. Earlier versions wrote this; now a claim is never taken back.',
-  schema: z.object({ ...moveFields, agent: z.string() }),
-  activity: ({ data: { task_id: taskId, title, agent, before, after } }) => ({
-    type: 'task_released',
-    ...aboutTask(taskId),
-    description: `Task "${title}" returned to the queue: ${agent} has no capacity left`,
-    data: { agent, oldStatus: before.status, newStatus: after.status },
-  }),
-  frames: (event) => [moveFrame(event, 'over_capacity')],
-});
-
 /** Maximum number of characters of an error message in a frame. */
 const SHOWN_MESSAGE = 500;
 

@@ -8,5 +8,4 @@ export const taskSubscribed = defineEvent({
   doc: 'Agents or users follow a task, because they were mentioned in it or commented on it.',
   /** Those who did not follow it before. Usernames, and names of agents; up to version 1 also display names. */
   schema: z.object({ ...taskFields, names: z.array(z.string()) }),
-  formerNames: { before: 2, fields: () => ['names'] },
 });

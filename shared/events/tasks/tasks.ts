@@ -147,7 +147,6 @@ export const taskCreated = defineEvent({
     cron: z.string().optional(),
   }),
   secrets: { fields: ['task.metadata'], owner: taskOwner },
-  formerNames: { before: 3, fields: () => ['task.createdBy'] },
   activity: ({ data: { task_id: taskId, task, source, parent_task_id, cron } }) => ({
     type: 'task_created',
     ...aboutTask(taskId),

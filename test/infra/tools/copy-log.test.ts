@@ -1,7 +1,6 @@
 /** Copying a log between stores: the same events in the same order, through kills; nothing else in the target. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -34,17 +33,6 @@ import { until } from '../../support/until.ts';
 const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 const EVENTS = 2_000;
 const PASSWORD = 'correct horse battery';
-
-const META = {
-  at: 1_700_000_000_000,
-  tenant: 1,
-  workspace: 1,
-  ip: null,
-  userAgent: null,
-  requestId: null,
-  correlationId: 'c',
-  causationId: null,
-};
 
 interface Opened extends CopySide {
   readonly database: Database;
@@ -284,76 +272,6 @@ describe('copy of a log', function () {
     expect(await outcomeText(copyLog(cut, target))).to.equal('cut off');
     expect((await target.database.pool.query('SELECT 1 FROM credentials.keys')).rows).to.have.length(1);
     expect((await copyLog(source, target)).sha256).to.equal(sha256);
-  });
-
-  it('encrypts plain display names of older versions, always the same way and readable', async () => {
-    await using source = await open({ dataDir: newDirectory('older') });
-    const keys = createPersonKeys(source.database);
-    await keys.findOrCreate('user:7');
-    const golden = (type: string) =>
-      JSON.parse(readFileSync(new URL(`../../../../test/golden/events/${type}.v1.json`, import.meta.url), 'utf8'));
-    let number = 0;
-    const append = async (stream: string, type: string, data: object, actor: object, expected: 'none' | 'any') => {
-      const { data: example } = golden(type);
-      const meta = { ...META, version: 1, number: ++number, actor };
-      await source.log.append(stream, [{ id: randomUUID(), type, data: { ...example, ...data }, meta }], expected);
-    };
-    const ann = { type: 'user', id: 7, name: 'ann' };
-    const ben = { type: 'user', id: 8, name: 'ben' };
-    const scheduler = { type: 'system', id: 0, name: 'scheduler' };
-    const task = { ...golden('TaskCreated').data.task, createdBy: 'Quorvath' };
-    await append('task-1-1', 'TaskCreated', { task, source: 'api' }, ann, 'none');
-    await append('task-1-1', 'TaskUpdated', { task }, ben, 'any');
-    await append('task-1-1', 'TaskCommented', { author: 'Quorvath' }, ann, 'any');
-    await append('task-1-1', 'TaskSubscribed', { names: ['Quorvath', 'scout'] }, ann, 'any');
-    await append('task-1-1', 'TaskAssigned', { by: 'Quorvath' }, ann, 'any');
-    await append('task-1-1', 'TaskBroadcast', { author: 'Quorvath' }, ann, 'any');
-    await append('task-1-1', 'NotificationRaised', { message: 'Quorvath commented' }, ann, 'any');
-    await append('task-1-1', 'NotificationRaised', { recipient: 'Quorvath' }, scheduler, 'any');
-    const message = { messageId: 1, toAgentId: 2, content: 'Quorvath commented' };
-    await append('notification-1-1', 'NotificationForwarded', { message }, scheduler, 'none');
-    await append('chat-1-x', 'ChatMessageSent', { from: 'Quorvath', to: 'scout', report: false }, ann, 'none');
-    await append('chat-1-x', 'ChatMessageSent', { from: 'scout', to: 'Quorvath', report: true }, ann, 'any');
-    // Of an agent, whose name is no secret.
-    await append(
-      'task-1-1',
-      'TaskCommented',
-      { author: 'scout' },
-      { type: 'agent', id: 3, name: 'agent:scout' },
-      'any',
-    );
-    const before = await allOf(source.log);
-    expect(JSON.stringify(before).split('Quorvath')).to.have.length(12);
-
-    await using target = await open({ dataDir: newDirectory('newer') });
-    // A run that was cut off, and one that goes on with it.
-    const cut = new AbortController();
-    cut.abort(new Error('cut off'));
-    expect(await outcomeText(copyLog(source, target, { signal: cut.signal }))).to.equal('cut off');
-    const first = await copyLog(source, target);
-    expect(first).to.deep.include({ events: 12, sealed: 11 });
-    expect(await copyLog(source, target)).to.deep.include({ copied: 0, sealed: 11, sha256: first.sha256 });
-    const after = await allOf(target.log);
-    expect(JSON.stringify(after)).to.not.include('Quorvath');
-    expect(await allOf(source.log)).to.deep.equal(before);
-
-    const decoded = async ({ database, log: events }: Opened) => {
-      const people = createPersonKeys(database);
-      const store = createEventStore({ log: events, catalogue, counters: createCounters(database.pool), keys: people });
-      const all = await Promise.all((await allOf(events)).map((event) => store.decode(event)));
-      return all.map(({ type, data }) => ({ type, data }));
-    };
-    expect(await decoded(target)).to.deep.equal(await decoded(source));
-    await createPersonKeys(target.database).erase('user:7');
-    const erased = await decoded(target);
-    const { author } = erased.find(({ type }) => type === 'TaskCommented')?.data ?? {};
-    expect(author, 'the username stays').to.equal('ann');
-    const { message: said } = erased.find(({ type }) => type === 'NotificationRaised')?.data ?? {};
-    expect(said).to.equal('[erased]');
-    // A copy of the copy is equal to it.
-    await using again = await open({ dataDir: newDirectory('newest') });
-    const second = await copyLog(target, again);
-    expect(second).to.deep.include({ sealed: 0, sha256: first.sha256 });
   });
 
   it('copies large events in parts that the target accepts', async () => {

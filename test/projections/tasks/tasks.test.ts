@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
-import { taskReleased } from '../../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskMoved } from '../../../shared/events/tasks/tasks.ts';
 import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
@@ -137,14 +136,10 @@ describe('projection tasks', () => {
     expect(moved.counts).to.deep.equal([['inbox', 'medium', '', 2, 1]]);
   });
 
-  it('follows claims, and releases to the queue', () => {
+  it('follows claims, and returns to the queue', () => {
     const { task, counts } = rows(created(), claimed());
     expect(task).to.deep.include({ status: 'in_progress', assigned_to: 'ada', updated_at: at(2) });
     expect(counts).to.deep.equal([['in_progress', 'medium', 'ada', 1, 1]]);
-    const back = placed({ status: 'in_progress', assigned_to: 'ada' }, { status: 'inbox', assigned_to: null });
-    const released = rows(created(), claimed(), taskReleased.draft({ task_id: 7, title: 'x', agent: 'ada', ...back }));
-    expect(released.task).to.deep.include({ status: 'inbox', assigned_to: null, updated_at: at(3) });
-    expect(released.counts).to.deep.equal([['inbox', 'medium', '', 1, 1]]);
     const waits = rows(created({ error_message: 'old' }), claimed(), requeued(2));
     expect(waits.task).to.deep.include({ status: 'assigned', dispatch_attempts: 2, error_message: 'old' });
     const failed = rows(created(), claimed(), requeued(5));

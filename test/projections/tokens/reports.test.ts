@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
 import { ALL_TIME, type DaySums, FACET_UNITS } from '../../../projections/tokens/usage.ts';
-import { tokenUsageReported } from '../../../shared/events/agents/heartbeat.ts';
 import {
   type TokenReport,
   tokenPageFilled,
@@ -112,17 +111,6 @@ describe('projection: tokens', () => {
     const filled = tokenPageFilled.draft({ page: 1 });
     expect(page(reported(1, tokenReport('a')), filled)).to.deep.equal([2]);
     expect(page(reported(1, tokenReport('a')), filled, reported(2, tokenReport('b')))).to.deep.equal([2]);
-  });
-
-  it('reads token reports in heartbeats of earlier versions, at the built-in prices', () => {
-    const old = { agent_id: 7, agent_name: 'ada', session_id: 'ada:cli', task_id: 3 };
-    const [event] = eventsOf([
-      tokenUsageReported.draft({ ...old, model: 'claude-opus-4-6', input_tokens: 1_000_000, output_tokens: 0 }),
-    ]);
-    const { reports, usage } = rowsAfter(tokensProjection, event ? [event] : []);
-    expect(reports).to.have.length(1);
-    expect(reports[0]).to.deep.include({ id: event?.id, operation: 'heartbeat', cost: 5, task_id: 3 });
-    expect(usage).to.have.length(17);
   });
 
   it('is the same after removal of the oldest reports as if they had never existed', () => {
