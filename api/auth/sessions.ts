@@ -94,8 +94,9 @@ export const sessionParts = ({ commands, credentials, reads, records, now }: Ses
 });
 
 /** Dependencies of commands about accounts of the OpenID Connect provider. */
-export const oidcParts = (services: SessionServices & Pick<Services, 'settings'>): OidcParts => ({
+export const oidcParts = (services: SessionServices & Pick<Services, 'settings' | 'log'>): OidcParts => ({
   ...sessionParts(services),
+  log: services.log,
   rules: services.settings.oidcRoles,
 });
 

@@ -6,12 +6,13 @@
  * name the account.
  */
 import { createHash } from 'node:crypto';
+import type { Logger } from 'pino';
 import { forbidden } from '../../shared/errors.ts';
 import { userCreated, userStream, userTransferred, userUpdated } from '../../shared/events/auth/users.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { type Role, systemActor } from '../../shared/identity.ts';
-import type { GroupRule, OidcProfile } from '../../shared/ports/auth/oidc.ts';
+import type { AccountGroups, GroupRule, OidcProfile } from '../../shared/ports/auth/oidc.ts';
 import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import { claimantOf, claimName, isTaken, type NameKind } from '../claims.ts';
 import type { CommandContext } from '../handler.ts';
@@ -47,26 +48,63 @@ export interface Placed {
 /** The first rule that fits an account. @throws AppError 403 `NO_ROLE` when there is none */
 export function ruleFor(rules: readonly GroupRule[], groups: readonly string[]): GroupRule {
   const rule = rules.find(({ group }) => group === '*' || groups.includes(group));
-  if (!rule) {
-    throw forbidden('None of the groups of your account may sign in here; ask an operator to add one to OIDC_ROLES.', {
-      code: 'NO_ROLE',
-    });
-  }
+  if (!rule)
+    throw noRole('None of the groups of your account may sign in here; ask an operator to add one to OIDC_ROLES.');
   return rule;
 }
 
-/** Updates the fields of a user that differ from the provider's. @throws AppError 403 for a disabled user, 404 */
+const noRole = (message: string) => forbidden(message, { code: 'NO_ROLE' });
+
+type UnknownGroups = Extract<AccountGroups, { unknown: unknown }>['unknown'];
+
+/** What is wrong with the groups of an account, as the end of a sentence about the provider. */
+const GROUPS_FAULTS: Readonly<Record<UnknownGroups, string>> = {
+  absent: 'sent no groups',
+  overage: 'has too many groups of this account to send them',
+  unreadable: 'sent groups in a form that cannot be read',
+};
+
+const GROUPS_REMEDIES: Readonly<Record<UnknownGroups, string>> = {
+  absent: 'let the provider send the claim that OIDC_GROUPS_CLAIM names, as an empty list if there are no groups',
+  overage:
+    'let the provider send only the groups that are assigned to this application, or send app roles and name their claim in OIDC_GROUPS_CLAIM',
+  unreadable:
+    'let the provider send the claim that OIDC_GROUPS_CLAIM names as a list of names, or name another claim there',
+};
+
+/**
+ * The rule for a new user whose groups are unknown. An account without a claim may have no group; one whose groups
+ * could not be read gets `*` only if no rule for a group comes first, since that rule might give less.
+ *
+ * @throws AppError 403 `NO_ROLE` when there is none
+ */
+export function ruleWithoutGroups(rules: readonly GroupRule[], unknown: UnknownGroups): GroupRule {
+  const rule = (unknown === 'absent' ? rules : rules.slice(0, 1)).find(({ group }) => group === '*');
+  if (!rule)
+    throw noRole(
+      `The identity provider ${GROUPS_FAULTS[unknown]}, so your account has no role here. Ask an operator: ${GROUPS_REMEDIES[unknown]}.`,
+    );
+  return rule;
+}
+
+/**
+ * Updates the fields of a user that differ from the provider's.
+ *
+ * @param placed null: the groups are unknown, so role and workspace stay
+ * @throws AppError 403 for a disabled user, 404
+ */
 export function decideOidcUpdate(
   state: UserState,
   userId: number,
   { email, picture }: Pick<OidcProfile, 'email' | 'picture'>,
-  { role, place }: Placed,
+  placed: Placed | null,
 ): readonly EventDraft[] {
   mustExist(state, 'all');
   if (!state.is_approved) throw disabled();
   const user = { user_id: userId, username: state.username };
+  const place = placed?.place ?? null;
   const changes = differing(state, {
-    role,
+    ...(placed && { role: placed.role }),
     ...(email !== null && { email }),
     ...(picture !== null && { avatar_url: picture }),
   });
@@ -84,6 +122,7 @@ const disabled = () => forbidden('This account is disabled; ask an admin.', { co
 /** What the commands need. */
 export interface OidcParts extends SessionParts {
   readonly rules: readonly GroupRule[];
+  readonly log: Pick<Logger, 'warn'>;
 }
 
 /** Signs in the holder of an account. @throws AppError 403 `NO_ROLE` or for a disabled user, 409 for the last admin */
@@ -97,7 +136,7 @@ export async function signInWithOidc(
 
 /**
  * The user of an account, created or brought up to date: role, workspace, e-mail address and picture are as the provider
- * has them now.
+ * has them now. Role and workspace change only by groups that the provider sent.
  *
  * @throws AppError 403 `NO_ROLE` or for a disabled user, 409 for the last admin
  */
@@ -106,14 +145,26 @@ export async function userOfAccount(
   context: CommandContext,
   profile: OidcProfile,
 ): Promise<FoundUser> {
-  const { commands, users, rules } = parts;
-  const placed = await placedBy(parts, ruleFor(rules, profile.groups));
+  const { commands, users, rules, log } = parts;
+  // Rules for every account need no groups.
+  const groups = rules.every(({ group }) => group === '*') ? { known: [] } : profile.groups;
   const found = await users.findByOidcAccount(profile.account);
-  if (!found) return create(parts, context, profile, placed);
+  if ('unknown' in groups) {
+    const effect = found ? 'role and workspace stay as they are' : 'a new user gets no role of a group';
+    log.warn(
+      { user: found?.id ?? null },
+      `the identity provider ${GROUPS_FAULTS[groups.unknown]}: ${effect}; ${GROUPS_REMEDIES[groups.unknown]}`,
+    );
+  }
+  if (!found) {
+    const rule = 'known' in groups ? ruleFor(rules, groups.known) : ruleWithoutGroups(rules, groups.unknown);
+    return create(parts, context, profile, await placedBy(parts, rule));
+  }
+  const placed = 'known' in groups ? await placedBy(parts, ruleFor(rules, groups.known)) : null;
   const { state } = await commands.load(userDecider, userStream(found.id));
   if (decideOidcUpdate(state, found.id, profile, placed).length === 0) return found;
   const as = byProvider(context, found);
-  const mayMove = await claimPlace(commands, as, found.id, placed.place?.workspace);
+  const mayMove = await claimPlace(commands, as, found.id, placed?.place?.workspace);
   const executed = await changeUser(commands, as, users.adminsOf, found.id, (current) => {
     mayMove(current);
     return decideOidcUpdate(current, found.id, profile, placed);

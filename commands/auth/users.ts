@@ -138,7 +138,7 @@ export const firstAdmin: NameKind<UserState> = {
   kind: 'first_admin',
   owner: userDecider,
   holds: ({ exists, deleted, voided }) => (exists || deleted ? 'yes' : voided ? 'never' : 'not yet'),
-  taken: () => 'Somebody else has just set this deployment up; sign in instead.',
+  taken: () => 'Another user has just set up this deployment; sign in instead.',
 };
 export const FIRST_ADMIN_NAME = 'first';
 

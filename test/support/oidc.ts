@@ -13,15 +13,17 @@ export interface OidcAccount {
   readonly email?: string;
   readonly email_verified?: boolean;
   readonly name?: string;
-  readonly groups?: readonly string[];
+  readonly groups?: unknown;
+  /** Entra's sign that it did not send the groups. */
+  readonly hasgroups?: boolean;
 }
 
 export interface TestProvider {
   readonly issuer: string;
   /** By subject. May be changed at any time. */
   readonly accounts: Map<string, OidcAccount>;
-  /** Groups that the access tokens of a client have. */
-  machineGroups: readonly string[];
+  /** Groups that the access tokens of a client have; undefined: no claim. */
+  machineGroups: readonly string[] | undefined;
   /** Follows the address of a sign-in as a browser would, as `sub`. @returns what the browser comes back with */
   approve(url: string, sub: string): Promise<URLSearchParams>;
   /** An access token of the machine's client, by the client credentials grant. */
@@ -36,7 +38,7 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
   // Loaded here: on Node 20 it warns that it was made for a newer one.
   const { default: Provider } = await import('oidc-provider');
   const accounts = new Map<string, OidcAccount>();
-  let groups: readonly string[] = [];
+  let groups: readonly string[] | undefined = [];
   let listening: Listening | undefined;
   let handle: ReturnType<InstanceType<typeof Provider>['callback']> | undefined;
   const start = async () => {
@@ -67,7 +69,7 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
     ],
     claims: {
       openid: ['sub'],
-      profile: ['preferred_username', 'name', 'groups'],
+      profile: ['preferred_username', 'name', 'groups', 'hasgroups'],
       email: ['email', 'email_verified'],
     },
     findAccount: (_ctx, sub) => ({
@@ -91,7 +93,8 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
         }),
       },
     },
-    extraTokenClaims: (_ctx, token) => (token.kind === 'ClientCredentials' ? { groups: [...groups] } : undefined),
+    extraTokenClaims: (_ctx, token) =>
+      token.kind === 'ClientCredentials' && groups ? { groups: [...groups] } : undefined,
   });
 
   return {

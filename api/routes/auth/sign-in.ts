@@ -129,7 +129,7 @@ const oidc = defineRoute({
   path: '/api/auth/oidc',
   summary: 'Sign in through the identity provider',
   description:
-    'Takes what the provider has sent the browser back with, and sets the session cookie. The first sign-in of an account creates its user. Every sign-in sets role and workspace as OIDC_ROLES says for the groups of the account; `code` is NO_ROLE if it says nothing.',
+    "Exchanges the provider's redirect for a session cookie. The first sign-in of an account creates its user. Every sign-in for which the provider sends groups sets role and workspace as OIDC_ROLES says for them; `code` is NO_ROLE if it says nothing.",
   access: 'public',
   limit: 'login',
   body: oidcBody,

@@ -10,7 +10,8 @@ import { AppError, invalid } from '../../../shared/errors.ts';
 import type { GoogleProfile, VerifyGoogleToken } from '../../../shared/ports/auth/google.ts';
 import type { Config } from '../../config.ts';
 import { boundedFetch } from '../request.ts';
-import { ACCOUNT, CLOCK_TOLERANCE_S, EMAIL, isAboutKeys, remoteKeys } from './oidc.ts';
+import { ACCOUNT, EMAIL } from './identity-claims.ts';
+import { CLOCK_TOLERANCE_S, isAboutKeys, remoteKeys } from './oidc.ts';
 
 const FETCH_TIMEOUT_MS = 5_000;
 /** Maximum number of bytes in the key set. */

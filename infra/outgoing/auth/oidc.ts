@@ -7,13 +7,11 @@
  */
 import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type * as Client from 'openid-client';
-import { z } from 'zod';
-import { lineOfText } from '../../../shared/contract/common.ts';
 import { AppError, invalid, unavailable } from '../../../shared/errors.ts';
-import { cleanDisplayName, textFault } from '../../../shared/names.ts';
-import type { OidcProfile, OidcProvider } from '../../../shared/ports/auth/oidc.ts';
+import type { OidcProvider } from '../../../shared/ports/auth/oidc.ts';
 import type { Config } from '../../config.ts';
 import { boundedFetch } from '../request.ts';
+import { InvalidProfile, profileOf as readProfile } from './identity-claims.ts';
 
 type Settings = Pick<
   Config,
@@ -30,7 +28,6 @@ const COOL_DOWN_MS = 5_000;
 /** Age at which the provider's document and keys are fetched again. */
 const MAX_AGE_MS = 3_600_000;
 export const CLOCK_TOLERANCE_S = 10;
-const MAX_GROUPS = 1_000;
 
 interface Discovered {
   readonly client: typeof Client;
@@ -174,59 +171,6 @@ async function discover(issuer: string, clientId: string, options: Settings, at:
   if (metadata.jwks_uri === undefined) throw new Error('its discovery document has no jwks_uri');
   const keys = remoteKeys(metadata.jwks_uri, bounded, COOL_DOWN_MS);
   return { client, config, issuer: metadata.issuer, keys, at };
-}
-
-class InvalidProfile extends Error {}
-
-/** The claim, or null if it is missing or invalid. */
-const orNull = <T extends z.ZodType>(claim: T) => claim.nullable().catch(null).default(null);
-const name = orNull(lineOfText(1, 320));
-/** Claims about an account, as Google and other providers send them. */
-export const ACCOUNT = {
-  sub: lineOfText(1, 255),
-  name: orNull(
-    z
-      .string()
-      .max(200)
-      .transform((text) => cleanDisplayName(text)),
-  ),
-  picture: orNull(lineOfText(1, 2_048)),
-};
-export const EMAIL = lineOfText(3, 320).refine((value) => textFault(value) === undefined);
-const CLAIMS = z.object({
-  ...ACCOUNT,
-  preferred_username: name,
-  client_id: name,
-  azp: name,
-  email: orNull(EMAIL),
-  email_verified: z.unknown().optional(),
-});
-
-function readProfile(issuer: string, claims: Readonly<Record<string, unknown>>, groupsClaim: string): OidcProfile {
-  const parsed = CLAIMS.safeParse(claims);
-  if (!parsed.success) throw new InvalidProfile('the token has no usable subject');
-  const { sub, email, email_verified: verified, picture, preferred_username, client_id, azp } = parsed.data;
-  const isVerified = email !== null && (verified === true || verified === 'true');
-  return {
-    account: `${issuer}#${sub}`,
-    names: [preferred_username, isVerified ? email : null, client_id, azp, sub].filter((one) => one !== null),
-    displayName: parsed.data.name,
-    email: isVerified ? email.toLowerCase() : null,
-    picture,
-    groups: groupsIn(claims, groupsClaim),
-  };
-}
-
-/** @param claim a name, which may contain dots, or a path such as `realm_access.roles` */
-function groupsIn(claims: Readonly<Record<string, unknown>>, claim: string): readonly string[] {
-  let found: unknown = claims[claim];
-  if (found === undefined) {
-    found = claim
-      .split('.')
-      .reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], claims);
-  }
-  const list = Array.isArray(found) ? found : [found];
-  return list.filter((one): one is string => typeof one === 'string').slice(0, MAX_GROUPS);
 }
 
 const UNREACHABLE = 'The identity provider cannot be reached now; try again later.';

@@ -10,8 +10,16 @@ export interface OidcProfile {
   /** Lower case. Null unless the provider has verified it. */
   readonly email: string | null;
   readonly picture: string | null;
-  readonly groups: readonly string[];
+  readonly groups: AccountGroups;
 }
+
+/**
+ * The groups of an account. They are unknown if the provider sent no claim (`absent`), sent a reference in its place
+ * because there are too many of them (`overage`), or sent the claim in a form that cannot be read (`unreadable`).
+ */
+export type AccountGroups =
+  | { readonly known: readonly string[] }
+  | { readonly unknown: 'absent' | 'overage' | 'unreadable' };
 
 /** Secrets of a started sign-in. They are kept in the browser that started it. */
 export interface BegunSignIn {

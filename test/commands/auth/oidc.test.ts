@@ -1,6 +1,6 @@
 /** Users of an OpenID Connect provider: which rule fits an account, and what a sign-in changes. */
 import { expect } from 'chai';
-import { decideOidcUpdate, ruleFor } from '../../../commands/auth/oidc.ts';
+import { decideOidcUpdate, ruleFor, ruleWithoutGroups } from '../../../commands/auth/oidc.ts';
 import { type UserState, userDecider } from '../../../commands/auth/users.ts';
 import { AppError } from '../../../shared/errors.ts';
 
@@ -21,6 +21,26 @@ describe('group rules of an OpenID Connect provider', () => {
     expect(() => ruleFor(RULES.slice(0, 2), ['Admins', '*']))
       .to.throw(AppError)
       .that.deep.includes({ status: 403, extras: { code: 'NO_ROLE' } });
+  });
+});
+
+describe('group rules for a new account whose groups are unknown', () => {
+  it('apply to every account if the provider sent no claim', () => {
+    expect(ruleWithoutGroups(RULES, 'absent')).to.include({ group: '*', role: 'viewer' });
+  });
+
+  it('do not apply after a rule for a group if the provider has groups that it did not send', () => {
+    for (const unknown of ['overage', 'unreadable'] as const) {
+      expect(() => ruleWithoutGroups(RULES, unknown))
+        .to.throw(AppError)
+        .that.deep.includes({ status: 403, extras: { code: 'NO_ROLE' } });
+      expect(ruleWithoutGroups(RULES.slice(2), unknown).role).to.equal('viewer');
+    }
+  });
+
+  it('name the remedy if there is no rule for every account', () => {
+    expect(() => ruleWithoutGroups(RULES.slice(0, 2), 'absent')).to.throw(/sent no groups.*OIDC_GROUPS_CLAIM/);
+    expect(() => ruleWithoutGroups(RULES.slice(0, 2), 'overage')).to.throw(/assigned to this application/);
   });
 });
 
@@ -52,6 +72,16 @@ describe('OpenID Connect sign-in of an existing user', () => {
   it('changes nothing if nothing differs or the provider sends no data', () => {
     expect(decided(ann, {}, 'viewer')).to.deep.equal([]);
     expect(decided(ann, { email: null }, 'viewer', { tenant: 1, workspace: 1 })).to.deep.equal([]);
+  });
+
+  it('keeps role and workspace if the groups are unknown', () => {
+    const events = decideOidcUpdate(ann, 7, { ...profile, email: 'lee@example.com' }, null);
+    expect(events.map(({ type, data }) => ({ type, data }))).to.deep.equal([
+      {
+        type: 'UserUpdated',
+        data: { user_id: 7, username: 'ann', email: 'lee@example.com', password_changed: false, by: 'oidc' },
+      },
+    ]);
   });
 
   it('sets role and email address, and moves the user to the workspace of the rule', () => {

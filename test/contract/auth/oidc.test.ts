@@ -110,6 +110,40 @@ describe('sign-in through an OpenID Connect provider', () => {
     });
   });
 
+  it('keeps role and workspace, also of open sessions, if the provider sends no groups, and logs the remedy', async () => {
+    provider.accounts.set('sub-ivy', { preferred_username: 'ivy', groups: ['acme-ops'] });
+    const first = await signIn('sub-ivy');
+    const { id, workspace_id } = first.body.user;
+    const kept = { id, role: 'operator', workspace_id };
+    for (const claims of [{}, { hasgroups: true }, { groups: [{ id: 7 }] }]) {
+      provider.accounts.set('sub-ivy', { preferred_username: 'ivy', ...claims });
+      const reply = await signIn('sub-ivy');
+      expect(reply.status, JSON.stringify([claims, reply.body])).to.equal(200);
+      expect(reply.body.user).to.include(kept);
+      expect(await meOf(sessionOf(first)), 'the open session').to.include(kept);
+    }
+    await until('the remedies are logged', async () => {
+      const { logs } = (await world.ask('GET', '/api/logs?limit=200', { as: world.adminKey })).body;
+      const lines = logs.map(({ message }: { message: string }) => message).join('\n');
+      return ['OIDC_GROUPS_CLAIM names, as an empty list', 'assigned to this application', 'as a list of names'].every(
+        (remedy) => lines.includes(remedy),
+      );
+    });
+    provider.accounts.set('sub-ivy', { preferred_username: 'ivy', groups: [] });
+    expect((await signIn('sub-ivy')).body.code, 'an empty claim counts').to.equal('NO_ROLE');
+    provider.accounts.set('sub-jay', { preferred_username: 'jay' });
+    const refused = await signIn('sub-jay');
+    expect([refused.status, refused.body.code]).to.deep.equal([403, 'NO_ROLE']);
+    expect(refused.body.error).to.include('sent no groups');
+  });
+
+  it('reads groups as objects, as a text and as a map', async () => {
+    for (const groups of [[{ name: 'staff' }], 'everyone,staff', { staff: { '1': 'example.com' } }]) {
+      provider.accounts.set('sub-kim', { preferred_username: 'kim', groups });
+      expect((await signIn('sub-kim')).body.user, JSON.stringify(groups)).to.include({ role: 'viewer' });
+    }
+  });
+
   it('rejects accounts without a group with a role, and groups of an unknown workspace', async () => {
     provider.accounts.set('sub-cy', { preferred_username: 'cy', groups: ['visitors'] });
     const nothing = await signIn('sub-cy');
@@ -200,6 +234,11 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect(
       (await world.ask('POST', '/api/agents', { headers: weaker, body: { name: 'x1', role: 'coder' } })).status,
     ).to.equal(403);
+    provider.machineGroups = undefined;
+    const silent = { ...bearer, authorization: `Bearer ${await provider.machineToken()}` };
+    expect((await world.ask('GET', '/api/auth/me', { headers: silent })).body.user, 'no claim').to.include({
+      role: 'viewer',
+    });
     provider.machineGroups = [];
     const none = { ...bearer, authorization: `Bearer ${await provider.machineToken()}` };
     expect((await world.ask('GET', '/api/agents', { headers: none })).body.code).to.equal('NO_ROLE');
