@@ -24,7 +24,7 @@ import { catalogue } from '../shared/events/catalogue.ts';
 import type { DomainEvent } from '../shared/events/define.ts';
 import type { PersonRecords } from '../shared/ports/auth/people.ts';
 import type { Counters } from '../shared/ports/counters.ts';
-import type { EventLog, LoggedEvent } from '../shared/ports/event-log.ts';
+import { BEGINNING, type EventLog, type LoggedEvent } from '../shared/ports/event-log.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { askedSince } from '../shared/waiting.ts';
 import type { Config } from './config.ts';
@@ -108,6 +108,7 @@ export async function openCore(
     if (!options.asIs) await warnOfSlowSearch(database, log);
     const rowWrites: RowWrites = { inFlight: undefined };
     const eventLog = await openLog(config, { database, rowWrites, log }, deadline);
+    if (config.eventStoreUrl) await refuseForeignLog(database, eventLog);
     const counters = createCounters(database.pool, {
       prepared: database.kind === 'embedded',
       endsWithUs: isAlone(database) && !config.eventStoreUrl,
@@ -193,6 +194,19 @@ async function ensureMade(database: Database, deadline: number, log: Logger): Pr
     await migrate(alone);
     await ensureTables({ db: alone }, projections);
   });
+}
+
+/**
+ * An event store server holds only events. Without the counters and keys of their database, ids would be assigned twice
+ * and no sealed field could be read. The database also has the mark of the format (`migrations.ts`).
+ */
+export async function refuseForeignLog({ pool }: Pick<Database, 'pool'>, eventLog: EventLog): Promise<void> {
+  if ((await eventLog.head()) === BEGINNING) return;
+  const { rows } = await pool.query("SELECT FROM service.counters WHERE name = 'event'");
+  if (rows.length > 0) return;
+  throw new Error(
+    'the event store holds events of another database, or of a version of Signalbox before 1.0.0: set DATABASE_URL to their database, or EVENTSTORE_STREAM_PREFIX to a new prefix.',
+  );
 }
 
 /** Whether no other process writes rows. */

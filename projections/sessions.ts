@@ -97,7 +97,7 @@ export const sessionPrefsTable = defineTable(
 
 export const sessionsProjection = defineProjection({
   name: 'sessions',
-  version: 2,
+  version: 1,
   tables: [cliSessionsTable, sessionTotalsTable, sessionPrefsTable],
   handlers: [
     on(sessionReported, ({ data, meta }) => {

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { readConfig, STREAM_PREFIX } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
-import { migrate } from '../database/migrations.ts';
+import { migrate, refuseOtherFormats } from '../database/migrations.ts';
 import { holdsDatabase } from '../embedded/embedded.ts';
 import { createLogger, type Logger } from '../logging.ts';
 import { openPostgresLog } from '../postgres/event-log.ts';
@@ -92,7 +92,10 @@ async function openSide(
     const { close } = opened;
     undo.push(close);
     if (role === 'target') await migrate(opened.db);
-    else await refuseEmpty(opened, database.name);
+    else {
+      await refuseEmpty(opened, database.name);
+      await refuseOtherFormats(opened.db);
+    }
     if (role === 'target') await refuseRunning(opened, database.name);
   }
   if (place.kind === 'eventstore') {

@@ -2,10 +2,13 @@
  * The tables that are not read models: the log, positions, counters, credentials, idempotency. Read models are created
  * from their projections (`infra/read-models/`), each in a schema of its own.
  *
- * Kysely's migrator runs the migrations in order, once per database, in one process at a time (`making.ts`).
+ * Kysely's migrator runs the migrations in order, once per database, in one process at a time (`making.ts`). Their names,
+ * which it records in the database, are also the mark of its format.
  */
 import { type Migration, Migrator, sql } from 'kysely';
 import type { AnyDatabase } from './database.ts';
+
+export type Migrations = Readonly<Record<string, Migration>>;
 
 const statements = (...texts: string[]): Migration => ({
   async up(db) {
@@ -13,8 +16,8 @@ const statements = (...texts: string[]): Migration => ({
   },
 });
 
-const migrations: Record<string, Migration> = {
-  '0001_log': statements(
+export const migrations: Migrations = {
+  '0001_tables': statements(
     'CREATE SCHEMA log',
     // A single row: its lock queues the writers, so positions are assigned in commit order and without gaps.
     `CREATE TABLE log.head (
@@ -32,7 +35,8 @@ const migrations: Record<string, Migration> = {
       data json NOT NULL,
       meta json NOT NULL,
       UNIQUE (stream, revision),
-      UNIQUE (id, stream)
+      -- The same event cannot be in two streams.
+      UNIQUE (id)
     )`,
     `CREATE FUNCTION log.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN
@@ -40,13 +44,12 @@ const migrations: Record<string, Migration> = {
       END $$`,
     `CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log.events
       FOR EACH STATEMENT EXECUTE FUNCTION log.refuse_change()`,
-  ),
-  '0002_service': statements(
     'CREATE SCHEMA service',
     'CREATE TABLE service.counters (name text PRIMARY KEY, value bigint NOT NULL CHECK (value >= 0))',
     // `changed` is the position of the last batch that changed a row: anything read since then is still current.
     // `generation` changes when a rebuild swaps the tables; a follower that still has cached rows of the old ones is
-    // then fenced.
+    // then fenced. The versions of a read model's rows (`infra/read-models/history.ts`) cover every position from
+    // `history_from` to `history_to`, unless the tables have advanced without writing versions.
     `CREATE TABLE service.checkpoints (
       schema_name text PRIMARY KEY,
       projection text NOT NULL,
@@ -57,7 +60,9 @@ const migrations: Record<string, Migration> = {
       leader text,
       stuck_at bigint,
       stuck_reason text,
-      updated_at bigint NOT NULL DEFAULT 0
+      updated_at bigint NOT NULL DEFAULT 0,
+      history_from bigint,
+      history_to bigint
     )`,
     `CREATE TABLE service.processes (
       id text PRIMARY KEY,
@@ -88,8 +93,6 @@ const migrations: Record<string, Migration> = {
       state json NOT NULL
     )`,
     'CREATE INDEX idempotency_created ON service.idempotency (created_at)',
-  ),
-  '0003_credentials': statements(
     'CREATE SCHEMA credentials',
     'CREATE TABLE credentials.person_keys (person text PRIMARY KEY, key bytea NOT NULL, created_at bigint NOT NULL)',
     'CREATE TABLE credentials.passwords (id uuid PRIMARY KEY, user_id bigint NOT NULL, hash text NOT NULL, created_at bigint NOT NULL)',
@@ -112,12 +115,15 @@ const migrations: Record<string, Migration> = {
       last_used_at bigint
     )`,
     'CREATE INDEX keys_id ON credentials.keys (kind, key_id)',
-    // While this number does not change, other processes may use their cached credentials.
-    'CREATE TABLE credentials.version (one boolean PRIMARY KEY DEFAULT true CHECK (one), version bigint NOT NULL)',
+    // While `version` does not change, other processes may use their cached credentials. `position`: that of the last
+    // acknowledged event that changes what a credential stands for.
+    `CREATE TABLE credentials.version (
+      one boolean PRIMARY KEY DEFAULT true CHECK (one),
+      version bigint NOT NULL,
+      position bigint NOT NULL DEFAULT 0
+    )`,
     'INSERT INTO credentials.version (version) VALUES (1)',
     'CREATE TABLE credentials.secrets (name text PRIMARY KEY, value bytea NOT NULL, created_at bigint NOT NULL)',
-  ),
-  '0004_webhooks': statements(
     // The log has been delivered up to `position`. There is work while `seen` is behind `wanted`, and again from
     // `resume_at` (Unix ms) on.
     `CREATE TABLE service.webhooks (
@@ -155,8 +161,6 @@ const migrations: Record<string, Migration> = {
     'CREATE INDEX webhook_deliveries_workspace ON service.webhook_deliveries (workspace_id, id DESC)',
     'CREATE INDEX webhook_deliveries_message ON service.webhook_deliveries (webhook_id, message_id)',
     'CREATE INDEX webhook_deliveries_retry ON service.webhook_deliveries (webhook_id, next_retry_at) WHERE next_retry_at IS NOT NULL',
-  ),
-  '0005_log_entries': statements(
     // json, because it keeps the order of the fields in the service's lines.
     `CREATE TABLE service.log_entries (
       seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -172,8 +176,6 @@ const migrations: Record<string, Migration> = {
     )`,
     'CREATE INDEX log_entries_newest ON service.log_entries (workspace, seq DESC)',
     'CREATE INDEX log_entries_age ON service.log_entries (at)',
-  ),
-  '0006_schedule_runs': statements(
     // One row per schedule: its last scheduled run, and its last run on request.
     `CREATE TABLE service.schedule_runs (
       schedule text PRIMARY KEY,
@@ -186,18 +188,10 @@ const migrations: Record<string, Migration> = {
       asked_ok boolean,
       asked_message text
     )`,
-  ),
-  '0007_marks': statements(
     // PostgreSQL empties an unlogged table when it recovers from a crash. It then also loses transactions that did not
     // wait for the disk: rows of read models. So while the mark is the same, nothing was lost
     // (`infra/database/mark.ts`).
     'CREATE UNLOGGED TABLE service.mark (one boolean PRIMARY KEY DEFAULT true CHECK (one), mark uuid NOT NULL)',
-    // Position of the last acknowledged event that changes what a credential stands for.
-    'ALTER TABLE credentials.version ADD COLUMN position bigint NOT NULL DEFAULT 0',
-  ),
-  '0008_proof': statements(
-    // The same event cannot be in two streams.
-    'ALTER TABLE log.events DROP CONSTRAINT events_id_stream_key, ADD UNIQUE (id)',
     // One row for each event, on every kind of event log: its leaf in the tree (infra/proof), and the columns for
     // looking events up. `number` counts from 0. `latest`: the latest `at` of any event up to here. Like positions it
     // never decreases, so both can be found by binary search, without an index. Texts are indexed by their hash, which
@@ -245,17 +239,8 @@ const migrations: Record<string, Migration> = {
       PRIMARY KEY (origin, size)
     )`,
     'CREATE INDEX log_checkpoints_size ON credentials.log_checkpoints (size)',
-  ),
-  '0009_older_names': statements(
     // Names in events up to this position of the log may lack claims (`infra/database/older-names.ts`).
     'CREATE TABLE service.older_names (one boolean PRIMARY KEY DEFAULT true CHECK (one), position bigint NOT NULL)',
-  ),
-  '0010_history': statements(
-    // The versions of a read model's rows (`infra/read-models/history.ts`) cover every position from the first column
-    // to the second, unless the tables have advanced without writing versions.
-    'ALTER TABLE service.checkpoints ADD COLUMN history_from bigint, ADD COLUMN history_to bigint',
-  ),
-  '0011_newest_checkpoint': statements(
     // The newest checkpoint need not be the largest: a restored log continues under another origin, with fewer events.
     'CREATE INDEX log_checkpoints_signed ON credentials.log_checkpoints (signed_at, size)',
   ),
@@ -270,12 +255,16 @@ export async function runMigrations(db: AnyDatabase): Promise<void> {
   for (const migration of Object.values(migrations)) await migration.up(db);
 }
 
-/** Migrates the database to the latest version. @throws the error of the migration that failed */
-export async function migrate(db: AnyDatabase): Promise<void> {
-  if (await isUpToDate(db)) return;
+/**
+ * Migrates the database to the latest version.
+ *
+ * @throws the error of the migration that failed, or as `refuseOtherFormats`
+ */
+export async function migrate(db: AnyDatabase, all = migrations): Promise<void> {
+  if (await isUpToDate(db, all)) return;
   const migrator = new Migrator({
     db,
-    provider: { getMigrations: () => Promise.resolve(migrations) },
+    provider: { getMigrations: () => Promise.resolve({ ...all }) },
     migrationTableSchema: MIGRATION_SCHEMA,
   });
   const { error } = await migrator.migrateToLatest();
@@ -286,23 +275,45 @@ export async function migrate(db: AnyDatabase): Promise<void> {
 export async function requireMigrated(db: AnyDatabase): Promise<void> {
   if (await isUpToDate(db)) return;
   throw new Error(
-    'the database was made by another version of Signalbox, and this command changes nothing in it. `signalbox prepare` of this version brings it up to date.',
+    'the database was made by an older version of Signalbox, and this command changes nothing in it. `signalbox prepare` of this version brings it up to date.',
   );
 }
 
 /**
- * Whether every migration has run. Kysely's migrator first inspects every table of the database, which was the slowest step of a start without
- * migrations.
+ * Whether every migration has run. Kysely's migrator first inspects every table of the database, which was the slowest
+ * step of a start without migrations.
+ *
+ * @throws as `refuseOtherFormats`
  */
-export async function isUpToDate(db: AnyDatabase): Promise<boolean> {
+export async function isUpToDate(db: AnyDatabase, all = migrations): Promise<boolean> {
+  return (await refuseOtherFormats(db, all)).length === Object.keys(all).length;
+}
+
+/**
+ * Refuses a database that this program cannot read.
+ *
+ * @returns the names of the migrations that have run
+ * @throws Error for a database that has a migration unknown to this program
+ */
+export async function refuseOtherFormats(db: AnyDatabase, all = migrations): Promise<readonly string[]> {
+  const done = await executed(db);
+  const unknown = done.filter((name) => !(name in all));
+  if (unknown.length === 0) return done;
+  const [first = ''] = Object.keys(all);
+  throw new Error(
+    done.includes(first)
+      ? `the database was migrated by a newer version of Signalbox (${unknown.join(', ')}): start that version or a newer one.`
+      : 'the database was made by a version of Signalbox before 1.0.0, which no other version reads: start with an empty DATA_DIR or database, or use the version that made this one.',
+  );
+}
+
+async function executed(db: AnyDatabase): Promise<readonly string[]> {
   try {
     const { rows } = await sql<{ name: string }>`SELECT name FROM ${sql.table(MIGRATION_TABLE)}`.execute(db);
-    const done = new Set(rows.map(({ name }) => name));
-    // Unknown migrations come from a newer version; the migrator then refuses to continue.
-    return done.size === Object.keys(migrations).length && Object.keys(migrations).every((name) => done.has(name));
+    return rows.map(({ name }) => name);
   } catch (error) {
     // No such table: nothing has been migrated yet.
-    if ((error as { code?: string }).code === '42P01') return false;
+    if ((error as { code?: string }).code === '42P01') return [];
     throw error;
   }
 }

@@ -25,13 +25,14 @@ import { VERSION } from '../version.ts';
 import { CopyError, type CopyOptions, copyLog, policyCheckpoints, storePolicies } from './copy-log.ts';
 import { RELATED, type RelatedRows, readRelated, readReplaced, withReplaced, writeRelated } from './related.ts';
 
-const FORMAT = 1;
+/** Changes when this version cannot restore files of others, or they not its own. */
+const FORMAT = 2;
 /** Bytes of events per read. */
 const PAGE_BYTES = 1_000_000;
 
 const json = z.record(z.string(), z.unknown());
 const LINE = z.union([
-  z.object({ signalbox_backup: z.literal(FORMAT), version: z.string(), created_at: z.int() }),
+  z.object({ signalbox_backup: z.int(), version: z.string(), created_at: z.int() }),
   z.object({ event: z.tuple([z.string(), z.int(), z.string(), z.string(), json, json]) }),
   z.object({ rows: z.object({ table: z.enum(RELATED), count: z.int(), json: z.string() }) }),
   z.object({ counters: z.array(z.object({ name: z.string(), value: z.int() })) }),
@@ -237,6 +238,12 @@ export async function readBackup(path: string): Promise<Contents> {
   let end: Written | undefined;
   for await (const { text, line } of parsedLines(path)) {
     if (nth++ === 0 && !('signalbox_backup' in line)) throw broken(path, 'it does not begin like one');
+    if ('signalbox_backup' in line && line.signalbox_backup !== FORMAT) {
+      const { signalbox_backup: format, version } = line;
+      throw new CopyError(
+        `${path} is a backup of format ${format}, and this version restores format ${FORMAT}. Restore it with the version that wrote it, ${version}.`,
+      );
+    }
     if (end) throw broken(path, 'it goes on behind its end');
     if ('event' in line) {
       hash.update(text);

@@ -51,7 +51,7 @@ const slotOf = (run: number): number => run % KEPT_RUNS;
 
 export const cronProjection = defineProjection({
   name: 'cron',
-  version: 3,
+  version: 1,
   tables: [cronJobsTable, cronRunsTable],
   handlers: [
     on(cronJobAdded, ({ data: { name, schedule, command, enabled, timezone, stagger_seconds = null, task } }) => [

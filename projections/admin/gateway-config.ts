@@ -15,7 +15,7 @@ export const gatewayConfigTable = defineTable(
 export const gatewayConfigProjection = defineProjection({
   name: 'gateway_config',
   // 2: without indentation.
-  version: 2,
+  version: 1,
   tables: [gatewayConfigTable],
   handlers: [
     on(gatewayConfigChanged, ({ data, meta }) => [

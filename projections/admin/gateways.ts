@@ -35,7 +35,7 @@ export const gatewayProbesTable = defineTable(
 
 export const gatewaysProjection = defineProjection({
   name: 'gateways',
-  version: 2,
+  version: 1,
   tables: [gatewaysTable, gatewayProbesTable],
   handlers: [
     on(gatewayAdded, ({ data: { gateway_id: id, name, url, token, is_primary }, meta }) => [

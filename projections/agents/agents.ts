@@ -112,7 +112,7 @@ const keysOf = ({ meta, data }: AgentEvent, name: string, has: boolean): Change[
 
 export const agentsProjection = defineProjection({
   name: 'agents',
-  version: 4,
+  version: 1,
   tables: [agentsTable, agentTextsTable, agentNamesTable],
   handlers: [
     on(agentRegistered, (event) => {

@@ -41,7 +41,7 @@ export const keyAgentsTable = defineTable(
 
 export const agentKeysProjection = defineProjection({
   name: 'agent_keys',
-  version: 2,
+  version: 1,
   tables: [agentKeysTable, keyAgentsTable, globalKeyTable],
   // Every request checks whether keys have changed, and agents report their state all the time.
   wants: ({ type, data }) =>

@@ -101,7 +101,7 @@ const moved = ({ data, meta }: EventOf<typeof userMoved> | EventOf<typeof userTr
 
 export const usersProjection = defineProjection({
   name: 'users',
-  version: 5,
+  version: 1,
   tables: [usersTable, deletedUsersTable, userNamesTable, accessRequestsTable, firstUserTable],
   handlers: [
     on(userCreated, (event) => {

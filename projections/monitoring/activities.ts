@@ -68,7 +68,7 @@ const handlers: Handler[] = [...catalogue.values()]
 
 export const activitiesProjection = defineProjection({
   name: 'activities',
-  version: 3,
+  version: 1,
   tables: [activitiesTable, activityCountsTable, activityHoursTable],
   handlers: [
     ...handlers,

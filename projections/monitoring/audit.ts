@@ -113,7 +113,7 @@ function erasedRow(row: RowOf<typeof auditTable.columns>, person: string): RowOf
 
 export const auditProjection = defineProjection({
   name: 'audit',
-  version: 4,
+  version: 1,
   tables: [auditTable, auditCountsTable],
   handlers: [
     ...handlers,

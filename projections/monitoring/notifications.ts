@@ -114,7 +114,7 @@ export const notificationsProjection = defineProjection({
   name: 'notifications',
   // 2: indexes for lists, deliveries and retention. 3: the tenant, for removals by retention. 4: totals. 5: users in
   // texts.
-  version: 5,
+  version: 1,
   tables: [notificationsTable, notificationTotalsTable],
   handlers: [
     ...raised,

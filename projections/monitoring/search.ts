@@ -225,7 +225,7 @@ const handlers: readonly Handler[] = [...catalogue.values()].flatMap((definition
 
 export const searchProjection = defineProjection({
   name: 'search',
-  version: 3,
+  version: 1,
   tables: [documentsTable, phrasesTable, phraseUsesTable],
   handlers,
 });

@@ -49,7 +49,7 @@ const flag = (value: boolean): number => (value ? 1 : 0);
 
 export const projectsProjection = defineProjection({
   name: 'projects',
-  version: 2,
+  version: 1,
   tables: [projectsTable, projectAgentsTable],
   handlers: [
     on(projectCreated, (event) => {

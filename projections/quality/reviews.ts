@@ -57,7 +57,7 @@ function reviewed(event: Reviewed) {
 
 export const qualityReviewsProjection = defineProjection({
   name: 'quality_reviews',
-  version: 2,
+  version: 1,
   tables: [qualityReviewsTable],
   handlers: [
     on(taskReviewed, reviewed),

@@ -25,7 +25,7 @@ export const taskCommentsTable = defineTable(
 /** Rows of a deleted task stay: no query finds them any more, and its id is never used again. */
 export const taskCommentsProjection = defineProjection({
   name: 'task_comments',
-  version: 2,
+  version: 1,
   tables: [taskCommentsTable],
   handlers: [
     on(taskCommented, ({ data: { comment_id: id, title: _, ...fields }, meta }) => [

@@ -258,7 +258,7 @@ const synced = (
 
 export const tasksProjection = defineProjection({
   name: 'tasks',
-  version: 7,
+  version: 1,
   tables: [tasksTable, taskChangesTable, taskCountsTable],
   handlers: [
     on(taskCreated, (event) => {

@@ -70,7 +70,7 @@ const opened = (workspace_id: number, page: number): Change =>
 
 export const tokensProjection = defineProjection({
   name: 'tokens',
-  version: 6,
+  version: 1,
   tables: [tokenReportsTable, tokenUsageTable, tokenDaysTable, tokenAgentsTable, tokenLedgersTable],
   weigh({ data }) {
     const many = data.reports ?? data.ids;

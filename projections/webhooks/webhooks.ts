@@ -32,7 +32,7 @@ const endOf = (secret: string | null): string | null => secret?.slice(-4) ?? nul
 
 export const webhooksProjection = defineProjection({
   name: 'webhooks',
-  version: 2,
+  version: 1,
   tables: [webhooksTable],
   handlers: [
     on(webhookCreated, ({ data: { webhook_id: id, secret, ...fields }, meta }) => [

@@ -36,7 +36,7 @@ export const workspacesTable = defineTable(
 
 export const workspacesProjection = defineProjection({
   name: 'workspaces',
-  version: 2,
+  version: 1,
   tables: [workspacesTable],
   handlers: [
     on(workspaceCreated, ({ data: { workspace_id: id, ...fields }, meta }) => [

@@ -74,6 +74,7 @@ describe('/api/backup', function () {
     for (const [contents, why] of [
       [whole.subarray(0, whole.length - 50), /not a whole backup/],
       [gzipSync(text.replace('survivor', 'surviver')), /not those that were written/],
+      [gzipSync(text.replace('"signalbox_backup":2', '"signalbox_backup":1')), /is a backup of format 1, and this/],
       [gzipSync(text.slice(0, text.trimEnd().lastIndexOf('\n') + 1)), /end is missing/],
       [Buffer.from('no backup'), /not a whole backup/],
     ] as const) {

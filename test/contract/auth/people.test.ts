@@ -179,7 +179,7 @@ describe('contract: erasure of personal data', function () {
     // What is looked for is there before.
     const numbers = [user.id, task.id, agent.id, requestId];
     expect(await markedTables()).to.include.members([
-      ...['audit_v4.audit', 'service.webhook_deliveries', 'users_v5.access_requests', 'users_v5.users'],
+      ...['audit_v1.audit', 'service.webhook_deliveries', 'users_v1.access_requests', 'users_v1.users'],
     ]);
     const shown = await markedResponses(numbers);
     expect(shown).to.include.members([
@@ -298,7 +298,7 @@ describe('contract: erasure of personal data', function () {
     });
     const eventsOf = async (query: string) => (await done('GET', `/api/history/events?limit=1000&${query}`)).events;
     const before = await eventsOf('');
-    expect(await markedTables()).to.include.members(['audit_v4.audit', 'users_v5.users', 'users_v5_history.users']);
+    expect(await markedTables()).to.include.members(['audit_v1.audit', 'users_v1.users', 'users_v1_history.users']);
 
     const [creation] = await eventsOf(`stream=user-${user.id}&type=UserCreated`);
     const [failed] = (await eventsOf('type=SignInFailed')).slice(-1);

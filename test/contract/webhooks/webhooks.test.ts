@@ -106,7 +106,7 @@ describe('webhooks', () => {
       const { database } = world.world.service.core;
       const { pool } = database;
       await allCaughtUp(world.world.service.core);
-      for (const table of ['webhooks_v2.webhooks', 'service.webhooks', 'service.webhook_deliveries']) {
+      for (const table of ['webhooks_v1.webhooks', 'service.webhooks', 'service.webhook_deliveries']) {
         const { rows } = await pool.query(`SELECT row_to_json(t)::text AS row FROM ${table} t`);
         for (const one of [secret, next]) expect(JSON.stringify(rows), table).not.to.include(one);
       }

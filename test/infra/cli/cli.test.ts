@@ -257,7 +257,7 @@ describe('command line', function () {
       expect(
         status.projections.every((one: { lag: number; stuck: null }) => one.lag === 0 && one.stuck === null),
       ).to.equal(true);
-      expect((await run(['status'], here())).out).to.match(/agents_v4 +\d+ +0/);
+      expect((await run(['status'], here())).out).to.match(/agents_v1 +\d+ +0/);
     });
 
     it('creates a user with a generated password that can sign in', async () => {
