@@ -8,11 +8,11 @@ import { randomUUID } from 'node:crypto';
 import { EventUnreadableError } from './errors.ts';
 import { numbered } from './event-store/number.ts';
 import {
+  fieldsOfPeople,
   keyNames,
   opened,
   openedMetadata,
   sealedAddress,
-  sealedFields,
   sealedParts,
   withKeys,
 } from './event-store/open.ts';
@@ -25,6 +25,11 @@ import type { Counters } from './ports/counters.ts';
 import type { Appended, EventLog, Expectation, LoggedEvent, NewEvent } from './ports/event-log.ts';
 import type { PersonKeys } from './ports/person-keys.ts';
 import { activeTracer, traced } from './ports/tracing.ts';
+
+export interface Revealed extends Pick<LoggedEvent, 'data' | 'meta'> {
+  /** Number of fields that were opened, without those of erased people. */
+  readonly opened: number;
+}
 
 export interface EventStore {
   readonly log: EventLog;
@@ -52,12 +57,13 @@ export interface EventStore {
    */
   decode(event: LoggedEvent, once?: boolean): DomainEvent | Promise<DomainEvent>;
   /**
-   * Data and metadata of a logged event as they were written, with personal fields readable; null if the person was
-   * erased. Secrets stay sealed. For types that this version does not know, only the address is readable.
+   * Data and metadata of a logged event as they were written, with the fields of people and the client address readable;
+   * null if the person was erased. Secrets stay sealed. For types that this version does not know, only the address is
+   * readable.
    *
    * @throws as `decode`
    */
-  reveal(event: LoggedEvent): Promise<Pick<LoggedEvent, 'data' | 'meta'>>;
+  reveal(event: LoggedEvent): Promise<Revealed>;
   /** Discards the readable content of events, because the key of a person was deleted. */
   forget(): void;
 }
@@ -181,10 +187,16 @@ export function createEventStore(parts: {
     async reveal(event) {
       const { id, data, meta } = event;
       const address = sealedAddress(event);
-      const fields = sealedFields(event, catalogue.get(event.type) ?? {});
-      return withKeys(keys, id, [...fields, ...address], (keyOf) => {
+      const fields = fieldsOfPeople(event, catalogue.get(event.type) ?? {});
+      const parts = [...fields, ...address];
+      return withKeys(keys, id, parts, (keyOf) => {
         try {
-          return { data: opened(id, data, fields, keyOf), meta: opened(id, meta, address, keyOf) };
+          const readable = parts.filter((part) => keyNames(id, part).every((name) => keyOf(name) !== undefined));
+          return {
+            data: opened(id, data, fields, keyOf),
+            meta: opened(id, meta, address, keyOf),
+            opened: readable.length,
+          };
         } catch (error) {
           throw new EventUnreadableError(event, error);
         }

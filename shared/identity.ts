@@ -20,6 +20,8 @@ export interface Identity {
   readonly agentName: string | null;
   /** Set only for agent keys. */
   readonly agentId: number | null;
+  /** Whether secrets in records are shown to the caller: to admins, and to no caller in responses about the past. */
+  readonly seesSecrets: boolean;
   /** Sessions only: SHA-256 of the session token, hex. */
   readonly session: string | null;
 }

@@ -49,6 +49,19 @@ export function mapSecrets(
 export const masked = (value: unknown, name?: SecretName): unknown =>
   mapSecrets(value, (secret, whole) => (whole ? MASK : maskedText(secret as string)), name);
 
+/** A URL without the parts that are often secret: its path, its query and its credentials. */
+export function hiddenUrl(url: string): string {
+  if (!URL.canParse(url)) return MASK;
+  const { protocol, host, pathname, search, username, password } = new URL(url);
+  return pathname === '/' && search + username + password === '' ? url : `${protocol}//${host}/${MASK}`;
+}
+
+/** The config of an alert rule's action as shown to callers who may not see secrets. */
+export function maskedConfig(config: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const shown = masked(config) as Record<string, unknown>;
+  return typeof config.url === 'string' ? { ...shown, url: hiddenUrl(config.url) } : shown;
+}
+
 /**
  * `next` with its masks replaced by the secrets in `stored`, because clients read a value, edit it and send it back. A
  * mask is never stored in place of a secret.

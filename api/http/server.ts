@@ -153,7 +153,8 @@ export function createApiServer(routes: readonly Route[], services: Services): A
       query: parsed,
       body,
       // Null only on public routes; the others have been authorized.
-      identity: identity as Identity,
+      // Secrets of now may be shown to admins; past ones were replaced or removed, and are shown to no caller.
+      identity: (moment && identity ? { ...identity, seesSecrets: false } : identity) as Identity,
       context,
       services: moment ? servicesAt(services, moment) : isRead(route) ? scopedTo(services, { reads }) : writing,
       checkShared: (resource: string) => checkShared(context, identity as Identity, route.path, resource),

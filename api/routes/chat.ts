@@ -18,12 +18,12 @@ import { NOTICES } from './agents/messages.ts';
 /** Messages with the display names of their senders. Only admins see secrets in the metadata. */
 async function allShownTo(
   { displayNames }: Services,
-  { role, workspace }: Pick<Identity, 'role' | 'workspace'>,
+  { seesSecrets, workspace }: Pick<Identity, 'seesSecrets' | 'workspace'>,
   messages: readonly contract.ChatMessageRecord[],
 ): Promise<contract.ChatMessageRecord[]> {
   const named = await withDisplayNames(displayNames, workspace, messages, SENDER);
   return named.map((message) =>
-    role === 'admin'
+    seesSecrets
       ? message
       : { ...message, metadata: masked(message.metadata) as contract.ChatMessageRecord['metadata'] },
   );
@@ -55,7 +55,7 @@ const conversations = defineCachedRoute({
   access: 'viewer',
   query: contract.conversationsQuery,
   responses: { 200: { description: 'A page of conversations', schema: contract.conversationsResponse } },
-  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], caller: TASK_VIEW },
+  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], caller: [...TASK_VIEW, 'seesSecrets'] },
   async respond({ query, identity, services }) {
     const { workspace } = identity;
     const agent = await nameOf(services, identity, query.agent);
@@ -81,7 +81,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   query: contract.messagesQuery,
   responses: { 200: { description: 'A page of messages', schema: contract.messagesResponse } },
-  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], caller: TASK_VIEW },
+  cache: { models: ['chat', ...PEOPLE_MODELS, 'agents'], caller: [...TASK_VIEW, 'seesSecrets'] },
   async respond({ query, identity, services }) {
     const [from_agent, to_agent] = await Promise.all([
       nameOf(services, identity, query.from_agent),

@@ -54,8 +54,8 @@ const connect = defineRoute({
   },
 });
 
-const shownTo = ({ role }: Identity, connection: contract.ConnectionRecord): contract.ConnectionRecord =>
-  role === 'admin'
+const shownTo = ({ seesSecrets }: Identity, connection: contract.ConnectionRecord): contract.ConnectionRecord =>
+  seesSecrets
     ? connection
     : { ...connection, metadata: masked(connection.metadata) as contract.ConnectionRecord['metadata'] };
 

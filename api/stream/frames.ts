@@ -43,14 +43,9 @@ export interface Frame {
   readonly role: Role;
   /** The frame as sent. Shared by all clients, so it must not be modified. */
   readonly bytes: Buffer;
-  /** The frame for callers who must not see secrets, where it differs. */
-  readonly masked?: Buffer;
   /** The recipient, if the frame is about a notification. */
   readonly recipient?: string;
 }
-
-/** The form of a frame that a client gets. */
-export type Piece = Pick<Frame, 'bytes'>;
 
 export interface EventFrames {
   readonly position: Position;
@@ -62,7 +57,7 @@ export interface EventFrames {
   /** The owners of that task at that time. Undefined: no task, or not looked up; no caller then gets the frames as an owner. */
   readonly owners?: TaskOwners;
   readonly frames: readonly Frame[];
-  /** Bytes of all frames, in both forms. */
+  /** Bytes of all frames. */
   readonly size: number;
 }
 
@@ -97,15 +92,14 @@ export const needsOwners = ({ view }: Audience, event: EventFrames): boolean =>
   view.agent !== null && view.workspace === event.workspace && typeof event.task === 'number';
 
 /** The frames of an event that this client may see, wants, and does not have yet. */
-export function framesFor(client: Audience, event: EventFrames): readonly Piece[] {
+export function framesFor(client: Audience, event: EventFrames): readonly Frame[] {
   const { role, view, kinds, after, notBefore } = client;
   if (event.workspace !== view.workspace || event.at < notBefore) return [];
   const skip = after?.position === event.position ? (after.frames ?? 0) : 0;
   return event.frames
     .slice(skip)
     .filter((frame) => reaches(role, frame.role) && (kinds === undefined || kinds.has(frame.type)))
-    .filter((frame) => isFor(client, event, frame))
-    .map((frame) => (role === 'admin' ? frame : { bytes: frame.masked ?? frame.bytes }));
+    .filter((frame) => isFor(client, event, frame));
 }
 
 export interface Framing {
@@ -148,20 +142,18 @@ export function createFraming(
       const frames = drafts.map((draft, index): Frame => {
         const { type, role = 'viewer', recipient } = draft;
         const id = index === drafts.length - 1 ? `${position}` : `${position}.${index + 1}`;
-        const bytesOf = (data: object) =>
-          Buffer.from(`id: ${id}\ndata: ${JSON.stringify({ type, data, timestamp: meta.at })}\n\n`);
-        const bytes = bytesOf(draft.data);
-        const masked = draft.secrets && bytesOf(maskedFrame(draft));
+        // Clients may resume long afterwards, so no frame has secrets, for admins neither.
+        const data = draft.secrets ? maskedFrame(draft) : draft.data;
+        const bytes = Buffer.from(`id: ${id}\ndata: ${JSON.stringify({ type, data, timestamp: meta.at })}\n\n`);
         return {
           type,
           role,
           bytes,
-          ...(masked && !masked.equals(bytes) && { masked }),
           ...(recipient !== undefined && { recipient }),
         };
       });
       const task = taskOf(event, drafts);
-      const size = frames.reduce((sum, { bytes, masked }) => sum + bytes.length + (masked?.length ?? 0), 0);
+      const size = frames.reduce((sum, { bytes }) => sum + bytes.length, 0);
       return { position, at: meta.at, workspace: meta.workspace, frames, size, ...(task !== undefined && { task }) };
     },
     async owned(event) {

@@ -15,7 +15,7 @@ import {
 } from '../../shared/events/alerts/rules.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { sent } from '../../shared/fields.ts';
-import { MASK, masked, restored } from '../../shared/secrets.ts';
+import { hiddenUrl, restored } from '../../shared/secrets.ts';
 import { isStorableText } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
@@ -86,19 +86,6 @@ function checkAction({ action_type, action_config: { recipient, url, secret } }:
   if (fault !== undefined) throw refused('action_config.url', fault);
   if (secret !== undefined && secret !== null && (typeof secret !== 'string' || secret === ''))
     throw refused('action_config.secret', 'must be a text with which requests are signed, or be left out');
-}
-
-/** A URL without the parts that are often secret: its path and its query. */
-function hiddenUrl(url: string): string {
-  if (!URL.canParse(url)) return MASK;
-  const { protocol, host, pathname, search, username, password } = new URL(url);
-  return pathname === '/' && search + username + password === '' ? url : `${protocol}//${host}/${MASK}`;
-}
-
-/** A config as shown to callers who may not see secrets. */
-export function maskedConfig(config: ActionConfig): ActionConfig {
-  const shown = masked(config) as ActionConfig;
-  return typeof config.url === 'string' ? { ...shown, url: hiddenUrl(config.url) } : shown;
 }
 
 /**

@@ -9,12 +9,14 @@
  * which event each of their rows has the field, so the read models of such events are rebuilt from the log.
  */
 import { conflict, forbidden, invalid, notFound } from '../../shared/errors.ts';
-import { isSealed } from '../../shared/event-store/sealed-values.ts';
+import { isOfPerson, isSealed } from '../../shared/event-store/sealed-values.ts';
+import type { EventStore } from '../../shared/event-store.ts';
 import { accessRequestStream } from '../../shared/events/auth/access-requests.ts';
 import {
   auditEntriesErased,
   fieldRedacted,
   type PersonRecord,
+  personalFieldsRead,
   personErased,
   personOf,
 } from '../../shared/events/auth/people.ts';
@@ -120,9 +122,6 @@ export async function erasePerson(erasing: Erasing, context: CommandContext, req
   return { userId, accessRequestIds };
 }
 
-/** Names of keys that belong to people. */
-const OF_PEOPLE = /^(user|access_request|anonymous):/;
-
 /**
  * The personal field of an event to redact: the only one, or the one that is named.
  *
@@ -132,13 +131,43 @@ export function chooseField(event: LoggedEvent, named: string | undefined): stri
   const { id, type, data } = event;
   const fields = (catalogue.get(type)?.personal?.fields ?? []).filter((name) => {
     const value = data[name];
-    return isSealed(value) && OF_PEOPLE.test(value.person);
+    return isSealed(value) && isOfPerson(value);
   });
   if (fields.length === 0) throw invalid(`The event ${id} (${type}) has no personal field.`);
   const field = named ?? (fields.length === 1 ? fields[0] : undefined);
   if (field === undefined || !fields.includes(field))
     throw invalid(`Name the field of the event ${id} (${type}): it has the personal fields ${fields.join(', ')}.`);
   return field;
+}
+
+/**
+ * Reads events with their personal fields in clear, and records that before the caller gets them.
+ *
+ * @param filter what chose the events
+ * @param read gets the store that opens the fields
+ */
+export async function readPersonal<T>(
+  commands: Pick<Commands, 'record'>,
+  context: CommandContext,
+  store: Pick<EventStore, 'reveal'>,
+  filter: Readonly<Record<string, string>>,
+  read: (store: Pick<EventStore, 'reveal'>) => Promise<T>,
+): Promise<T> {
+  let fields = 0;
+  const reveal: EventStore['reveal'] = async (event) => {
+    const revealed = await store.reveal(event);
+    fields += revealed.opened;
+    return revealed;
+  };
+  try {
+    return await read({ reveal });
+  } finally {
+    // Also after a failure: a part of them may have left the service.
+    if (fields > 0)
+      await commands.record(`personal_reads-${context.origin.workspace}`, context, [
+        personalFieldsRead.draft({ filter, fields }),
+      ]);
+  }
 }
 
 export interface Redacting {

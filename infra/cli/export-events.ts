@@ -1,10 +1,12 @@
 /** `signalbox export-events`: writes the log as JSON lines, with a hash that proves the exported content. */
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, InvalidArgumentError } from 'commander';
+import { readPersonal } from '../../commands/auth/people.ts';
+import type { EventStore } from '../../shared/event-store.ts';
 import { dataExported } from '../../shared/events/admin/export.ts';
 import type { Core } from '../core.ts';
 import { currentNote } from '../log-index/current.ts';
@@ -28,7 +30,12 @@ function position(value: string): number {
 }
 
 /** One line per event, in log order. */
-async function* lines(core: Core, options: Options, count: (events: number) => void): AsyncGenerator<string> {
+async function* lines(
+  core: Core,
+  options: Options,
+  reveal: EventStore['reveal'] | undefined,
+  count: (events: number) => void,
+): AsyncGenerator<string> {
   const end = Math.min(options.until ?? Number.MAX_SAFE_INTEGER, await core.eventLog.head());
   let written = 0;
   for await (const batch of core.eventLog.readAll({ from: options.after })) {
@@ -40,7 +47,8 @@ async function* lines(core: Core, options: Options, count: (events: number) => v
       }
       if (options.stream !== undefined && event.stream !== options.stream) continue;
       if (options.type !== undefined && event.type !== options.type) continue;
-      const { id, stream, revision, type, data, meta } = options.reveal ? await core.store.decode(event) : event;
+      const { id, stream, revision, type } = event;
+      const { data, meta } = reveal ? await reveal(event) : event;
       text += `${JSON.stringify({ position: event.position, id, stream, revision, type, data, meta })}\n`;
       count(++written);
     }
@@ -83,6 +91,40 @@ async function recordExport(core: Core, format: string, rowCount: number): Promi
   ]);
 }
 
+/** Writes to a file, which appears once it is complete, or to stdout. */
+async function writeLines(text: AsyncGenerator<string>, hash: Hash, output: string | undefined): Promise<void> {
+  const hashed = async function* (chunks: AsyncIterable<string>) {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      yield chunk;
+    }
+  };
+  const source = Readable.from(text);
+  if (output === undefined) {
+    await pipeline(source, hashed, process.stdout, { end: false });
+    return;
+  }
+  const partial = `${output}.partial`;
+  const file = createWriteStream(partial, { mode: 0o600, flush: true });
+  file.once('error', (error: NodeJS.ErrnoException) => {
+    error.message = `${output} cannot be written: ${error.message}. Choose another file for --output.`;
+  });
+  await pipeline(source, hashed, file);
+  await rename(partial, output);
+}
+
+/** With `--reveal`, what was opened is recorded. */
+function withReveal(
+  core: Core,
+  { after, until, stream, type, reveal }: Options,
+  work: (reveal: EventStore['reveal'] | undefined) => Promise<void>,
+): Promise<void> {
+  if (!reveal) return work(undefined);
+  const given = Object.entries({ after, until, stream, type }).filter(([, value]) => value !== undefined);
+  const filter = Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
+  return readPersonal(core.commands, cliContext(), core.store, filter, (opening) => work(opening.reveal));
+}
+
 export function addExportEvents(program: Command): void {
   program
     .command('export-events')
@@ -91,7 +133,7 @@ export function addExportEvents(program: Command): void {
     .option('--until <position>', 'only events up to this position', position)
     .option('--stream <name>', 'only events of this stream')
     .option('--type <type>', 'only events of this type')
-    .option('--reveal', 'decrypt personal fields')
+    .option('--reveal', 'decrypt the fields of people, which is audited; secrets stay sealed')
     .option('--output <file>', 'write to this file, which appears once it is complete; with --signed, a folder')
     .option(
       '--signed',
@@ -106,28 +148,15 @@ export function addExportEvents(program: Command): void {
       let events = 0;
       await withCore(
         async (core) => {
-          const source = Readable.from(
-            lines(core, options, (count) => {
-              events = count;
-            }),
+          await withReveal(core, options, (reveal) =>
+            writeLines(
+              lines(core, options, reveal, (count) => {
+                events = count;
+              }),
+              hash,
+              options.output,
+            ),
           );
-          const hashed = async function* (chunks: AsyncIterable<string>) {
-            for await (const chunk of chunks) {
-              hash.update(chunk);
-              yield chunk;
-            }
-          };
-          if (options.output) {
-            const partial = `${options.output}.partial`;
-            const file = createWriteStream(partial, { mode: 0o600, flush: true });
-            file.once('error', (error: NodeJS.ErrnoException) => {
-              error.message = `${options.output} cannot be written: ${error.message}. Choose another file for --output.`;
-            });
-            await pipeline(source, hashed, file);
-            await rename(partial, options.output);
-          } else {
-            await pipeline(source, hashed, process.stdout, { end: false });
-          }
           await recordExport(core, 'jsonl', events);
         },
         { project: true },

@@ -176,12 +176,12 @@ function remarksOf(
 }
 
 /** One line per field; the first line names the record. */
-function examplesOf({ differences }: TableReplay): string[][] {
+function examplesOf({ table, differences }: TableReplay): string[][] {
   return (differences?.examples ?? []).flatMap(({ key, first, live, replayed }) => {
     const record = Object.entries(masked(key) as typeof key)
       .map(([name, value]) => `${name} ${textOf(name, value)}`)
       .join(', ');
-    const fields = Object.entries(fieldsOf(live, replayed)).map(([name, { before, after }]) => [
+    const fields = Object.entries(fieldsOf(table, live, replayed)).map(([name, { before, after }]) => [
       name,
       textOf(name, before),
       textOf(name, after),

@@ -24,7 +24,8 @@ interface Source {
   readonly from: (reads: Reads) => RawBuilder<unknown>;
   /** Columns that are not plain columns of row `t`. */
   readonly computed: Readonly<Record<string, RawBuilder<unknown>>>;
-  readonly finish?: (row: ExportedRow) => ExportedRow;
+  /** Columns with JSON from clients. Its secrets are masked, because a file can be passed on to readers without access. */
+  readonly json?: readonly string[];
   /** For rows about tasks: whether the caller may see row `t`. */
   readonly seen?: (reads: Reads, view: TaskView) => RawBuilder<boolean>;
 }
@@ -41,6 +42,7 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
       feedback_notes retry_count completed_at`),
     from: (reads) => sql`${tableOf(reads, tasksProjection, 'tasks')} t`,
     computed: { tags: sql`t.tags::text`, metadata: sql`t.metadata::text` },
+    json: ['metadata'],
     seen: (_reads, view) => taskSeen(view, 't'),
   },
   agents: {
@@ -55,8 +57,7 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
       soul_content: sql`x.soul_content`,
       working_memory: sql`x.working_memory`,
     },
-    // Secrets are masked, because a file can be passed on to readers without access.
-    finish: (row) => ({ ...row, config: JSON.stringify(masked(JSON.parse(String(row.config)))) }),
+    json: ['config'],
   },
   activities: {
     file: 'activities',
@@ -90,6 +91,16 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
 /** Maximum number of rows per page, and of bytes of its rows together, unless it is a single row. */
 const PAGE = { rows: 200, bytes: 1_000_000 };
 
+const withoutSecrets = (row: ExportedRow, json: readonly string[]): ExportedRow => ({
+  ...row,
+  ...Object.fromEntries(
+    json.flatMap((name) => {
+      const text = row[name];
+      return typeof text === 'string' ? [[name, JSON.stringify(masked(JSON.parse(text)))]] : [];
+    }),
+  ),
+});
+
 /** Rows of one kind that the caller may see, newest first, page by page. Rows added meanwhile are not exported. */
 export async function* exportedRows(
   reads: Reads,
@@ -97,7 +108,7 @@ export async function* exportedRows(
   kind: ExportKind,
   { since, until, limit }: Pick<ExportQuery, 'since' | 'until' | 'limit'>,
 ): AsyncGenerator<readonly ExportedRow[]> {
-  const { columns, more, from, computed, finish, seen } = EXPORTS[kind];
+  const { columns, more, from, computed, json = [], seen } = EXPORTS[kind];
   const selected = sql.join(
     [...columns, ...more].map((name) => sql`${computed[name] ?? sql.ref(`t.${name}`)} AS ${sql.id(name)}`),
   );
@@ -127,6 +138,6 @@ export async function* exportedRows(
     last = rows.at(-1);
     if (!last) return;
     left -= rows.length;
-    yield finish ? rows.map(finish) : rows;
+    yield rows.map((row) => withoutSecrets(row, json));
   }
 }

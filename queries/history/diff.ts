@@ -19,7 +19,7 @@ import {
 } from '../../shared/contract/history/diff.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { LogIndex } from '../../shared/ports/history/events.ts';
-import { masked } from '../../shared/secrets.ts';
+import { hiddenUrl, masked, maskedConfig } from '../../shared/secrets.ts';
 import { type Reads, tableOf, versionsOf } from '../reads.ts';
 
 interface Compared {
@@ -123,7 +123,7 @@ async function withEvents(
   const positions = await positionsOf(range, resource, records);
   const ids = await index.idsAt([...new Set([...positions.values()].flat())]);
   return [...records].flatMap(([id, { before, after }]) => {
-    const fields = fieldsOf(before, after);
+    const fields = fieldsOf(COMPARED[resource].table, before, after);
     const isSame = before !== undefined && after !== undefined && Object.keys(fields).length === 0;
     const events = (positions.get(id) ?? []).flatMap((position) => ids.get(position) ?? []);
     const change = !before ? 'added' : after ? 'changed' : 'removed';
@@ -155,9 +155,18 @@ async function positionsOf(
 
 type AnyRow = Readonly<Record<string, unknown>>;
 
-/** The fields in which two rows differ, as displayed: secrets are masked, some columns left out. */
-export function fieldsOf(before: AnyRow | undefined, after: AnyRow | undefined): RecordChange['fields'] {
-  const [one, other] = [masked(before ?? {}), masked(after ?? {})] as Readonly<Record<string, unknown>>[];
+/** A row without secrets, which a webhook and the action of an alert rule also have in their URLs. */
+function shownRow(table: string, row: AnyRow): AnyRow {
+  const shown = masked(row) as AnyRow;
+  if (table === 'webhooks') return { ...shown, url: hiddenUrl(String(row.url)) };
+  if (table === 'alert_rules') return { ...shown, action_config: maskedConfig(row.action_config as AnyRow) };
+  return shown;
+}
+
+/** The fields in which two rows of a table differ, as displayed: secrets are masked, some columns left out. */
+export function fieldsOf(table: string, before: AnyRow | undefined, after: AnyRow | undefined): RecordChange['fields'] {
+  const one = before && shownRow(table, before);
+  const other = after && shownRow(table, after);
   const names = Object.keys(after ?? before ?? {}).filter((name) => !HIDDEN.has(name));
   const changes = names.flatMap((name) => {
     const [was, is] = [one?.[name] ?? null, other?.[name] ?? null];

@@ -227,7 +227,7 @@ const WEBHOOKS = 1_000;
  * Webhooks with the text in their names. They have no documents: their URLs often contain a token, which is sealed in
  * the log. Only admins, who can list webhooks, may find and see URLs.
  */
-async function webhooksWith({ reads, workspace, limit }: Search, query: string, isAdmin: boolean): Promise<Shown[]> {
+async function webhooksWith({ reads, workspace, limit }: Search, query: string, withUrls: boolean): Promise<Shown[]> {
   const wanted = folded(query);
   const rows = await inWorkspace(reads, webhooksProjection, 'webhooks', workspace)
     .select(['id', 'created_at', 'name', 'url'])
@@ -236,13 +236,13 @@ async function webhooksWith({ reads, workspace, limit }: Search, query: string, 
     .limit(WEBHOOKS)
     .execute();
   return rows
-    .filter(({ name, url }) => folded(name).includes(wanted) || (isAdmin && folded(url).includes(wanted)))
+    .filter(({ name, url }) => folded(name).includes(wanted) || (withUrls && folded(url).includes(wanted)))
     .slice(0, limit)
     .map(({ id, created_at, name, url }) => ({
       id,
       created_at,
       title: name,
-      ...(isAdmin && { subtitle: url }),
+      ...(withUrls && { subtitle: url }),
       titleCounts: true,
     }));
 }
@@ -293,13 +293,14 @@ function resultOf(type: ResultType, shown: Shown, query: string): SearchResult {
   };
 }
 
-/** @param isAdmin other callers get no audit entries, and no URLs of webhooks */
+/** @param isAdmin other callers get no audit entries @param withUrls URLs of webhooks are searched and shown */
 export async function searchRecords(
   reads: Reads,
   names: DisplayNames,
   view: TaskView,
   { q, type, limit }: SearchQuery,
   isAdmin: boolean,
+  withUrls: boolean,
 ) {
   const { workspace } = view;
   const types = type.filter(isSearched).filter((one) => isAdmin || one !== 'audit');
@@ -313,7 +314,7 @@ export async function searchRecords(
     for (const shown of await withNames(names, workspace, records)) results.push(resultOf(one, shown, q));
   }
   if (type.includes('webhook'))
-    for (const shown of await webhooksWith(search, q, isAdmin)) results.push(resultOf('webhook', shown, q));
+    for (const shown of await webhooksWith(search, q, withUrls)) results.push(resultOf('webhook', shown, q));
   results.sort((one, other) => other.relevance - one.relevance || latest(one, other));
   return { query: q, count: results.length, total: results.length, results: results.slice(0, limit) };
 }

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
 import type { WebhookState } from '../../shared/ports/webhooks/deliveries.ts';
+import { hiddenUrl } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { countOf, inWorkspace, type Reads, tables } from '../reads.ts';
 
@@ -17,12 +18,14 @@ const UNUSED: WebhookState = { lastFiredAt: null, lastStatus: null, failures: 0,
  *
  * @param states state of the deliveries by webhook; undefined: unknown for the moment that is read
  * @param attempts this many failures in a row open the circuit
+ * @param seesSecrets otherwise addresses are shown without what is often secret in them
  */
 export async function listWebhooks(
   reads: Reads,
   workspace: number,
   states: ReadonlyMap<number, WebhookState> | undefined,
   attempts: number,
+  seesSecrets: boolean,
 ): Promise<WebhookRecord[]> {
   const rows = await own(reads, workspace).selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').execute();
   return rows.map(({ position: _, secret_end: end, ...row }) => {
@@ -30,6 +33,7 @@ export async function listWebhooks(
     const firedAt = state && (state.lastFiredAt === null ? null : seconds(state.lastFiredAt));
     return {
       ...row,
+      url: seesSecrets ? row.url : hiddenUrl(row.url),
       secret: end === null ? null : HIDDEN + end,
       ...(state && {
         last_fired_at: firedAt,

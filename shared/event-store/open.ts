@@ -7,6 +7,7 @@ import type { PersonKeys } from '../ports/person-keys.ts';
 import { valueAt, withValueAt } from './paths.ts';
 import {
   holdsSealedSecrets,
+  isOfPerson,
   isSealed,
   keyFrom,
   keysOf,
@@ -43,6 +44,10 @@ export function sealedFields(event: NewEvent, { personal }: Pick<Sealing, 'perso
   }
   return parts;
 }
+
+/** The personal fields that belong to people: `personal` also seals secrets, such as tokens of gateways. */
+export const fieldsOfPeople = (event: NewEvent, definition: Pick<Sealing, 'personal'>): SealedPart[] =>
+  sealedFields(event, definition).filter(({ value }) => isOfPerson(value));
 
 /** Every sealed part of the data. */
 export function sealedParts(event: NewEvent, definition: Sealing): readonly SealedPart[] {

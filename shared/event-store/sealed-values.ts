@@ -21,6 +21,11 @@ export function isSealed(value: unknown): value is Sealed {
   return sealed === 1 || sealed === 2;
 }
 
+const OF_PEOPLE = /^(user|access_request|anonymous):/;
+
+/** Whether a key belongs to a person. The other keys seal secrets, which no reader of the log may open. */
+export const isOfPerson = ({ person }: Pick<Sealed, 'person'>): boolean => OF_PEOPLE.test(person);
+
 /** The name of the key of a single field. `place` as in `sealValue`. */
 export const fieldKeyName = (place: string): string => `field:${place}`;
 

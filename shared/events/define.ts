@@ -65,7 +65,7 @@ export interface NotificationDraft {
 export interface FrameDraft {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
-  /** Keys of `data` that contain JSON from clients: its secrets are masked for all callers except admins. */
+  /** Keys of `data` that contain JSON from clients: its secrets are masked. */
   readonly secrets?: readonly string[];
   /** The ticket of the task in `data`: the project's fields are looked up and added when the frame is sent. */
   readonly ticket?: { readonly project_id: number; readonly project_ticket_no: number };

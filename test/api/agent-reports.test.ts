@@ -13,6 +13,7 @@ const caller = (given: Partial<Identity>): Identity => ({
   username: 'ada',
   displayName: 'Ada',
   role: 'viewer',
+  seesSecrets: false,
   tenant: 1,
   workspace: 1,
   agentName: null,

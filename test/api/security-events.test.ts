@@ -14,6 +14,7 @@ const caller = (id: number): Identity => ({
   username: `user${id}`,
   displayName: '',
   role: 'viewer',
+  seesSecrets: false,
   tenant: 1,
   workspace: 2,
   agentName: null,

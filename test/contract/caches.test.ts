@@ -182,7 +182,7 @@ describe('contract: caches', function () {
   it('can read only declared fields of a caller', () => {
     const identity: Identity = {
       ...{ kind: 'user', id: 7, username: 'ann', displayName: 'Ann', role: 'admin', tenant: 1, workspace: 2 },
-      ...{ agentName: null, agentId: null, session: 'hash' },
+      ...{ seesSecrets: true, agentName: null, agentId: null, session: 'hash' },
     };
     const some = fieldsOf(identity, ['workspace', 'role']);
     expect(some).to.deep.equal({ workspace: 2, role: 'admin' });

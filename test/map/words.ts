@@ -259,6 +259,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
       'people',
       'requests',
       'routes',
+      'sealed',
       'secrets',
       'tenancy',
     ],

@@ -137,6 +137,7 @@ export const identityOf = (headers: Readonly<Record<string, unknown>>): Identity
     username: 'listener',
     displayName: 'Listener',
     role,
+    seesSecrets: role === 'admin',
     tenant: 1,
     workspace: Number(headers['x-workspace'] ?? 1),
     agentName: headers['x-agent-name'] === undefined ? null : String(headers['x-agent-name']),

@@ -46,7 +46,7 @@ export function requireSelf(identity: Identity, agent: { readonly id: number; re
 }
 
 /** Fields of a caller that decide what it sees of an agent. */
-const SPEAKER = ['role', 'kind', 'agentId', 'agentName'] as const satisfies readonly (keyof Identity)[];
+const SPEAKER = ['role', 'seesSecrets', 'kind', 'agentId', 'agentName'] as const satisfies readonly (keyof Identity)[];
 type Speaker = Pick<Identity, (typeof SPEAKER)[number]>;
 
 /** Whether this caller may read and change the agent's own data. */
@@ -86,10 +86,9 @@ export const agentRoom = (services: Services): Room =>
 
 /** An agent's record, limited to what this caller may see. */
 export function shownTo<A extends contract.AgentRecord>(identity: Speaker, agent: A): A {
-  if (identity.role === 'admin') return agent;
   return {
     ...agent,
-    config: masked(agent.config) as contract.AgentRecord['config'],
+    config: identity.seesSecrets ? agent.config : (masked(agent.config) as contract.AgentRecord['config']),
     working_memory: speaksFor(identity, agent) ? agent.working_memory : '',
   };
 }

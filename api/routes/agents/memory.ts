@@ -38,7 +38,7 @@ const readMemory = defineRoute({
   path: '/api/agents/{id}/memory',
   summary: 'Get the working memory of an agent',
   description:
-    'The text, and any other keys stored with it. A caller that speaks for an agent may read only that agent’s memory. Secrets in the other keys are shown as 8 dashes, except to admins and to the agent’s own key.',
+    'The text, and any other keys stored with it. A caller that speaks for an agent may read only that agent’s memory. Secrets in the other keys are shown as 8 dashes, except to admins and to the agent’s own key; in the past, to all callers.',
   access: 'viewer',
   params: agentParams,
   refuses: [403, 404],
@@ -47,7 +47,7 @@ const readMemory = defineRoute({
     const { agent, working_memory, memory_fields, memory_updated_at } = await memoryOf(services, identity, params.id);
     requireSelf(identity, agent);
     const fields = memory_fields as Record<string, unknown>;
-    const own = identity.role === 'admin' || identity.agentId === agent.id;
+    const own = identity.seesSecrets || (identity.agentId === agent.id && services.reads.past === undefined);
     return {
       ...((own ? fields : masked(fields)) as typeof fields),
       agent,

@@ -5,7 +5,6 @@ import {
   createRule,
   decideChange,
   decideDelete,
-  maskedConfig,
   type RuleState,
   ruleDecider,
   ruleStream,
@@ -20,14 +19,15 @@ import { listedOf } from '../../../shared/contract/evidence.ts';
 import { invalid, orNotFound } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Identity } from '../../../shared/identity.ts';
+import { maskedConfig } from '../../../shared/secrets.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 
 /** Operators set secrets, but only admins may read them. */
 const shownTo =
-  ({ role }: Pick<Identity, 'role'>) =>
+  ({ seesSecrets }: Pick<Identity, 'seesSecrets'>) =>
   (rule: contract.AlertRuleRecord): contract.AlertRuleRecord =>
-    role === 'admin' ? rule : { ...rule, action_config: maskedConfig(rule.action_config) as Record<string, unknown> };
+    seesSecrets ? rule : { ...rule, action_config: maskedConfig(rule.action_config) };
 
 const faultOf = ({ settings }: Services): UrlFault => createAddressRule(settings.webhookAllowedNetworks).fault;
 
@@ -55,7 +55,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   query: contract.alertsQuery,
   responses: { 200: { description: 'All rules of the workspace', schema: contract.alertRulesResponse } },
-  cache: { models: ['alert_rules'], caller: ['workspace', 'role'] },
+  cache: { models: ['alert_rules'], caller: ['workspace', 'seesSecrets'] },
   async respond({ query, identity, services: { reads, logIndex } }) {
     const { workspace } = identity;
     const found = await listRules(reads, workspace);

@@ -3,7 +3,7 @@ import { historyCauses } from '../../../queries/history/causes.ts';
 import { causesParams, causesResponse } from '../../../shared/contract/history/causes.ts';
 import { openQuery } from '../../../shared/contract/history/events.ts';
 import { defineRoute } from '../../http/route.ts';
-import { historyReadsOf } from './events.ts';
+import { OPENED, readHistory } from './events.ts';
 
 export const historyCauseRoute = defineRoute({
   method: 'get',
@@ -11,8 +11,7 @@ export const historyCauseRoute = defineRoute({
   noPast: 'the log does not change',
   summary: 'Get the causes and effects of an event',
   mcp: { tool: 'get_causes' },
-  description:
-    'The chain of events that led to it, up to the request or the schedule that began it: who it was, with which credential, from which address. Then the tree of events that followed from it. The id may also be that of a webhook message (`webhook-id`): it is sent because of an event.',
+  description: `The chain of events that led to it, up to the request or the schedule that began it: who it was, with which credential, from which address. Then the tree of events that followed from it. The id may also be that of a webhook message (\`webhook-id\`): it is sent because of an event. ${OPENED}`,
   access: 'admin',
   scope: 'deployment',
   shared: 'history',
@@ -20,5 +19,5 @@ export const historyCauseRoute = defineRoute({
   query: openQuery,
   refuses: [404],
   responses: { 200: { description: 'Causes and effects', schema: causesResponse } },
-  respond: ({ params, query, services }) => historyCauses(historyReadsOf(services), params.id, query.open),
+  respond: (call) => readHistory(call, (reads) => historyCauses(reads, call.params.id, call.query.open)),
 });

@@ -16,5 +16,5 @@ export const searchRoute = defineRoute({
   query: searchQuery,
   responses: { 200: { description: 'What was found', schema: searchResponse } },
   respond: ({ query, identity, services: { reads, displayNames } }) =>
-    searchRecords(reads, displayNames, taskViewOf(identity), query, identity.role === 'admin'),
+    searchRecords(reads, displayNames, taskViewOf(identity), query, identity.role === 'admin', identity.seesSecrets),
 });

@@ -194,7 +194,7 @@ const tasks = defineCachedRoute({
   query: contract.projectTasksQuery,
   refuses: [403, 404],
   responses: { 200: { description: 'The project and its tasks', schema: contract.projectTasksResponse } },
-  cache: { models: [...PROJECT_MODELS, ...PEOPLE_MODELS], caller: [...TASK_VIEW, 'tenant'] },
+  cache: { models: [...PROJECT_MODELS, ...PEOPLE_MODELS], caller: [...TASK_VIEW, 'tenant', 'seesSecrets'] },
   async respond(call) {
     const { params, query, identity, services } = call;
     await requireOwnTenant(call);

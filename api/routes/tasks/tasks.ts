@@ -45,14 +45,14 @@ export const taskAccess =
 
 /** A task's record as this caller may see it. */
 export const taskShownTo = <T extends Pick<contract.TaskRecord, 'metadata'>>(
-  { role }: Pick<Identity, 'role'>,
+  { seesSecrets }: Pick<Identity, 'seesSecrets'>,
   task: T,
-): T => (role === 'admin' ? task : { ...task, metadata: masked(task.metadata) as T['metadata'] });
+): T => (seesSecrets ? task : { ...task, metadata: masked(task.metadata) as T['metadata'] });
 
 /** Tasks as this caller may see them, with the display names of their creators. */
 export async function tasksShownTo<T extends Pick<contract.TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
   { displayNames }: Pick<Services, 'displayNames'>,
-  identity: Pick<Identity, 'role' | 'workspace'>,
+  identity: Pick<Identity, 'seesSecrets' | 'workspace'>,
   tasks: readonly T[],
 ): Promise<T[]> {
   const named = await withDisplayNames(displayNames, identity.workspace, tasks, ['created_by']);
@@ -62,7 +62,7 @@ export async function tasksShownTo<T extends Pick<contract.TaskRecord, 'metadata
 /** The same of one. */
 export const oneShownTo = async <T extends Pick<contract.TaskRecord, 'metadata' | 'created_by' | 'created_at'>>(
   services: Pick<Services, 'displayNames'>,
-  identity: Pick<Identity, 'role' | 'workspace'>,
+  identity: Pick<Identity, 'seesSecrets' | 'workspace'>,
   task: T,
 ): Promise<T> => (await tasksShownTo(services, identity, [task]))[0] as T;
 
@@ -83,7 +83,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   query: contract.tasksQuery,
   responses: { 200: { description: 'A page of tasks', schema: contract.tasksResponse } },
-  cache: { models: TASK_MODELS, caller: TASK_VIEW },
+  cache: { models: TASK_MODELS, caller: [...TASK_VIEW, 'seesSecrets'] },
   async respond({ query, identity, services }) {
     const view = taskViewOf(identity);
     const asked = view.agent === null || query.assigned_to === view.agent.name ? query : withoutAssignee(query);
@@ -138,7 +138,7 @@ const one = defineCachedRoute({
   responses: { 200: { description: 'The task', schema: contract.taskResponse.extend(historyResponse.shape) } },
   cache: {
     models: TASK_MODELS,
-    caller: TASK_VIEW,
+    caller: [...TASK_VIEW, 'seesSecrets'],
     unless: ({ include }) => include !== undefined,
   },
   async respond({ params, query, identity, services }) {
@@ -159,8 +159,7 @@ const one = defineCachedRoute({
     const named = history.map((entry) =>
       WRITTEN.has(entry.type) ? { ...entry, actor: shownAs(entry.actor, entry.at) } : entry,
     );
-    const shown =
-      identity.role === 'admin' ? named : named.map((entry) => ({ ...entry, changes: hidden(entry.changes) }));
+    const shown = named.map((entry) => ({ ...entry, changes: hidden(entry.changes) }));
     return { ...body, history: shown, history_before };
   },
 });

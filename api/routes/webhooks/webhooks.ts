@@ -21,9 +21,9 @@ const list = defineRoute({
   summary: 'Webhooks, newest first',
   access: 'admin',
   responses: { 200: { description: 'Webhooks; secrets are masked', schema: contract.webhooksResponse } },
-  async respond({ identity: { workspace }, services: { reads, webhooks, settings } }) {
+  async respond({ identity: { workspace, seesSecrets }, services: { reads, webhooks, settings } }) {
     const states = reads.past === undefined ? await webhooks.states(workspace) : undefined;
-    return { webhooks: await listWebhooks(reads, workspace, states, settings.webhookMaxAttempts) };
+    return { webhooks: await listWebhooks(reads, workspace, states, settings.webhookMaxAttempts, seesSecrets) };
   },
 });
 

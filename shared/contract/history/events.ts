@@ -47,7 +47,9 @@ export const openParam = z
   .optional()
   .transform((value) => value === '1')
   .meta({ override: { type: 'string', enum: ['1'] } })
-  .describe('`1`: personal fields, such as addresses, are readable; of erased people they are null');
+  .describe(
+    '`1`: the fields of people, such as addresses, are readable; of erased people they are null. Secrets stay sealed',
+  );
 
 export const historyEventsQuery = z.object({
   stream: exactParam.describe('name of a stream, such as `agent-1-7`'),

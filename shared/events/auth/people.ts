@@ -1,7 +1,6 @@
 /**
- * Erasure of people. Streams: those of the records whose key was deleted, `user-<id>` and `access_request-<id>`.
- *
- * These events contain no name.
+ * Erasure of people, and reads of what is personal. Streams of the former: those of the records whose key was deleted,
+ * `user-<id>` and `access_request-<id>`. They contain no name.
  */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';
@@ -28,6 +27,14 @@ export const auditEntriesErased = defineEvent({
   type: 'AuditEntriesErased',
   doc: 'Entries of the audit trail no longer show the personal fields of a person whose key was deleted. A read model that is built later never shows them.',
   schema: z.object({ ...record, ids: z.array(z.int().positive()) }),
+});
+
+/** In the stream `personal_reads-<workspace>`. */
+export const personalFieldsRead = defineEvent({
+  type: 'PersonalFieldsRead',
+  doc: 'Personal fields of the log were read in clear. The event says which filter chose the events, and how many fields were readable.',
+  schema: z.object({ filter: z.record(z.string(), z.string()), fields: z.int().positive() }),
+  audit: ({ data: { filter, fields } }) => ({ action: 'personal_fields_read', detail: { filter, fields } }),
 });
 
 export const fieldRedacted = defineEvent({

@@ -98,7 +98,7 @@ async function ticketed(
   return { ...frame, data: { ...frame.data, ...projectFields(await projectOf(project_id), project_ticket_no) } };
 }
 
-/** The data of a frame, for callers who may not see secrets. */
+/** The data of a frame without its secrets. */
 export function maskedFrame({ data, secrets = [] }: FrameDraft): FrameDraft['data'] {
   const given = Object.fromEntries(secrets.filter((key) => key in data).map((key) => [key, data[key]]));
   return { ...data, ...(masked(given) as typeof given) };

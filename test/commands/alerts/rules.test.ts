@@ -1,7 +1,7 @@
 /** What can be done with alert rules, and when one triggers. */
 import { expect } from 'chai';
 import { decideTrigger } from '../../../commands/alerts/evaluations.ts';
-import { decideChange, decideCreate, decideDelete, maskedConfig, ruleDecider } from '../../../commands/alerts/rules.ts';
+import { decideChange, decideCreate, decideDelete, ruleDecider } from '../../../commands/alerts/rules.ts';
 import {
   alertRuleCreated,
   alertRuleDeleted,
@@ -10,6 +10,7 @@ import {
   type RuleFields,
 } from '../../../shared/events/alerts/rules.ts';
 import type { WatchedRule } from '../../../shared/ports/alerts/rules.ts';
+import { maskedConfig } from '../../../shared/secrets.ts';
 import { givenFor, refusalOf, sample, timeOf } from '../../support/kit.ts';
 
 const RULE: RuleFields = {

@@ -84,7 +84,7 @@ describe('full-text search', function () {
   async function search(q: string, more: { limit?: string; type?: string } = {}) {
     statements.length = 0;
     const query = searchQuery.parse({ q, type: 'message', ...more });
-    const { results } = await searchRecords(reads, NAMES, allTasks(WORKSPACE), query, true);
+    const { results } = await searchRecords(reads, NAMES, allTasks(WORKSPACE), query, true, true);
     const plans = await Promise.all(
       [...statements].map(async (statement) => {
         const { rows } = await place.database.pool.query(`EXPLAIN ${statement.sql}`, [...statement.parameters]);
