@@ -172,6 +172,10 @@ export function userNameFault(name: string): string | undefined {
   return isPartOfService(name) || (isAdmin(name) && name.toLowerCase() !== ADMIN) ? RESERVED_FAULT : undefined;
 }
 
+/** The error of a username that is derived from an account elsewhere, which cannot be "admin". */
+export const derivedNameFault = (name: string): string | undefined =>
+  userNameFault(name) ?? (isAdmin(name) ? RESERVED_FAULT : undefined);
+
 /** Cleans up a display name from elsewhere; null when no character is left, or when it is the name of the service. */
 export function cleanDisplayName(name: string): string | null {
   const hidden = new RegExp(HIDDEN.source, 'gu');

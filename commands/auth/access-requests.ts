@@ -17,7 +17,7 @@ import { userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../shared/events/claims.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Role } from '../../shared/identity.ts';
-import { cleanDisplayName, userNameFault } from '../../shared/names.ts';
+import { cleanDisplayName, derivedNameFault, userNameFault } from '../../shared/names.ts';
 import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName, isTaken, type NameKind } from '../claims.ts';
@@ -280,7 +280,7 @@ async function createWithFreeName(
 ): Promise<boolean> {
   const { email, name, picture: avatar_url, sub: provider_id } = profile;
   const account = { provider: 'google', provider_id, email, display_name: name ?? email, avatar_url } as const;
-  return withFreeName(usernameFrom(email), async (username) => {
+  return withFreeName(usernameFrom([email]), async (username) => {
     const user = { ...NEW_USER, ...account, username, role, source: 'access_request' } as const;
     try {
       await createUser(commands, context, credentials, user, null, { id });
@@ -295,12 +295,18 @@ async function createWithFreeName(
   });
 }
 
-/** `Ann.Lee+x@example.com` → `ann.leex`; `user` when no character is left. */
-export function usernameFrom(email: string): string {
-  const local = email.split('@')[0] ?? '';
-  const plain = local.toLowerCase().replace(/[^a-z0-9._-]/g, '');
-  return plain.slice(0, 28) || 'user';
-}
+/**
+ * The username of an account from elsewhere: the first of its names that may be one, or `user`. `Ann.Lee+x@example.com`
+ * gives `ann.leex`. A reserved name gets no suffix, because `aegis-1` would still look like the service.
+ */
+export const usernameFrom = (names: readonly string[]): string =>
+  names.map(plain).find((name) => name !== '' && derivedNameFault(name) === undefined) ?? 'user';
+
+const plain = (name: string): string =>
+  (name.split('@')[0] ?? '')
+    .toLowerCase()
+    .replace(/[^a-z0-9._-]/g, '')
+    .slice(0, 28);
 
 export const withSuffix = (base: string, suffix: number): string =>
   suffix === 0 ? base : `${base.slice(0, 24)}-${suffix}`;

@@ -219,7 +219,7 @@ async function create(
     source: 'oidc',
     ...at,
   } as const;
-  return withFreeName(usernameFrom(names[0] ?? ''), async (username) => {
+  return withFreeName(usernameFrom(names), async (username) => {
     const user = { ...NEW_USER, ...own, username, display_name: displayName ?? username };
     const { executed } = await addUser(commands, context, credentials, user, null, { id });
     if (!firstOf(executed.events, userCreated)) throw new Error('a user was not created');

@@ -1,4 +1,5 @@
 /** A real OpenID Connect provider on this machine (`oidc-provider`), with accounts, groups and clients of the tests. */
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import type { Configuration } from 'oidc-provider';
 import { type Listening, listen } from './listen.ts';
 
@@ -7,6 +8,11 @@ export const OIDC_SECRET = 'secret of the client';
 /** A program with a client of its own. Its access tokens are JWTs for this audience. */
 export const MACHINE = { client_id: 'build-server', client_secret: 'secret of the build server' };
 export const AUDIENCE = 'https://signalbox.example/api';
+
+type SigningKey = Awaited<ReturnType<typeof generateKeyPair>>['privateKey'];
+
+const ALG = 'RS256';
+const KID = 'the key of the tests';
 
 export interface OidcAccount {
   readonly preferred_username?: string;
@@ -26,6 +32,10 @@ export interface TestProvider {
   machineGroups: readonly string[] | undefined;
   /** Follows the address of a sign-in as a browser would, as `sub`. @returns what the browser comes back with */
   approve(url: string, sub: string): Promise<URLSearchParams>;
+  /** Replaces the ID tokens of sign-ins. */
+  idToken: ((issued: string) => string | Promise<string>) | undefined;
+  /** A token with these claims, signed with the provider's key or with another one under the same id. */
+  sign(claims: Readonly<Record<string, unknown>>, key?: SigningKey): Promise<string>;
   /** An access token of the machine's client, by the client credentials grant. */
   machineToken(): Promise<string>;
   /** Stops listening; `start` listens on the same port again. */
@@ -38,18 +48,30 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
   // Loaded here: on Node 20 it warns that it was made for a newer one.
   const { default: Provider } = await import('oidc-provider');
   const accounts = new Map<string, OidcAccount>();
+  const { privateKey } = await generateKeyPair(ALG, { extractable: true });
+  const jwk = { ...(await exportJWK(privateKey)), kid: KID, alg: ALG, use: 'sig' };
+  let idToken: TestProvider['idToken'];
   let groups: readonly string[] | undefined = [];
   let listening: Listening | undefined;
   let handle: ReturnType<InstanceType<typeof Provider>['callback']> | undefined;
   const start = async () => {
     listening = await listen((req, res) => {
-      handle ??= new Provider(issuer, configuration()).callback();
+      handle ??= handlerOf(new Provider(issuer, configuration()));
       handle(req, res).catch(() => res.destroy());
     }, listening?.port);
     return listening.url;
   };
   const issuer = await start();
+  const handlerOf = (provider: InstanceType<typeof Provider>) => {
+    provider.use(async (ctx, next) => {
+      await next();
+      const body = ctx.body as { id_token?: string } | undefined;
+      if (ctx.path === '/token' && body?.id_token && idToken) body.id_token = await idToken(body.id_token);
+    });
+    return provider.callback();
+  };
   const configuration = (): Configuration => ({
+    jwks: { keys: [jwk] },
     clients: [
       {
         client_id: OIDC_CLIENT,
@@ -106,6 +128,13 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
     set machineGroups(value) {
       groups = value;
     },
+    get idToken() {
+      return idToken;
+    },
+    set idToken(value) {
+      idToken = value;
+    },
+    sign: (claims, key = privateKey) => new SignJWT(claims).setProtectedHeader({ alg: ALG, kid: KID }).sign(key),
     approve: (url, sub) => approve(url, sub, issuer),
     async machineToken() {
       const response = await fetch(`${issuer}/token`, {

@@ -5,7 +5,7 @@
  * Its addresses come from discovery, at the first use. If discovery fails, it is retried at most once in a few seconds.
  * The library is loaded at the first use as well.
  */
-import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { compactVerify, createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type * as Client from 'openid-client';
 import { AppError, invalid, unavailable } from '../../../shared/errors.ts';
 import type { OidcProvider } from '../../../shared/ports/auth/oidc.ts';
@@ -25,6 +25,11 @@ const MAX_BYTES = 1_000_000;
 const bounded = boundedFetch({ who: 'The OpenID Connect provider', timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES });
 /** Minimum interval between two attempts at discovery, milliseconds. */
 const COOL_DOWN_MS = 5_000;
+/** Only public keys: with a shared secret, this service could issue tokens itself. */
+const ALGORITHMS = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+];
 /** Age at which the provider's document and keys are fetched again. */
 const MAX_AGE_MS = 3_600_000;
 export const CLOCK_TOLERANCE_S = 10;
@@ -100,7 +105,7 @@ export function createOidc(options: Settings, now: () => number = Date.now): Oid
     },
 
     async finish({ code, state, iss }, redirectUri, { state: expectedState, nonce, verifier }) {
-      const { client, config, issuer } = await provider();
+      const { client, config, issuer, keys } = await provider();
       const callback = new URL(redirectUri);
       callback.search = new URLSearchParams({ code, state, ...(iss !== undefined && { iss }) }).toString();
       try {
@@ -111,7 +116,9 @@ export function createOidc(options: Settings, now: () => number = Date.now): Oid
           idTokenExpected: true,
         });
         const claims = tokens.claims();
-        if (!claims) throw invalid('The provider sent no ID token.');
+        if (!claims || tokens.id_token === undefined) throw invalid('The provider sent no ID token.');
+        // The library trusts the connection, which may be plain HTTP here, or pass a proxy that reads it.
+        await compactVerify(tokens.id_token, keys, { algorithms: ALGORITHMS });
         // Many providers return groups and addresses only from this endpoint.
         const more =
           config.serverMetadata().userinfo_endpoint === undefined
@@ -132,21 +139,10 @@ export function createOidc(options: Settings, now: () => number = Date.now): Oid
           audience: oidcAudience,
           requiredClaims: ['exp', 'sub'],
           clockTolerance: CLOCK_TOLERANCE_S,
-          // Only public keys: with a shared secret, this service could issue tokens itself.
-          algorithms: [
-            'RS256',
-            'RS384',
-            'RS512',
-            'PS256',
-            'PS384',
-            'PS512',
-            'ES256',
-            'ES384',
-            'ES512',
-            'EdDSA',
-            'Ed25519',
-          ],
+          algorithms: ALGORITHMS,
         });
+        // A token for several audiences says for which client it was issued (RFC 9068, OpenID Connect Core 2).
+        if (Array.isArray(payload.aud) && payload.aud.length > 1 && typeof payload.azp !== 'string') return undefined;
         return { profile: profileOf(issuer, payload), expiresAt: payload.exp as number };
       } catch (error) {
         if (error instanceof errors.JOSEError && !isAboutKeys(error)) return undefined;
@@ -201,6 +197,10 @@ function refusalOf(error: unknown, client: typeof Client): unknown {
   if (error instanceof client.ClientError && error.code !== undefined && !UNREACHABLE_CODES.has(error.code))
     return invalid(`The response of the identity provider is not valid for this sign-in; ${begin}.`);
   if (error instanceof AppError) return error;
+  if (error instanceof errors.JOSEError && !isAboutKeys(error))
+    return invalid(
+      `The signature of the ID token is not valid (${error.message}); ${begin}, or ask an operator whether OIDC_ISSUER is the provider that issued it.`,
+    );
   return unavailable(UNREACHABLE, { code: 'OIDC_UNREACHABLE', cause: error });
 }
 

@@ -59,11 +59,17 @@ describe('access request decisions', () => {
     voided.when(decideRequest, 5, profile).thenRefuses(409);
   });
   it('derive usernames from the email address', () => {
-    expect(usernameFrom('Ann.Lee+x@example.com')).to.equal('ann.leex');
-    expect(usernameFrom('ÄÖ@example.com')).to.equal('user');
-    expect(usernameFrom(`${'a'.repeat(40)}@example.com`)).to.have.length(28);
+    expect(usernameFrom(['Ann.Lee+x@example.com'])).to.equal('ann.leex');
+    expect(usernameFrom(['ÄÖ@example.com'])).to.equal('user');
+    expect(usernameFrom([`${'a'.repeat(40)}@example.com`])).to.have.length(28);
     expect(withSuffix('a'.repeat(28), 0)).to.have.length(28);
     expect(withSuffix('a'.repeat(28), 12)).to.equal(`${'a'.repeat(24)}-12`);
+  });
+  it('derive usernames from the next name of an account if one is reserved or has no usable character', () => {
+    for (const reserved of ['aegis', 'Admin', 'admin@example.com', 'system', 'oidc', '12345', '漢字'])
+      expect(usernameFrom([reserved, 'ann@example.com', 'sub-1']), reserved).to.equal('ann');
+    expect(usernameFrom(['aegis', 'admin@example.com', 'sub-1'])).to.equal('sub-1');
+    expect(usernameFrom(['aegis', '12345'])).to.equal('user');
   });
 });
 
@@ -125,7 +131,7 @@ describe('an approved request', () => {
     expect((await auth.stateOf(await approve())).username).to.equal('ann-2');
     await requestAccess(auth.commands, context(), undefined, { ...profile, sub: 'sub-api', email: 'api@example.com' });
     const id = await approve({ id: 2 });
-    expect((await auth.stateOf(id)).username).to.equal('api-1');
+    expect((await auth.stateOf(id)).username).to.equal('user');
   });
 
   it('fails after two hundred names', async () => {

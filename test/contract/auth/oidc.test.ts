@@ -1,5 +1,6 @@
 /** Sign-in through an OpenID Connect provider, and its access tokens, against a real provider. */
 import { expect } from 'chai';
+import { generateKeyPair } from 'jose';
 import { fixture } from '../../support/fixture.ts';
 import { AUDIENCE, OIDC_CLIENT, OIDC_SECRET, startOidcProvider } from '../../support/oidc.ts';
 import { bodyOf, type Reply } from '../../support/service.ts';
@@ -256,6 +257,61 @@ describe('sign-in through an OpenID Connect provider', () => {
       });
       expect(reply.status, token).to.equal(401);
     }
+  });
+
+  it('rejects ID tokens that the provider has not signed', async () => {
+    provider.accounts.set('sub-lou', { preferred_username: 'lou', groups: ['staff'] });
+    const { privateKey: foreign } = await generateKeyPair('RS256');
+    const altered = (token: string) => {
+      const [header, payload = '', signature] = token.split('.');
+      return { header, signature, claims: { ...JSON.parse(atob(payload)), groups: ['admins'] } };
+    };
+    const forgeries = {
+      'a foreign key': (token: string) => provider.sign(altered(token).claims, foreign),
+      'an altered payload': (token: string) => {
+        const { header, signature, claims } = altered(token);
+        return `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${signature}`;
+      },
+    };
+    try {
+      for (const [name, forge] of Object.entries(forgeries)) {
+        provider.idToken = forge;
+        const reply = await signIn('sub-lou');
+        expect(reply.status, `${name}: ${JSON.stringify(reply.body)}`).to.equal(400);
+        expect(reply.body.error, name).to.include('signature of the ID token');
+      }
+      provider.idToken = (token) => provider.sign(altered(token).claims);
+      expect((await signIn('sub-lou')).body.user, 'signed by the provider').to.include({ role: 'admin' });
+    } finally {
+      provider.idToken = undefined;
+    }
+  });
+
+  it('accepts an access token for several audiences only if it names the client that it was issued for', async () => {
+    const now = Math.floor(Date.now() / 1_000);
+    const claims = { iss: provider.issuer, sub: 'sub-mae', exp: now + 60, iat: now, groups: ['builders'] };
+    const statusOf = async (more: object) => {
+      const token = await provider.sign({ ...claims, ...more });
+      const headers = { authorization: `Bearer ${token}`, 'x-api-key': '' };
+      return (await world.ask('GET', '/api/auth/me', { headers })).status;
+    };
+    expect(await statusOf({ aud: AUDIENCE })).to.equal(200);
+    expect(await statusOf({ aud: [AUDIENCE], jti: 'one of a list' })).to.equal(200);
+    expect(await statusOf({ aud: [AUDIENCE, 'account'] })).to.equal(401);
+    expect(await statusOf({ aud: [AUDIENCE, 'account'], azp: 'builder' })).to.equal(200);
+    expect(await statusOf({ aud: 'account', azp: 'builder' })).to.equal(401);
+  });
+
+  it('gives an account whose name is reserved its next name', async () => {
+    provider.accounts.set('sub-ned', {
+      preferred_username: 'Admin',
+      email: 'ned@example.com',
+      email_verified: true,
+      groups: ['staff'],
+    });
+    expect((await signIn('sub-ned')).body.user.username).to.equal('ned');
+    provider.accounts.set('sub-oli', { preferred_username: 'aegis', groups: ['staff'] });
+    expect((await signIn('sub-oli')).body.user.username, 'the subject comes last').to.equal('sub-oli');
   });
 
   it('closes the stream of a token when its user is disabled', async () => {
