@@ -36,7 +36,7 @@ import type { Freshness, ReadModels } from '../shared/ports/read-models.ts';
 import type { Releases } from '../shared/ports/releases.ts';
 import type { CommentDirectory } from '../shared/ports/tasks/comments.ts';
 import type { TokenDirectory } from '../shared/ports/tokens/reports.ts';
-import type { WebhookRecords } from '../shared/ports/webhooks/deliveries.ts';
+import type { WebhookRecords } from '../shared/ports/webhooks/queue.ts';
 import type { Isolations } from '../shared/ports/workspaces/isolation.ts';
 import type { SecurityEvents } from './auth/security-events.ts';
 import type { LimitStore } from './http/limits.ts';

@@ -52,7 +52,7 @@ import { schedulesOf } from './schedules.ts';
 import { createScheduleRuns } from './stores/admin/scheduler.ts';
 import { createIdempotencyStore } from './stores/idempotency.ts';
 import { createLogEntries, keepLines } from './stores/monitoring/logs.ts';
-import { createWebhookRecords } from './stores/webhooks/deliveries.ts';
+import { createWebhookRecords } from './stores/webhooks/queue.ts';
 import { createBackups } from './tools/backup.ts';
 import { CODE, VERSION } from './version.ts';
 import { startWork, type Work } from './work.ts';

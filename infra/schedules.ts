@@ -13,7 +13,7 @@ import { taskDispatchSchedule } from '../commands/schedules/tasks/dispatch.ts';
 import { staleTasksSchedule } from '../commands/schedules/tasks/queue.ts';
 import { recurringTasksSchedule } from '../commands/schedules/tasks/recurrence.ts';
 import { taskRoutingSchedule } from '../commands/schedules/tasks/routing.ts';
-import { webhookRetrySchedule } from '../commands/schedules/webhooks/deliveries.ts';
+import { webhookRetrySchedule } from '../commands/schedules/webhooks/retries.ts';
 import { workspaceRemovalsSchedule } from '../commands/schedules/workspaces/removal.ts';
 import { projections } from '../projections/index.ts';
 import { retentionReads } from '../queries/admin/cleanup.ts';

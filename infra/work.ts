@@ -1,4 +1,4 @@
-/** The background work of one process: runs jobs, stores the schedules, runs the policies. */
+/** The background work of one process: runs jobs, stores the schedules, runs the policies, delivers webhooks. */
 import { alertJobs } from '../commands/policies/alerts/actions.ts';
 import { policies } from '../commands/policies/index.ts';
 import { pipelineJobs } from '../commands/policies/pipelines/runs.ts';
@@ -12,13 +12,13 @@ import { openJobs } from './jobs/jobs.ts';
 import { type Policies, startPolicies } from './jobs/policies.ts';
 import { outgoingOf } from './outgoing/post.ts';
 import { createRunner } from './outgoing/runner.ts';
-import { createWebhooks } from './outgoing/webhooks/deliveries.ts';
+import { startWebhooks } from './outgoing/webhooks/worker.ts';
 import { schedulesOf } from './schedules.ts';
 
 export interface Work {
   readonly jobs: Jobs;
   readonly policies: Pick<Policies, 'statuses'>;
-  /** Waits for running jobs, `config.shutdownTimeoutMs` at most. */
+  /** Waits for running jobs and deliveries, `config.shutdownTimeoutMs` at most. */
   close(): Promise<void>;
 }
 
@@ -44,19 +44,17 @@ function policyJobs({ commands, store, positions, reads, config }: Core): readon
 /** Starts the work. Does not wait for the job store: while it is unavailable, only jobs wait. */
 export async function startWork(core: Core): Promise<Work> {
   const jobs = await openJobs(core);
-  const webhooks = createWebhooks(core, jobs);
+  const webhooks = startWebhooks(core);
   const schedules = schedulesOf(core, () => Date.now(), webhooks.retry);
   for (const { kind, everyMs } of schedules) jobs.every(kind, everyMs);
-  jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core), webhooks.handler]);
+  jobs.work([...schedules.map(({ handler }) => handler), ...policyJobs(core)]);
   const running = startPolicies(policies, { ...core, jobs });
-  const waking = webhooks.follow();
   return {
     jobs,
     policies: running,
     async close() {
-      await waking.close();
-      await running.close();
-      await jobs.close();
+      // Both may wait as long as a shutdown may take.
+      await Promise.all([webhooks.close(), running.close().then(() => jobs.close())]);
     },
   };
 }

@@ -19,6 +19,32 @@ export function pause(ms: number, signal?: AbortSignal, { ref = false }: { ref?:
   });
 }
 
+/** Ends the wait of a loop that has nothing to do. */
+export interface Notice {
+  /** Ends the current wait, or the next one if there is none. */
+  give(): void;
+  /** @returns true when the notice was given within this time; false after it, or when the signal aborts */
+  within(ms: number, signal: AbortSignal): Promise<boolean>;
+}
+
+export function createNotice(): Notice {
+  let given = false;
+  let waiting = new AbortController();
+  return {
+    give() {
+      given = true;
+      waiting.abort();
+    },
+    async within(ms, signal) {
+      waiting = new AbortController();
+      if (!given) await pause(ms, AbortSignal.any([signal, waiting.signal]));
+      const was = given;
+      given = false;
+      return was;
+    },
+  };
+}
+
 /** Resolves when the event loop has handled its current tasks. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -124,14 +124,13 @@ export const migrations: Migrations = {
     )`,
     'INSERT INTO credentials.version (version) VALUES (1)',
     'CREATE TABLE credentials.secrets (name text PRIMARY KEY, value bytea NOT NULL, created_at bigint NOT NULL)',
-    // The log has been delivered up to `position`. There is work while `seen` is behind `wanted`, and again from
-    // `resume_at` (Unix ms) on.
+    // The log has been delivered up to `position`, and a worker has looked at it up to `seen`. From `resume_at` (Unix
+    // ms) on there is work.
     `CREATE TABLE service.webhooks (
       webhook_id bigint PRIMARY KEY,
       workspace_id integer NOT NULL,
       position bigint NOT NULL,
-      wanted bigint NOT NULL,
-      seen bigint NOT NULL DEFAULT 0,
+      seen bigint NOT NULL,
       resume_at bigint,
       failures integer NOT NULL DEFAULT 0,
       last_fired_at bigint,

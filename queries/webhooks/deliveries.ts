@@ -1,6 +1,6 @@
 /** Deliveries to webhooks, as shown to callers. */
 import type { DeliveryResult, WebhookDeliveryRecord } from '../../shared/contract/webhooks/deliveries.ts';
-import type { Delivery } from '../../shared/ports/webhooks/deliveries.ts';
+import type { Delivery } from '../../shared/ports/webhooks/queue.ts';
 import { seconds } from '../../shared/time.ts';
 import type { Reads } from '../reads.ts';
 import { webhookNames } from './webhooks.ts';

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import type { WebhookRecord } from '../../shared/contract/webhooks/webhooks.ts';
-import type { WebhookState } from '../../shared/ports/webhooks/deliveries.ts';
+import type { WebhookState } from '../../shared/ports/webhooks/queue.ts';
 import { hiddenUrl } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { countOf, inWorkspace, type Reads, tables } from '../reads.ts';

@@ -42,7 +42,7 @@ import { createLimitStores } from '../../infra/redis/limits.ts';
 import { createScheduleRuns } from '../../infra/stores/admin/scheduler.ts';
 import { createIdempotencyStore } from '../../infra/stores/idempotency.ts';
 import { createLogEntries } from '../../infra/stores/monitoring/logs.ts';
-import { createWebhookRecords } from '../../infra/stores/webhooks/deliveries.ts';
+import { createWebhookRecords } from '../../infra/stores/webhooks/queue.ts';
 import { createBackups } from '../../infra/tools/backup.ts';
 import { projections } from '../../projections/index.ts';
 import { createBacktests } from '../../queries/alerts/backtests.ts';

@@ -14,7 +14,7 @@ import { randomFrom } from '../support/load.ts';
 import { needsServer } from '../support/needs.ts';
 import { OK, type Reaction, type Receiver, startReceiver } from '../support/receiver.ts';
 import { call, serverStores, startTestService } from '../support/service.ts';
-import { KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 import { until } from '../support/until.ts';
 
@@ -114,7 +114,7 @@ describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
     // Whatever the rebuild had sent would be in front of this.
     receiver.react(() => OK);
     await makeTasks(ask, 1);
-    await until('the next event is told', () => receiver.requests.length > total);
+    await until('the next event is delivered', () => receiver.requests.length > total);
     expect(receiver.requests.length).to.equal(total + 1);
     expect((await ask('GET', '/api/webhooks')).body.webhooks[0]).to.include({
       id: before.webhooks[0].id,
@@ -135,7 +135,7 @@ describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
       const accepted = faulty();
       await makeHook(ask);
       const made = await makeTasks(ask, 8);
-      await until('some have been told', () => accepted.size >= 3);
+      await until('some have been delivered', () => accepted.size >= 3);
       await running.stop('SIGKILL');
       running = await start();
       made.push(...(await makeTasks(ask, 3)));
@@ -168,8 +168,66 @@ describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
     for (let n = 0; n < 15; n++) {
       for (const service of [one, two]) made.push(...(await makeTasks((...asked) => call(service, ...asked), 1)));
     }
-    await until('every event is told', () => told().size >= made.length);
+    await until('every event is delivered', () => told().size >= made.length);
     expect(receiver.requests.map(({ body }) => body.data.id)).to.deep.equal(made);
     expect(most).to.equal(1);
+  });
+
+  it('are taken over from a worker that is killed during an attempt, once its lease has ended', async function () {
+    needsServer('TEST_DATABASE_URL', this);
+    await using stores = closing(await serverStores());
+    const env = { ...ENV, WEBHOOK_TIMEOUT_MS: '5000', ...stores.env };
+    const directory = await temporaryDirectory();
+    const one = await startProcess(directory.path, env);
+    try {
+      const ask: Ask = (method, path, body) => call(one, method, path, body, { 'x-api-key': KEY });
+      await makeHook(ask);
+      receiver.react(() => 'hang');
+      const [made] = await makeTasks(ask, 1);
+      await until('the attempt has started', () => receiver.requests.length === 1);
+      await one.stop('SIGKILL');
+      receiver.react(() => OK);
+      await using two = closing(await startTestService(env));
+      const { pool } = two.service.core.database;
+      const left = await pool.query('SELECT lease FROM service.webhooks WHERE lease IS NOT NULL');
+      expect(left.rows, 'the claim of the killed worker').to.have.length(1);
+      expect(receiver.requests, 'it is not sent while the lease lasts').to.have.length(1);
+      await pool.query('UPDATE service.webhooks SET leased_until = 0');
+      await makeTasks((...asked) => call(two, ...asked), 1);
+      await until('the other worker has sent it', () => receiver.requests.length >= 3);
+      const [first, again] = receiver.requests;
+      expect(again?.headers['webhook-id']).to.equal(first?.headers['webhook-id']);
+      expect(again?.body.data.id).to.equal(made);
+    } finally {
+      await one.stop('SIGKILL');
+      await directory.remove();
+    }
+  });
+
+  it('end cleanly on SIGTERM: the attempt is recorded, the claim released, the rest left to the next worker', async function () {
+    needsServer('TEST_DATABASE_URL', this);
+    await using stores = closing(await serverStores());
+    const env = { ...ENV, WEBHOOK_TIMEOUT_MS: '1000', ...stores.env };
+    const directory = await temporaryDirectory();
+    const one = await startProcess(directory.path, env);
+    try {
+      const ask: Ask = (method, path, body) => call(one, method, path, body, { 'x-api-key': KEY });
+      await makeHook(ask);
+      receiver.react(() => 'hang');
+      const made = await makeTasks(ask, 1);
+      await until('the attempt has started', () => receiver.requests.length === 1);
+      await one.stop('SIGTERM');
+      expect(one.child.exitCode).to.equal(0);
+      receiver.react(() => OK);
+      await using two = closing(await startTestService(env));
+      const { deliveries } = (await call(two, 'GET', '/api/webhooks/deliveries')).body;
+      const first = deliveries.find(({ attempt }: { attempt: number }) => attempt === 0);
+      expect(first).to.include({ status_code: null, error: 'The receiver did not respond within 1000 ms.' });
+      await until('the next worker has sent it', () => receiver.requests.length === 2);
+      expect(receiver.requests.map(({ body }) => body.data.id)).to.deep.equal([...made, ...made]);
+    } finally {
+      await one.stop('SIGKILL');
+      await directory.remove();
+    }
   });
 });

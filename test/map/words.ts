@@ -128,7 +128,12 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   webhooks: {
     webhooks: 'the record: who is told of what',
     messages: 'what an event says to receivers',
-    deliveries: 'attempts, by themselves and by hand',
+    deliveries: 'attempts, as clients see them',
+    sending: 'one attempt: by the worker, as a test or on request',
+    retries: 'back-off and circuit',
+    queue: 'records of attempts, and which webhook has work',
+    worker: 'the loop: claim, send, record, sleep',
+    subscribers: 'which webhooks an event concerns',
     'log-cache': 'the log, read once for all receivers',
     signatures: 'how receivers know who it was',
   },

@@ -1,6 +1,13 @@
 /** Taking turns; outages, which are logged once in a while, and their end. */
 import { expect } from 'chai';
-import { askedSince, askingTogether, createOutage, nextTurn, takingTurnsByKey } from '../../shared/waiting.ts';
+import {
+  askedSince,
+  askingTogether,
+  createNotice,
+  createOutage,
+  nextTurn,
+  takingTurnsByKey,
+} from '../../shared/waiting.ts';
 import { until } from '../support/until.ts';
 
 describe('an outage', () => {
@@ -21,6 +28,25 @@ describe('an outage', () => {
     outage.worked();
     outage.failed(new Error('away'));
     expect(lines).to.deep.equal(['fails 0', 'fails 30000', 'works 30100', 'fails 0']);
+  });
+});
+
+describe('a notice', () => {
+  const { signal } = new AbortController();
+
+  it('ends the current wait, or the next one', async () => {
+    const notice = createNotice();
+    const waiting = notice.within(60_000, signal);
+    notice.give();
+    expect(await waiting).to.equal(true);
+    notice.give();
+    notice.give();
+    expect(await notice.within(60_000, signal), 'given before').to.equal(true);
+    expect(await notice.within(1, signal), 'each ends one wait').to.equal(false);
+  });
+
+  it('does not outlast the signal', async () => {
+    expect(await createNotice().within(60_000, AbortSignal.abort())).to.equal(false);
   });
 });
 

@@ -1,5 +1,5 @@
 /** Deliveries to webhooks: list, test, retry. */
-import { type ByHand, retryDelivery, testWebhook } from '../../../commands/webhooks/deliveries.ts';
+import { type ByHand, retryDelivery, testWebhook } from '../../../commands/webhooks/sending.ts';
 import { deliveryRecords, deliveryResultOf } from '../../../queries/webhooks/deliveries.ts';
 import * as contract from '../../../shared/contract/webhooks/deliveries.ts';
 import { defineRoute, type Route } from '../../http/route.ts';

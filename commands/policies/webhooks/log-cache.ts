@@ -17,6 +17,8 @@ export interface LogCache {
    * @throws what `EventLog.readAll` throws
    */
   after(position: Position): Promise<readonly LoggedEvent[]>;
+  /** Drops all pages, because the log has been replaced. */
+  forget(): void;
 }
 
 /** All events after `from`, up to `until`. */
@@ -44,5 +46,10 @@ export function createLogCache(log: Pick<EventLog, 'readAll'>): LogCache {
     }
     return [];
   }
-  return { after: async (position) => kept(position) ?? reading(async () => kept(position) ?? read(position)) };
+  return {
+    after: async (position) => kept(position) ?? reading(async () => kept(position) ?? read(position)),
+    forget() {
+      pages.length = 0;
+    },
+  };
 }

@@ -2,7 +2,7 @@
  * Webhooks: URLs that receive events. Streams: `webhook-<workspace>-<id>`.
  *
  * Deliveries and their results are not in the log but in records that are kept for a while
- * (`shared/ports/webhooks/deliveries.ts`).
+ * (`shared/ports/webhooks/queue.ts`).
  */
 import { z } from 'zod';
 import { defineEvent } from '../define.ts';

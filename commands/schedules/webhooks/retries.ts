@@ -1,4 +1,4 @@
-/** Retries failed deliveries of webhooks when they are due. */
+/** The scheduled task that clients know as `webhook_retry`. Workers retry on time without it (`commands/policies/webhooks/`). */
 import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** @param parts.retry returns how many deliveries wait for a retry; only workers can retry */

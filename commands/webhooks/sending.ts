@@ -1,64 +1,16 @@
-/** Single delivery attempts, and their consequences. */
+/** Sends a message to a webhook once: a delivery attempt, a test, or a retry on request. */
 import { randomUUID } from 'node:crypto';
 import { notFound } from '../../shared/errors.ts';
 import type { WebhookMessage } from '../../shared/events/webhooks/messages.ts';
 import type { Outgoing } from '../../shared/ports/outgoing.ts';
 import { traced } from '../../shared/ports/tracing.ts';
-import type { Delivery, NewDelivery, WebhookRecords } from '../../shared/ports/webhooks/deliveries.ts';
+import type { Delivery, NewDelivery, WebhookRecords } from '../../shared/ports/webhooks/queue.ts';
 import type { Commands } from '../handler.ts';
 import { bodyOf, cloudEventOf, headersOf } from './signatures.ts';
 import { existingWebhook, type WebhookState } from './webhooks.ts';
 
-/** When failed deliveries are retried. */
-export interface RetrySchedule {
-  /** Attempts in total; the same number of failures in a row opens the circuit. */
-  readonly attempts: number;
-  /** Pauses after the first, second … failed attempt, milliseconds; the last one is repeated. */
-  readonly delaysMs: readonly number[];
-}
-
-/** Pauses vary at random by this fraction. */
-const JITTER = 0.2;
-
-/** @param attempt number of the failed attempt, from 0 @param random 0 to 1 */
-export function delayAfter(attempt: number, { delaysMs }: RetrySchedule, random: () => number): number {
-  const base = delaysMs[Math.min(attempt, delaysMs.length - 1)] ?? 0;
-  return Math.round(base * (1 + JITTER * (2 * random() - 1)));
-}
-
-/** The consequences of an attempt for the webhook. */
-export interface AttemptVerdict {
-  /** Failed attempts in a row, this one included. */
-  readonly failures: number;
-  /** Unix ms; null: the attempt succeeded, or was the last one. */
-  readonly nextRetryAt: number | null;
-  /** Whether the webhook is to be disabled. */
-  readonly trips: boolean;
-}
-
-/** @param failures in a row before this attempt */
-export function judge(
-  { attempt, success, failures }: { readonly attempt: number; readonly success: boolean; readonly failures: number },
-  schedule: RetrySchedule,
-  { now, random }: { readonly now: number; readonly random: () => number },
-): AttemptVerdict {
-  if (success) return { failures: 0, nextRetryAt: null, trips: false };
-  const more = attempt < schedule.attempts - 1;
-  return {
-    failures: failures + 1,
-    nextRetryAt: more ? now + delayAfter(attempt, schedule, random) : null,
-    trips: !more && failures + 1 >= schedule.attempts,
-  };
-}
-
-/** Whether so many attempts in a row have failed that new events wait until a retry succeeds. */
-export const isOpen = (failures: number, { attempts }: Pick<RetrySchedule, 'attempts'>): boolean =>
-  failures >= attempts;
-
 export const isSuccess = ({ statusCode }: Pick<NewDelivery, 'statusCode'>): boolean =>
   statusCode !== null && statusCode >= 200 && statusCode < 300;
-
-export type Attempted = Omit<NewDelivery, 'nextRetryAt'>;
 
 export interface AttemptNumber {
   /** From 0. */
@@ -78,7 +30,7 @@ export async function attempt(
     at,
     signal,
   }: AttemptNumber & { readonly at: number; readonly signal?: AbortSignal | undefined },
-): Promise<Attempted> {
+): Promise<NewDelivery> {
   const { secret, format, workspace } = webhook;
   const body = format === 'cloudevents' ? cloudEventOf(message, workspace) : bodyOf(message, at);
   const headers = headersOf(message, { secret, format, body, at });
@@ -140,11 +92,11 @@ async function recorded(
   // A name that has been erased since then is not recorded again.
   const repeated = parent && (await records.find(workspace, parent.id));
   const erased = repeated && repeated.payload !== parent.payload && { payload: repeated.payload };
-  const delivery = { ...done, nextRetryAt: null, ...erased };
+  const delivery = { ...done, ...erased };
   const id = await records.record(delivery);
   // The webhook was deleted in the meantime.
   if (id === undefined) throw notFound('Webhook');
-  return { ...delivery, id };
+  return { ...delivery, id, nextRetryAt: null };
 }
 
 /**

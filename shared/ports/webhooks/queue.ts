@@ -1,9 +1,9 @@
 /**
- * The ports of webhooks: the records of deliveries, and the queue of pending ones.
+ * The ports of webhooks: the records of deliveries, and the queue of webhooks with work.
  *
  * Deliveries are not events: they are kept for a while and then removed, and nothing else depends on them. The log
- * itself is the queue: each webhook has a position up to which the log has been delivered. Rebuilding read models
- * changes neither.
+ * itself holds the undelivered messages: each webhook has a position up to which the log has been delivered. Rebuilding
+ * read models changes neither.
  */
 import type { Position } from '../event-log.ts';
 
@@ -25,19 +25,19 @@ export interface NewDelivery {
   /** From 0. */
   readonly attempt: number;
   readonly parentId: number | null;
-  /** Unix ms; null: there is no further automatic attempt. */
-  readonly nextRetryAt: number | null;
   /** Unix ms. */
   readonly createdAt: number;
 }
 export interface Delivery extends NewDelivery {
   readonly id: number;
+  /** Unix ms; null: there is no further automatic attempt. */
+  readonly nextRetryAt: number | null;
 }
 
 /** The state of a webhook according to its deliveries. Times in Unix ms. */
 export interface WebhookState {
   readonly lastFiredAt: number | null;
-  /** -1: no answer. */
+  /** -1: no response. */
   readonly lastStatus: number | null;
   /** Failed attempts in a row. */
   readonly failures: number;
@@ -76,6 +76,7 @@ export interface Claim {
   readonly webhook: number;
   /** The log has been delivered up to this position. */
   readonly position: Position;
+  /** Failed attempts in a row. */
   readonly failures: number;
   /** Names this claim. */
   readonly lease: string;
@@ -88,49 +89,59 @@ export interface Claim {
 /** The result of an attempt. */
 export interface Outcome {
   readonly delivery: NewDelivery;
-  readonly failures: number;
+  /** Milliseconds until the next attempt; null: there is none. */
+  readonly retryInMs: number | null;
   /** New position of the webhook; undefined: unchanged. */
   readonly position: Position | undefined;
 }
 
+/**
+ * When a released webhook has work again. `now`: it has more. `retry`: when its next retry is due, or a new event
+ * concerns it. `event`: when a new event concerns it.
+ */
+export type Resume = 'now' | 'retry' | 'event';
+
+/** For each webhook that new events concern, the position of the last of them. */
+export type Wanted = ReadonlyMap<number, Position>;
+
 export interface WebhookQueue {
   /**
-   * Registers all these webhooks; new ones begin at `position`. Then notifies all.
+   * Registers webhooks; new ones begin at `position`.
    *
    * @param alone no other process can have a claim: existing claims are those of a dead process
    */
-  resume(
+  register(
     webhooks: readonly { readonly workspace: number; readonly id: number }[],
     position: Position,
     alone: boolean,
   ): Promise<void>;
-  /** Notifies webhooks of events to deliver, up to a position. @returns how many of them had not been notified yet */
-  wake(webhooks: readonly number[], position: Position): Promise<number>;
-  /** Takes the webhook that has waited longest; undefined when none has pending work. */
-  claim(): Promise<Claim | undefined>;
-  /** When a webhook can next be claimed, Unix ms: a retry is due then, or the lease of one with pending work ends. */
-  next(): Promise<number | undefined>;
-  /** Extends a claim. @returns the failures in a row, which may have been reset; undefined if the claim was lost */
-  renew(claim: Claim): Promise<number | undefined>;
-  /** Deliveries of the webhook whose retry is due (Unix ms), oldest first. */
-  due(claim: Claim, now: number, limit: number): Promise<readonly Delivery[]>;
-  /** How many deliveries of the webhook wait for a retry. */
-  pending(claim: Claim): Promise<number>;
-  /** Those of these messages that were already delivered to the webhook. */
-  told(claim: Claim, messages: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Records an attempt, which replaces its parent's pending retry. @returns false when the claim was lost */
-  settle(claim: Claim, outcome: Outcome): Promise<boolean>;
   /**
-   * Releases a claim.
-   *
-   * @param to.done no work is left until the webhook is notified or a retry is due
-   * @param to.retries false: retries wait until the webhook is notified
+   * Claims the webhook that has waited longest, of those with work: events up to `wanted` that no worker has looked at,
+   * a retry that is due, or a claim whose worker died.
    */
-  release(
-    claim: Claim,
-    to: { readonly position: Position; readonly done: boolean; readonly retries: boolean },
-  ): Promise<void>;
-  /** Makes webhooks with held-back retries claimable again. @returns how many deliveries wait for a retry */
+  claim(wanted: Wanted): Promise<Claim | undefined>;
+  /**
+   * When a webhook can next be claimed: a retry is due then, or a lease ends.
+   *
+   * @returns waitMs undefined: no webhook has work
+   * @returns wanted those with events that no worker has looked at
+   */
+  next(wanted: Wanted): Promise<{ readonly waitMs: number | undefined; readonly wanted: ReadonlySet<number> }>;
+  /** Extends a claim. @returns false when it was lost */
+  renew(claim: Claim): Promise<boolean>;
+  /** Deliveries of the webhook whose retry is due, oldest first. */
+  due(claim: Claim, limit: number): Promise<readonly Delivery[]>;
+  /** Those of these messages that were already delivered to the webhook. */
+  delivered(claim: Claim, messages: readonly string[]): Promise<ReadonlySet<string>>;
+  /**
+   * Records an attempt, which replaces its parent's pending retry.
+   *
+   * @returns the failed attempts in a row, this one included; undefined when the claim was lost
+   */
+  record(claim: Claim, outcome: Outcome): Promise<number | undefined>;
+  /** Ends a claim. */
+  release(claim: Claim, to: { readonly position: Position; readonly resume: Resume }): Promise<void>;
+  /** Makes webhooks claimable whose retries were held back. @returns how many deliveries wait for a retry */
   recall(): Promise<number>;
   /** Removes everything about a deleted webhook. */
   forget(claim: Claim): Promise<void>;

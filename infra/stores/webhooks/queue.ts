@@ -1,10 +1,10 @@
 /**
- * Webhooks' queue and the records of their deliveries (`shared/ports/webhooks/deliveries.ts`) on `service.webhooks` and
+ * Webhooks' queue and the records of their deliveries (`shared/ports/webhooks/queue.ts`) on `service.webhooks` and
  * `service.webhook_deliveries`.
  *
  * A worker delivers for a webhook while it holds the lease on its row. Every statement that follows from a claim names
- * the lease, so that a worker that has lost it changes nothing. Leases use the database's clock, because the clocks of
- * hosts differ.
+ * the lease, so that a worker that has lost it changes nothing. Leases and retries use the database's clock, because the
+ * clocks of hosts differ.
  */
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
@@ -13,9 +13,10 @@ import {
   type Delivery,
   KEPT_DELIVERIES,
   type NewDelivery,
+  type Wanted,
   type WebhookQueue,
   type WebhookRecords,
-} from '../../../shared/ports/webhooks/deliveries.ts';
+} from '../../../shared/ports/webhooks/queue.ts';
 
 /** The database's clock, Unix ms; `now()` would be the start of the transaction. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
@@ -26,7 +27,7 @@ const RETURNED = `id, workspace_id AS workspace, webhook_id AS "webhookId", mess
   created_at AS "createdAt"`;
 
 const COLUMNS = `workspace_id, webhook_id, message_id, event_type, payload, status_code, response_body, error,
-  duration_ms, attempt, parent_id, next_retry_at, created_at`;
+  duration_ms, attempt, parent_id, created_at`;
 const valuesOf = (one: NewDelivery): unknown[] => [
   one.workspace,
   one.webhookId,
@@ -39,14 +40,13 @@ const valuesOf = (one: NewDelivery): unknown[] => [
   one.durationMs,
   one.attempt,
   one.parentId,
-  one.nextRetryAt,
   one.createdAt,
 ];
 /** As in `valuesOf`; the types are needed because the values are selected. */
 const GIVEN = `$1::int, $2::bigint, $3::text, $4::text, $5::text, $6::int, $7::text, $8::text,
-  $9::int, $10::int, $11::bigint, $12::bigint, $13::bigint`;
+  $9::int, $10::int, $11::bigint, $12::bigint`;
 /** The columns of the webhook that an attempt sets. */
-const FIRED = 'last_fired_at = $13::bigint, last_status = coalesce($6::int, -1)';
+const FIRED = 'last_fired_at = $12::bigint, last_status = coalesce($6::int, -1)';
 
 const SUCCEEDED = 'status_code BETWEEN 200 AND 299';
 
@@ -54,7 +54,7 @@ export function createWebhookRecords(pool: pg.Pool): WebhookRecords {
   return {
     async begin(workspace, webhook, position) {
       await pool.query(
-        `INSERT INTO service.webhooks (webhook_id, workspace_id, position, wanted, seen) VALUES ($1, $2, $3, $3, $3)
+        `INSERT INTO service.webhooks (webhook_id, workspace_id, position, seen) VALUES ($1, $2, $3, $3)
          ON CONFLICT (webhook_id) DO NOTHING`,
         [webhook, workspace, position],
       );
@@ -126,109 +126,107 @@ const PRUNE = `DELETE FROM service.webhook_deliveries WHERE webhook_id = $1 AND 
   SELECT id FROM service.webhook_deliveries WHERE webhook_id = $1 ORDER BY id DESC OFFSET ${KEPT_DELIVERIES} LIMIT 1
 )`;
 
+/** Parameters `$1` and `$2` of `WANTED`. */
+const wantedArrays = (wanted: Wanted): unknown[] => [[...wanted.keys()], [...wanted.values()]];
+/** Webhooks with the position of the last event that concerns them; null: no new event is known. */
+const WANTED = `service.webhooks s
+  LEFT JOIN unnest($1::bigint[], $2::bigint[]) AS w (webhook_id, wanted) USING (webhook_id)`;
+
 /** @param leaseMs duration of a claim; longer than the longest attempt */
 export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue {
   return {
-    async resume(webhooks, position, alone) {
+    async register(webhooks, position, alone) {
       await pool.query(
-        `INSERT INTO service.webhooks (webhook_id, workspace_id, position, wanted)
+        `INSERT INTO service.webhooks (webhook_id, workspace_id, position, seen)
          SELECT *, $3, $3 FROM unnest($1::bigint[], $2::int[])
          ON CONFLICT (webhook_id) DO NOTHING`,
         [webhooks.map(({ id }) => id), webhooks.map(({ workspace }) => workspace), position],
       );
-      await pool.query('UPDATE service.webhooks SET wanted = greatest(wanted, $1), seen = 0', [position]);
       if (alone) await pool.query('UPDATE service.webhooks SET lease = NULL, leased_until = 0');
     },
-    async wake(webhooks, position) {
+    async claim(wanted) {
+      // Until it is released, the webhook has work: a worker that dies leaves it to the next one.
       const { rows } = await pool.query(
-        `WITH asleep AS (
-           SELECT webhook_id, wanted <= seen AND leased_until <= ${NOW} AS idle FROM service.webhooks
-           WHERE webhook_id = ANY($1::bigint[]) AND wanted < $2 ORDER BY webhook_id FOR UPDATE
-         ), woken AS (
-           UPDATE service.webhooks w SET wanted = $2 FROM asleep a WHERE w.webhook_id = a.webhook_id RETURNING a.idle
-         )
-         SELECT count(*) FILTER (WHERE idle) AS idle FROM woken`,
-        [webhooks, position],
-      );
-      return (rows[0] as { idle: number }).idle;
-    },
-    async claim() {
-      const { rows } = await pool.query(
-        `UPDATE service.webhooks w SET lease = $1, leased_until = ${NOW} + $2, claimed_at = ${NOW}
-         WHERE webhook_id = (
-           SELECT webhook_id FROM service.webhooks
+        `UPDATE service.webhooks w SET lease = $3, leased_until = ${NOW} + $4, claimed_at = ${NOW},
+           seen = greatest(w.seen, due.wanted), resume_at = 0
+         FROM (
+           SELECT webhook_id, wanted FROM ${WANTED}
            WHERE (wanted > seen OR resume_at <= ${NOW}) AND leased_until <= ${NOW}
-           ORDER BY claimed_at, webhook_id LIMIT 1 FOR UPDATE SKIP LOCKED
-         )
-         RETURNING workspace_id AS workspace, webhook_id AS webhook, position, failures, lease, wanted, (
-           SELECT count(*) FROM service.webhook_deliveries d
-           WHERE d.webhook_id = w.webhook_id AND d.next_retry_at IS NOT NULL
-         ) AS waiting`,
-        [randomUUID(), leaseMs],
+           ORDER BY claimed_at, webhook_id LIMIT 1 FOR UPDATE OF s SKIP LOCKED
+         ) due
+         WHERE w.webhook_id = due.webhook_id
+         RETURNING w.workspace_id AS workspace, w.webhook_id AS webhook, w.position, w.failures, w.lease,
+           w.seen AS wanted, (
+             SELECT count(*) FROM service.webhook_deliveries d
+             WHERE d.webhook_id = w.webhook_id AND d.next_retry_at IS NOT NULL
+           ) AS waiting`,
+        [...wantedArrays(wanted), randomUUID(), leaseMs],
       );
       return rows[0] as Claim | undefined;
     },
-    async next() {
+    async next(wanted) {
       const { rows } = await pool.query(
-        `SELECT min(greatest(leased_until, CASE WHEN wanted > seen THEN 0 ELSE resume_at END)) AS at
-         FROM service.webhooks WHERE wanted > seen OR resume_at IS NOT NULL`,
+        `SELECT webhook_id AS webhook, coalesce(wanted > seen, false) AS unseen,
+           greatest(leased_until, CASE WHEN wanted > seen THEN 0 ELSE resume_at END) - ${NOW} AS "waitMs"
+         FROM ${WANTED} WHERE wanted > seen OR resume_at IS NOT NULL`,
+        wantedArrays(wanted),
       );
-      return (rows[0] as { at: number | null }).at ?? undefined;
+      const found = rows as { readonly webhook: number; readonly unseen: boolean; readonly waitMs: number }[];
+      return {
+        waitMs: found.length === 0 ? undefined : Math.max(0, Math.min(...found.map(({ waitMs }) => waitMs))),
+        wanted: new Set(found.filter(({ unseen }) => unseen).map(({ webhook }) => webhook)),
+      };
     },
     async renew({ webhook, lease }) {
-      const { rows } = await pool.query(
-        `UPDATE service.webhooks SET leased_until = ${NOW} + $3 WHERE webhook_id = $1 AND lease = $2 RETURNING failures`,
+      const { rowCount } = await pool.query(
+        `UPDATE service.webhooks SET leased_until = ${NOW} + $3 WHERE webhook_id = $1 AND lease = $2`,
         [webhook, lease, leaseMs],
       );
-      return (rows[0] as { failures: number } | undefined)?.failures;
+      return rowCount === 1;
     },
-    async due({ webhook }, now, limit) {
+    async due({ webhook }, limit) {
       const { rows } = await pool.query(
-        `SELECT ${RETURNED} FROM service.webhook_deliveries WHERE webhook_id = $1 AND next_retry_at <= $2
-         ORDER BY next_retry_at, id LIMIT $3`,
-        [webhook, now, limit],
+        `SELECT ${RETURNED} FROM service.webhook_deliveries WHERE webhook_id = $1 AND next_retry_at <= ${NOW}
+         ORDER BY next_retry_at, id LIMIT $2`,
+        [webhook, limit],
       );
       return rows as Delivery[];
     },
-    async pending({ webhook }) {
-      const { rows } = await pool.query(
-        `SELECT count(*) AS pending FROM service.webhook_deliveries WHERE webhook_id = $1 AND next_retry_at IS NOT NULL`,
-        [webhook],
-      );
-      return (rows[0] as { pending: number }).pending;
-    },
-    async told({ webhook }, messages) {
+    async delivered({ webhook }, messages) {
       const { rows } = await pool.query(
         'SELECT message_id FROM service.webhook_deliveries WHERE webhook_id = $1 AND message_id = ANY($2::text[])',
         [webhook, messages],
       );
       return new Set((rows as { message_id: string }[]).map(({ message_id }) => message_id));
     },
-    async settle({ lease }, { delivery, failures, position }) {
+    async record({ lease }, { delivery, retryInMs, position }) {
+      // Failures are counted here, because an operator may reset them during the attempt.
       const { rows } = await pool.query(
         `WITH fired AS (
-           UPDATE service.webhooks SET ${FIRED}, failures = $15, position = coalesce($16::bigint, position)
-           WHERE webhook_id = $2 AND lease = $14 RETURNING webhook_id
+           UPDATE service.webhooks SET ${FIRED}, position = coalesce($15::bigint, position),
+             failures = CASE WHEN $6::int BETWEEN 200 AND 299 THEN 0 ELSE failures + 1 END
+           WHERE webhook_id = $2 AND lease = $13 RETURNING webhook_id, failures
          ), tried AS (
            UPDATE service.webhook_deliveries SET next_retry_at = NULL
            WHERE id = $11 AND webhook_id IN (SELECT webhook_id FROM fired)
          ), written AS (
-           INSERT INTO service.webhook_deliveries (${COLUMNS}) SELECT ${GIVEN} FROM fired
+           INSERT INTO service.webhook_deliveries (${COLUMNS}, next_retry_at)
+           SELECT ${GIVEN}, ${NOW} + $14::bigint FROM fired
          )
-         SELECT webhook_id FROM fired`,
-        [...valuesOf(delivery), lease, failures, position ?? null],
+         SELECT failures FROM fired`,
+        [...valuesOf(delivery), lease, retryInMs, position ?? null],
       );
-      return rows.length === 1;
+      return (rows[0] as { failures: number } | undefined)?.failures;
     },
-    async release({ webhook, lease, wanted }, { position, done, retries }) {
+    async release({ webhook, lease }, { position, resume }) {
       await pool.query(
         `WITH pruned AS (${PRUNE})
-         UPDATE service.webhooks SET position = $3, seen = CASE WHEN $4::boolean THEN $5::bigint ELSE seen END,
-           resume_at = CASE WHEN $6::boolean THEN
-             (SELECT min(next_retry_at) FROM service.webhook_deliveries WHERE webhook_id = $1) END,
-           lease = NULL, leased_until = 0
+         UPDATE service.webhooks SET position = $3, resume_at = CASE $4::text
+             WHEN 'now' THEN 0
+             WHEN 'retry' THEN (SELECT min(next_retry_at) FROM service.webhook_deliveries WHERE webhook_id = $1)
+           END, lease = NULL, leased_until = 0
          WHERE webhook_id = $1 AND lease = $2`,
-        [webhook, lease, position, done, wanted, retries],
+        [webhook, lease, position, resume],
       );
     },
     async recall() {
