@@ -6,6 +6,7 @@
 import type { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
 import { LIMITS, type LimitClass, WRONG_KEYS } from './http/limits.ts';
+import { READ_BYTES } from './http/read-budget.ts';
 import { errorsOf, hasPast, type Method, type ResponseSpec, type Route, type Scope, sharedOf } from './http/route.ts';
 import { type Found, relink, type Schema, settleSchemas, toProperties, toSchema } from './openapi-schemas.ts';
 
@@ -85,7 +86,10 @@ nothing twice. A \`DELETE\` that takes a body takes its fields from the query wh
 time: the same response forever. Its "now" is the time of the last event until then.
 
 **Lists.** \`limit\` is clamped to the range that the call names and \`offset\` to zero or more; anything but a whole number \
-counts as the default.
+counts as the default. The records of a page are 4 MB at most, as JSON; then the page has fewer than \`limit\` says, but at least one. \
+The next page begins at \`offset\` plus the number of records received; where there is a \`total\`, it counts all. \
+Responses that are not cached and larger than 64 kB have a budget of ${READ_BYTES / 1_000_000} MB per caller and minute; beyond it, 429 with \
+\`Retry-After\`.
 
 **Times** are Unix seconds, UTC, unless a field says otherwise.
 

@@ -48,6 +48,45 @@ export function createNotice(): Notice {
 /** Resolves when the event loop has handled its current tasks. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+const pieces: (() => void)[] = [];
+
+function runPiece(): void {
+  pieces.shift()?.();
+  if (pieces.length > 0) setImmediate(runPiece);
+}
+
+/**
+ * For long work on the main thread: await it between two pieces of at most some 10 ms. In each turn of the event loop, one
+ * piece runs, whoever waits for it, so other requests wait for one piece, not for one of each running request.
+ */
+export const nextPiece = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (pieces.push(resolve) === 1) setImmediate(runPiece);
+  });
+
+/** Characters that a piece of work reads or writes. */
+const PIECE = 100_000;
+
+/** `change` of each value, in pieces. @param sizeOf the work for a value, in characters */
+export async function inPieces<T, R>(
+  values: readonly T[],
+  change: (value: T) => R,
+  sizeOf: (changed: R) => number,
+): Promise<R[]> {
+  const changed: R[] = [];
+  let size = 0;
+  for (const value of values) {
+    if (size > PIECE) {
+      await nextPiece();
+      size = 0;
+    }
+    const one = change(value);
+    changed.push(one);
+    size += sizeOf(one);
+  }
+  return changed;
+}
+
 /** Waits for a promise; false when `ms` pass first. @throws what the promise rejects with, in time */
 export async function settledWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;

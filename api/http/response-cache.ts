@@ -4,12 +4,15 @@
  */
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
 import { atMost } from '../../shared/bounded.ts';
 import { type Identity, taskViewOf } from '../../shared/identity.ts';
 import type { Freshness, ReadAt } from '../../shared/ports/read-models.ts';
 import { seconds } from '../../shared/time.ts';
 import { showPosition } from './consistency.ts';
 import type { RequestContext } from './context.ts';
+import { jsonOf, pageOf } from './pages.ts';
+import type { ReadBudget } from './read-budget.ts';
 import { fieldsOf, type Route } from './route.ts';
 
 /** Total of all bodies, bytes. */
@@ -33,26 +36,44 @@ export type CachedRoute = Route & Required<Pick<Route, 'cache'>>;
 /** Builds a body from the declared fields of the caller; `caller` has no other fields. */
 type Make = (caller: Identity) => Promise<unknown>;
 
+/** What a request asks of a cached route. */
+interface AskedOf {
+  readonly identity: Identity;
+  readonly at: ReadAt;
+  /** As the route's schemas have read them. */
+  readonly params: unknown;
+  readonly query: unknown;
+}
+
+/** A URL that was served from the cache before: its route, and what it asks for. */
+interface KnownUrl {
+  readonly route: CachedRoute;
+  readonly asked: string;
+}
+
 export interface ResponseCache {
   /** The route of a URL that was served from the cache before. */
   routeOf(url: string): CachedRoute | undefined;
   /** Responds at once with a cached body if it is current at `at`; false otherwise. */
   sendCached(route: CachedRoute, context: RequestContext, identity: Identity, at: ReadAt): Promise<boolean>;
   /** The same, otherwise with the result of `make` (called once for concurrent requests for the same response). */
-  send(route: CachedRoute, context: RequestContext, identity: Identity, at: ReadAt, make: Make): Promise<void>;
+  send(route: CachedRoute, context: RequestContext, asked: AskedOf, make: Make): Promise<void>;
 }
 
 /** @param now Unix ms */
-export function createResponseCache(freshness: Freshness, now: () => number): ResponseCache {
+export function createResponseCache(freshness: Freshness, now: () => number, budget: ReadBudget): ResponseCache {
   const responses = new LRUCache<string, CachedResponse>({
     maxSize: MAX_BYTES,
     sizeCalculation: (one, key) => one.body.length + key.length + 200,
   });
-  const routes = new LRUCache<string, CachedRoute>(atMost(MAX_URLS));
+  const urls = new LRUCache<string, KnownUrl>(atMost(MAX_URLS));
   const making = new Map<string, Promise<CachedResponse>>();
 
-  const keyOf = ({ req }: RequestContext, caller: object) => `${req.url} ${JSON.stringify(caller)}`;
+  /** The parameters as they were read: unknown ones are not part of it, and each default has one form. */
+  const askedOf = ({ path }: CachedRoute, params: unknown, query: unknown) =>
+    `${path} ${JSON.stringify([params, query])}`;
   const callerOf = ({ cache }: CachedRoute, identity: Identity) => fieldsOf(identity, cache.caller);
+  const keyOf = (asked: string, caller: object) => `${asked} ${JSON.stringify(caller)}`;
   /** The stamp for which a body is current, and the position that it shows. */
   async function currentAt({ cache }: CachedRoute, identity: Identity, at: ReadAt) {
     const { models, scope, caller, clock } = cache;
@@ -62,10 +83,30 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
     return { stamp: clock ? `${value} ${seconds(now())}` : value, position };
   }
 
+  /** The response for a key, computed once for concurrent requests. */
+  function made(stamp: string, key: string, compute: () => Promise<Buffer>): Promise<CachedResponse> {
+    const running = `${stamp} ${key}`;
+    const known = making.get(running);
+    if (known) return known;
+    // The stamp is taken before the read. If a change happens in between, a new body gets an old stamp, and the next
+    // request builds it again; an old body never gets a new stamp.
+    const one = compute().then((body) => ({
+      stamp,
+      body,
+      etag: `W/"${createHash('sha1').update(body).digest('base64url')}"`,
+    }));
+    making.set(running, one);
+    const end = () => making.delete(running);
+    one.then(end, end);
+    return one;
+  }
+
   return {
-    routeOf: (url) => routes.get(url),
+    routeOf: (url) => urls.get(url)?.route,
     async sendCached(route, context, identity, at) {
-      const key = keyOf(context, callerOf(route, identity));
+      const asked = urls.get(context.req.url ?? '')?.asked;
+      if (asked === undefined || wantsNew(context)) return false;
+      const key = keyOf(asked, callerOf(route, identity));
       if (!responses.has(key)) return false;
       const { stamp, position } = await currentAt(route, identity, at);
       const kept = responses.get(key);
@@ -74,35 +115,44 @@ export function createResponseCache(freshness: Freshness, now: () => number): Re
       send(context, kept);
       return true;
     },
-    async send(route, context, identity, at, make) {
+    async send(route, context, { identity, at, params, query }, make) {
       const caller = callerOf(route, identity);
-      const key = keyOf(context, caller);
+      const asked = askedOf(route, params, query);
+      const key = keyOf(asked, caller);
       const { stamp, position } = await currentAt(route, identity, at);
       let response = responses.get(key);
-      if (response?.stamp !== stamp) {
-        const running = `${stamp} ${key}`;
-        let one = making.get(running);
-        if (!one) {
-          // The stamp is taken before the read. If a change happens in between, a new body gets an old stamp, and the
-          // next request builds it again; an old body never gets a new stamp.
-          one = make(caller).then((value) => {
-            const body = Buffer.from(JSON.stringify(value));
-            return { stamp, body, etag: `W/"${createHash('sha1').update(body).digest('base64url')}"` };
-          });
-          making.set(running, one);
-          one.then(
-            () => making.delete(running),
-            () => making.delete(running),
-          );
-        }
-        response = await one;
+      const isNew = wantsNew(context);
+      if (isNew || response?.stamp !== stamp) {
+        response = await budget.run(
+          context,
+          { identity, route },
+          // Meanwhile, another request may have computed it.
+          async () => {
+            const kept = responses.get(key);
+            if (!isNew && kept?.stamp === stamp) return kept;
+            return made(stamp, key, async () => jsonOf(await make(caller as Identity), pageOf(route)));
+          },
+          ({ body }) => body.length,
+        );
         responses.set(key, response);
-        routes.set(context.req.url ?? '', route);
       }
+      // An unknown parameter gets no entry: every value of it would be a URL of its own.
+      if (!hasUnknown(route, context.req.url ?? '')) urls.set(context.req.url ?? '', { route, asked });
       showPosition(context, position);
       send(context, response);
     },
   };
+}
+
+/** Browsers ask for this when a page is loaded again with all it consists of. */
+const wantsNew = ({ req }: RequestContext): boolean => /\bno-cache\b/i.test(req.headers['cache-control'] ?? '');
+
+/** Whether a URL has a parameter that its route does not know. */
+function hasUnknown({ query }: CachedRoute, url: string): boolean {
+  const at = url.indexOf('?');
+  if (at < 0) return false;
+  const known = query instanceof z.ZodObject ? query.shape : {};
+  return [...new URLSearchParams(url.slice(at)).keys()].some((name) => !(name in known));
 }
 
 function send({ req, res }: RequestContext, { body, etag }: CachedResponse): void {

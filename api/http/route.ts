@@ -191,6 +191,11 @@ interface RouteParts<P, Q, B, R extends Responses, A extends Access> {
   readonly knownHost?: true;
   /** Set for a GET that changes something: pages of other origins cannot make it, and HEAD is refused. */
   readonly writes?: true;
+  /**
+   * The list in the body that `offset` applies to, which ends at the size of a page (`pages.ts`). Default: the only list
+   * of objects. `newestLast`: `offset` counts from its end.
+   */
+  readonly page?: { readonly list: string; readonly newestLast?: true };
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly body?: z.ZodType<B>;

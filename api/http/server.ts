@@ -31,6 +31,8 @@ import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { callInside } from './inside.ts';
 import { createLimiter, LIMITS, type LimitClass } from './limits.ts';
 import { type Asked, createMatcher, type OtherMethods } from './matching.ts';
+import { pageOf, written } from './pages.ts';
+import { createReadBudget } from './read-budget.ts';
 import { type CachedRoute, createResponseCache } from './response-cache.ts';
 import { type InnerCall, type Route, type RouteResponse, sharedOf } from './route.ts';
 import { securityHeaders } from './security-headers.ts';
@@ -58,9 +60,14 @@ export function createApiServer(routes: readonly Route[], services: Services): A
   const { settings, log, securityEvents, isolation } = services;
   const identify = createIdentify(services);
   const checkLimit = createLimiter(services, (name, context) => securityEvents.rateLimitHit(context, name));
-  const cache = createResponseCache(services.freshness, services.now);
+  const budget = createReadBudget({ now: services.now, isOff: settings.disableRateLimit }, (context) =>
+    securityEvents.rateLimitHit(context, 'read-bytes'),
+  );
+  const cache = createResponseCache(services.freshness, services.now, budget);
   const writing = scopedTo(services, { displayNames: services.namesAtOnce });
   const parseCookies = cookieParser();
+  // A list whose pages have no bound is refused here.
+  for (const route of routes) pageOf(route);
   const match = createMatcher(routes);
   const headers = securityHeaders(settings);
   // No field of these lines can hold a secret, and searching for secrets took longer than the rest of a line.
@@ -174,11 +181,22 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     const asNow = moment ? { ...call, services } : call;
     if (identity?.kind === 'agent-key') refuseAgent(context, route, await requestFault(route, asNow));
     const agent = await spokenFor(route, identity);
+    const isLarge = isRead(route) && route.responses[200]?.type !== STREAM;
+    const handleAny = async (asked: Parameters<Route['handle']>[0]) => {
+      if (!isLarge || !identity) return route.handle(asked);
+      const compute = async () => {
+        const response = await route.handle(asked);
+        return 'handled' in response ? response : written(response, pageOf(route));
+      };
+      return budget.run(context, { identity, route }, compute, (response) =>
+        'handled' in response ? 0 : Buffer.byteLength(response.text?.content ?? ''),
+      );
+    };
     const handle = async (intents?: Intents) => {
       const origin = originOf(context, agent);
       const command: CommandContext = intents ? { origin, intents, step: 0 } : { origin, step: 0 };
       try {
-        const response = await route.handle({ command, ...call });
+        const response = await handleAny({ command, ...call });
         return 'handled' in response || !intents ? response : withPosition(response, acknowledgedOf(origin));
       } finally {
         if (!moment) showPosition(context, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
@@ -192,7 +210,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     }
     if (at && isCached(route) && identity && !route.cache.unless?.(call.query)) {
       const { params, query, services } = call;
-      await cache.send(route, context, identity, at, async (caller) => {
+      await cache.send(route, context, { identity, at, params, query }, async (caller) => {
         try {
           return await route.cache.respond({ params, query, identity: caller, services });
         } finally {

@@ -72,6 +72,12 @@ const clamped = (min: number, max: number, fallback: number) =>
     )
     .meta({ override: { type: 'integer', minimum: min, maximum: max, default: fallback } });
 
+/**
+ * Bytes of the records of one page, as JSON. A page with more ends earlier than `limit` says, but has at least one
+ * record; the next one begins at `offset` plus the number of its records.
+ */
+export const PAGE_BYTES = 4_000_000;
+
 export const limitParam = (fallback: number, cap = 200) => clamped(1, cap, fallback);
 export const offsetParam = clamped(0, 1_000_000_000, 0);
 

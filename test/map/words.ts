@@ -257,6 +257,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
     shared: [
       'agent-keys',
       'caches',
+      'pages',
       'clients',
       'integers',
       'limits',

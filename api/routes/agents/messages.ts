@@ -38,6 +38,7 @@ const send = defineRoute({
 const comms = defineCachedRoute({
   method: 'get',
   path: '/api/agents/comms',
+  page: { list: 'messages', newestLast: true },
   summary: 'List messages between agents, and pairs of senders and recipients',
   mcp: { tool: 'list_agent_messages' },
   description: NOTICES,

@@ -13,6 +13,7 @@ import { SEEN } from '../tasks/tasks.ts';
 export const activityRoute = defineCachedRoute({
   method: 'get',
   path: '/api/activities',
+  page: { list: 'activities' },
   summary: 'List activities, newest first',
   mcp: { tool: 'list_activities' },
   description: `With \`stats\` in the query, counts by type, actor and hour for the last \`hours\` instead. ${SEEN} Activities about other tasks are left out.`,
