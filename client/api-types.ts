@@ -2003,6 +2003,7 @@ export interface Api {
       readonly success: true;
       readonly path: string;
       readonly size_bytes: number;
+      readonly encrypted_for: readonly string[];
       readonly backup: Backup;
     };
   };

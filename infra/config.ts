@@ -4,6 +4,7 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import { isIP } from 'node:net';
+import { bech32 } from '@scure/base';
 import { z } from 'zod';
 import '../shared/messages.ts';
 import { parseNetwork } from '../shared/addresses.ts';
@@ -103,6 +104,14 @@ const days = integer(0, 3_650);
  */
 export const STREAM_PREFIX = /^[A-Za-z0-9_]+\.$/;
 
+/** Public keys of age: bech32, with a checksum. */
+const publicKeys = list
+  .refine(
+    (values) => values.every((value) => value.startsWith('age1') && bech32.decodeUnsafe(value, false) !== undefined),
+    'must be public keys of age, which begin with age1, with commas in between; age-keygen makes a pair of keys',
+  )
+  .transform((values): readonly string[] => values);
+
 function isSigningKey(pem: string): boolean {
   try {
     return createPrivateKey(pem).asymmetricKeyType === 'ed25519';
@@ -141,6 +150,9 @@ export const SETTINGS = {
     'EVENTSTORE_STREAM_PREFIX',
     z.string().regex(STREAM_PREFIX, 'must be letters, digits and _, and end with a dot, as in acme.'),
   ).doc('prefix of all stream names, such as acme. (for several deployments on one event store server)'),
+  backupPublicKeys: setting('BACKUP_PUBLIC_KEY', publicKeys, []).doc(
+    'public keys of age for which backups are encrypted, with commas in between; unset: a key generated at the first backup',
+  ),
   logSigningKey: optional(
     'LOG_SIGNING_KEY',
     // In files of variables, line feeds are often written as \n.

@@ -69,9 +69,11 @@ async function exportSigned({ output, after, until, stream, type, reveal }: Opti
       async (core) => {
         const note = await currentNote(core);
         if (!note) throw new Error('no checkpoint of the log has been signed yet. Start the service, and try again.');
-        const written = await writeBundle(core.database, core.eventLog, note, output, (events) =>
-          onProgress({ phase: 'exporting', events, position: events, target: note.size }),
-        );
+        const written = await writeBundle(core.database, core.eventLog, note, output, {
+          onEvent: (events) => {
+            if (events % 1_000 === 0) onProgress({ phase: 'exporting', events, position: events, target: note.size });
+          },
+        });
         await recordExport(core, 'bundle', written.events);
         return { ...written, origin: note.origin };
       },

@@ -1,48 +1,76 @@
-/** `signalbox restore`: writes a backup into empty stores. */
+/** `signalbox restore`: writes a backup into empty stores. `signalbox backup-key`: the key that opens backups. */
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
 import { openCore } from '../core.ts';
+import { keyFileText, ownBackupKey } from '../credentials/backup-key.ts';
 import { createLogger } from '../logging.ts';
 import { type Note, NoteError, parseNote } from '../proof/notes.ts';
-import { readBackup, restoreBackup } from '../tools/backup.ts';
+import { restoreBackup } from '../tools/backup.ts';
 import { refuseRunning } from './copy-log.ts';
 import { withProgress } from './progress.ts';
-import { counted } from './with-core.ts';
+import { isUnaltered, openBackup } from './verify.ts';
+import { counted, withCore } from './with-core.ts';
+
+interface Options {
+  readonly identity?: string;
+  readonly key?: string;
+  readonly checkpoint?: string;
+}
 
 export function addRestore(program: Command): void {
   program
     .command('restore')
-    .description('write a backup into the configured stores, which must be empty')
+    .description('verify a backup and write it into the configured stores, which must be empty')
     .argument('<file>', 'a file that POST /api/backup has written')
+    .option('--identity <file>', 'the key that opens it; default: backup-key.txt in DATA_DIR')
+    .option('--key <file>', 'verifier key of the log that you trust; otherwise that of the backup itself')
     .option(
       '--checkpoint <file>',
       'the checkpoint of the log that was signed last: if the backup has all events under it, the log keeps its origin',
     )
-    .action(async (file: string, options: { checkpoint?: string }) => {
+    .action(async (file: string, options: Options) => {
       const newest = options.checkpoint === undefined ? undefined : await checkpointIn(options.checkpoint);
       const config = readConfig(process.env);
-      // An incomplete file is refused before stores are opened or created.
-      const contents = await readBackup(file);
-      const core = await openCore(config, createLogger('warn', 'stderr'));
-      try {
-        await refuseRunning(core.database, 'the configured database');
-        const { result } = await withProgress('Interrupted; empty the stores before you restore again.', (watched) =>
-          restoreBackup(contents, core, { ...watched, newest }),
+      await withProgress('Interrupted; empty the stores before you restore again.', async (watched) => {
+        // Verified before stores are opened or created.
+        const container = await openBackup(file, options, (events) =>
+          watched.onProgress({ phase: 'verifying', events, position: events, target: 0 }),
         );
-        const { events, sha256, rows, keepsOrigin } = result;
-        console.log(`${counted(events, 'event')} restored and compared`);
-        for (const [table, count] of Object.entries(rows)) console.log(`${counted(count, 'row')} of ${table}`);
-        console.log(`SHA-256 of the events in the backup ${sha256}`);
-        if (keepsOrigin === false) {
-          console.log(
-            `The log goes on under another origin: ${newest ? 'the backup lacks events under the given checkpoint.' : 'events that were signed after the backup may be lost. If none are, restore with --checkpoint and the last checkpoint.'} Earlier checkpoints stay valid with their own key.`,
-          );
+        try {
+          const { verified } = container;
+          if (!isUnaltered(verified)) return;
+          const core = await openCore(config, createLogger('warn', 'stderr'));
+          try {
+            await refuseRunning(core.database, 'the configured database');
+            const { events, rows, keepsOrigin } = await restoreBackup(container, core, { ...watched, newest });
+            console.log(
+              `${counted(events, 'event')} restored and compared, ${verified.signed} of them under a checkpoint`,
+            );
+            for (const [table, count] of Object.entries(rows ?? {}))
+              console.log(`${counted(count, 'row')} of ${table}`);
+            console.log(`SHA-256 of the events in the backup ${container.sha256}`);
+            if (keepsOrigin === false) {
+              console.log(
+                `The log continues under another origin: ${newest ? 'the backup lacks events under the given checkpoint.' : 'events that were signed after the backup may be lost. If none are, restore with --checkpoint and the last checkpoint.'} Earlier checkpoints stay valid with their own key.`,
+              );
+            }
+            console.log('Read models are built when the service first starts.');
+          } finally {
+            await core.close();
+          }
+        } finally {
+          await container.close();
         }
-        console.log('Read models are built when the service first starts.');
-      } finally {
-        await core.close();
-      }
+      });
+    });
+  program
+    .command('backup-key')
+    .description('print the key that opens the backups of this deployment: keep it away from them')
+    .action(async () => {
+      if (readConfig(process.env).backupPublicKeys.length > 0)
+        throw new Error('Backups are encrypted for the keys in BACKUP_PUBLIC_KEY: only their secret halves open them.');
+      process.stdout.write(await withCore(async ({ database }) => keyFileText(await ownBackupKey(database.pool))));
     });
 }
 

@@ -1,13 +1,15 @@
 /**
- * Signed exports: a folder with the events up to a checkpoint, the tree's leaves, the checkpoints and the key. It can
- * be verified without the service and its stores.
+ * Signed bundles: a folder with the events up to a checkpoint, the tree's leaves, the checkpoints and the key. It can be
+ * verified without the service and its stores. Signed exports are such folders; backups contain one, which may also have
+ * events that no checkpoint covers yet.
  */
+import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { EventLog } from '../../shared/ports/event-log.ts';
+import type { EventLog, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import { allNotes } from './checkpoints.ts';
 import { HASH_BYTES, hashesIn, leafHash, leafText } from './hashing.ts';
@@ -43,8 +45,17 @@ const PAGE = 1_000;
 
 interface Written {
   readonly events: number;
+  /** Over the file of events. */
+  readonly sha256: string;
   /** Number of the first event that does not match its leaf. */
   readonly different: number | undefined;
+}
+
+interface WriteOptions {
+  /** Events beyond the checkpoint are written up to this position; by default, none. */
+  readonly until?: Position;
+  /** Called after each event. */
+  readonly onEvent?: (events: number, position: Position) => void;
 }
 
 /**
@@ -58,7 +69,7 @@ export async function writeBundle(
   eventLog: EventLog,
   note: Note,
   folder: string,
-  onProgress?: (events: number) => void,
+  options: WriteOptions = {},
 ): Promise<Written> {
   const there = await readdir(folder).catch((error: unknown) => {
     if ((error as { code?: unknown }).code === 'ENOENT') return [];
@@ -78,10 +89,10 @@ export async function writeBundle(
     await writeFile(join(partial, FILES.key), [own, ...others].map(verifierKeyText).join('\n'), { mode: 0o600 });
     await writeFile(join(partial, FILES.checkpoint), note.text, { mode: 0o600 });
     await write(FILES.checkpoints, textsOf(allNotes(pool), note));
-    const written = { events: 0, different: undefined as number | undefined };
+    const written = { events: 0, sha256: '', different: undefined as number | undefined };
     await write(FILES.leaves, leavesOf(pool, note.size));
     const stored = chunksOf(partial, FILES.leaves, HASH_BYTES * PAGE);
-    await write(FILES.events, linesOf(eventLog, note.size, hashesIn(stored), written, onProgress));
+    await write(FILES.events, linesOf(eventLog, note.size, hashesIn(stored), written, options));
     await rename(partial, folder);
     return written;
   } catch (error) {
@@ -99,23 +110,30 @@ async function* linesOf(
   eventLog: EventLog,
   size: number,
   leaves: AsyncGenerator<Buffer>,
-  written: { events: number; different: number | undefined },
-  onProgress?: (events: number) => void,
+  written: { -readonly [field in keyof Written]: Written[field] },
+  { until = 0, onEvent }: WriteOptions,
 ): AsyncGenerator<string> {
-  for await (const page of eventLog.readAll({ maxBytes: PAGE_BYTES })) {
+  const hash = createHash('sha256');
+  const isWanted = (position: Position) => written.events < size || position <= until;
+  reading: for await (const page of eventLog.readAll({ maxBytes: PAGE_BYTES })) {
     let text = '';
-    for (const event of page.slice(0, size - written.events)) {
+    for (const event of page) {
+      if (!isWanted(event.position)) {
+        hash.update(text);
+        yield text;
+        break reading;
+      }
       const line = leafText(event);
-      const { value: leaf } = await leaves.next();
-      if (!leafHash(line).equals(leaf as Buffer)) written.different ??= written.events;
+      if (written.events < size && !leafHash(line).equals((await leaves.next()).value as Buffer))
+        written.different ??= written.events;
       text += `${line}\n`;
-      written.events++;
+      onEvent?.(++written.events, event.position);
     }
+    hash.update(text);
     yield text;
-    onProgress?.(written.events);
-    if (written.events === size) break;
   }
   if (written.events < size) written.different ??= written.events;
+  written.sha256 = hash.digest('hex');
   await leaves.return(undefined);
 }
 
@@ -192,10 +210,31 @@ async function* notesIn(folder: string, own: Note, broken: string[]): AsyncGener
   if (!isShown) yield own;
 }
 
+/** The events of a bundle, by page; positions count from 1. */
+export async function* eventsOfBundle(folder: string): AsyncGenerator<readonly LoggedEvent[]> {
+  let position = 0;
+  let page: LoggedEvent[] = [];
+  for await (const line of rawLinesIn(chunksOf(folder, FILES.events))) {
+    page.push({ ...(JSON.parse(String(line)) as Omit<LoggedEvent, 'position'>), position: ++position });
+    if (page.length < PAGE) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
+
 export interface VerifiedBundle extends Verified {
   readonly origin: string;
+  /** How many events the checkpoint covers. */
+  readonly signed: number;
   /** The key in the bundle. */
   readonly ownKey: string;
+}
+
+interface VerifyOptions {
+  /** Whether events may follow those of the checkpoint, as in a backup. */
+  readonly mayContinue?: boolean;
+  readonly onProgress?: ((events: number) => void) | undefined;
 }
 
 /**
@@ -207,10 +246,10 @@ export interface VerifiedBundle extends Verified {
 export async function verifyBundle(
   folder: string,
   trusted: string | undefined,
-  onProgress?: (events: number) => void,
+  options: VerifyOptions = {},
 ): Promise<VerifiedBundle> {
   try {
-    return await verifyFiles(folder, trusted, onProgress);
+    return await verifyFiles(folder, trusted, options);
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
     if ((code !== 'ENOENT' && code !== 'ENOTDIR') || path === undefined) throw error;
@@ -224,7 +263,7 @@ export async function verifyBundle(
 async function verifyFiles(
   folder: string,
   trusted: string | undefined,
-  onProgress: ((events: number) => void) | undefined,
+  { mayContinue = false, onProgress }: VerifyOptions,
 ): Promise<VerifiedBundle> {
   const textOf = (name: string) => readFile(join(folder, name), 'utf8');
   const [keyText, noteText] = [await textOf(FILES.key), await textOf(FILES.checkpoint)];
@@ -241,6 +280,7 @@ async function verifyFiles(
       checkpoints: 0,
       findings: broken,
       remarks: [],
+      signed: 0,
       origin: '',
       ownKey: keyText,
     };
@@ -260,11 +300,13 @@ async function verifyFiles(
     ...(onProgress && { onProgress }),
   });
   const { size } = note;
-  if (counted.lines > size) broken.push(`Event ${size} was put in behind the end: the checkpoint has ${size} events.`);
+  if (counted.lines > size && !mayContinue)
+    broken.push(`Event ${size} was put in after the end: the checkpoint has ${size} events.`);
   if (counted.leaves > size)
     broken.push(`The file ${FILES.leaves} has more leaves than the ${size} of the checkpoint.`);
   if (counted.leaves < size) broken.push(`The leaf of event ${counted.leaves} is missing in the file ${FILES.leaves}.`);
-  return { ...verified, findings: [...broken, ...verified.findings], origin: note.origin, ownKey: keyText.trim() };
+  const findings = [...broken, ...verified.findings];
+  return { ...verified, findings, signed: size, origin: note.origin, ownKey: keyText.trim() };
 }
 
 const refuseKey = (why: string): never => {

@@ -1,99 +1,78 @@
 /**
- * Backup files: compressed JSON lines. First the events in log order, then the data that belongs to the log but is not
- * in it, read after the events, so that there is a key and a counter for each of them, with the passwords and keys that
- * were replaced meanwhile; last a line with the number of events and the SHA-256 of their lines. A file without that
- * line is incomplete.
+ * Backups: files in a folder of the data directory, each a container (`container.ts`) with the whole log and the data that
+ * belongs to it. That data is read after the events, so that there is a key and a counter for each of them, with the
+ * passwords and keys that were replaced meanwhile.
  */
-import { createHash } from 'node:crypto';
-import { createReadStream, existsSync } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { pipeline } from 'node:stream';
-import { pipeline as piped } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
-import { z } from 'zod';
 import { BACKUP_NAME } from '../../shared/contract/admin/backup.ts';
+import { AppError } from '../../shared/errors.ts';
 import type { BackupFile, BackupProgress, Backups, WrittenBackup } from '../../shared/ports/admin/backup.ts';
-import { BEGINNING, type EventLog, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
-import { seconds } from '../../shared/time.ts';
+import { BEGINNING } from '../../shared/ports/event-log.ts';
+import { DAY, seconds } from '../../shared/time.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Core } from '../core.ts';
-import { forgetOlderNames } from '../database/older-names.ts';
+import { backupRecipients } from '../credentials/backup-key.ts';
+import { createLogIndex } from '../log-index/log-index.ts';
+import { writeBundle } from '../proof/bundle.ts';
+import { AlteredLogError, latestNote, signTree } from '../proof/checkpoints.ts';
+import { EMPTY_ROOT } from '../proof/hashing.ts';
+import { openSigner, type Signer } from '../proof/keys.ts';
 import { settleOrigin } from '../proof/losses.ts';
-import type { Note } from '../proof/notes.ts';
+import { type Note, parseNote, signNote } from '../proof/notes.ts';
 import { VERSION } from '../version.ts';
-import { CopyError, type CopyOptions, copyLog, policyCheckpoints, storePolicies } from './copy-log.ts';
-import { RELATED, type RelatedRows, readRelated, readReplaced, withReplaced, writeRelated } from './related.ts';
+import { type Container, packContainer } from './container.ts';
+import { CopyError, type CopyOptions, copyLog, policyCheckpoints } from './copy-log.ts';
+import { readRelated, readReplaced, withReplaced } from './related.ts';
 
-/** Changes when this version cannot restore files of others, or they not its own. */
-const FORMAT = 2;
-/** Bytes of events per read. */
-const PAGE_BYTES = 1_000_000;
-
-const json = z.record(z.string(), z.unknown());
-const LINE = z.union([
-  z.object({ signalbox_backup: z.int(), version: z.string(), created_at: z.int() }),
-  z.object({ event: z.tuple([z.string(), z.int(), z.string(), z.string(), json, json]) }),
-  z.object({ rows: z.object({ table: z.enum(RELATED), count: z.int(), json: z.string() }) }),
-  z.object({ counters: z.array(z.object({ name: z.string(), value: z.int() })) }),
-  z.object({
-    /** `after`: how many events the policy has processed. */
-    policies: z.array(z.object({ schema_name: z.string(), projection: z.string(), version: z.int(), after: z.int() })),
-  }),
-  z.object({ end: z.object({ events: z.int(), sha256: z.string() }) }),
-]);
-
-// --- Writing ----------------------------------------------------------------------------------------------------------
-
-interface Written {
-  events: number;
-  sha256: string;
-}
+type Parts = Pick<Core, 'database' | 'eventLog' | 'config'>;
 
 /** Updated while a backup is written. */
 type Progress = { -readonly [field in keyof BackupProgress]: BackupProgress[field] };
 
-async function* linesOf(core: Pick<Core, 'database' | 'eventLog'>, at: number, written: Written, progress: Progress) {
-  const line = (value: z.input<typeof LINE>) => `${JSON.stringify(value)}\n`;
-  yield line({ signalbox_backup: FORMAT, version: VERSION, created_at: seconds(at) });
+/**
+ * The checkpoint of a backup: a new one if the tree has all events, otherwise the last. The backup then has events that
+ * are not signed yet: a tree that is stuck or behind is no reason to have no backup.
+ */
+async function checkpointOf({ database, eventLog, config }: Parts): Promise<Note> {
+  const { pool } = database;
+  const signerNow = async () => (await openSigner(pool, config, true)) as Signer;
+  const signer = await signerNow();
+  try {
+    await createLogIndex({ database, eventLog, timeoutMs: config.visibleTimeoutMs }).settled();
+    await signTree(pool, config, signer);
+  } catch (error) {
+    if (!(error instanceof AppError || error instanceof AlteredLogError)) throw error;
+  }
+  const { origin, privateKey } = await signerNow();
+  const none = { origin, size: 0, root: EMPTY_ROOT };
+  return (await latestNote(pool, origin)) ?? parseNote(signNote(none, privateKey));
+}
+
+/** @param folder for the bundle; it is removed by the caller */
+async function writeContainer(parts: Parts, at: number, folder: string, file: FileHandle, progress: Progress) {
+  const { database, eventLog, config } = parts;
   // Read first: a policy that has advanced since repeats some of its work, and misses nothing.
-  const policies = (await policyCheckpoints(core.database.db)).map((one) => ({ ...one, after: 0 }));
+  const policies = (await policyCheckpoints(database.db)).map((one) => ({ ...one, after: 0 }));
   // The events up to the head refer to these rows, although later events may replace them before they are read again.
-  const replaced = await readReplaced(core.database.db);
-  const head = await core.eventLog.head();
+  const replaced = await readReplaced(database.db);
+  const note = await checkpointOf(parts);
+  const head = await eventLog.head();
   progress.head = head;
-  const hash = createHash('sha256');
-  reading: for await (const page of core.eventLog.readAll({ maxBytes: PAGE_BYTES })) {
-    let text = '';
-    for (const { stream, revision, id, type, data, meta, position } of page) {
-      if (position > head) {
-        if (text !== '') yield text;
-        break reading;
-      }
-      const event = line({ event: [stream, revision, id, type, data, meta] });
-      hash.update(event);
-      text += event;
-      written.events++;
+  const { events, sha256 } = await writeBundle(database, eventLog, note, folder, {
+    until: head,
+    onEvent(count, position) {
       progress.position = position;
-      for (const policy of policies) if (position <= policy.position) policy.after = written.events;
-    }
-    yield text;
-  }
-  const { counts, pages, counters } = withReplaced(await readRelated(core.database.db), replaced);
-  for (const [table, texts] of pages) {
-    for (const text of texts) yield line({ rows: { table, count: counts[table] ?? 0, json: text } });
-  }
-  yield line({ counters: [...counters] });
-  yield line({
-    policies: policies.map(({ schema_name, projection, version, after }) => ({
-      schema_name,
-      projection,
-      version,
-      after,
-    })),
+      for (const policy of policies) if (position <= policy.position) policy.after = count;
+    },
   });
-  written.sha256 = hash.digest('hex');
-  yield line({ end: { ...written } });
+  const rows = withReplaced(await readRelated(database.db), replaced);
+  const processed = policies.map(({ after, ...policy }) => ({ ...policy, position: after }));
+  const belongings = { version: VERSION, created_at: seconds(at), events, sha256, rows, policies: processed };
+  const recipients = await backupRecipients(database.pool, config);
+  await packContainer(folder, belongings, recipients, file);
+  return { events, sha256, recipients };
 }
 
 const nameAt = (at: number): string =>
@@ -132,6 +111,16 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     return files;
   }
 
+  /** Removes what processes that were killed have left here. */
+  async function removeLeftovers(): Promise<void> {
+    for (const name of await readdir(folder)) {
+      if (!/\.(partial|bundle)$/.test(name)) continue;
+      const left = await unlessGone(stat(join(folder, name)));
+      if (left && left.mtimeMs < Date.now() - DAY * 1_000)
+        await rm(join(folder, name), { recursive: true, force: true });
+    }
+  }
+
   /** Names have a resolution of one second, and other processes write to the folder as well. */
   async function openNew() {
     for (;;) {
@@ -151,17 +140,21 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
 
   async function write(keep: number): Promise<WrittenBackup> {
     await mkdir(folder, { recursive: true, mode: 0o700 });
+    await removeLeftovers();
     const { at, path, partial, file } = await openNew();
-    const written: Written = { events: 0, sha256: '' };
+    const bundle = `${path}.bundle`;
     progress = { startedAt: seconds(at), position: BEGINNING, head: undefined };
+    let written: Pick<WrittenBackup, 'events' | 'sha256' | 'recipients'>;
     try {
-      await piped(linesOf(core, at, written, progress), createGzip(), file.createWriteStream({ flush: true }));
+      written = await writeContainer(core, at, bundle, file, progress);
       await rename(partial, path);
     } catch (error) {
+      await file.close();
       await rm(partial, { force: true });
       throw error;
     } finally {
       progress = undefined;
+      await rm(bundle, { recursive: true, force: true });
     }
     const name = nameAt(at);
     const { size } = await stat(path);
@@ -187,168 +180,28 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
   };
 }
 
-// --- Reading ----------------------------------------------------------------------------------------------------------
-
-const broken = (path: string, why: string, cause?: unknown) =>
-  new CopyError(`${path} is not a whole backup: ${why}. Use another file.`, { cause });
-
-/** Lines of a file, parsed. @throws CopyError when it cannot be read to its end */
-async function* parsedLines(
-  path: string,
-): AsyncGenerator<{ readonly text: string; readonly line: z.infer<typeof LINE> }> {
-  const source = pipeline(createReadStream(path), createGunzip(), () => undefined);
-  source.setEncoding('utf8');
-  let rest = '';
-  try {
-    for await (const chunk of source) {
-      const texts = (rest + chunk).split('\n');
-      rest = texts.pop() ?? '';
-      for (const text of texts) yield { text: `${text}\n`, line: LINE.parse(JSON.parse(text)) };
-    }
-  } catch (error) {
-    if ((error as { code?: unknown }).code === 'ENOENT') throw new CopyError(`There is no file ${path}.`);
-    const reason = error instanceof Error ? error.message : String(error);
-    throw broken(path, error instanceof z.ZodError ? 'it has a line of another format' : reason, error);
-  }
-  if (rest !== '') throw broken(path, 'its last line breaks off');
-}
-
-/** The contents of a file, without its events. */
-export interface Contents extends RelatedRows {
-  readonly path: string;
-  readonly events: number;
-  readonly sha256: string;
-  readonly policies: readonly {
-    readonly schema_name: string;
-    readonly projection: string;
-    readonly version: number;
-    readonly after: number;
-  }[];
-}
-
-/** Reads and checks a whole file, and returns everything but its events. @throws CopyError */
-export async function readBackup(path: string): Promise<Contents> {
-  const hash = createHash('sha256');
-  const pages = new Map<string, string[]>(RELATED.map((table) => [table, []]));
-  const counts: Record<string, number> = Object.fromEntries(RELATED.map((table) => [table, 0]));
-  let counters: Contents['counters'] = [];
-  let policies: Contents['policies'] = [];
-  let events = 0;
-  let nth = 0;
-  let end: Written | undefined;
-  for await (const { text, line } of parsedLines(path)) {
-    if (nth++ === 0 && !('signalbox_backup' in line)) throw broken(path, 'it does not begin like one');
-    if ('signalbox_backup' in line && line.signalbox_backup !== FORMAT) {
-      const { signalbox_backup: format, version } = line;
-      throw new CopyError(
-        `${path} is a backup of format ${format}, and this version restores format ${FORMAT}. Restore it with the version that wrote it, ${version}.`,
-      );
-    }
-    if (end) throw broken(path, 'it goes on behind its end');
-    if ('event' in line) {
-      hash.update(text);
-      events++;
-    } else if ('rows' in line) {
-      pages.get(line.rows.table)?.push(line.rows.json);
-      counts[line.rows.table] = line.rows.count;
-    } else if ('counters' in line) ({ counters } = line);
-    else if ('policies' in line) ({ policies } = line);
-    else if ('end' in line) ({ end } = line);
-  }
-  const sha256 = hash.digest('hex');
-  if (!end) throw broken(path, 'its end is missing');
-  if (end.events !== events || end.sha256 !== sha256) throw broken(path, 'its events are not those that were written');
-  return { path, events, sha256, pages, counts, counters, policies };
-}
-
-/** The events of a file as a log that can only be read from its beginning; positions count from 1. */
-function fileLog(path: string, events: number): EventLog {
-  const cannot = () => Promise.reject(new Error('a backup can only be read from its beginning'));
-  const none = (): never => {
-    throw new Error('a backup can only be read from its beginning');
-  };
-  return {
-    stride: 1,
-    append: cannot,
-    readStream: none,
-    follow: none,
-    head: () => Promise.resolve(events),
-    close: () => Promise.resolve(),
-    async *readAll({ from = BEGINNING } = {}) {
-      let position = 0;
-      let page: LoggedEvent[] = [];
-      let bytes = 0;
-      for await (const { text, line } of parsedLines(path)) {
-        if (!('event' in line)) continue;
-        position++;
-        if (position <= from) continue;
-        const [stream, revision, id, type, data, meta] = line.event;
-        page.push({ stream, revision, id, type, data, meta, position });
-        bytes += text.length;
-        if (bytes < PAGE_BYTES) continue;
-        yield page;
-        page = [];
-        bytes = 0;
-      }
-      if (page.length > 0) yield page;
-    },
-  };
-}
-
 export interface RestoreReport {
   readonly events: number;
-  /** Hash of the lines of the events in the file. */
-  readonly sha256: string;
-  readonly rows: Readonly<Record<string, number>>;
+  readonly rows: Readonly<Record<string, number>> | undefined;
   /** Whether checkpoints continue under the same origin; undefined: none were signed. */
   readonly keepsOrigin: boolean | undefined;
 }
 
-/** Tables that are empty before the first start. */
-const EMPTY = ['credentials.person_keys', 'credentials.passwords', 'credentials.keys'];
-
 /**
- * Writes a backup into empty stores. Read models are built at the first start.
+ * Copies a backup into empty stores. Read models are built at the first start.
  *
- * @param contents result of `readBackup`, so that a file is checked before stores are opened or created
+ * @param container opened, and so verified, before stores are opened or created
  * @param options.newest the last signed checkpoint: see `settleOrigin`
  * @throws CopyError when the stores are not empty
  */
 export async function restoreBackup(
-  contents: Contents,
+  { source, events }: Pick<Container, 'source' | 'events'>,
   { database, eventLog }: Pick<Core, 'database' | 'eventLog'>,
   options: CopyOptions & { readonly newest?: Note | undefined } = {},
 ): Promise<RestoreReport> {
   if ((await eventLog.head()) !== BEGINNING)
     throw new CopyError('The log holds events already. Restore into empty stores.');
-  for (const table of EMPTY) {
-    const { rows } = await database.pool.query(`SELECT 1 FROM ${table} LIMIT 1`);
-    if (rows.length > 0) throw new CopyError(`The database has rows in ${table} already. Restore into empty stores.`);
-  }
-  // Before the events, so that no event ever exists without its key.
-  const rows = await writeRelated(database.db, contents);
-  const source = { name: contents.path, log: fileLog(contents.path, contents.events), database: undefined };
-  await copyLog(source, { name: 'the log', log: eventLog, database: undefined }, options);
-  await forgetOlderNames(database);
-  const positions = await positionsOf(eventLog, contents.policies);
-  await storePolicies(
-    database.db,
-    contents.policies.map((one) => ({ ...one, position: one.after })),
-    positions,
-  );
-  const keepsOrigin = await settleOrigin(database, eventLog, contents.events, options.newest);
-  return { events: contents.events, sha256: contents.sha256, rows, keepsOrigin };
-}
-
-/** The position in the log after `after` events, for each policy. */
-async function positionsOf(log: EventLog, policies: Contents['policies']): Promise<Map<string, Position>> {
-  const positions = new Map<string, Position>(policies.map(({ schema_name }) => [schema_name, BEGINNING]));
-  let count = 0;
-  for await (const page of log.readAll({ maxBytes: PAGE_BYTES })) {
-    for (const { position } of page) {
-      count++;
-      for (const { schema_name, after } of policies) if (after === count) positions.set(schema_name, position);
-    }
-  }
-  return positions;
+  const { rows } = await copyLog(source, { name: 'the configured stores', log: eventLog, database }, options);
+  const keepsOrigin = await settleOrigin(database, eventLog, events, options.newest);
+  return { events, rows, keepsOrigin };
 }

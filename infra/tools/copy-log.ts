@@ -21,7 +21,7 @@ import {
 } from '../../shared/ports/event-log.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
 import { forgetOlderNames } from '../database/older-names.ts';
-import { readRelated, writeRelated } from './related.ts';
+import { type RelatedRows, readRelated, writeRelated } from './related.ts';
 
 /** One side of a copy. */
 export interface CopySide {
@@ -30,7 +30,19 @@ export interface CopySide {
   readonly log: EventLog;
   /** The database with counters and credentials; without it, only the log is copied. */
   readonly database: Database | undefined;
+  /** What belongs to a source that is not in a database. */
+  readonly related?: Related;
 }
+
+interface Related {
+  readonly rows: () => Promise<RelatedRows>;
+  readonly policies: () => Promise<readonly PolicyCheckpoint[]>;
+}
+
+const relatedOf = ({ db }: Database): Related => ({
+  rows: () => readRelated(db),
+  policies: () => policyCheckpoints(db),
+});
 
 export interface CopyOptions {
   /** Called at intervals; `phase` changes once. `events` counts those of this run. */
@@ -65,20 +77,22 @@ const OVERLAP = 2_000;
 const PROGRESS_EVERY = 500;
 
 export async function copyLog(source: CopySide, target: CopySide, options: CopyOptions = {}): Promise<CopyReport> {
-  const databases = source.database && target.database ? { from: source.database, to: target.database } : undefined;
+  const related = source.related ?? (source.database && relatedOf(source.database));
+  const both = related && target.database ? { related, to: target.database } : undefined;
   const after = await findStart(source, target);
-  if (databases) {
-    if (after === BEGINNING) await refuseForeignCredentials(target, databases.from.db, databases.to.db);
+  if (both) {
+    const rows = await both.related.rows();
+    if (after === BEGINNING) await refuseForeignCredentials(target.name, rows, both.to.db);
     // Before the events as well, so that an incomplete target has the keys of its events.
-    await writeRelated(databases.to.db, await readRelated(databases.from.db));
-    await forgetOlderNames(databases.to);
+    await writeRelated(both.to.db, rows);
+    await forgetOlderNames(both.to);
   }
   const copied = await copyEvents(source, target, after, options);
-  const policies = databases ? await policyCheckpoints(databases.from.db) : [];
+  const policies = both ? await both.related.policies() : [];
   const compared = await compare(source, target, policies, options);
-  const rows = databases && {
-    ...(await writeRelated(databases.to.db, await readRelated(databases.from.db))),
-    'service.checkpoints': await storePolicies(databases.to.db, policies, compared.positions),
+  const rows = both && {
+    ...(await writeRelated(both.to.db, await both.related.rows())),
+    'service.checkpoints': await storePolicies(both.to.db, policies, compared.positions),
   };
   return { copied, events: compared.events, sha256: compared.sha256, rows };
 }
@@ -285,20 +299,19 @@ const IDENTITY: Readonly<Record<string, readonly string[]>> = {
  * Refuses a target whose log is empty but whose database is in use, because its credentials would be lost. Rows that
  * are also in the source were copied by a run that was interrupted before its first event.
  */
-async function refuseForeignCredentials(target: CopySide, from: AnyDatabase, to: AnyDatabase): Promise<void> {
+async function refuseForeignCredentials(name: string, { pages }: RelatedRows, to: AnyDatabase): Promise<void> {
   for (const [table, columns] of Object.entries(IDENTITY)) {
-    const name = sql.table(table);
-    const same = columns.map((column) => sql`one.${sql.id(column)} = other.${sql.id(column)}`);
+    const rowsIn = (text: string) => JSON.parse(text) as Readonly<Record<string, unknown>>[];
+    const identity = (row: Readonly<Record<string, unknown>>) => JSON.stringify(columns.map((column) => row[column]));
     const { rows } = await sql<{ rows: string | null }>`
-      SELECT json_agg(t)::text AS rows FROM ${name} t`.execute(to);
-    const { rows: foreign } = await sql`
-      SELECT 1 FROM json_populate_recordset(null::${name}, ${rows[0]?.rows ?? '[]'}::json) one
-      WHERE NOT EXISTS (SELECT FROM ${name} other WHERE ${sql.join(same, sql` AND `)}) LIMIT 1`.execute(from);
-    if (foreign.length > 0) {
-      throw new CopyError(
-        `The log of ${target.name} is empty, but its database has rows in ${table}, so it belongs to another deployment. Copy into an empty database.`,
-      );
-    }
+      SELECT json_agg(t)::text AS rows FROM ${sql.table(table)} t`.execute(to);
+    const there = rowsIn(rows[0]?.rows ?? '[]');
+    if (there.length === 0) continue;
+    const own = new Set((pages.get(table) ?? []).flatMap(rowsIn).map(identity));
+    if (there.every((row) => own.has(identity(row)))) continue;
+    throw new CopyError(
+      `The log of ${name} is empty, but its database has rows in ${table}, so it belongs to another deployment. Use empty stores.`,
+    );
   }
 }
 

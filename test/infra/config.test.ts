@@ -43,6 +43,14 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   },
   EVENTSTORE_URL: { values: ['http://store:2113', 'store:2113'], says: 'must be a URL that starts with esdb://' },
   EVENTSTORE_STREAM_PREFIX: { values: ['acme', '.', 'a.b.', 'a-b.', '$acme.', 'ä.'], says: 'end with a dot' },
+  BACKUP_PUBLIC_KEY: {
+    values: [
+      'age1xyz',
+      'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8q',
+      'AGE-SECRET-KEY-1GFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPYYSJZGFPQ4EGAEX',
+    ],
+    says: 'must be public keys of age, which begin with age1',
+  },
   LOG_SIGNING_KEY: {
     values: ['geheim', RSA_KEY],
     says: 'must be an Ed25519 private key as PKCS#8 PEM',

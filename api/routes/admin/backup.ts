@@ -31,7 +31,7 @@ const create = defineRoute({
   path: '/api/backup',
   summary: 'Write a backup',
   description:
-    'The file holds the whole log, credentials and the keys that open personal data: keep it as safe as the database. `signalbox restore` reads it. It is written to the data directory of the process that handles the request; the setting `general.backup_retention_count` says how many are kept.',
+    'The file holds the whole log, credentials and the keys that open personal data. It is encrypted: `signalbox restore` needs the key, which `signalbox backup-key` prints. It is written to the data directory of the process that handles the request; the setting `general.backup_retention_count` says how many are kept.',
   access: 'admin',
   scope: 'deployment',
   limit: 'backup',
@@ -40,8 +40,9 @@ const create = defineRoute({
     const { reads, settings, commands, backups } = services;
     const count = 'general.backup_retention_count';
     const keep = Number((await settingValues(reads, settings, [count]))[count]);
-    const { name, path, size, createdAt } = await createBackup(commands, command, backups, keep);
-    return { success: true, path, size_bytes: size, backup: { name, size, created_at: createdAt } };
+    const { name, path, size, createdAt, recipients } = await createBackup(commands, command, backups, keep);
+    const backup = { name, size, created_at: createdAt };
+    return { success: true, path, size_bytes: size, encrypted_for: [...recipients], backup };
   },
 });
 

@@ -32,7 +32,10 @@ export function Backups() {
       read={read}
       more={(isMine || !running) && <Act act={start}>Back up now</Act>}
     >
-      <p class="dim">A backup has the whole log, its credentials and keys. Keep it like a secret.</p>
+      <p class="dim">
+        A backup has the whole log, its credentials and keys, encrypted. Keep a copy of the key that opens it (
+        <code>signalbox backup-key</code>) away from the backups and from this machine.
+      </p>
       {running && <Progress of={running} />}
       <Shown read={read}>
         {({ backups }) => (

@@ -22,6 +22,7 @@ export const backupResponse = z.object({
   success: z.literal(true),
   path: z.string().describe('of the file, on the host of the process that wrote it'),
   size_bytes: z.int(),
+  encrypted_for: z.array(z.string()).describe('public keys of age; the secret half of any of them opens the file'),
   backup: backupSchema,
 });
 

@@ -14,6 +14,8 @@ export interface WrittenBackup extends BackupFile {
   readonly events: number;
   /** Over the events. */
   readonly sha256: string;
+  /** Public keys for which the file is encrypted. */
+  readonly recipients: readonly string[];
 }
 
 export interface BackupProgress {

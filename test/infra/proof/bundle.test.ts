@@ -134,7 +134,7 @@ describe('signed exports', function () {
     'a blank at the end of a line': [(lines) => lines.with(50, `${lines[50]} `), first(50)],
     'the last events, which are missing': [(lines) => lines.slice(0, 70), /^Events 70 to \d+ are missing\.$/],
     'the last event, which is missing': [(lines) => lines.slice(0, -1), /^Event \d+ is missing\.$/],
-    'an event behind the end': [(lines) => [...lines, lines[3] as string], /^Event \d+ was put in behind the end/],
+    'an event after the end': [(lines) => [...lines, lines[3] as string], /^Event \d+ was put in after the end/],
   };
   for (const [way, [change, named]] of Object.entries(ways)) {
     it(`name ${way}`, async () => {

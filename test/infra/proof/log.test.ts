@@ -21,11 +21,12 @@ import { createProofs } from '../../../infra/proof/proofs.ts';
 import { leavesOf, rootAt, treeSize } from '../../../infra/proof/tree.ts';
 import { verifyLog } from '../../../infra/proof/verify-log.ts';
 import { createCounters } from '../../../infra/stores/counters.ts';
-import { createBackups, readBackup, restoreBackup } from '../../../infra/tools/backup.ts';
+import { createBackups, restoreBackup } from '../../../infra/tools/backup.ts';
 import { copyLog } from '../../../infra/tools/copy-log.ts';
 import { createEventStore } from '../../../shared/event-store.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent, NewEvent } from '../../../shared/ports/event-log.ts';
+import { openBackup } from '../../support/backups.ts';
 import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
 import { closing, fixture, fixtureForEach } from '../../support/fixture.ts';
 import { writeHistory } from '../../support/history.ts';
@@ -416,11 +417,21 @@ describe('moved and restored logs', function () {
   /** What a service has that is started on a backup. */
   async function restored(newest?: string): Promise<{ place: Place; keepsOrigin: boolean | undefined }> {
     const place = await empty();
-    const parts = { ...source, config: { dataDir: folder } as Config };
-    const { path } = await createBackups(parts).create(9);
+    const path = await backedUp();
     const options = newest === undefined ? {} : { newest: parseNote(newest) };
-    const { keepsOrigin } = await restoreBackup(await readBackup(path), place, options);
-    return { place, keepsOrigin };
+    return { place, keepsOrigin: await restoreInto(place, path, options) };
+  }
+  const backedUp = async () => {
+    const config = { ...SETTINGS, dataDir: folder, backupPublicKeys: [], visibleTimeoutMs: 1 } as unknown as Config;
+    return (await createBackups({ ...source, config }).create(9)).path;
+  };
+  async function restoreInto(place: Place, path: string, options: Parameters<typeof restoreBackup>[2]) {
+    const container = await openBackup(source.database, path);
+    try {
+      return (await restoreBackup(container, place, options)).keepsOrigin;
+    } finally {
+      await container.close();
+    }
   }
 
   it('get another name from a backup; earlier checkpoints remain valid with their own key', async () => {
@@ -438,6 +449,24 @@ describe('moved and restored logs', function () {
     expect(await verify(place)).to.deep.include({ findings: [], remarks: [], checkpoints: 3 });
   });
 
+  it('have all events in a backup while the tree is behind, and it says how many are signed', async () => {
+    for (let n = 20; n < 25; n++) await append(source, n);
+    const container = await openBackup(source.database, await backedUp());
+    try {
+      const { verified, events } = container;
+      expect({ events, signed: verified.signed, findings: verified.findings }).to.deep.equal({
+        events: 25,
+        signed: 20,
+        findings: [],
+      });
+      const place = await empty();
+      await restoreBackup(container, place);
+      expect(await eventsOf(place)).to.deep.equal(await eventsOf(source));
+    } finally {
+      await container.close();
+    }
+  });
+
   it('keep their name if the backup contains all events of the given last checkpoint', async () => {
     const [newest] = await textsOf(source);
     const { place, keepsOrigin } = await restored(newest);
@@ -447,15 +476,14 @@ describe('moved and restored logs', function () {
   });
 
   it('get another name if the given checkpoint has more events than the backup, or another log', async () => {
-    const { path } = await createBackups({ ...source, config: { dataDir: folder } as Config }).create(9);
+    const path = await backedUp();
     await append(source, 20);
     await sign(source);
     const later = (await textsOf(source)).at(-1) as string;
     const forged = signNote({ origin: earlier.origin, size: 20, root: Buffer.alloc(32) }, earlier.privateKey);
     for (const newest of [later, forged]) {
       const place = await empty();
-      const { keepsOrigin } = await restoreBackup(await readBackup(path), place, { newest: parseNote(newest) });
-      expect(keepsOrigin).to.equal(false);
+      expect(await restoreInto(place, path, { newest: parseNote(newest) })).to.equal(false);
     }
   });
 

@@ -1,11 +1,11 @@
 /** What a backup holds when the service goes on writing meanwhile. */
-import { readFile, symlink } from 'node:fs/promises';
+import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import { expect } from 'chai';
-import { createBackups, readBackup } from '../../../infra/tools/backup.ts';
+import { createBackups } from '../../../infra/tools/backup.ts';
 import { readRelated } from '../../../infra/tools/related.ts';
 import type { EventLog } from '../../../shared/ports/event-log.ts';
+import { readBackup as read } from '../../support/backups.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf, call, startTestService } from '../../support/service.ts';
 import { temporaryDirectory } from '../../support/service-process.ts';
@@ -36,6 +36,8 @@ describe('backups during writes', function () {
     }) as EventLog;
     return createBackups({ database, eventLog: watched, config: { ...config, dataDir: directory.path } });
   }
+
+  const readBackup = (path: string) => read(service.service.core.database, path);
 
   let users = 0;
   /** A user whose e-mail address is sealed with a new key, under a new id. */
@@ -93,18 +95,16 @@ describe('backups during writes', function () {
     const late: number[] = [];
     const write = async () => late.push(await newUser());
     const { path } = await backupsOf({ head: write, before: write, after: write }).create(5);
-    const { pages, counters } = await readBackup(path);
+    const { written, rows, rowsOf } = await readBackup(path);
+    const { counters } = rows;
 
-    const events = gunzipSync(await readFile(path))
-      .toString()
-      .split('\n')
-      .filter((line) => line.startsWith('{"event":'));
+    const events = written.map((event) => JSON.stringify(event));
     const sealed = new Set(
       events.flatMap((line) => Array.from(line.matchAll(/"person":"([^"]+)"/g), ([, one]) => one)),
     );
-    const keys = (pages.get('credentials.person_keys') ?? []).flatMap((text) => JSON.parse(text));
+    const keys = rowsOf('credentials.person_keys');
     expect(sealed.size).to.be.above(1);
-    expect(keys.map((row: { readonly person: string }) => row.person)).to.include.members([...sealed]);
+    expect(keys.map(({ person }) => person)).to.include.members([...sealed]);
 
     const named = events.flatMap((line) => Array.from(line.matchAll(/"user_id":(\d+)/g), ([, id]) => Number(id)));
     expect(named, 'written after the backup began').to.include(late[0]);
@@ -126,16 +126,11 @@ describe('backups during writes', function () {
         await done('POST', '/api/tokens/rotate');
       },
     }).create(5);
-    const { pages, counts } = await readBackup(path);
-    const rowsOf = (table: string) => (pages.get(table) ?? []).flatMap((text) => JSON.parse(text));
+    const { written, rows, rowsOf } = await readBackup(path);
     const named: { credentials: string[]; keys: number[] } = { credentials: [], keys: [] };
-    for (const line of gunzipSync(await readFile(path))
-      .toString()
-      .split('\n')) {
-      if (!line.startsWith('{"event":')) continue;
-      const [, , , type, data] = JSON.parse(line).event;
-      if (type === 'UserCreated' && data.user_id === userId) named.credentials.push(data.credential_id);
-      if (type === 'GlobalKeyConfigured' || type === 'GlobalKeyRotated') named.keys.push(data.key_id);
+    for (const { type, data } of written) {
+      if (type === 'UserCreated' && data.user_id === userId) named.credentials.push(String(data.credential_id));
+      if (type === 'GlobalKeyConfigured' || type === 'GlobalKeyRotated') named.keys.push(Number(data.key_id));
       expect(type).not.to.equal('UserPasswordChanged');
     }
     expect(named.credentials).to.have.length(1);
@@ -143,7 +138,7 @@ describe('backups during writes', function () {
     const globalKeys = rowsOf('credentials.keys').filter(({ kind }) => kind === 'global');
     expect(globalKeys.map(({ key_id }) => key_id)).to.include(named.keys.at(-1));
     for (const table of ['credentials.passwords', 'credentials.keys'])
-      expect(rowsOf(table), table).to.have.length(Number(counts[table]));
+      expect(rowsOf(table), table).to.have.length(Number(rows.counts[table]));
   });
 
   it('lose no other rows if some are removed meanwhile', async () => {
