@@ -1,5 +1,7 @@
 /** Back-off and circuit of webhooks: when a failed delivery is retried, and when its webhook gets no new messages. */
 
+import { DAY } from '../../shared/time.ts';
+
 /** When failed deliveries are retried. */
 export interface RetrySchedule {
   /** Attempts in total; the same number of failures in a row opens the circuit. */
@@ -27,6 +29,29 @@ export function retryDelay(
   const base = delaysMs[Math.min(attempt, delaysMs.length - 1)] ?? 0;
   return Math.round(base * (1 + JITTER * (2 * random() - 1)));
 }
+
+/** Longest pause that a receiver can ask for, milliseconds. */
+const MAX_RETRY_AFTER_MS = DAY * 1_000;
+
+/** The date formats of HTTP, by their beginning: a weekday. `Date.parse` accepts more, such as plain numbers. */
+const HTTP_DATE = /^(mon|tue|wed|thu|fri|sat|sun)/i;
+
+/**
+ * The pause that a receiver asks for with `Retry-After`: seconds, or a date.
+ *
+ * Source: RFC 9110, 10.2.3
+ *
+ * @param now Unix ms
+ * @returns milliseconds, at most a day; 0 for a value that is neither
+ */
+export function retryAfterMs(value: string | null, now: number): number {
+  const text = value?.trim() ?? '';
+  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : HTTP_DATE.test(text) ? dateOf(text) - now : 0;
+  return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
+}
+
+/** Unix ms. The oldest format names no zone; it is GMT. */
+const dateOf = (text: string): number => Date.parse(/GMT$/i.test(text) ? text : `${text} GMT`);
 
 /**
  * Whether so many attempts in a row have failed that new messages wait until a retry succeeds, and a message that uses

@@ -7,7 +7,10 @@ import { traced } from '../../shared/ports/tracing.ts';
 import type { Delivery, NewDelivery, WebhookRecords } from '../../shared/ports/webhooks/queue.ts';
 import type { Commands } from '../handler.ts';
 import { bodyOf, cloudEventOf, headersOf } from './signatures.ts';
-import { existingWebhook, type WebhookState } from './webhooks.ts';
+import { existingWebhook, secretsAt, type WebhookState } from './webhooks.ts';
+
+/** Whether the receiver says that it will never accept a message again (410). */
+export const isGone = ({ statusCode }: Pick<NewDelivery, 'statusCode'>): boolean => statusCode === 410;
 
 export const isSuccess = ({ statusCode }: Pick<NewDelivery, 'statusCode'>): boolean =>
   statusCode !== null && statusCode >= 200 && statusCode < 300;
@@ -19,10 +22,16 @@ export interface AttemptNumber {
   readonly parent_id: number | null;
 }
 
+export interface Attempted {
+  readonly delivery: NewDelivery;
+  /** The response's `Retry-After`, as it was sent. */
+  readonly retryAfter: string | null;
+}
+
 /** Sends a message once. @param at Unix ms @throws what the signal aborts with */
 export async function attempt(
   outgoing: Outgoing,
-  webhook: Pick<WebhookState, 'id' | 'url' | 'secret' | 'format'> & { readonly workspace: number },
+  webhook: Pick<WebhookState, 'id' | 'url' | 'secret' | 'formerSecrets' | 'format'> & { readonly workspace: number },
   message: WebhookMessage,
   {
     number,
@@ -30,17 +39,18 @@ export async function attempt(
     at,
     signal,
   }: AttemptNumber & { readonly at: number; readonly signal?: AbortSignal | undefined },
-): Promise<NewDelivery> {
-  const { secret, format, workspace } = webhook;
+): Promise<Attempted> {
+  const { format, workspace } = webhook;
   const body = format === 'cloudevents' ? cloudEventOf(message, workspace) : bodyOf(message, at);
-  const headers = headersOf(message, { secret, format, body, at });
+  const headers = headersOf(message, { secrets: secretsAt(webhook, at), format, body, at });
   const {
     status,
     body: answer,
     error,
     durationMs,
+    retryAfter,
   } = await delivered(message, () => outgoing.post({ url: webhook.url, headers, body }, signal));
-  return {
+  const delivery = {
     workspace,
     webhookId: webhook.id,
     messageId: message.id,
@@ -54,6 +64,7 @@ export async function attempt(
     parentId,
     createdAt: at,
   };
+  return { delivery, retryAfter };
 }
 
 /** In the trace of the event, if it has one. */
@@ -84,7 +95,7 @@ async function recorded(
   message: WebhookMessage,
   parent: Delivery | undefined,
 ): Promise<Delivery> {
-  const done = await attempt(outgoing, { ...webhook, workspace }, message, {
+  const { delivery: done } = await attempt(outgoing, { ...webhook, workspace }, message, {
     number: parent ? parent.attempt + 1 : 0,
     parent_id: parent?.id ?? null,
     at: now(),

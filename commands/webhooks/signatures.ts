@@ -59,28 +59,32 @@ export const standardSignatureOf = (
 export function headersOf(
   { id, type }: Pick<WebhookMessage, 'id' | 'type'>,
   {
-    secret,
+    secrets,
     format,
     body,
     at,
   }: {
-    readonly secret: string | null;
+    /** The current one first. */
+    readonly secrets: readonly string[];
     readonly format: WebhookFormat;
     readonly body: string;
     readonly at: number;
   },
 ): Readonly<Record<string, string>> {
   const timestamp = seconds(at);
+  const [secret, former] = secrets;
   return {
     'content-type': MEDIA_TYPES[format],
     'user-agent': 'Signalbox-Webhook/1.0',
     'x-mc-event': headerText(type),
     'webhook-id': id,
     'webhook-timestamp': String(timestamp),
-    ...(secret !== null && {
+    ...(secret !== undefined && {
       'x-mc-signature': signatureOf(secret, body),
-      'webhook-signature': standardSignatureOf(secret, { id, timestamp, body }),
+      'webhook-signature': secrets.map((one) => standardSignatureOf(one, { id, timestamp, body })).join(' '),
     }),
+    // A header of its own, because receivers compare the whole value of the other one.
+    ...(former !== undefined && { 'x-mc-signature-previous': signatureOf(former, body) }),
   };
 }
 

@@ -1,7 +1,8 @@
 /** Webhooks: create, change, delete, and disable when deliveries fail too often. */
 import { randomBytes } from 'node:crypto';
 import { notFound } from '../../shared/errors.ts';
-import type { EventDraft } from '../../shared/events/define.ts';
+import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import {
   type WebhookChanges,
   type WebhookFields,
@@ -12,6 +13,7 @@ import {
 } from '../../shared/events/webhooks/webhooks.ts';
 import { sent } from '../../shared/fields.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
+import { DAY } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
@@ -23,9 +25,37 @@ export interface WebhookState extends Readonly<WebhookFields> {
   readonly id: number;
   readonly url: string;
   readonly enabled: boolean;
+  /** Replaced secrets, newest first; each signs as well until this time, Unix ms. */
+  readonly formerSecrets: readonly { readonly secret: string; readonly until: number }[];
 }
 
-const NONE: WebhookState = { id: 0, name: '', url: '', secret: null, events: [], format: 'json', enabled: false };
+const NONE: WebhookState = {
+  id: 0,
+  name: '',
+  url: '',
+  secret: null,
+  events: [],
+  format: 'json',
+  enabled: false,
+  formerSecrets: [],
+};
+
+/** How long a replaced secret signs beside the new one, milliseconds. */
+const OVERLAP_MS = DAY * 1_000;
+/** Maximum number of replaced secrets that sign. */
+const MAX_FORMER = 3;
+
+function formerSecrets({ secret, formerSecrets: older }: WebhookState, at: number): WebhookState['formerSecrets'] {
+  const replaced = secret === null ? [] : [{ secret, until: at + OVERLAP_MS }];
+  return [...replaced, ...older.filter(({ until }) => until > at)].slice(0, MAX_FORMER);
+}
+
+/** The secrets that sign at this time (Unix ms), the current one first; empty: deliveries are not signed. */
+export const secretsAt = (
+  { secret, formerSecrets: older }: Pick<WebhookState, 'secret' | 'formerSecrets'>,
+  at: number,
+): readonly string[] =>
+  secret === null ? [] : [secret, ...older.filter(({ until }) => until > at).map((former) => former.secret)];
 
 export const webhookStream = (workspace: number, id: number): string => `webhook-${workspace}-${id}`;
 
@@ -38,11 +68,13 @@ export const webhookDecider = defineDecider<WebhookState>({
       ...fields,
       url: fields.url ?? '',
       enabled: true,
+      formerSecrets: [],
     })),
-    on(webhookUpdated, (state, { data: { webhook_id: _, ...changes } }) => ({
+    on(webhookUpdated, (state, { data: { webhook_id: _, ...changes }, at }) => ({
       ...state,
       ...changes,
       url: changes.url ?? state.url,
+      ...(changes.secret !== undefined && { formerSecrets: formerSecrets(state, at) }),
     })),
     on(webhookTripped, (state) => ({ ...state, enabled: false })),
     on(webhookDeleted, () => NONE),
@@ -68,9 +100,34 @@ export function decideDelete(state: WebhookState): EventDraft[] {
 export const decideDisable = (state: WebhookState): EventDraft[] =>
   state.enabled ? [webhookUpdated.draft({ webhook_id: state.id, enabled: false })] : [];
 
-/** Disables a webhook whose receiver has failed this often in a row. */
-export const decideTrip = (state: WebhookState, failures: number): EventDraft[] =>
-  state.enabled ? [webhookTripped.draft({ webhook_id: state.id, failures })] : [];
+type Trip = Pick<EventOf<typeof webhookTripped>['data'], 'reason' | 'failures'>;
+
+/** Disables a webhook whose receiver fails, and notifies these users. */
+export function decideTrip(
+  state: WebhookState,
+  { reason, failures }: Trip,
+  recipients: readonly string[],
+): EventDraft[] {
+  if (!state.enabled) return [];
+  const message =
+    reason === 'gone'
+      ? `The receiver of the webhook ${state.name} responded with 410 Gone.`
+      : `Deliveries to the webhook ${state.name} failed ${failures} times in a row.`;
+  return [
+    webhookTripped.draft({ webhook_id: state.id, reason, failures }),
+    ...recipients.map((recipient) =>
+      notificationRaised.draft({
+        recipient,
+        type: 'webhook_disabled',
+        title: 'A webhook was disabled',
+        message: `${message} Enable it again when the receiver works.`,
+        source_type: 'webhook',
+        source_id: state.id,
+        by: null,
+      }),
+    ),
+  ];
+}
 
 /** The limit exists because each event is checked against every webhook. */
 const LIMIT: Limit = { kind: 'webhooks', most: 100, added: webhookCreated };

@@ -35,7 +35,7 @@ export const outgoingOf = (config: Pick<Config, 'webhookAllowedNetworks' | 'webh
 
 type Ended = Omit<OutgoingResult, 'durationMs'>;
 
-const failed = (error: string): Ended => ({ status: null, body: null, error });
+const failed = (error: string): Ended => ({ status: null, body: null, error, retryAfter: null });
 
 async function send(
   { url, headers, body }: OutgoingRequest,
@@ -47,11 +47,16 @@ async function send(
   if (fault !== undefined) return failed(`The URL ${fault}.`);
   const asking = { who: 'The receiver', method: 'POST', maxBytes: MAX_ANSWER, beginning: true };
   try {
-    const { status, text } = await request(url, { ...asking, headers, body, signal, timeoutMs, rule, lookup });
+    const {
+      status,
+      text,
+      headers: received,
+    } = await request(url, { ...asking, headers, body, signal, timeoutMs, rule, lookup });
     const redirect = status >= 300 && status < 400;
     return {
       status,
       body: shortened(text),
+      retryAfter: received['retry-after'] ?? null,
       error: redirect ? `The receiver responded with a redirect (${status}), which is not followed.` : null,
     };
   } catch (error) {

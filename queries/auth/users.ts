@@ -38,6 +38,20 @@ export const adminsIn =
     return rows.map(({ id }) => id);
   };
 
+/** Usernames of the admins in a workspace. */
+export async function adminNames(reads: Reads, workspace: number): Promise<string[]> {
+  const rows = await own(reads)
+    .selectFrom('users')
+    .select('username')
+    .where('workspace_id', '=', workspace)
+    .where('role', '=', 'admin')
+    .where('is_approved', '=', true)
+    .orderBy('id')
+    .limit(100)
+    .execute();
+  return rows.map(({ username }) => username);
+}
+
 export const findUser = (reads: Reads, id: number): Promise<UserRow | undefined> =>
   own(reads).selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst();
 

@@ -13,6 +13,8 @@ export interface OutgoingResult {
   readonly body: string | null;
   readonly error: string | null;
   readonly durationMs: number;
+  /** The header `Retry-After` of the response, as it was sent. */
+  readonly retryAfter: string | null;
 }
 
 export interface Outgoing {

@@ -24,7 +24,7 @@ export const webhookSignatureRoute = defineRoute({
       header: 'X-MC-Signature' as const,
       format: 'sha256=<hex-digest>' as const,
       description:
-        'Each delivery of a webhook with a secret is signed: an HMAC-SHA256 of the body, with the secret as it was shown (its text, not the bytes that the digits stand for) as the key.',
+        'Each delivery of a webhook with a secret is signed: an HMAC-SHA256 of the body, with the secret as it was shown (its text, not the bytes that the digits stand for) as the key. For a day after the secret was replaced, X-MC-Signature-Previous is the same with the old secret.',
       verification_steps: [
         'Take the raw body of the request, before it is parsed.',
         'Read the header X-MC-Signature.',

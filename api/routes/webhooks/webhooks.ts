@@ -58,7 +58,7 @@ const change = defineRoute({
   path: '/api/webhooks',
   summary: 'Change a webhook',
   description:
-    'Omitted fields stay unchanged. `regenerate_secret` replaces the secret, and the response shows the new one. `reset_circuit` resets the failures and enables the webhook, regardless of `enabled`.',
+    'Omitted fields stay unchanged. `regenerate_secret` replaces the secret, and the response shows the new one; for a day, the old one signs deliveries as well. `reset_circuit` resets the failures and enables the webhook, regardless of `enabled`.',
   access: 'admin',
   body: contract.webhookChangesBody,
   refuses: [404],
@@ -74,7 +74,8 @@ const change = defineRoute({
       ...(regenerate_secret && { secret: newSecret() }),
     });
     if (!regenerate_secret || secret === null) return { success: true as const };
-    const message = 'The secret was replaced. Store the new one now: it is not shown again.';
+    const message =
+      'The secret was replaced. Store the new one now: it is not shown again. For a day, deliveries are signed with both.';
     return { success: true as const, secret, message };
   },
 });

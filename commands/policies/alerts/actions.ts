@@ -79,8 +79,8 @@ async function call(parts: AlertCalls, { workspace, rule: id, revision, at }: Ca
   const message = await messageAt(store, stream, revision);
   const sentAt = now();
   const body = bodyOf(message, sentAt);
-  const key = typeof secret === 'string' ? secret : null;
-  const headers = headersOf(message, { format: 'json', secret: key, body, at: sentAt });
+  const secrets = typeof secret === 'string' ? [secret] : [];
+  const headers = headersOf(message, { format: 'json', secrets, body, at: sentAt });
   const { status, error } = await outgoing.post({ url, headers, body }, job.signal);
   if (status !== null && status >= 200 && status < 300) return;
   throw new UndeliveredError(error ?? `The receiver responded with status ${status}.`);

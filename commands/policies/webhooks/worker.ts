@@ -17,11 +17,11 @@ import { randomUUID } from 'node:crypto';
 import { eventOfMessage, type WebhookMessage } from '../../../shared/events/webhooks/messages.ts';
 import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
 import type { Outgoing } from '../../../shared/ports/outgoing.ts';
-import type { Claim, NewDelivery, Resume, WebhookQueue } from '../../../shared/ports/webhooks/queue.ts';
+import type { Claim, Resume, WebhookQueue } from '../../../shared/ports/webhooks/queue.ts';
 import { createBackOff, createNotice, type Outage, pause, settledWithin } from '../../../shared/waiting.ts';
 import type { Commands } from '../../handler.ts';
-import { isOpen, type RetrySchedule, retryDelay } from '../../webhooks/retries.ts';
-import { type AttemptNumber, attempt, isSuccess, messageOf } from '../../webhooks/sending.ts';
+import { isOpen, type RetrySchedule, retryAfterMs, retryDelay } from '../../webhooks/retries.ts';
+import { type Attempted, type AttemptNumber, attempt, isGone, isSuccess, messageOf } from '../../webhooks/sending.ts';
 import { decideTrip, type WebhookState, webhookDecider, webhookStream } from '../../webhooks/webhooks.ts';
 import { scheduledContext } from '../policy.ts';
 import type { LogCache } from './log-cache.ts';
@@ -53,6 +53,8 @@ export interface WorkerParts extends Omit<MessageParts, 'queue'> {
   readonly schedule: RetrySchedule;
   /** Whether failed deliveries are retried automatically. If not, failed deliveries wait. */
   readonly retries: () => Promise<boolean>;
+  /** Usernames of a workspace's admins, who are notified when a webhook is disabled. */
+  readonly adminsOf: (workspace: number) => Promise<readonly string[]>;
   /** How long deliveries are kept, milliseconds. */
   readonly keptMs: number;
   /** Reports failures of the stores; the worker tries again. */
@@ -210,8 +212,8 @@ async function deliver(parts: WorkerParts, serving: Serving, history: WebhookHis
     const due = await queue.due(claim, BATCH);
     for (const delivery of due) {
       if (isOver()) return 'now';
-      const attempted = { number: delivery.attempt + 1, parent_id: delivery.id };
-      const result = await send(parts, serving, messageOf(delivery), attempted);
+      const number = { number: delivery.attempt + 1, parent_id: delivery.id };
+      const result = await send(parts, serving, messageOf(delivery), number);
       if (result !== 'sent') return result;
     }
     // One of them may have closed the circuit.
@@ -239,28 +241,32 @@ async function send(
   parts: WorkerParts,
   serving: Serving,
   message: WebhookMessage,
-  attempted: AttemptNumber,
+  number: AttemptNumber,
   position?: Position,
 ): Promise<Resume | 'lost' | 'sent'> {
   const { queue, outgoing, schedule, now, random } = parts;
   const { claim, webhook, signals } = serving;
   if (!(await isLeased(parts, serving))) return 'lost';
-  let delivery: NewDelivery;
+  let attempted: Attempted;
   try {
     const to = { ...webhook, workspace: claim.workspace };
-    delivery = await attempt(outgoing, to, message, { ...attempted, at: now(), signal: signals.aborting });
+    attempted = await attempt(outgoing, to, message, { ...number, at: now(), signal: signals.aborting });
   } catch (error) {
     // An abort because this process stops says nothing about the receiver.
     if (signals.aborting.aborted) return 'now';
     throw error;
   }
-  const retryInMs = isSuccess(delivery) ? null : retryDelay(attempted.number, schedule, random);
+  const { delivery, retryAfter } = attempted;
+  const pauseMs = isSuccess(delivery) ? null : retryDelay(number.number, schedule, random);
+  const retryInMs = pauseMs === null ? null : Math.max(pauseMs, retryAfterMs(retryAfter, now()));
   const failures = await queue.record(claim, { delivery, retryInMs, position });
   if (failures === undefined) return 'lost';
   serving.failures = failures;
   if (position !== undefined) serving.position = position;
-  if (isSuccess(delivery) || retryInMs !== null || !isOpen(failures, schedule)) return 'sent';
-  await disable(parts, serving, message);
+  if (isSuccess(delivery)) return 'sent';
+  const isUsedUp = retryInMs === null && isOpen(failures, schedule);
+  if (!isGone(delivery) && !isUsedUp) return 'sent';
+  await disable(parts, serving, message, isGone(delivery) ? 'gone' : 'failures');
   return 'event';
 }
 
@@ -273,11 +279,16 @@ async function isLeased({ queue, now }: WorkerParts, serving: Serving): Promise<
 }
 
 /** The event of the undelivered message is recorded as the cause. */
-async function disable({ commands }: WorkerParts, serving: Serving, message: WebhookMessage): Promise<void> {
-  const { claim, tenant, failures } = serving;
+async function disable(
+  { commands, adminsOf }: WorkerParts,
+  { claim, tenant, failures }: Serving,
+  message: WebhookMessage,
+  reason: 'failures' | 'gone',
+): Promise<void> {
   const { origin } = scheduledContext(randomUUID(), tenant, claim.workspace);
   const context = { origin: { ...origin, causationId: eventOfMessage(message.id) ?? null } };
+  const admins = await adminsOf(claim.workspace);
   await commands.execute(webhookDecider, webhookStream(claim.workspace, claim.webhook), context, (state) =>
-    decideTrip(state, failures),
+    decideTrip(state, { reason, failures }, admins),
   );
 }

@@ -3,6 +3,7 @@ import { createLogCache } from '../../../commands/policies/webhooks/log-cache.ts
 import { createSubscribers, WEBHOOK_EVENTS } from '../../../commands/policies/webhooks/subscribers.ts';
 import { startWebhookWorker } from '../../../commands/policies/webhooks/worker.ts';
 import { settingValues } from '../../../queries/admin/settings.ts';
+import { adminNames } from '../../../queries/auth/users.ts';
 import { createDisplayNames } from '../../../queries/names.ts';
 import { createTaskProjects } from '../../../queries/projects/tickets.ts';
 import { allWebhooks } from '../../../queries/webhooks/webhooks.ts';
@@ -57,6 +58,7 @@ export function startWebhooks(core: Core): Webhooks {
       attempts: config.webhookMaxAttempts,
       delaysMs: config.webhookRetrySeconds.map((seconds) => seconds * 1_000),
     },
+    adminsOf: (workspace) => adminNames(reads, workspace),
     keptMs: KEPT_MS,
     skipped: (error) => log.error({ err: error }, 'skipped an unreadable event: not delivered to webhooks'),
     outage: createOutage(log, 'webhooks are not delivered; trying again', 'webhooks are delivered again'),

@@ -48,12 +48,15 @@ export const webhookUpdated = defineEvent({
 
 export const webhookTripped = defineEvent({
   type: 'WebhookTripped',
-  doc: 'A webhook was disabled, because its deliveries failed too often. Undelivered events wait until it is enabled again.',
+  doc: 'A webhook was disabled, because its deliveries failed too often, or because its receiver is gone. Undelivered events wait until it is enabled again.',
   schema: z.object({
     webhook_id,
+    /** `gone`: the receiver responded with 410. */
+    reason: z.enum(['failures', 'gone']),
     /** Failed attempts in a row. */
     failures: z.int().positive(),
   }),
+  audit: ({ data: { webhook_id: id, ...detail } }) => ({ action: 'webhook_disabled', target: ['webhook', id], detail }),
 });
 
 export const webhookDeleted = defineEvent({

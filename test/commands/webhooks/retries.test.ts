@@ -1,7 +1,7 @@
 /** When failed deliveries are retried. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { isOpen, type RetrySchedule, retryDelay } from '../../../commands/webhooks/retries.ts';
+import { isOpen, type RetrySchedule, retryAfterMs, retryDelay } from '../../../commands/webhooks/retries.ts';
 import { SETTINGS } from '../../../infra/config.ts';
 
 const SCHEDULE: RetrySchedule = {
@@ -24,6 +24,16 @@ describe('webhooks: back-off', () => {
 
   it('opens the circuit after as many failures in a row as a message has attempts', () => {
     expect([3, 4, 5, 90].map((failures) => isOpen(failures, SCHEDULE))).to.deep.equal([false, false, true, true]);
+  });
+
+  it('reads Retry-After as seconds or as a date, of a day at most', () => {
+    const now = Date.UTC(1994, 10, 6, 8, 49, 7);
+    const dates = ['Sun, 06 Nov 1994 08:49:37 GMT', 'Sunday, 06-Nov-94 08:49:37 GMT', 'Sun Nov  6 08:49:37 1994'];
+    for (const value of ['30', ' 30 ', ...dates]) expect(retryAfterMs(value, now), value).to.equal(30_000);
+    for (const value of [null, '', '-30', '1.5', 'soon', '2030', 'Sun, 06 Nov 1994 08:49:00 GMT', 'Sunday'])
+      expect(retryAfterMs(value, now), String(value)).to.equal(value === '2030' ? 2_030_000 : 0);
+    for (const value of ['86401', '9'.repeat(400), 'Sun, 06 Nov 2094 08:49:37 GMT'])
+      expect(retryAfterMs(value, now), value).to.equal(86_400_000);
   });
 
   it('never exceeds the configured number of attempts', () => {

@@ -49,10 +49,22 @@ describe('webhooks: signatures', () => {
     expect(standardSignatureOf(secret, { id: 'msg_1', timestamp: 1_700_000_000, body })).to.equal(`v1,${standard}`);
   });
 
+  it('are made with the current and the former secrets, each in its header', () => {
+    const [now, before, older] = ['00ff', '11ee', '22dd'].map((text) => text.repeat(16)) as [string, string, string];
+    const message = { id: 'msg_1', type: 'test.ping' };
+    const headers = headersOf(message, { secrets: [now, before, older], format: 'json', body: '{}', at: 1_000 });
+    const standard = (secret: string) => standardSignatureOf(secret, { id: 'msg_1', timestamp: 1, body: '{}' });
+    expect(headers['x-mc-signature'], 'receivers compare its whole value').to.equal(signatureOf(now, '{}'));
+    expect(headers['x-mc-signature-previous']).to.equal(signatureOf(before, '{}'));
+    expect(headers['webhook-signature']).to.equal([now, before, older].map(standard).join(' '));
+    const single = headersOf(message, { secrets: [now], format: 'json', body: '{}', at: 1_000 });
+    expect(single).not.to.have.property('x-mc-signature-previous');
+  });
+
   it('replace characters of a type that are not valid in a header', () => {
     const headers = headersOf(
       { id: 'msg_1', type: 'activity.é\r\nx: y' },
-      { secret: null, format: 'json', body: '', at: 0 },
+      { secrets: [], format: 'json', body: '', at: 0 },
     );
     expect(headers['x-mc-event']).to.equal('activity.???x: y');
   });

@@ -199,6 +199,39 @@ describe('deliveries of webhooks', () => {
     expect(titles(received())).to.deep.equal(['refused', 'refused', 'refused', 'back']);
   });
 
+  it('are retried when the receiver says with Retry-After, if that is later', async () => {
+    const { id } = await hook(['activity.task_created']);
+    receiver.react(() => ({ status: 429, headers: { 'retry-after': '3600' } }));
+    const before = Date.now() / 1_000;
+    await task('too many');
+    const { deliveries } = await until('it is recorded', async () => {
+      const page = await deliveriesOf(id);
+      return page.total > 0 && page;
+    });
+    expect(deliveries[0].next_retry_at).to.be.within(Math.floor(before + 3_600), Date.now() / 1_000 + 3_601);
+    await ask('DELETE', '/api/webhooks', { id });
+  });
+
+  it('end at once when the receiver responds with 410: the webhook is disabled, and its admins are notified', async () => {
+    const { id, received } = await hook(['activity.task_created']);
+    receiver.react(() => ({ status: 410 }));
+    await task('gone');
+    await until('it is disabled', async () => !(await world.webhook(id)).enabled);
+    expect(received()).to.have.length(1);
+    const { entries } = bodyOf(await ask('GET', '/api/audit?action=webhook_disabled'), 200);
+    const [entry] = entries.filter((one: { target_id: number }) => one.target_id === id);
+    expect(entry).to.deep.include({ target_type: 'webhook', detail: { reason: 'gone', failures: 1 } });
+    const { notifications } = bodyOf(await ask('GET', '/api/notifications?recipient=admin'), 200);
+    const notified = notifications.find((one: { source_id: number; type: string }) => one.type === 'webhook_disabled');
+    expect(notified).to.include({ source_type: 'webhook', title: 'A webhook was disabled' });
+    expect(notified.message).to.include('410 Gone');
+    // The message waits: it is sent once the webhook is enabled again.
+    receiver.react(() => OK);
+    await ask('PUT', '/api/webhooks', { id, enabled: true });
+    await until('it is sent again', () => received().length === 2);
+    await ask('DELETE', '/api/webhooks', { id });
+  });
+
   it('wait while the circuit is open, and follow in order once a retry succeeds', async () => {
     const { id, received } = await hook(['activity.task_created']);
     let back = false;

@@ -48,6 +48,19 @@ describe('signatures of webhooks', () => {
     expect(Number(given['webhook-timestamp'])).to.equal(body.timestamp);
   });
 
+  it('are made with the old secret, too, for a day after it was replaced', async () => {
+    const { id, secret: old } = await world.createWebhook();
+    const { secret } = (await world.ask('PUT', '/api/webhooks', { id, regenerate_secret: true })).body;
+    await world.ask('POST', '/api/webhooks/test', { id });
+    const { text, headers } = receiver.requests.at(-1) ?? expect.fail('nothing was sent');
+    const given = headers as Record<string, string>;
+    for (const known of [old, secret]) new Webhook(known).verify(text, given);
+    expect(given['webhook-signature']?.split(' ')).to.have.length(2);
+    const plain = (key: string) => `sha256=${createHmac('sha256', key).update(text).digest('hex')}`;
+    expect(given['x-mc-signature']).to.equal(plain(secret));
+    expect(given['x-mc-signature-previous']).to.equal(plain(old));
+  });
+
   it('are omitted without a secret, but an id and a time are sent', async () => {
     const { id } = await world.createWebhook({ generate_secret: false });
     await world.ask('POST', '/api/webhooks/test', { id });

@@ -62,7 +62,7 @@ describe('webhooks: rows', () => {
   });
 
   it('too many failures disable a webhook, and deleting removes it', () => {
-    const tripped = webhookTripped.draft({ webhook_id: 1, failures: 5 });
+    const tripped = webhookTripped.draft({ webhook_id: 1, reason: 'failures', failures: 5 });
     expect(rows(created, tripped)[0]).to.include({ enabled: false, updated_at: secondsOf(2) });
     expect(rows(created, tripped, webhookDeleted.draft({ webhook_id: 1 }))).to.deep.equal([]);
     expect(rows(tripped, webhookUpdated.draft({ webhook_id: 1 })), 'none comes into being').to.deep.equal([]);

@@ -4,6 +4,7 @@ import { createLogCache } from '../../../../commands/policies/webhooks/log-cache
 import { createSubscribers } from '../../../../commands/policies/webhooks/subscribers.ts';
 import { startWebhookWorker } from '../../../../commands/policies/webhooks/worker.ts';
 import { agentWoken } from '../../../../shared/events/agents/heartbeat.ts';
+import type { EventDraft } from '../../../../shared/events/define.ts';
 import { webhookCreated } from '../../../../shared/events/webhooks/webhooks.ts';
 import type { LoggedEvent } from '../../../../shared/ports/event-log.ts';
 import type { Outgoing, OutgoingResult } from '../../../../shared/ports/outgoing.ts';
@@ -25,7 +26,13 @@ const woken = (count: number) =>
   Array.from({ length: count }, (_, at) =>
     agentWoken.draft({ agent_id: at + 1, name: `agent ${at}`, reason: null, last_activity: 'Woken by hand' }),
   );
-const responded = (status: number): OutgoingResult => ({ status, body: '', error: null, durationMs: 1 });
+const responded = (status: number, retryAfter: string | null = null): OutgoingResult => ({
+  status,
+  body: '',
+  error: null,
+  durationMs: 1,
+  retryAfter,
+});
 
 interface Row {
   position: number;
@@ -102,8 +109,13 @@ function worldOf(ids: readonly number[], count: number, post: Outgoing['post']) 
     decode: async (event: LoggedEvent) => event as never,
   };
   const logCache = createLogCache(store.log);
+  const executed: EventDraft[] = [];
   const worker = startWebhookWorker({
-    commands: {} as never,
+    commands: {
+      execute: async (_decider: unknown, _stream: string, _context: unknown, decide: (state: object) => EventDraft[]) =>
+        executed.push(...decide({ id: 1, name: 'hook', enabled: true })),
+    } as never,
+    adminsOf: async () => ['ann'],
     store,
     names: NAMES,
     queue,
@@ -128,7 +140,7 @@ function worldOf(ids: readonly number[], count: number, post: Outgoing['post']) 
     now: () => 1_000,
     random: () => 0.5,
   });
-  return { worker, recorded, released, log };
+  return { worker, recorded, released, log, executed };
 }
 
 describe('webhook worker', () => {
@@ -149,6 +161,25 @@ describe('webhook worker', () => {
     await worker.close(1_000);
     expect(recorded).to.have.length(45);
     expect(released.map(({ position }) => position)).to.deep.equal([21, 41, 46]);
+  });
+
+  it('waits as long as the receiver asks with Retry-After, if that is longer than the back-off', async () => {
+    const asked = ['60', '1', 'Thu, 01 Jan 1970 00:01:01 GMT', '999999'];
+    let sent = 0;
+    const { worker, recorded } = worldOf([1], 4, async () => responded(429, asked[sent++]));
+    await until('all are sent', () => recorded.length === 4);
+    await worker.close(1_000);
+    expect(recorded.map(({ retryInMs }) => retryInMs)).to.deep.equal([60_000, 30_000, 60_000, 86_400_000]);
+  });
+
+  it('disables a webhook at once when its receiver responds with 410', async () => {
+    const { worker, recorded, released, executed } = worldOf([1], 4, async () => responded(410));
+    await until('it is released', () => released.length === 1);
+    await worker.close(1_000);
+    expect(recorded).to.have.length(1);
+    expect(released[0]).to.deep.equal({ webhook: 1, position: 2, resume: 'event' });
+    expect(executed.map(({ type }) => type)).to.deep.equal(['WebhookTripped', 'NotificationRaised']);
+    expect(executed[0]?.data).to.deep.equal({ webhook_id: 1, reason: 'gone', failures: 1 });
   });
 
   it('gives each webhook its turn, however much another one has to receive', async () => {
