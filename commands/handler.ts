@@ -8,12 +8,13 @@
  * append conflicts because others have written the same number of events, a later one fits behind those, although it
  * was decided on events that were never written.
  */
+
+import type { NameDirectory } from '../queries/names.ts';
 import { AppError, ConflictError, conflict, LogUnavailableError, unavailable } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { DomainEvent, EventDraft } from '../shared/events/define.ts';
 import type { Counters } from '../shared/ports/counters.ts';
 import type { NewEvent } from '../shared/ports/event-log.ts';
-import type { NameDirectory } from '../shared/ports/names.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { pause, takingTurnsByKey } from '../shared/waiting.ts';
 import type { Decider } from './decider.ts';

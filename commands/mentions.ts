@@ -1,6 +1,7 @@
 /** Mentions in texts: `@handle` of a user or an agent. */
+import { type MentionTarget, mentionTargets } from '../queries/mentions.ts';
+import type { Reads } from '../queries/reads.ts';
 import { AppError, invalid } from '../shared/errors.ts';
-import type { MentionTarget, MentionTargets } from '../shared/ports/mentions.ts';
 
 /** A text with more mentions is refused. */
 export const MAX_MENTIONS = 200;
@@ -62,12 +63,16 @@ const unknownMentions = (missing: readonly string[]) =>
     { body: { missing_mentions: missing } },
   );
 
-/** The recipients mentioned in a text. @throws AppError 400 if a mention is unknown, or there are too many */
-export async function mentionedIn(targets: MentionTargets, workspace: number, text: string): Promise<Mentioned> {
+/** The tokens of a text, and the handles that they may be, in lower case. @throws AppError 400 if there are too many */
+export function handlesIn(text: string): { readonly tokens: readonly string[]; readonly handles: readonly string[] } {
   const tokens = mentionsIn(text);
-  if (tokens.length === 0) return { tokens: [], recipients: [], agents: [] };
   if (tokens.length > MAX_MENTIONS)
     throw invalid(`A text may mention at most ${MAX_MENTIONS} users and agents; this one mentions ${tokens.length}.`);
-  const handles = new Set(tokens.flatMap(readingsOf).map((reading) => reading.toLowerCase()));
-  return resolveMentions(tokens, await targets.find(workspace, [...handles]));
+  return { tokens, handles: [...new Set(tokens.flatMap(readingsOf).map((reading) => reading.toLowerCase()))] };
+}
+
+/** The recipients mentioned in a text. @throws AppError 400 if a mention is unknown, or there are too many */
+export async function mentionedIn(reads: Reads, workspace: number, text: string): Promise<Mentioned> {
+  const { tokens, handles } = handlesIn(text);
+  return resolveMentions(tokens, tokens.length === 0 ? [] : await mentionTargets(reads, workspace, handles));
 }

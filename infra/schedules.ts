@@ -16,21 +16,16 @@ import { taskRoutingSchedule } from '../commands/schedules/tasks/routing.ts';
 import { webhookRetrySchedule } from '../commands/schedules/webhooks/retries.ts';
 import { workspaceRemovalsSchedule } from '../commands/schedules/workspaces/removal.ts';
 import { projections } from '../projections/index.ts';
-import { retentionReads } from '../queries/admin/cleanup.ts';
 import { settingValues } from '../queries/admin/settings.ts';
 import { silentAgents } from '../queries/agents/liveness.ts';
 import { alertReads } from '../queries/alerts/rules.ts';
 import { adminsIn } from '../queries/auth/users.ts';
 import { staleConnections } from '../queries/connections.ts';
-import { githubProjects } from '../queries/github/syncs.ts';
-import { notificationDirectory } from '../queries/monitoring/notifications.ts';
 import { projectDirectory, projectTasks } from '../queries/projects/projects.ts';
 import { dispatchReads } from '../queries/tasks/dispatch.ts';
 import { staleTaskReads } from '../queries/tasks/queue.ts';
 import { recurrenceReads } from '../queries/tasks/recurrence.ts';
 import { routingReads } from '../queries/tasks/routing.ts';
-import { workspaceContents } from '../queries/workspaces/removal.ts';
-import { allWorkspaces } from '../queries/workspaces/workspaces.ts';
 import type { Core } from './core.ts';
 import { sessionsSchedule } from './credentials/credentials.ts';
 import { type ScheduleJob, scheduleJob } from './jobs/schedules.ts';
@@ -86,12 +81,10 @@ function allSchedules(parts: Parts, now: () => number, retry: () => Promise<numb
       commands,
       setting,
       now,
-      notifications: notificationDirectory(reads),
-      reads: retentionReads(reads),
-      workspaces: () => allWorkspaces(reads),
+      reads,
     }),
     projectDeletionsSchedule({ commands, readModels: positions, projects, projectTasks: projectTasks(reads) }),
-    workspaceRemovalsSchedule({ commands, contents: workspaceContents(reads), admins: adminsIn(reads) }),
+    workspaceRemovalsSchedule({ commands, reads, admins: adminsIn(reads) }),
     staleTasksSchedule({
       commands,
       setting,
@@ -117,7 +110,7 @@ function allSchedules(parts: Parts, now: () => number, retry: () => Promise<numb
       now,
       everyMs: config.githubSyncIntervalMs,
       github: createGithub(config, now),
-      githubProjects: githubProjects(reads),
+      reads,
     }),
     webhookRetrySchedule({ retry, setting }),
     alertsSchedule({

@@ -3,8 +3,20 @@ import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
 import type { MentionsQuery } from '../shared/contract/mentions.ts';
-import type { MentionTarget, MentionTargets } from '../shared/ports/mentions.ts';
 import { type Reads, tableOf } from './reads.ts';
+
+/** A handle and its owner. */
+export interface MentionTarget {
+  /** The text after the `@`, in lower case. */
+  readonly handle: string;
+  /** Username, or name of the agent. */
+  readonly recipient: string;
+  readonly type: 'user' | 'agent';
+  /** Display name of a user, or name of the agent. */
+  readonly display: string;
+  /** Of agents that have one. */
+  readonly role?: string;
+}
 
 /** Read models of the lookups of mentions. */
 export const MENTION_MODELS: readonly string[] = [usersProjection.name, agentsProjection.name];
@@ -46,24 +58,26 @@ const placesOf = (reads: Reads) => ({
   agents: tableOf(reads, agentsProjection, 'agents'),
 });
 
-/** The lookups of commands about mentions. */
-export const mentionTargets = (reads: Reads): MentionTargets => ({
-  async find(workspace, handles) {
-    const { users, agents } = placesOf(reads);
-    const { rows } = await sql<Owner>`
-      SELECT 'user' AS type, username AS name, display_name AS display, NULL AS role, 1 AS rank FROM ${users}
-      WHERE workspace_id = ${workspace} AND lower(username) = ANY(${handles})
-      UNION
-      SELECT 'agent', name, name, role, 2 FROM ${agents}
-      WHERE workspace_id = ${workspace} AND ${DASHED} = ANY(${handles})
-      UNION
-      SELECT 'agent', name, name, role, 2 FROM ${agents}
-      WHERE workspace_id = ${workspace} AND ${PLAIN} = ANY(${handles})
-      ORDER BY rank, name`.execute(reads.db);
-    const wanted = new Set(handles);
-    return firstOwners(rows.flatMap(targetsOf)).filter(({ handle }) => wanted.has(handle));
-  },
-});
+/** The owners of these handles, which are in lower case; at most one for each. */
+export async function mentionTargets(
+  reads: Reads,
+  workspace: number,
+  handles: readonly string[],
+): Promise<readonly MentionTarget[]> {
+  const { users, agents } = placesOf(reads);
+  const { rows } = await sql<Owner>`
+    SELECT 'user' AS type, username AS name, display_name AS display, NULL AS role, 1 AS rank FROM ${users}
+    WHERE workspace_id = ${workspace} AND lower(username) = ANY(${handles})
+    UNION
+    SELECT 'agent', name, name, role, 2 FROM ${agents}
+    WHERE workspace_id = ${workspace} AND ${DASHED} = ANY(${handles})
+    UNION
+    SELECT 'agent', name, name, role, 2 FROM ${agents}
+    WHERE workspace_id = ${workspace} AND ${PLAIN} = ANY(${handles})
+    ORDER BY rank, name`.execute(reads.db);
+  const wanted = new Set(handles);
+  return firstOwners(rows.flatMap(targetsOf)).filter(({ handle }) => wanted.has(handle));
+}
 
 /** Where a page of owners ends. */
 interface Cursor {
@@ -109,7 +123,6 @@ export async function listMentions(
   query: MentionsQuery,
 ): Promise<readonly MentionTarget[]> {
   const { q, limit } = query;
-  const { find } = mentionTargets(reads);
   const matches = ({ handle, recipient, display }: MentionTarget) =>
     [handle, recipient, display].some((text) => text.toLowerCase().includes(q));
   const found: MentionTarget[] = [];
@@ -117,10 +130,9 @@ export async function listMentions(
   for (;;) {
     const owners = await ownersBehind(reads, workspace, query, after);
     const candidates = owners.flatMap(targetsOf).filter(matches);
+    const handles = [...new Set(candidates.map(({ handle }) => handle))];
     // A handle belongs to the owner that comes first.
-    const first = new Map(
-      (await find(workspace, [...new Set(candidates.map(({ handle }) => handle))])).map((one) => [one.handle, one]),
-    );
+    const first = new Map((await mentionTargets(reads, workspace, handles)).map((one) => [one.handle, one]));
     for (const candidate of candidates) {
       const owner = first.get(candidate.handle);
       if (owner?.type === candidate.type && owner.recipient === candidate.recipient) found.push(candidate);

@@ -2,15 +2,25 @@
 import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
-import type { DisplayNames } from '../shared/ports/auth/users.ts';
-import type { NameDirectory } from '../shared/ports/names.ts';
-import type { Freshness } from '../shared/ports/read-models.ts';
+import type { ShownAs } from '../shared/events/monitoring/frames.ts';
+import type { Freshness, ReadAt } from '../shared/ports/read-models.ts';
 import { createKept, createLookUps } from './kept.ts';
 import { inWorkspace, type Reads, tableOf, tables } from './reads.ts';
 
-/** The lookups of claims of names. */
-export const nameDirectory = (reads: Reads): NameDirectory => ({
-  async holders(scope, key) {
+export interface NameHolder {
+  readonly type: 'user' | 'agent';
+  readonly id: number;
+}
+
+/** The lookups of claims of names: for names that are older than their claims. */
+export type NameDirectory = ReturnType<typeof nameDirectory>;
+export const nameDirectory = (reads: Reads) => ({
+  /**
+   * Users and agents whose names have this key (`nameKeys`): those of a workspace, or all users.
+   *
+   * @param scope a workspace id, or `all`
+   */
+  async holders(scope: number | 'all', key: string): Promise<readonly NameHolder[]> {
     const users = tables(reads, usersProjection)
       .selectFrom('user_names')
       .innerJoin('users', 'users.id', 'user_names.id')
@@ -28,6 +38,24 @@ export const nameDirectory = (reads: Reads): NameDirectory => ({
     ];
   },
 });
+
+/** Display names. Only events about the user contain them, so they are looked up where a name is shown. */
+export interface DisplayNames {
+  /**
+   * How names in records of a workspace are displayed. A name that is not a user's is shown unchanged, and so is one
+   * that a user got after the record was written.
+   *
+   * @param names names that may be usernames
+   */
+  of(workspace: number, names: readonly string[]): Promise<ShownAs>;
+  /**
+   * The username of the only user of a workspace with this display name; the text itself if it is a username, or if
+   * several users have it.
+   *
+   * @param at default: the head of the log at the time of the call
+   */
+  usernameOf(workspace: number, shown: string, at?: ReadAt): Promise<string>;
+}
 
 /** Read models that show users by their display names. */
 export const PEOPLE_MODELS: readonly string[] = [usersProjection.name];

@@ -1,4 +1,5 @@
 /** The caller of a request, once its credential has been checked. */
+import { forbidden } from './errors.ts';
 import type { Actor } from './events/metadata.ts';
 
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
@@ -95,4 +96,28 @@ export function onlyRecipientOf({
   if (role === 'admin') return undefined;
   if (kind === 'agent-key') return agentName ?? undefined;
   return role === 'viewer' ? username : undefined;
+}
+
+/** Fields of a caller that decide what it sees of an agent. */
+export const SPEAKER = ['role', 'kind', 'agentId', 'agentName'] as const satisfies readonly (keyof Identity)[];
+export type Speaker = Pick<Identity, (typeof SPEAKER)[number]>;
+
+/** Whether this caller may read and change the agent's own data. */
+export function speaksFor(identity: Speaker, agent: { readonly id: number; readonly name: string }): boolean {
+  if (identity.role === 'admin') return true;
+  return identity.kind === 'agent-key'
+    ? identity.agentId === agent.id
+    : identity.agentName === null || identity.agentName === agent.name;
+}
+
+/**
+ * Heartbeats and memory belong to the agent: a caller that speaks for an agent may use them only for that agent, unless
+ * it is an admin. For an agent's key, the agent's id decides; for a session with `x-agent-name`, that name does, even
+ * if the path has an id.
+ *
+ * @throws AppError 403
+ */
+export function requireSelf(identity: Speaker, agent: { readonly id: number; readonly name: string }): void {
+  if (!speaksFor(identity, agent))
+    throw forbidden(`You speak for the agent ${identity.agentName}; only ${agent.name} itself may make this call.`);
 }

@@ -1,6 +1,7 @@
 /** Chat: conversations, and the messages in them. */
 import { sessionDelivery } from '../../commands/admin/gateways.ts';
 import { readMessage, say } from '../../commands/chat.ts';
+import { agentsNamed } from '../../queries/agents/agents.ts';
 import { listConversations, listMessages, messageRecord } from '../../queries/chat.ts';
 import { PEOPLE_MODELS, withDisplayNames } from '../../queries/names.ts';
 import * as contract from '../../shared/contract/chat.ts';
@@ -166,7 +167,7 @@ const read = defineRoute({
   async agents({ params, body, identity, services }) {
     if (!body.read) return undefined;
     const to = (await messageRecord(services.reads, taskViewOf(identity), params.id))?.to_agent ?? null;
-    return to === null ? undefined : services.agents.named(identity.workspace, [to]);
+    return to === null ? undefined : agentsNamed(services.reads, identity.workspace, [to]);
   },
   body: contract.readBody,
   bodyOptional: true,

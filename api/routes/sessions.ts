@@ -5,7 +5,7 @@
 import { controlSession, reportSession, setSessionPref } from '../../commands/sessions.ts';
 import { primaryVersion } from '../../queries/admin/gateways.ts';
 import { settingValues } from '../../queries/admin/settings.ts';
-import { agentNames, findAgent } from '../../queries/agents/agents.ts';
+import { agentNames, agentsNamed, findAgent } from '../../queries/agents/agents.ts';
 import {
   cliSession,
   cliSessionAfter,
@@ -36,9 +36,9 @@ const listCli = defineRoute({
 });
 
 /** The agent of a registered session, if the workspace has it; undefined if no tool has registered the session. */
-async function agentOfRegistered({ reads, agents, now }: Services, { workspace }: Identity, sessionId: string) {
+async function agentOfRegistered({ reads, now }: Services, { workspace }: Identity, sessionId: string) {
   const session = await cliSession(reads, workspace, sessionId, seconds(now()));
-  return session && agents.named(workspace, session.agent_name === null ? [] : [session.agent_name]);
+  return session && agentsNamed(reads, workspace, session.agent_name === null ? [] : [session.agent_name]);
 }
 
 type Whose = Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'identity' | 'isOfDeployment'>;

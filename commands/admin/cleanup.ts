@@ -5,6 +5,8 @@
  * cost of each event is bounded. Each event is decided on the read models after the previous event: two concurrent
  * removals never name the same row, which the stored totals depend on.
  */
+import { countExpired, expiredEntries, expiredReports, expiredRows } from '../../queries/admin/cleanup.ts';
+import type { Reads } from '../../queries/reads.ts';
 import {
   auditEntriesPurged,
   RETAINED,
@@ -14,7 +16,6 @@ import {
 } from '../../shared/events/admin/cleanup.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
-import type { RetentionReads } from '../../shared/ports/admin/cleanup.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
@@ -41,7 +42,7 @@ export const retentionDecider = defineDecider<RetentionState>({
 
 export interface Cleaning {
   readonly commands: Commands;
-  readonly reads: RetentionReads;
+  readonly reads: Reads;
   /** Unix ms. */
   readonly now: () => number;
   readonly signal?: AbortSignal;
@@ -75,7 +76,7 @@ export async function previewCleanup(
 ): Promise<Cleaned[]> {
   const found: Cleaned[] = [];
   for (const target of targetsOf(retention, now()))
-    found.push({ ...target, deleted: await reads.count(workspace, target.table, target.cutoff) });
+    found.push({ ...target, deleted: await countExpired(reads, workspace, target.table, target.cutoff) });
   return found;
 }
 
@@ -132,19 +133,19 @@ async function purge(
 
 /** The oldest rows of a table, up to the limit of one event, and the event that removes them. */
 async function oldest(
-  reads: RetentionReads,
+  reads: Reads,
   workspace: number,
   table: Retained,
   cutoff: number,
 ): Promise<{ readonly rows: number; readonly draft: EventDraft }> {
   if (table === 'token_usage') {
-    const found = await reads.expiredReports(workspace, cutoff, CHUNK);
+    const found = await expiredReports(reads, workspace, cutoff, CHUNK);
     return { rows: found.ids.length, draft: tokenReportsPurged.draft(found) };
   }
   if (table === 'audit_log') {
-    const found = await reads.expiredEntries(workspace, cutoff, CHUNK);
+    const found = await expiredEntries(reads, workspace, cutoff, CHUNK);
     return { rows: found.ids.length, draft: auditEntriesPurged.draft(found) };
   }
-  const found = await reads.expired(workspace, table, cutoff, CHUNK);
+  const found = await expiredRows(reads, workspace, table, cutoff, CHUNK);
   return { rows: found.ids.length, draft: recordsPurged.draft({ table, ...found }) };
 }

@@ -6,6 +6,8 @@
  * of that task, whose stream must not exist yet: if a process dies between the two, another process finds the claim and
  * creates that task, once.
  */
+
+import type { ProjectDirectory } from '../../queries/projects/projects.ts';
 import { cronProblem, dueMinutes, isTimeZone, minuteOf, staggerOf } from '../../shared/cron.ts';
 import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
 import {
@@ -18,7 +20,6 @@ import {
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import { taskCreated } from '../../shared/events/tasks/tasks.ts';
-import type { ProjectDirectory } from '../../shared/ports/projects/projects.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { MINUTE, seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';

@@ -1,4 +1,5 @@
 /** Heartbeats and wake-ups. */
+import type { Inbox, Inboxes } from '../../queries/agents/heartbeat.ts';
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import { agentStatusChanged } from '../../shared/events/agents/agents.ts';
@@ -6,6 +7,7 @@ import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/h
 import { connectionSeen } from '../../shared/events/connections.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tokensReported } from '../../shared/events/tokens/reports.ts';
+import { requireSelf, type Speaker, taskViewOf, type Viewer } from '../../shared/identity.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
 import { agentInLog } from './names.ts';
@@ -74,31 +76,19 @@ export const decideWake = (state: AgentState, reason: string | null): EventDraft
   agentWoken.draft({ ...existing(state), reason, last_activity: 'Manual wake' }),
 ];
 
-/** What a heartbeat needs from the work that waits for its agent. */
-export interface Waiting {
-  readonly agent: { readonly id: number; readonly name: string };
-  readonly workItems: readonly { readonly type: string; readonly count: number }[];
-}
-
-/** Reads the work that waits for an agent of the caller's workspace. */
-export interface Inboxes<Inbox extends Waiting> {
-  find(agent: Waiting['agent']): Promise<Inbox>;
-}
-
 /**
  * Records a heartbeat.
  *
  * @returns the work that waited for the agent: the event records its amount, and the heartbeat does not change it
- * @param mayBeat throws when the caller may not speak for this agent
- * @throws AppError 404, and what `mayBeat` throws
+ * @param caller.arrivedAt when its request arrived, `performance.now()`: work that came later may be missing
+ * @throws AppError 403 when the caller may not speak for this agent, 404
  */
-export async function recordHeartbeat<Inbox extends Waiting>(
-  commands: Commands,
+export async function recordHeartbeat(
+  { commands, inboxes }: { readonly commands: Commands; readonly inboxes: Inboxes },
   context: CommandContext,
-  inboxes: Inboxes<Inbox>,
+  { identity, arrivedAt }: { readonly identity: Speaker & Viewer; readonly arrivedAt: number },
   ref: AgentRef,
   heartbeat: Pick<Heartbeat, 'connection_id' | 'tokenUsage'>,
-  mayBeat: (agent: Waiting['agent']) => void,
 ): Promise<Inbox> {
   const { workspace } = context.origin;
   for (let recent = true; ; recent = false) {
@@ -107,9 +97,9 @@ export async function recordHeartbeat<Inbox extends Waiting>(
     // If another process has renamed or deleted the agent, a refusal counts only after a fresh read.
     let moved = true;
     try {
-      mayBeat(agent);
+      requireSelf(identity, agent);
       moved = false;
-      const inbox = await inboxes.find(agent);
+      const inbox = await inboxes.find(taskViewOf(identity), agent, arrivedAt);
       // A copy, because the second attempt repeats the same step of the request.
       await commands.execute(agentDecider, agentStream(workspace, agent.id), { ...context }, (state) => {
         moved = state.deleted || state.name !== agent.name;

@@ -2,11 +2,12 @@
  * Moves the agents of a deleted workspace: each is registered in another workspace of the tenant under the same id. Its
  * keys and connections end. Every step may be repeated.
  */
+
+import type { MovingAgent } from '../../queries/workspaces/removal.ts';
 import { AppError, isRefusal } from '../../shared/errors.ts';
 import { agentHidden } from '../../shared/events/agents/agents.ts';
 import { agentMemoryFieldsSet, agentMemoryWritten } from '../../shared/events/agents/memory.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import type { MovingAgent } from '../../shared/ports/workspaces/removal.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { claimAll } from '../naming.ts';
 import { agentDecider, agentStream } from './agents.ts';

@@ -4,11 +4,12 @@
  * The database evaluates the conditions. Whether a rule triggers is decided on its own stream: only one process can
  * append the event, and the next one finds the rule in its cooldown.
  */
+
+import type { AlertReads, WatchedRule } from '../../queries/alerts/rules.ts';
 import { inCooldown } from '../../shared/contract/alerts/conditions.ts';
 import type { Evaluation } from '../../shared/contract/alerts/rules.ts';
 import { alertRuleTriggered } from '../../shared/events/alerts/rules.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
-import type { AlertReads, WatchedRule } from '../../shared/ports/alerts/rules.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type RuleState, ruleDecider, ruleStream } from './rules.ts';

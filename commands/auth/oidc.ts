@@ -7,13 +7,13 @@
  */
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
+import type { FoundUser } from '../../queries/auth/users.ts';
 import { forbidden } from '../../shared/errors.ts';
 import { userCreated, userStream, userTransferred, userUpdated } from '../../shared/events/auth/users.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { type Role, systemActor } from '../../shared/identity.ts';
 import type { AccountGroups, GroupRule, OidcProfile } from '../../shared/ports/auth/oidc.ts';
-import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import { claimantOf, claimName, isTaken, type NameKind } from '../claims.ts';
 import type { CommandContext } from '../handler.ts';
 import { reserveId } from '../record-ids.ts';

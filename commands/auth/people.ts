@@ -8,6 +8,7 @@
  * A single personal field of an event has a key of its own, which can be deleted alone. Read models cannot know from
  * which event each of their rows has the field, so the read models of such events are rebuilt from the log.
  */
+import type { AuditPlace, FoundPerson, PeopleDirectory } from '../../queries/auth/people.ts';
 import { conflict, forbidden, invalid, notFound } from '../../shared/errors.ts';
 import { isOfPerson, isSealed } from '../../shared/event-store/sealed-values.ts';
 import type { EventStore } from '../../shared/event-store.ts';
@@ -24,7 +25,7 @@ import { userStream } from '../../shared/events/auth/users.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
-import type { AuditPlace, FoundPerson, PeopleDirectory, PersonRecords } from '../../shared/ports/auth/people.ts';
+import type { PersonRecords } from '../../shared/ports/auth/people.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 import type { Decider } from '../decider.ts';

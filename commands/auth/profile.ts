@@ -1,8 +1,9 @@
 /** Changes that users make to their own profile. */
+
+import type { FoundUser } from '../../queries/auth/users.ts';
 import { forbidden, isRefusal, notFound } from '../../shared/errors.ts';
 import { userPasswordChanged, userStream, userUpdated } from '../../shared/events/auth/users.ts';
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
-import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { CommandContext } from '../handler.ts';
 import { removeUnnamedPasswords } from './registration.ts';

@@ -3,7 +3,7 @@
  * them: it changes the user's session mark, and a session is valid only while it carries the current one.
  */
 import { hash, randomBytes } from 'node:crypto';
-import type { FoundUser, UserDirectory } from '../../shared/ports/auth/users.ts';
+import type { FoundUser, UserDirectory } from '../../queries/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';

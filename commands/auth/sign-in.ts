@@ -1,4 +1,6 @@
 /** Sign-in with a password or with Google, and sign-out. Successes and refused passwords are recorded. */
+
+import type { FoundUser } from '../../queries/auth/users.ts';
 import { forbidden, unauthenticated } from '../../shared/errors.ts';
 import {
   type SignInFailure,
@@ -8,7 +10,6 @@ import {
   userSignedOut,
 } from '../../shared/events/auth/sign-in.ts';
 import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
-import type { FoundUser } from '../../shared/ports/auth/users.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext } from '../handler.ts';

@@ -1,5 +1,8 @@
 /** Issues of GitHub: imported as tasks, commented on, closed, and given labels. */
 
+import { projectsWithRepo } from '../../queries/github/syncs.ts';
+import type { ProjectDirectory } from '../../queries/projects/projects.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { priorityLabel, repositoryIn, statusLabel } from '../../shared/contract/github/issues.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import { PRIORITIES, TASK_STATUSES } from '../../shared/contract/tasks/tasks.ts';
@@ -7,8 +10,6 @@ import { AppError, invalid } from '../../shared/errors.ts';
 import { githubIssueClosed, githubIssueCommented } from '../../shared/events/github/issues.ts';
 import { projectFields } from '../../shared/events/tasks/tasks.ts';
 import { type Github, GithubError, type GithubIssue, type IssuesQuery } from '../../shared/ports/github/client.ts';
-import type { GithubProjects } from '../../shared/ports/github/syncs.ts';
-import type { ProjectDirectory } from '../../shared/ports/projects/projects.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { withoutIntents } from '../intents.ts';
 import { updateProject } from '../projects/changes.ts';
@@ -21,7 +22,7 @@ export interface GithubWork {
   readonly commands: Commands;
   readonly github: Github;
   readonly projects: ProjectDirectory;
-  readonly githubProjects: GithubProjects;
+  readonly reads: Reads;
   /** Unix ms. */
   readonly now: () => number;
 }
@@ -138,12 +139,12 @@ export async function syncRepository(
   repo: string,
   options: Pick<IssuesQuery, 'state' | 'labels'> & { readonly assigned_to: string | null; readonly created_by: string },
 ): Promise<ImportOutcome> {
-  const { commands, github, githubProjects } = work;
+  const { commands, github, reads } = work;
   const context = withoutIntents(request);
   const { workspace } = context.origin;
   const { state, labels, assigned_to, created_by } = options;
   const { issues } = await github.issues(repo, { state, labels, perPage: IMPORTED }).catch(answerWith);
-  const [project] = await githubProjects.of(workspace, repo);
+  const [project] = await projectsWithRepo(reads, workspace, repo);
   // Oldest first, so that the tasks are numbered in the order of the issues.
   const imports = issues.toReversed().map((issue): Import => {
     return { repo, issue, project_id: project?.id, assigned_to, created_by, again: true };
@@ -220,7 +221,7 @@ const STATUS_COLOR = '5319e7';
 
 /** Creates the labels for status and priority in a repository, and marks its projects. @throws AppError */
 export async function initLabels(work: GithubWork, context: CommandContext, repo: string): Promise<void> {
-  const { commands, github, githubProjects } = work;
+  const { commands, github, reads } = work;
   const labels = [
     ...TASK_STATUSES.map((status) => ({
       name: statusLabel(status),
@@ -234,7 +235,7 @@ export async function initLabels(work: GithubWork, context: CommandContext, repo
     })),
   ];
   for (const label of labels) await github.createLabel(repo, label).catch(answerWith);
-  for (const { id } of await githubProjects.of(context.origin.workspace, repo)) {
+  for (const { id } of await projectsWithRepo(reads, context.origin.workspace, repo)) {
     await updateProject(commands, withoutIntents(context), id, { github_labels_initialized: true });
   }
 }

@@ -5,6 +5,7 @@
  * runs, one delivers it.
  */
 
+import type { NotificationDirectory, PendingNotification, Some } from '../../queries/monitoring/notifications.ts';
 import type { DeliveryError, DeliveryResult } from '../../shared/contract/monitoring/notifications.ts';
 import { AppError } from '../../shared/errors.ts';
 import { type DomainEvent, type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
@@ -16,7 +17,6 @@ import {
   notificationsDelivered,
   notificationsRead,
 } from '../../shared/events/monitoring/notifications.ts';
-import type { NotificationDirectory, PendingNotification, Some } from '../../shared/ports/monitoring/notifications.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { refuseInjection, screenText } from '../agents/injection.ts';

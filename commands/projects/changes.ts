@@ -1,6 +1,7 @@
 /** Commands that create or change a project. */
+
+import type { FoundProject, ProjectDirectory } from '../../queries/projects/projects.ts';
 import { unavailable } from '../../shared/errors.ts';
-import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects/projects.ts';
 import { pause } from '../../shared/waiting.ts';
 import { claimantOf, isClaimed } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';

@@ -7,10 +7,11 @@
  * again, or by the schedule. The schedule also finds tasks that a request placed in the project at the last moment,
  * because it had looked up the project before.
  */
+
+import type { ProjectDirectory, ProjectTasks } from '../../queries/projects/projects.ts';
 import { AppError, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskMoved } from '../../shared/events/tasks/tasks.ts';
-import type { ProjectDirectory, ProjectTasks } from '../../shared/ports/projects/projects.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { releaseAll } from '../naming.ts';

@@ -2,8 +2,9 @@
  * Moves the projects of a deleted workspace: each is created in another workspace of the tenant under the same id.
  * Their tasks stay where they were. Every step may be repeated.
  */
+
+import type { MovingProject } from '../../queries/workspaces/removal.ts';
 import { isRefusal } from '../../shared/errors.ts';
-import type { MovingProject } from '../../shared/ports/workspaces/removal.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { claimAll } from '../naming.ts';
 import { claimsFor } from './names.ts';

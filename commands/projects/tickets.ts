@@ -1,5 +1,5 @@
 /** Ticket numbers: each project counts its tasks from 1, and no number is given twice. */
-import type { FoundProject, ProjectDirectory } from '../../shared/ports/projects/projects.ts';
+import type { FoundProject, ProjectDirectory } from '../../queries/projects/projects.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { ensureGeneral } from './changes.ts';
 

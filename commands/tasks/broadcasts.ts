@@ -1,7 +1,8 @@
 /** Messages to the agents that subscribe to a task. */
+import { agentsNamed } from '../../queries/agents/agents.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { taskBroadcast } from '../../shared/events/tasks/broadcasts.ts';
-import type { AgentDirectory } from '../../shared/ports/agents/agents.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { quoted } from './comments.ts';
 import { existing, notice, ofTask, type TaskState, taskDecider, taskStream } from './tasks.ts';
@@ -44,14 +45,14 @@ export function decideBroadcast(state: TaskState, { author, message, agents }: B
 export async function broadcast(
   commands: Commands,
   context: CommandContext,
-  directory: AgentDirectory,
+  reads: Reads,
   taskId: number,
   { author, message }: Pick<Broadcast, 'author' | 'message'>,
 ): Promise<{ readonly sent: number; readonly skipped: number; readonly deliveredTo: readonly string[] }> {
   const { workspace } = context.origin;
   const stream = taskStream(workspace, taskId);
   const { state } = await commands.load(taskDecider, stream);
-  const found = await directory.named(workspace, existing(state).subscribers);
+  const found = await agentsNamed(reads, workspace, existing(state).subscribers);
   const agents = new Map(found.map((agent) => [agent.name, agent]));
   const { events } = await commands.execute(taskDecider, stream, context, (now) =>
     decideBroadcast(now, { author, message, agents }),

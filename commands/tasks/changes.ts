@@ -211,7 +211,7 @@ async function applyChange(
     const { state } = await commands.load(taskDecider, stream);
     // Check that the task exists and may be changed before reporting errors in its text or project.
     mayTouch(existing(state));
-    if (mentions) mentioned = (await mentionedIn(lookups.mentions, workspace, fields.description ?? '')).recipients;
+    if (mentions) mentioned = (await mentionedIn(lookups.reads, workspace, fields.description ?? '')).recipients;
     if (movesTo(fields, state.task)) {
       if (fields.status === 'done') requireApproval(state);
       const from = state.task.project_id;

@@ -1,11 +1,11 @@
 /** Comments on tasks: who subscribes to the task and is notified because of one, and whom it assigns the task to. */
+import type { Reads } from '../../queries/reads.ts';
+import { findComment } from '../../queries/tasks/comments.ts';
 import type { CommentRecord, NewComment } from '../../shared/contract/tasks/comments.ts';
 import { invalid, notFound } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
-import type { MentionTargets } from '../../shared/ports/mentions.ts';
-import type { CommentDirectory } from '../../shared/ports/tasks/comments.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
@@ -133,7 +133,7 @@ const notice = (
 export async function addComment(
   commands: Commands,
   context: CommandContext,
-  lookups: { readonly comments: CommentDirectory; readonly mentions: MentionTargets },
+  reads: Reads,
   taskId: number,
   { content, parent_id }: Pick<NewComment, 'content' | 'parent_id'>,
   author: string,
@@ -148,11 +148,11 @@ export async function addComment(
     // Check that the task exists and is open to the caller before reporting errors in the comment.
     mayTouch(existing((await commands.load(taskDecider, stream)).state));
     if (parentId !== null) {
-      const parent = await lookups.comments.find(workspace, taskId, parentId);
+      const parent = await findComment(reads, workspace, taskId, parentId);
       if (!parent) throw notFound(`Comment ${parentId} on this task`);
       depth = parent.depth + 1;
     }
-    mentioned = await mentionedIn(lookups.mentions, workspace, content);
+    mentioned = await mentionedIn(reads, workspace, content);
   }
   const id = await commands.counters.take('comment');
   const { events } = await commands.execute(taskDecider, stream, context, (state) => {

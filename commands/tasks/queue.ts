@@ -8,12 +8,13 @@
  * the agent's turn, a lock shared by all processes. It then counts the agent's tasks in read models that show
  * everything that earlier turns have written, and only then claims. A claim is never taken back.
  */
+
+import type { QueuedTask, TaskQueueReads } from '../../queries/tasks/queue.ts';
 import type { PollReason } from '../../shared/contract/tasks/queue.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import type { Locks } from '../../shared/ports/locks.ts';
-import type { QueuedTask, TaskQueueReads } from '../../shared/ports/tasks/queue.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { commentFrom } from './comments.ts';
 import { moved, recordOf, type TaskState, taskDecider, taskStream } from './tasks.ts';

@@ -1,8 +1,9 @@
 /** Which agent fits an unassigned task. `commands/schedules/tasks/routing.ts` finds such tasks. */
+
+import type { RoutableAgent } from '../../queries/tasks/routing.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import type { TaskData } from '../../shared/events/tasks/tasks.ts';
-import type { RoutableAgent } from '../../shared/ports/tasks/routing.ts';
 import { moved, type TaskState, tellAssignee } from './tasks.ts';
 
 /** An agent with this many tasks in progress gets no further ones. */

@@ -1,4 +1,7 @@
 /** The task: the state of its stream, the checks shared by all decisions, and its creation and deletion. */
+import type { ProjectDirectory } from '../../queries/projects/projects.ts';
+import type { TaskProjects } from '../../queries/projects/tickets.ts';
+import type { Reads } from '../../queries/reads.ts';
 import { SESSION } from '../../shared/contract/tasks/dispatch.ts';
 import { activeCron, spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
 import type { CreateTask, TaskRecord, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
@@ -49,8 +52,6 @@ import {
   taskStream,
 } from '../../shared/events/tasks/tasks.ts';
 import { looksLike } from '../../shared/names.ts';
-import type { MentionTargets } from '../../shared/ports/mentions.ts';
-import type { ProjectDirectory, TaskProjects } from '../../shared/ports/projects/projects.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { writerName } from '../agents/prompts.ts';
@@ -522,7 +523,7 @@ export const fieldsOf = (fields: UpdateTask): Partial<TaskData> =>
 export interface TaskLookups {
   readonly projects: ProjectDirectory;
   readonly taskProjects: TaskProjects;
-  readonly mentions: MentionTargets;
+  readonly reads: Reads;
   /** The limit of recurring tasks in a workspace. */
   readonly recurring: Room;
 }
@@ -548,14 +549,14 @@ export function createTask(
 async function makeTask(
   commands: Commands,
   context: CommandContext,
-  { projects, mentions }: Omit<TaskLookups, 'taskProjects'>,
+  { projects, reads }: Omit<TaskLookups, 'taskProjects'>,
   fields: CreateTask,
   createdBy: string,
 ): Promise<TaskRecord> {
   const { workspace } = context.origin;
   // Before a number is taken: a refused task leaves no gap in the numbers of its project.
   if (fields.status === 'done') requireApproval({ id: 0, approved: false });
-  const { recipients } = await mentionedIn(mentions, workspace, fields.description ?? '');
+  const { recipients } = await mentionedIn(reads, workspace, fields.description ?? '');
   const [id, { ticket, project }] = await Promise.all([
     reserveId(commands, context, 'task', (one) => taskStream(workspace, one)),
     takeTicket(commands, context, projects, fields.project_id),

@@ -9,6 +9,7 @@
  * Reports without an id cannot be recognised, so they are appended without a decision.
  */
 import { createHash, randomUUID } from 'node:crypto';
+import type { KnownReport, TokenDirectory, TokenKnowledge } from '../../queries/tokens/reports.ts';
 import { costOf } from '../../shared/contract/tokens/costs.ts';
 import { AppError, conflict, READ_MODEL_BEHIND, unavailable } from '../../shared/errors.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
@@ -19,7 +20,6 @@ import {
   tokenPageFilled,
   tokensReported,
 } from '../../shared/events/tokens/reports.ts';
-import type { KnownReport, TokenDirectory, TokenKnowledge } from '../../shared/ports/tokens/reports.ts';
 import { pause } from '../../shared/waiting.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';

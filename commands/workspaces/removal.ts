@@ -8,11 +8,19 @@
  * the same request, sent again, or by the schedule. The schedule also finds records that came into the workspace at the
  * last moment.
  */
+import { countAgents } from '../../queries/agents/agents.ts';
+import type { Reads } from '../../queries/reads.ts';
+import {
+  type ActiveKind,
+  activeIn,
+  agentsToMove,
+  projectsToMove,
+  usersToMove,
+} from '../../queries/workspaces/removal.ts';
 import { AppError, invalid, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceDeleted, workspaceRemovalBegun } from '../../shared/events/workspaces/workspaces.ts';
-import type { ActiveKind, WorkspaceContents } from '../../shared/ports/workspaces/removal.ts';
 import { moveAgent } from '../agents/moves.ts';
 import { decideDisable as disableRule, ruleDecider, ruleStream } from '../alerts/rules.ts';
 import { claimPlace, decideMove } from '../auth/changes.ts';
@@ -30,7 +38,7 @@ import { namedTenant, workspaceOf } from './workspaces.ts';
 
 export interface RemovalParts {
   readonly commands: Commands;
-  readonly contents: WorkspaceContents;
+  readonly reads: Reads;
   readonly admins: AdminsOf;
 }
 
@@ -62,12 +70,12 @@ export interface Removed {
 
 /** Deletes a workspace of the caller's tenant. A very large one may still be moving when this resolves. @throws AppError 400, 404 */
 export async function deleteWorkspace(parts: RemovalParts, context: CommandContext, id: number): Promise<Removed> {
-  const { commands, contents } = parts;
+  const { commands, reads } = parts;
   const { tenant } = context.origin;
   const deadline = Date.now() + REQUEST_MS;
   // Refused before the read models are queried, which cannot tell that the id is unknown.
   decideBeginRemoval((await commands.load(tenantDecider, tenantStream(tenant))).state, id, 0);
-  const agents = await contents.agentCount(id);
+  const agents = await countAgents(reads, id);
   // As of the decision.
   let removed: Removed = { name: '', moves_to: 0 };
   await commands.execute(tenantDecider, tenantStream(tenant), context, (state) => {
@@ -97,13 +105,9 @@ async function doAll<T>(
 }
 
 /** Ends the automatic activities of a workspace. @returns whether none is left */
-async function switchOff(
-  { commands, contents }: RemovalParts,
-  from: CommandContext,
-  deadline: number,
-): Promise<boolean> {
+async function switchOff({ commands, reads }: RemovalParts, from: CommandContext, deadline: number): Promise<boolean> {
   const { workspace } = from.origin;
-  const active = (kind: ActiveKind) => () => contents.active(workspace, kind);
+  const active = (kind: ActiveKind) => () => activeIn(reads, workspace, kind);
   return (
     (await doAll(
       active('webhooks'),
@@ -146,7 +150,7 @@ export async function goOnRemoving(
   { workspace, moves_to: movesTo }: { readonly workspace: number; readonly moves_to: number },
   deadline: number,
 ): Promise<void> {
-  const { commands, contents, admins } = parts;
+  const { commands, reads, admins } = parts;
   const { tenant } = origin;
   const there = { tenant, workspace: movesTo };
   const from = { origin: { ...origin, workspace } };
@@ -161,14 +165,14 @@ export async function goOnRemoving(
   };
   const isEmpty =
     (await switchOff(parts, from, deadline)) &&
-    (await doAll(() => contents.users(workspace), moveUser, deadline)) &&
+    (await doAll(() => usersToMove(reads, workspace), moveUser, deadline)) &&
     (await doAll(
-      () => contents.projects(workspace, movesTo),
+      () => projectsToMove(reads, workspace, movesTo),
       (project) => moveProject(commands, from, movesTo, project),
       deadline,
     )) &&
     (await doAll(
-      () => contents.agents(workspace),
+      () => agentsToMove(reads, workspace),
       (agent) => moveAgent(commands, from, movesTo, agent),
       deadline,
     ));

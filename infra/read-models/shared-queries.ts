@@ -1,16 +1,13 @@
 /** The queries that the API shares between requests, now and at any moment of the past. */
 import type { Services, SharedQueries } from '../../api/services.ts';
-import { agentDirectory } from '../../queries/agents/agents.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
 import { createChatDirectory } from '../../queries/chat.ts';
-import { mentionTargets } from '../../queries/mentions.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../../queries/names.ts';
 import { projectDirectory, projectTasks } from '../../queries/projects/projects.ts';
 import { createTaskProjects } from '../../queries/projects/tickets.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { createTaskStats } from '../../queries/tasks/assignments.ts';
-import { commentDirectory } from '../../queries/tasks/comments.ts';
 import { tokenDirectory } from '../../queries/tokens/reports.ts';
 import type { Freshness } from '../../shared/ports/read-models.ts';
 
@@ -39,10 +36,7 @@ function queriesOn(reads: Reads, freshness: Stamps, now: () => number): SharedQu
     projects: projectDirectory(reads, freshness),
     projectTasks: projectTasks(reads),
     taskProjects: createTaskProjects({ reads, freshness }),
-    agents: agentDirectory(reads),
     chat: createChatDirectory({ reads, freshness }),
-    comments: commentDirectory(reads),
-    mentions: mentionTargets(reads),
     notifications: notificationDirectory(reads),
     taskStats: createTaskStats(reads),
     tokens: tokenDirectory(reads),

@@ -7,10 +7,19 @@ import { searchProjection } from '../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
 import { NANO } from '../../shared/contract/tokens/costs.ts';
-import type { Retained } from '../../shared/events/admin/cleanup.ts';
-import type { Expired, ExpiredEntries, ExpiredReports, RetentionReads } from '../../shared/ports/admin/cleanup.ts';
+import type { auditEntriesPurged, Retained, recordsPurged } from '../../shared/events/admin/cleanup.ts';
+import type { EventOf } from '../../shared/events/define.ts';
+import type { tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
 import { startOf } from '../../shared/time-buckets.ts';
 import { countOf, inWorkspace, type Reads } from '../reads.ts';
+
+/** The data of an event about the rows that it removes. */
+type Expired = Omit<EventOf<typeof recordsPurged>['data'], 'table'>;
+type ExpiredReports = EventOf<typeof tokenReportsPurged>['data'];
+type ExpiredEntries = EventOf<typeof auditEntriesPurged>['data'];
+
+/** Tables whose rows are removed by one type of event; the others have a type of their own. */
+export type Removable = Exclude<Retained, 'token_usage' | 'audit_log'>;
 
 /** Ids of the rows of a table that are too old. */
 const expiredIds = {
@@ -28,8 +37,16 @@ const expiredIds = {
     inWorkspace(reads, auditProjection, 'audit', workspace).where('created_at', '<', cutoff),
 } as const;
 
-/** Reports are summed by hour and by every key of the sums, so that the event is as short as possible. */
-async function expiredReports(reads: Reads, workspace: number, cutoff: number, limit: number): Promise<ExpiredReports> {
+/**
+ * Token reports from before `cutoff` (Unix seconds), oldest first. They are summed by hour and by every key of the
+ * sums, so that the event is as short as possible.
+ */
+export async function expiredReports(
+  reads: Reads,
+  workspace: number,
+  cutoff: number,
+  limit: number,
+): Promise<ExpiredReports> {
   const rows = await expiredIds
     .token_usage(reads, workspace, cutoff)
     .selectAll()
@@ -54,13 +71,7 @@ async function expiredReports(reads: Reads, workspace: number, cutoff: number, l
   return { ids: rows.map(({ id }) => id), used: [...sums.values()] };
 }
 
-async function idsOf(
-  reads: Reads,
-  workspace: number,
-  table: Exclude<Retained, 'token_usage' | 'audit_log'>,
-  cutoff: number,
-  limit: number,
-) {
+async function idsOf(reads: Reads, workspace: number, table: Removable, cutoff: number, limit: number) {
   // The builders have different tables, but the columns used here are the same.
   const rows = expiredIds[table as 'notifications'](reads, workspace, cutoff)
     .select('id')
@@ -70,7 +81,13 @@ async function idsOf(
   return (await rows.execute()).map(({ id }) => id);
 }
 
-async function expiredEntries(reads: Reads, workspace: number, cutoff: number, limit: number): Promise<ExpiredEntries> {
+/** Audit entries from before `cutoff` (Unix seconds), oldest first. */
+export async function expiredEntries(
+  reads: Reads,
+  workspace: number,
+  cutoff: number,
+  limit: number,
+): Promise<ExpiredEntries> {
   const rows = await expiredIds
     .audit_log(reads, workspace, cutoff)
     .select(['id', 'action'])
@@ -110,12 +127,17 @@ async function expiredActivities(reads: Reads, workspace: number, cutoff: number
   };
 }
 
-export const retentionReads = (reads: Reads): RetentionReads => ({
-  async expired(workspace, table, cutoff, limit) {
-    if (table === 'activities') return expiredActivities(reads, workspace, cutoff, limit);
-    return { ids: await idsOf(reads, workspace, table, cutoff, limit), counts: [], phrases: [] };
-  },
-  expiredReports: (...asked) => expiredReports(reads, ...asked),
-  expiredEntries: (...asked) => expiredEntries(reads, ...asked),
-  count: (workspace, table, cutoff) => countOf(expiredIds[table as 'notifications'](reads, workspace, cutoff)),
-});
+/** Rows from before `cutoff` (Unix seconds), oldest first, without runs that have not ended. */
+export async function expiredRows(
+  reads: Reads,
+  workspace: number,
+  table: Removable,
+  cutoff: number,
+  limit: number,
+): Promise<Expired> {
+  if (table === 'activities') return expiredActivities(reads, workspace, cutoff, limit);
+  return { ids: await idsOf(reads, workspace, table, cutoff, limit), counts: [], phrases: [] };
+}
+
+export const countExpired = (reads: Reads, workspace: number, table: Retained, cutoff: number): Promise<number> =>
+  countOf(expiredIds[table as 'notifications'](reads, workspace, cutoff));

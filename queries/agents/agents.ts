@@ -10,7 +10,6 @@ import {
 } from '../../shared/contract/agents/agents.ts';
 import { notFound } from '../../shared/errors.ts';
 import { fieldNames } from '../../shared/fields.ts';
-import type { AgentDirectory } from '../../shared/ports/agents/agents.ts';
 import { countOf, inWorkspace, jsonFields, prepared, type Reads, type Row, tableOf, tables } from '../reads.ts';
 import { columnsOf, type Records } from '../records.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
@@ -147,14 +146,16 @@ export async function agentNames(reads: Reads, workspace: number): Promise<reado
   return rows.map(({ name }) => name);
 }
 
-/** Lookups of commands about agents. */
-export const agentDirectory = (reads: Reads): AgentDirectory => ({
-  async named(workspace, names) {
-    const rows = await inWorkspace(reads, agentsProjection, 'agents', workspace)
-      .where(sql<boolean>`name = ANY(${names})`)
-      .select(['name', 'session_key'])
-      .execute();
-    const found = new Map(rows.map((row) => [row.name, { name: row.name, hasSession: row.session_key !== null }]));
-    return names.flatMap((name) => found.get(name) ?? []);
-  },
-});
+/** Those names that belong to agents of the workspace, and whether each has a session. In the order of the names. */
+export async function agentsNamed(
+  reads: Reads,
+  workspace: number,
+  names: readonly string[],
+): Promise<readonly { readonly name: string; readonly hasSession: boolean }[]> {
+  const rows = await inWorkspace(reads, agentsProjection, 'agents', workspace)
+    .where(sql<boolean>`name = ANY(${names})`)
+    .select(['name', 'session_key'])
+    .execute();
+  const found = new Map(rows.map((row) => [row.name, { name: row.name, hasSession: row.session_key !== null }]));
+  return names.flatMap((name) => found.get(name) ?? []);
+}

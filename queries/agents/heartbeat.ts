@@ -116,24 +116,19 @@ export function createInboxes(parts: {
     characters: KEPT_CHARACTERS,
     size: ({ inbox }) => JSON.stringify(inbox).length + 200,
   });
-  async function find(view: TaskView, agent: Inbox['agent'], since = performance.now()): Promise<Inbox> {
-    const own = kept.of(view);
-    const name = JSON.stringify([agent.id, agent.name]);
-    // Taken before the read, so a change in between makes the next heartbeat read again.
-    const { value: stamp } = await freshness.stamp(INBOX_MODELS, view.workspace, { since });
-    const now = seconds(parts.now());
-    const earlier = own.get(name);
-    if (earlier?.stamp === stamp && now < earlier.inbox.until) return earlier.inbox;
-    const inbox = await inboxOf(reads, view, agent, now);
-    own.set(name, { inbox, stamp });
-    return inbox;
-  }
   return {
-    /** @param since `performance.now()`: a state from any time after this is acceptable; default: now */
-    find,
-    /** For a request that arrived at `moment` (`performance.now()`): later changes may be missing. */
-    seenBy: (view: TaskView, moment: number) => ({
-      find: (agent: Inbox['agent']) => find(view, agent, moment),
-    }),
+    /** @param since `performance.now()`: a state from any time after this is acceptable */
+    async find(view: TaskView, agent: Inbox['agent'], since: number): Promise<Inbox> {
+      const own = kept.of(view);
+      const name = JSON.stringify([agent.id, agent.name]);
+      // Taken before the read, so a change in between makes the next heartbeat read again.
+      const { value: stamp } = await freshness.stamp(INBOX_MODELS, view.workspace, { since });
+      const now = seconds(parts.now());
+      const earlier = own.get(name);
+      if (earlier?.stamp === stamp && now < earlier.inbox.until) return earlier.inbox;
+      const inbox = await inboxOf(reads, view, agent, now);
+      own.set(name, { inbox, stamp });
+      return inbox;
+    },
   };
 }

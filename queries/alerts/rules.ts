@@ -1,8 +1,9 @@
 /** Alert rules: the list, one rule, and the rules to evaluate. */
 import { alertRulesProjection, alertRulesTable } from '../../projections/alerts/rules.ts';
+import type { Condition } from '../../shared/contract/alerts/conditions.ts';
 import { type AlertRuleRecord, alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
 import { fieldNames } from '../../shared/fields.ts';
-import type { AlertReads } from '../../shared/ports/alerts/rules.ts';
+import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import { countOf, inWorkspace, type Reads, tables } from '../reads.ts';
 import { recordAfter } from '../records.ts';
 import { conditionMet } from './conditions.ts';
@@ -35,8 +36,25 @@ export const ruleAfter = recordAfter('Alert rule', [alertRulesProjection, alertR
 
 export const countRules = (reads: Reads, workspace: number): Promise<number> => countOf(ofWorkspace(reads, workspace));
 
-export const alertReads = (reads: Reads): AlertReads => ({
-  watched(after, limit, workspace) {
+/** An enabled rule. */
+export interface WatchedRule extends Condition, RecordPlace {
+  readonly name: string;
+  readonly cooldown_minutes: number;
+  /** Unix seconds. */
+  readonly last_triggered_at: number | null;
+  /** Position of the last event that changed the rule. */
+  readonly position: number;
+}
+
+/** The reads of evaluations. */
+export type AlertReads = ReturnType<typeof alertReads>;
+export const alertReads = (reads: Reads) => ({
+  /** Enabled rules by workspace and id, after `after`; of one workspace or of all; at most `limit`. */
+  watched(
+    after: { readonly workspace: number; readonly id: number },
+    limit: number,
+    workspace?: number,
+  ): Promise<readonly WatchedRule[]> {
     let matching = own(reads)
       .selectFrom('alert_rules')
       .where('enabled', '=', true)
@@ -61,5 +79,7 @@ export const alertReads = (reads: Reads): AlertReads => ({
       .limit(limit)
       .execute();
   },
-  isMet: (rule, now) => conditionMet(reads, rule.workspace, rule, now, rule.last_triggered_at),
+  /** Whether the condition of a rule is met now, Unix seconds. Reads only as many records as are needed to decide. */
+  isMet: (rule: WatchedRule, now: number): Promise<boolean> =>
+    conditionMet(reads, rule.workspace, rule, now, rule.last_triggered_at),
 });

@@ -2,18 +2,34 @@
 
 import { usersProjection } from '../../projections/auth/users.ts';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
-import type { FoundPerson, PeopleDirectory } from '../../shared/ports/auth/people.ts';
 import { type Reads, tables } from '../reads.ts';
 import { allWorkspaces } from '../workspaces/workspaces.ts';
 
 /** Audit entries of a person per page. */
 const MOST_ENTRIES = 500;
 
+/** A user, including one who was deleted but not erased. */
+export interface FoundPerson {
+  readonly id: number;
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly deleted: boolean;
+}
+
+/** An entry of the audit trail. */
+export interface AuditPlace {
+  readonly workspace: number;
+  readonly id: number;
+}
+
+/** The lookups of erasures. */
+export type PeopleDirectory = ReturnType<typeof peopleDirectory>;
 /** @param readsNow reads as of each call, because an erasure reads again what it has changed */
-export function peopleDirectory(readsNow: () => Reads): PeopleDirectory {
+export function peopleDirectory(readsNow: () => Reads) {
   const people = () => tables(readsNow(), usersProjection);
   return {
-    async named(username) {
+    /** Users who have or had this username. */
+    async named(username: string): Promise<readonly FoundPerson[]> {
       const columns = ['id', 'tenant_id', 'workspace_id'] as const;
       const present = await people().selectFrom('users').select(columns).where('username', '=', username).execute();
       const gone = await people()
@@ -32,7 +48,8 @@ export function peopleDirectory(readsNow: () => Reads): PeopleDirectory {
         });
       return [...present.map(found(false)), ...gone.map(found(true))];
     },
-    async requestsOf(userId, email, providerId) {
+    /** Ids of the access requests of a user: those that were approved for it, and those of its account or address. */
+    async requestsOf(userId: number, email: string | null, providerId: string | null): Promise<readonly number[]> {
       const rows = await people()
         .selectFrom('access_requests')
         .select('id')
@@ -47,11 +64,13 @@ export function peopleDirectory(readsNow: () => Reads): PeopleDirectory {
         .execute();
       return rows.map(({ id }) => id);
     },
-    async workspacesOf(tenants) {
+    /** Workspaces of tenants, including deleted ones. */
+    async workspacesOf(tenants: readonly number[]): Promise<readonly number[]> {
       const all = await allWorkspaces(readsNow());
       return all.filter(({ tenant }) => tenants.includes(tenant)).map(({ id }) => id);
     },
-    async auditEntriesOf(person) {
+    /** Audit entries with personal fields of a person (`user:7`); some of them, by workspace, if there are many. */
+    async auditEntriesOf(person: string): Promise<readonly AuditPlace[]> {
       const rows = await tables(readsNow(), auditProjection)
         .selectFrom('audit')
         .select(['workspace_id', 'id'])

@@ -3,8 +3,8 @@ import { sql } from 'kysely';
 import { usersProjection, usersTable } from '../../projections/auth/users.ts';
 import type { Row } from '../../projections/projection.ts';
 import { type UserRecord, userSchema } from '../../shared/contract/auth/users.ts';
+import type { Provider } from '../../shared/events/auth/users.ts';
 import { fieldNames } from '../../shared/fields.ts';
-import type { FoundUser, UserDirectory } from '../../shared/ports/auth/users.ts';
 import { inWorkspace, type Reads, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 import { findWorkspaceBySlug } from '../workspaces/workspaces.ts';
@@ -116,6 +116,21 @@ export async function listUsers(reads: Reads, workspace: number): Promise<UserRe
   return rows.map(toUserRecord);
 }
 
+/** A user for commands that do not know the stream yet. */
+export interface FoundUser {
+  readonly id: number;
+  readonly username: string;
+  readonly tenant: number;
+  readonly workspace: number;
+  readonly provider: Provider;
+  readonly is_approved: boolean;
+  readonly credential_id: string | null;
+  /** A session is valid while its mark is that of its user; see `projections/auth/users.ts`. */
+  readonly sessionMark: string;
+  /** The user's public record. */
+  readonly record: UserRecord;
+}
+
 const toFoundUser = (row: UserRow | undefined): FoundUser | undefined =>
   row && {
     id: row.id,
@@ -136,18 +151,24 @@ const userRowAfter = (records: Records, id: number, executed: Executed): Promise
 export const userAfter = async (...of: Parameters<typeof userRowAfter>): Promise<UserRecord> =>
   toUserRecord(await userRowAfter(...of));
 
-/** The lookups of commands about users. */
-export const userDirectory = (reads: Reads, records: Records): UserDirectory => ({
-  after: async (id, executed) => toFoundUser(await userRowAfter(records, id, executed)) as FoundUser,
-  find: async (id) => toFoundUser(await findUser(reads, id)),
-  findByName: async (username) => toFoundUser(await findUserByName(reads, username)),
-  findByGoogleAccount: async (sub, email) => toFoundUser(await findGoogleUser(reads, sub, email)),
-  findByOidcAccount: async (account) => toFoundUser(await findOidcUser(reads, account)),
+/** The lookups of sign-ins. */
+export type UserDirectory = ReturnType<typeof userDirectory>;
+export const userDirectory = (reads: Reads, records: Records) => ({
+  /** A user after a command on their stream, whatever the read model shows. @throws AppError 404 when deleted */
+  after: async (id: number, executed: Executed): Promise<FoundUser> =>
+    toFoundUser(await userRowAfter(records, id, executed)) as FoundUser,
+  find: async (id: number) => toFoundUser(await findUser(reads, id)),
+  findByName: async (username: string) => toFoundUser(await findUserByName(reads, username)),
+  findByGoogleAccount: async (sub: string, email: string) => toFoundUser(await findGoogleUser(reads, sub, email)),
+  findByOidcAccount: async (account: string) => toFoundUser(await findOidcUser(reads, account)),
   adminsOf: adminsIn(reads),
-  placeOf: async (slug) => {
+  /** The workspace with this slug; undefined if there is none. */
+  placeOf: async (slug: string) => {
     const found = await findWorkspaceBySlug(reads, slug);
     return found && { tenant: found.tenant_id, workspace: found.id };
   },
-  findAccessRequest: (sub, email) => findAccessRequestOf(reads, sub, email),
+  /** Id of an earlier access request of this account or e-mail address. */
+  findAccessRequest: (sub: string, email: string) => findAccessRequestOf(reads, sub, email),
+  /** Whether the deployment has ever had a user. */
   wasSetUp: () => wasSetUp(reads),
 });

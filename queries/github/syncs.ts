@@ -6,7 +6,7 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { workspacesProjection } from '../../projections/workspaces/workspaces.ts';
 import { type GithubSyncRecord, repositoryIn } from '../../shared/contract/github/issues.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
-import type { GithubProject, GithubProjects } from '../../shared/ports/github/syncs.ts';
+import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import { inWorkspace, type Reads, tableOf, tables } from '../reads.ts';
 
 const LISTED = 20;
@@ -75,56 +75,94 @@ const COLUMNS = [
 /** Maximum number of projects that are read per repository. */
 const OF_ONE = 50;
 
-export function githubProjects(reads: Reads): GithubProjects {
-  const active = () =>
-    tables(reads, projectsProjection).selectFrom('projects').select(COLUMNS).where('status', '=', 'active');
-  type Found = Awaited<ReturnType<ReturnType<typeof active>['execute']>>[number];
-  const projectOf = ({ github_sync_enabled, github_labels_initialized, repo, ...project }: Found): GithubProject => ({
-    ...project,
-    repo: repo ?? '',
-    syncEnabled: github_sync_enabled === 1,
-    labels: github_labels_initialized === 1,
-  });
-  return {
-    async of(workspace, repo) {
-      const wanted = repo.toLowerCase();
-      const rows = await active()
-        .where('workspace_id', '=', workspace)
-        .where(sql<boolean>`position(${wanted} in lower(github_repo)) > 0`)
-        .orderBy('id')
-        .limit(OF_ONE)
-        .execute();
-      return rows.map(projectOf).filter((project) => repositoryIn(project.repo)?.toLowerCase() === wanted);
-    },
-    async find(workspace, id) {
-      const row = await active()
-        .where('workspace_id', '=', workspace)
-        .where('id', '=', id)
-        .where('github_repo', 'is not', null)
-        .executeTakeFirst();
-      return row && projectOf(row);
-    },
-    async enabled(after, limit, workspace) {
-      const strict = tables(reads, workspacesProjection).selectFrom('workspaces').where('isolation', '=', 'strict');
-      let page = active()
-        .where('tenant_id', '=', DEFAULT_TENANT)
-        .where('workspace_id', 'not in', strict.select('id'))
-        .where('github_sync_enabled', '=', 1)
-        .where('github_repo', 'is not', null)
-        .where(sql<boolean>`(workspace_id, id) > (${after.workspace}, ${after.id})`);
-      if (workspace !== undefined) page = page.where('workspace_id', '=', workspace);
-      return (await page.orderBy('workspace_id').orderBy('id').limit(limit).execute()).map(projectOf);
-    },
-    async waiting(workspace, project, limit) {
-      const { rows } = await sql<{ id: number }>`
-        SELECT t.id FROM ${tableOf(reads, tasksProjection, 'tasks')} t
-        JOIN ${tableOf(reads, githubProjection, 'github_links')} l
-          ON l.workspace_id = t.workspace_id AND l.task_id = t.id
-        WHERE t.workspace_id = ${workspace} AND t.project_id = ${project}
-          AND (t.title, t.status, t.priority, md5(coalesce(t.description, '')))
-            <> (l.title, l.status, l.priority, l.description_hash)
-        ORDER BY t.updated_at, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
-      return rows.map(({ id }) => Number(id));
-    },
-  };
+/** A project with a repository. */
+export interface GithubProject extends RecordPlace {
+  readonly name: string;
+  /** As people wrote it. */
+  readonly repo: string;
+  readonly syncEnabled: boolean;
+  /** Whether labels show status and priority. */
+  readonly labels: boolean;
+}
+
+const active = (reads: Reads) =>
+  tables(reads, projectsProjection).selectFrom('projects').select(COLUMNS).where('status', '=', 'active');
+
+type Found = Awaited<ReturnType<ReturnType<typeof active>['execute']>>[number];
+const projectOf = ({ github_sync_enabled, github_labels_initialized, repo, ...project }: Found): GithubProject => ({
+  ...project,
+  repo: repo ?? '',
+  syncEnabled: github_sync_enabled === 1,
+  labels: github_labels_initialized === 1,
+});
+
+/** Active projects of a workspace with this repository, the oldest first. */
+export async function projectsWithRepo(
+  reads: Reads,
+  workspace: number,
+  repo: string,
+): Promise<readonly GithubProject[]> {
+  const wanted = repo.toLowerCase();
+  const rows = await active(reads)
+    .where('workspace_id', '=', workspace)
+    .where(sql<boolean>`position(${wanted} in lower(github_repo)) > 0`)
+    .orderBy('id')
+    .limit(OF_ONE)
+    .execute();
+  return rows.map(projectOf).filter((project) => repositoryIn(project.repo)?.toLowerCase() === wanted);
+}
+
+/** An active project; undefined: there is none, or it has no repository. */
+export async function findGithubProject(
+  reads: Reads,
+  workspace: number,
+  id: number,
+): Promise<GithubProject | undefined> {
+  const row = await active(reads)
+    .where('workspace_id', '=', workspace)
+    .where('id', '=', id)
+    .where('github_repo', 'is not', null)
+    .executeTakeFirst();
+  return row && projectOf(row);
+}
+
+/**
+ * Active projects whose sync is on, after a given one; one page. The token is the deployment's, so they are those of the
+ * default tenant, without those of strictly isolated workspaces.
+ *
+ * @param workspace only of this workspace
+ */
+export async function syncedProjects(
+  reads: Reads,
+  after: { readonly workspace: number; readonly id: number },
+  limit: number,
+  workspace?: number,
+): Promise<readonly GithubProject[]> {
+  const strict = tables(reads, workspacesProjection).selectFrom('workspaces').where('isolation', '=', 'strict');
+  let page = active(reads)
+    .where('tenant_id', '=', DEFAULT_TENANT)
+    .where('workspace_id', 'not in', strict.select('id'))
+    .where('github_sync_enabled', '=', 1)
+    .where('github_repo', 'is not', null)
+    .where(sql<boolean>`(workspace_id, id) > (${after.workspace}, ${after.id})`);
+  if (workspace !== undefined) page = page.where('workspace_id', '=', workspace);
+  return (await page.orderBy('workspace_id').orderBy('id').limit(limit).execute()).map(projectOf);
+}
+
+/** Tasks of a project that differ from the last agreement with their issues, oldest first. */
+export async function tasksToPush(
+  reads: Reads,
+  workspace: number,
+  project: number,
+  limit: number,
+): Promise<readonly number[]> {
+  const { rows } = await sql<{ id: number }>`
+    SELECT t.id FROM ${tableOf(reads, tasksProjection, 'tasks')} t
+    JOIN ${tableOf(reads, githubProjection, 'github_links')} l
+      ON l.workspace_id = t.workspace_id AND l.task_id = t.id
+    WHERE t.workspace_id = ${workspace} AND t.project_id = ${project}
+      AND (t.title, t.status, t.priority, md5(coalesce(t.description, '')))
+        <> (l.title, l.status, l.priority, l.description_hash)
+    ORDER BY t.updated_at, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
+  return rows.map(({ id }) => Number(id));
 }

@@ -8,12 +8,11 @@ import type {
   NotificationResponse,
   NotificationsQuery,
 } from '../../shared/contract/monitoring/notifications.ts';
-import { NOTIFIER } from '../../shared/events/monitoring/notifications.ts';
+import { NOTIFIER, type NotificationRecord } from '../../shared/events/monitoring/notifications.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { withName } from '../../shared/names.ts';
-import type { DisplayNames } from '../../shared/ports/auth/users.ts';
-import type { NotificationDirectory, PendingNotification } from '../../shared/ports/monitoring/notifications.ts';
-import { PEOPLE_MODELS } from '../names.ts';
+import type { RecordPlace } from '../../shared/ports/read-models.ts';
+import { type DisplayNames, PEOPLE_MODELS } from '../names.ts';
 import { inWorkspace, prepared, type Reads, tableOf, tables } from '../reads.ts';
 import { columnsOf } from '../records.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
@@ -173,22 +172,40 @@ const PENDING = [
   ...(['source_type', 'source_id', 'created_at'] as const),
 ];
 
+/** A pending notification, and whether its recipient exists. */
+export interface PendingNotification extends Omit<NotificationRecord, 'workspace_id'> {
+  /** The agent with this name, if there is one. */
+  readonly agent: { readonly id: number; readonly session_key: string | null } | null;
+  /** Whether there is a user with this name, or it stands for the operators. */
+  readonly isPerson: boolean;
+}
+
+/** A selection of notifications: by recipient, by ids, or by both. */
+export type Some =
+  | { readonly recipient: string; readonly ids?: undefined }
+  | { readonly ids: readonly number[]; readonly recipient: string | undefined };
+
 /** The lookups of commands about notifications. */
-export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
-  async unread(workspace, of, limit) {
+export type NotificationDirectory = ReturnType<typeof notificationDirectory>;
+export const notificationDirectory = (reads: Reads) => ({
+  /** Unread notifications; at most `limit`. */
+  async unread(workspace: number, of: Some, limit: number): Promise<number[]> {
     const unread = all(reads, workspace).select('id').where('read_at', 'is', null).limit(limit);
     const some = of.ids === undefined ? unread : unread.where(sql<boolean>`id = ANY(${of.ids})`);
     return ids(await (of.recipient === undefined ? some : some.where('recipient', '=', of.recipient)).execute());
   },
-  async undelivered(workspace, recipient, limit) {
+  /** Ids of notifications that a recipient has not received yet. */
+  async undelivered(workspace: number, recipient: string, limit: number): Promise<number[]> {
     const some = all(reads, workspace).select('id').where('delivered_at', 'is', null);
     return ids(
       await some.where('recipient', '=', recipient).orderBy('created_at').orderBy('id').limit(limit).execute(),
     );
   },
-  existing: async (workspace, some) =>
+  /** Those of the ids that exist. */
+  existing: async (workspace: number, some: readonly number[]): Promise<number[]> =>
     ids(await all(reads, workspace).select('id').where(sql<boolean>`id = ANY(${some})`).execute()),
-  older: async (workspace, recipient, before, limit) =>
+  /** Notifications of a recipient, created before `before`, Unix seconds. */
+  older: async (workspace: number, recipient: string, before: number, limit: number): Promise<number[]> =>
     ids(
       await all(reads, workspace)
         .select('id')
@@ -197,7 +214,10 @@ export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
         .limit(limit)
         .execute(),
     ),
-  async pending(workspace, recipient, limit) {
+  /**
+   * Pending notifications, oldest first; those that cannot be delivered come last, so that they never block the others.
+   */
+  async pending(workspace: number, recipient: string | undefined, limit: number): Promise<PendingNotification[]> {
     const agents = tableOf(reads, agentsProjection, 'agents');
     const users = tableOf(reads, usersProjection, 'users');
     let some = all(reads, workspace).selectAll().where('delivered_at', 'is', null);
@@ -231,16 +251,16 @@ export const notificationDirectory = (reads: Reads): NotificationDirectory => ({
       }),
     );
   },
-  async expired(before, limit) {
-    const rows = await own(reads)
-      .selectFrom('notifications')
-      .select(['workspace_id', 'tenant_id', 'id'])
-      .where('created_at', '<', before)
-      .orderBy('created_at')
-      .orderBy('workspace_id')
-      .orderBy('id')
-      .limit(limit)
-      .execute();
-    return rows.map(({ workspace_id, tenant_id, id }) => ({ workspace: workspace_id, tenant: tenant_id, id }));
-  },
 });
+
+/** Notifications of all workspaces, created before `before`, Unix seconds; the oldest `limit`. */
+export const expiredNotifications = (reads: Reads, before: number, limit: number): Promise<readonly RecordPlace[]> =>
+  own(reads)
+    .selectFrom('notifications')
+    .select(['workspace_id as workspace', 'tenant_id as tenant', 'id'])
+    .where('created_at', '<', before)
+    .orderBy('created_at')
+    .orderBy('workspace_id')
+    .orderBy('id')
+    .limit(limit)
+    .execute();

@@ -20,8 +20,8 @@ import { peopleOfActivity } from '../../shared/events/monitoring/activities.ts';
 import { containing, folded } from '../../shared/folding.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { withName } from '../../shared/names.ts';
-import type { DisplayNames } from '../../shared/ports/auth/users.ts';
 import { frontOf } from '../../shared/storable.ts';
+import type { DisplayNames } from '../names.ts';
 import { inWorkspace, type Reads, tableOf } from '../reads.ts';
 import { activitySeen, messageSeen, taskIdSeen } from '../tasks/visibility.ts';
 

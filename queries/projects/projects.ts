@@ -10,9 +10,9 @@ import {
   type ProjectsQuery,
   projectSchema,
 } from '../../shared/contract/projects/projects.ts';
+import type { TaskProject } from '../../shared/events/tasks/tasks.ts';
 import { fieldNames } from '../../shared/fields.ts';
-import type { FoundProject, ProjectDirectory, ProjectTasks } from '../../shared/ports/projects/projects.ts';
-import type { Freshness } from '../../shared/ports/read-models.ts';
+import type { Freshness, ReadAt, RecordPlace } from '../../shared/ports/read-models.ts';
 import { createLookUps } from '../kept.ts';
 import { inWorkspace, type Reads, tableOf, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
@@ -117,12 +117,20 @@ export async function tenantOf(reads: Reads, workspace: number): Promise<number 
 /** Maximum number of cached places for tasks per process, for all workspaces together. */
 const KEPT_PLACES = 10_000;
 
+/** A project that is neither deleted nor being deleted. */
+export interface FoundProject extends TaskProject {
+  readonly id: number;
+  readonly slug: string;
+  readonly status: 'active' | 'archived';
+}
+
+export type ProjectDirectory = ReturnType<typeof projectDirectory>;
 /**
  * The lookups of commands about projects.
  *
  * @param freshness undefined: every place for a task is looked up again
  */
-export function projectDirectory(reads: Reads, freshness?: Pick<Freshness, 'stamp'>): ProjectDirectory {
+export function projectDirectory(reads: Reads, freshness?: Pick<Freshness, 'stamp'>) {
   const found = (from: Reads, workspace: number, statuses: readonly string[] = SEEN) =>
     seen(from, workspace, statuses).select(['id', 'name', 'ticket_prefix as prefix', 'slug', 'status']);
   const one = (row: { status: string } | undefined) => row as FoundProject | undefined;
@@ -139,9 +147,16 @@ export function projectDirectory(reads: Reads, freshness?: Pick<Freshness, 'stam
     scope: 'workspace',
   });
   return {
-    find: (workspace, id) => find(reads, workspace, id),
-    general: (workspace) => general(reads, workspace),
-    async placeFor(workspace, id, at) {
+    find: (workspace: number, id: number) => find(reads, workspace, id),
+    /** The project of records without another project. Undefined in a workspace that has none yet. */
+    general: (workspace: number) => general(reads, workspace),
+    /**
+     * The project for a task that requests `id`: that project if it is active, otherwise the general one, otherwise the
+     * active one with the lowest id. Undefined in a workspace without an active project.
+     *
+     * @param at default: the head of the log at the time of the call
+     */
+    async placeFor(workspace: number, id: number | undefined, at?: ReadAt): Promise<FoundProject | undefined> {
       const lookUp = await lookUps(workspace, at);
       return lookUp(`place ${id}`, async (then) => {
         const asked = id === undefined ? undefined : await find(then, workspace, id, ['active']);
@@ -158,9 +173,11 @@ export function projectDirectory(reads: Reads, freshness?: Pick<Freshness, 'stam
 /** Maximum number of projects that a schedule reads in one turn. */
 const IN_ONE_TURN = 100;
 
-/** The lookups for the deletion of projects. */
-export const projectTasks = (reads: Reads): ProjectTasks => ({
-  async idsIn(workspace, project, limit) {
+/** Tasks by project, for moving them out of a deleted one. */
+export type ProjectTasks = ReturnType<typeof projectTasks>;
+export const projectTasks = (reads: Reads) => ({
+  /** Ids of tasks of a project, at most `limit`, the oldest first. */
+  async idsIn(workspace: number, project: number, limit: number): Promise<readonly number[]> {
     const rows = await inWorkspace(reads, tasksProjection, 'tasks', workspace)
       .select('id')
       .where('project_id', '=', project)
@@ -170,7 +187,8 @@ export const projectTasks = (reads: Reads): ProjectTasks => ({
       .execute();
     return rows.map(({ id }) => id);
   },
-  async inDeletion() {
+  /** Projects that are being deleted, and deleted ones in which a task was placed at the last moment; some of them. */
+  async inDeletion(): Promise<readonly RecordPlace[]> {
     const counts = tableOf(reads, tasksProjection, 'task_counts');
     return projectTables(reads)
       .selectFrom('projects')

@@ -2,7 +2,6 @@
 import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
 import type { CommentRecord } from '../../shared/contract/tasks/comments.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import type { CommentDirectory } from '../../shared/ports/tasks/comments.ts';
 import { inWorkspace, type Reads } from '../reads.ts';
 import { requireSeen } from './visibility.ts';
 
@@ -35,12 +34,18 @@ export async function commentsOf(
   return { comments, total: records.length };
 }
 
-/** The lookups of commands about comments. */
-export const commentDirectory = (reads: Reads): CommentDirectory => ({
-  find: (workspace, taskId, commentId) =>
-    inWorkspace(reads, taskCommentsProjection, 'task_comments', workspace)
-      .where('id', '=', commentId)
-      .where('task_id', '=', taskId)
-      .select('depth')
-      .executeTakeFirst(),
-});
+/**
+ * A comment on this task; undefined when it has no such comment. A comment is deleted only with its task, so one that was
+ * found stays. `depth`: how many are above it in its thread.
+ */
+export const findComment = (
+  reads: Reads,
+  workspace: number,
+  taskId: number,
+  commentId: number,
+): Promise<{ readonly depth: number } | undefined> =>
+  inWorkspace(reads, taskCommentsProjection, 'task_comments', workspace)
+    .where('id', '=', commentId)
+    .where('task_id', '=', taskId)
+    .select('depth')
+    .executeTakeFirst();

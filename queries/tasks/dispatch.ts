@@ -5,14 +5,21 @@ import { projectsProjection } from '../../projections/projects/projects.ts';
 import { qualityReviewsProjection } from '../../projections/quality/reviews.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
-import type { DispatchReads, NextTask } from '../../shared/ports/tasks/dispatch.ts';
 import { inWorkspace, type Reads, tableOf } from '../reads.ts';
 
 /** Statuses of tasks that the runner works on, by the kind of request. */
 const UNDER_WAY = { dispatch: 'in_progress', review: 'quality_review' } as const;
 type What = keyof typeof UNDER_WAY;
 
-export function dispatchReads(reads: Reads): DispatchReads {
+/** @property unanswered number of tasks of its workspace that the runner was asked for and has not responded to */
+export interface NextTask extends RecordPlace {
+  readonly unanswered: number;
+}
+/** A task for its agent. */
+type AssignedTask = NextTask & { readonly agent_id: number; readonly agent: string };
+
+export type DispatchReads = ReturnType<typeof dispatchReads>;
+export function dispatchReads(reads: Reads) {
   const tasks = tableOf(reads, tasksProjection, 'tasks');
   const projects = tableOf(reads, projectsProjection, 'projects');
   const agents = tableOf(reads, agentsProjection, 'agents');
@@ -23,8 +30,12 @@ export function dispatchReads(reads: Reads): DispatchReads {
     WHERE b.workspace_id = ${workspace} AND b.asked = ${sql.lit(what)} AND b.status = ${sql.lit(UNDER_WAY[what])})`;
 
   return {
-    async assigned(limit) {
-      const { rows } = await sql<NextTask & { readonly agent_id: number; readonly agent: string }>`
+    /**
+     * Tasks that are assigned to agents, most urgent first, then the oldest; without templates of recurring tasks. At
+     * most `limit` per workspace.
+     */
+    async assigned(limit: number): Promise<readonly AssignedTask[]> {
+      const { rows } = await sql<AssignedTask>`
         SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id, t.agent_id, t.assigned_to AS agent,
           ${unanswered('dispatch', sql.ref('t.workspace_id'))} AS unanswered
         FROM (
@@ -41,7 +52,8 @@ export function dispatchReads(reads: Reads): DispatchReads {
         ORDER BY t.workspace_id, t.priority_rank, t.created_at, t.id`.execute(reads.db);
       return rows;
     },
-    async reviewable(limit) {
+    /** The same for tasks that wait for a review; those that have been unchanged for the longest time come first. */
+    async reviewable(limit: number): Promise<readonly NextTask[]> {
       const { rows } = await sql<NextTask>`
         SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id,
           ${unanswered('review', sql.ref('t.workspace_id'))} AS unanswered
@@ -55,7 +67,11 @@ export function dispatchReads(reads: Reads): DispatchReads {
         ORDER BY t.workspace_id, t.updated_at, t.id`.execute(reads.db);
       return rows;
     },
-    async forgotten(what, since, limit) {
+    /**
+     * Tasks that the runner was asked for and that have not changed after `since` (Unix seconds): dispatches without a
+     * response, reviews without a verdict. At most `limit`.
+     */
+    async forgotten(what: What, since: number, limit: number): Promise<readonly RecordPlace[]> {
       const { rows } = await sql<RecordPlace>`
         SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id
         FROM ${tasks} t JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
@@ -64,19 +80,22 @@ export function dispatchReads(reads: Reads): DispatchReads {
         ORDER BY t.updated_at, t.workspace_id, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
       return rows;
     },
-    async agent(workspace, name) {
+    /** Undefined if there is no agent with this name. */
+    async agent(workspace: number, name: string) {
       const { rows } = await sql<{ readonly id: number; readonly name: string; readonly role: string }>`
         SELECT id, name, role FROM ${agents} WHERE workspace_id = ${workspace} AND name = ${name}`.execute(reads.db);
-      return rows[0];
+      return rows.at(0);
     },
-    async prefix(workspace, project) {
+    /** Ticket prefix of a project. */
+    async prefix(workspace: number, project: number): Promise<string> {
       const { rows } = await sql<{ readonly prefix: string }>`
         SELECT ticket_prefix AS prefix FROM ${projects} WHERE workspace_id = ${workspace} AND id = ${project}`.execute(
         reads.db,
       );
       return rows[0]?.prefix ?? '';
     },
-    async rejection(workspace, task) {
+    /** The gatekeeper's last reason for sending the task back; null: it has not, or has approved the task since. */
+    async rejection(workspace: number, task: number): Promise<string | null> {
       const row = await inWorkspace(reads, qualityReviewsProjection, 'quality_reviews', workspace)
         .where('task_id', '=', task)
         .select('rejection')

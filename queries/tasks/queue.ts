@@ -4,7 +4,8 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { QueueView, StaleTask, StaleTaskReads, TaskQueueReads } from '../../shared/ports/tasks/queue.ts';
+import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
+import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import { askingTogether } from '../../shared/waiting.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { joinProject, TASK_JSON } from './tasks.ts';
@@ -41,13 +42,31 @@ export function waitingTasks(
     ORDER BY ${URGENT_FIRST} LIMIT ${sql.lit(limit)})`;
 }
 
-interface Poll {
-  readonly workspace: number;
-  readonly agent: string;
-  readonly passedOver: readonly number[];
-  /** Maximum number of tasks that it reads. */
+/** A task in the response to a poll: the record without the fields from its project. */
+export type QueuedTask = Omit<TaskRecord, 'project_name' | 'project_prefix' | 'ticket_ref'>;
+
+/** Limits of tasks of each kind that a poll reads. */
+export interface QueueLook {
   readonly inProgress: number;
   readonly waiting: number;
+  /** Ids of tasks to leave out of the waiting ones. */
+  readonly passedOver: readonly number[];
+}
+
+/** What a poll finds. */
+export interface QueueView {
+  /** Tasks that the agent works on, last changed first. */
+  readonly inProgress: readonly QueuedTask[];
+  /**
+   * Ids of tasks that wait for this agent or for any agent: most urgent first, then by due date (those without one last),
+   * then by age.
+   */
+  readonly waiting: readonly number[];
+}
+
+interface Poll extends QueueLook {
+  readonly workspace: number;
+  readonly agent: string;
 }
 
 /** The result of a poll; `poll` is its index in the list. */
@@ -78,14 +97,16 @@ export function pollsStatement(reads: Reads, polls: readonly Poll[]): RawBuilder
     FROM json_to_recordset(${JSON.stringify(asked)}::json) AS q (poll int, workspace int, agent text, passed bigint[])`;
 }
 
-/** Answers all concurrent polls with one statement: a hundred polling agents would otherwise need a hundred queries. */
-export function taskQueueReads(reads: Reads): TaskQueueReads {
+export type TaskQueueReads = ReturnType<typeof taskQueueReads>;
+/** Reads for all concurrent polls with one statement: a hundred polling agents would otherwise need a hundred queries. */
+export function taskQueueReads(reads: Reads) {
   const ask = askingTogether(async (polls: readonly Poll[]) => {
     const { rows } = await pollsStatement(reads, polls).execute(reads.db);
     return new Map(rows.map((row) => [polls[row.poll] as Poll, row]));
   });
   return {
-    async look(workspace, agent, look) {
+    /** Both as of one moment. */
+    async look(workspace: number, agent: string, look: QueueLook): Promise<QueueView> {
       const poll = { workspace, agent, ...look };
       const { inProgress, waiting } = (await ask([poll])).get(poll) as Answered;
       return { inProgress: inProgress.slice(0, look.inProgress), waiting: waiting.slice(0, look.waiting) };
@@ -93,8 +114,22 @@ export function taskQueueReads(reads: Reads): TaskQueueReads {
   };
 }
 
-export const staleTaskReads = (reads: Reads): StaleTaskReads => ({
-  async stale(since, after, limit) {
+/** A task in progress whose agent is offline or unknown. */
+export interface StaleTask extends RecordPlace {
+  readonly agent: string;
+  /** False: the agent does not exist. */
+  readonly known: boolean;
+  /** Unix seconds. */
+  readonly updatedAt: number;
+}
+
+export type StaleTaskReads = ReturnType<typeof staleTaskReads>;
+export const staleTaskReads = (reads: Reads) => ({
+  /**
+   * Tasks of all workspaces that have not changed after `since` (Unix seconds), after `after`, by last change; at most
+   * `limit`. Tasks of users are left out.
+   */
+  async stale(since: number, after: StaleTask | undefined, limit: number): Promise<readonly StaleTask[]> {
     const behind = after
       ? sql`(t.updated_at, t.workspace_id, t.id) > (${after.updatedAt}, ${after.workspace}, ${after.id})`
       : sql`true`;

@@ -2,15 +2,31 @@
 import { sql } from 'kysely';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-import type { RecurrenceReads, RecurringTask } from '../../shared/ports/tasks/recurrence.ts';
+import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import { countOf, inWorkspace, type Reads, tableOf } from '../reads.ts';
 
 /** How many recurring tasks a workspace has. */
 export const countRecurring = (reads: Reads, workspace: number): Promise<number> =>
   countOf(inWorkspace(reads, tasksProjection, 'tasks', workspace).where('cron', 'is not', null));
 
-export const recurrenceReads = (reads: Reads): RecurrenceReads => ({
-  async recurring({ workspace, id }, limit) {
+/** A recurring task. Times in Unix seconds. */
+export interface RecurringTask extends RecordPlace {
+  readonly cron: string;
+  /** Since when it has this schedule. */
+  readonly cronSince: number;
+  /** The last minute for which a task was created. */
+  readonly recurredAt: number | null;
+  /** The last task if it is still to be created; null if it exists. */
+  readonly missingChild: number | null;
+}
+
+export type RecurrenceReads = ReturnType<typeof recurrenceReads>;
+export const recurrenceReads = (reads: Reads) => ({
+  /** Recurring tasks of all workspaces after a place, by workspace and id; at most `limit`. */
+  async recurring(
+    { workspace, id }: { readonly workspace: number; readonly id: number },
+    limit: number,
+  ): Promise<readonly RecurringTask[]> {
     const tasks = tableOf(reads, tasksProjection, 'tasks');
     const { rows } = await sql<RecurringTask>`
       SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id, t.cron, t.cron_since AS "cronSince",
@@ -23,7 +39,8 @@ export const recurrenceReads = (reads: Reads): RecurrenceReads => ({
       ORDER BY t.workspace_id, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
     return rows;
   },
-  async titleTaken(workspace, project, title) {
+  /** Whether a task of the project has exactly this title. */
+  async titleTaken(workspace: number, project: number, title: string): Promise<boolean> {
     const row = await inWorkspace(reads, tasksProjection, 'task_changes', workspace)
       .select('id')
       .where('project_id', '=', project)

@@ -4,7 +4,6 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
-import type { RoutableAgent, RoutingReads } from '../../shared/ports/tasks/routing.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { URGENT_FIRST } from './queue.ts';
 
@@ -13,11 +12,26 @@ const AVAILABLE = sql`a.hidden = 0 AND a.status NOT IN ('offline', 'error')`;
 /** Maximum number of entries of `capabilities` that are compared. */
 const CAPABILITIES = 100;
 
-export function routingReads(reads: Reads): RoutingReads {
+/** An agent that is neither hidden nor offline, and has no error. */
+export interface RoutableAgent {
+  readonly name: string;
+  readonly role: string;
+  readonly status: string;
+  /** Its config's `capabilities`. */
+  readonly capabilities: readonly string[];
+  /** Tasks that it works on. */
+  readonly inProgress: number;
+  /** Tasks that wait for it. */
+  readonly assigned: number;
+}
+
+export type RoutingReads = ReturnType<typeof routingReads>;
+export function routingReads(reads: Reads) {
   const agents = tableOf(reads, agentsProjection, 'agents');
   const tasks = tableOf(reads, tasksProjection, 'tasks');
   return {
-    async unassigned(limit) {
+    /** Tasks in the inboxes of workspaces that have such agents: at most `limit` per workspace, most urgent first. */
+    async unassigned(limit: number): Promise<readonly RecordPlace[]> {
       const { rows } = await sql<RecordPlace>`
         SELECT p.tenant_id AS tenant, t.workspace_id AS workspace, t.id
         FROM (SELECT DISTINCT a.workspace_id FROM ${agents} a WHERE ${AVAILABLE}) w
@@ -30,7 +44,8 @@ export function routingReads(reads: Reads): RoutingReads {
         ORDER BY t.workspace_id, t.priority_rank, t.due_date, t.created_at, t.id`.execute(reads.db);
       return rows;
     },
-    async agents(workspace, limit) {
+    /** Such agents of a workspace, by name; at most `limit`. */
+    async agents(workspace: number, limit: number): Promise<readonly RoutableAgent[]> {
       type Found = Omit<RoutableAgent, 'capabilities'> & { readonly capabilities: unknown };
       const { rows } = await sql<Found>`
         SELECT a.name, a.role, a.status, x.config->'capabilities' AS capabilities,

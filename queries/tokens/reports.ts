@@ -8,10 +8,15 @@ import type { Derivations } from '../../shared/contract/evidence.ts';
 import type { ModelPrice } from '../../shared/contract/tokens/costs.ts';
 import type { TokenRecord } from '../../shared/contract/tokens/reports.ts';
 import type { TokenListResponse } from '../../shared/contract/tokens/usage.ts';
-import type { KnownReport, TokenDirectory } from '../../shared/ports/tokens/reports.ts';
+import type { TokenReport } from '../../shared/events/tokens/reports.ts';
 import { type Reads, tableOf, tables } from '../reads.ts';
 import { type ReportNumber, reportDerivations } from './evidence.ts';
 import { sinceOf, tokensTable, totalSince } from './usage.ts';
+
+/** A report with the time at which it was recorded, Unix ms. */
+export interface KnownReport extends TokenReport {
+  readonly at: number;
+}
 
 /** A report in the form of the contract. */
 export const recordOf = (workspace: number, report: KnownReport): TokenRecord => ({
@@ -107,9 +112,38 @@ export async function evidentTokens(
   };
 }
 
+export interface TokenKnowledge {
+  /**
+   * The ledger's open page, from 1. The reports of all pages before it are visible; those of this page and later ones
+   * may not be.
+   */
+  readonly page: number;
+  /** By id. */
+  readonly reports: ReadonlyMap<string, KnownReport>;
+  /** Ids of agents by name. */
+  readonly agents: ReadonlyMap<string, number>;
+  /** Those of the requested tasks that exist. */
+  readonly tasks: ReadonlySet<number>;
+  /** The workspace's own prices. */
+  readonly prices: readonly ModelPrice[];
+}
+
 /** The lookups of commands that report tokens. */
-export const tokenDirectory = (reads: Reads): TokenDirectory => ({
-  async lookUp(workspace, { reportIds = [], agentNames = [], taskIds = [] }) {
+export type TokenDirectory = ReturnType<typeof tokenDirectory>;
+export const tokenDirectory = (reads: Reads) => ({
+  /** All lookups as of one moment. */
+  async lookUp(
+    workspace: number,
+    {
+      reportIds = [],
+      agentNames = [],
+      taskIds = [],
+    }: {
+      readonly reportIds?: readonly string[];
+      readonly agentNames?: readonly string[];
+      readonly taskIds?: readonly number[];
+    },
+  ): Promise<TokenKnowledge> {
     const own = tables(reads, tokensProjection);
     const agents = tableOf(reads, agentsProjection, 'agents');
     const tasks = tableOf(reads, tasksProjection, 'tasks');

@@ -1,9 +1,8 @@
 /** Mentions: which parts of a text are mentions, and whom they mean. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { MAX_MENTIONS, mentionedIn, mentionsIn, readingsOf, resolveMentions } from '../../commands/mentions.ts';
-import { AppError } from '../../shared/errors.ts';
-import type { MentionTarget } from '../../shared/ports/mentions.ts';
+import { handlesIn, MAX_MENTIONS, mentionsIn, readingsOf, resolveMentions } from '../../commands/mentions.ts';
+import type { MentionTarget } from '../../queries/mentions.ts';
 import { refusalOf } from '../support/kit.ts';
 
 const target = (handle: string, type: MentionTarget['type'] = 'agent', recipient = handle): MentionTarget => ({
@@ -93,23 +92,13 @@ describe('mentions of a user or agent', () => {
     expect(message).to.match(/^Unknown mentions: @Nobody, @none\./);
     expect(extras.body).to.deep.equal({ missing_mentions: ['Nobody', 'none.'] });
   });
-  it('are looked up in lower case with every reading; a text without mentions needs no look-up', async () => {
-    const asked: string[][] = [];
-    const targets = {
-      find: async (_: number, handles: readonly string[]) => {
-        asked.push([...handles]);
-        return [target('bob')];
-      },
-    };
-    expect((await mentionedIn(targets, 1, 'Hello @Bob.')).tokens).to.deep.equal(['Bob']);
-    expect(asked).to.deep.equal([['bob.', 'bob']]);
-    expect(await mentionedIn(targets, 1, 'nobody@home')).to.deep.equal({ tokens: [], recipients: [], agents: [] });
-    expect(asked).to.have.length(1);
+  it('are looked up in lower case with every reading; a text without mentions needs no look-up', () => {
+    expect(handlesIn('Hello @Bob.')).to.deep.equal({ tokens: ['Bob.'], handles: ['bob.', 'bob'] });
+    expect(handlesIn('nobody@home')).to.deep.equal({ tokens: [], handles: [] });
   });
-  it('are rejected before the look-up if there are too many', async () => {
-    const targets = { find: () => Promise.reject(new Error('was asked')) };
-    const text = Array.from({ length: MAX_MENTIONS + 1 }, (_, n) => `@a${n}`).join(' ');
-    const refusal = await mentionedIn(targets, 1, text).catch((error: unknown) => error);
-    expect(refusal).to.be.instanceOf(AppError).with.property('status', 400);
+  it('are rejected before the look-up if there are too many', () => {
+    const text = (count: number) => Array.from({ length: count }, (_, n) => `@a${n}`).join(' ');
+    expect(handlesIn(text(MAX_MENTIONS)).tokens).to.have.length(MAX_MENTIONS);
+    expect(refusalOf(() => handlesIn(text(MAX_MENTIONS + 1))).status).to.equal(400);
   });
 });

@@ -4,7 +4,7 @@ import { mentionedIn } from '../../commands/mentions.ts';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
 import { schemaOf } from '../../projections/projection.ts';
-import { listMentions, mentionTargets } from '../../queries/mentions.ts';
+import { listMentions } from '../../queries/mentions.ts';
 import { mentionsResponse } from '../../shared/contract/mentions.ts';
 import { fixture } from '../support/fixture.ts';
 import { conforms } from '../support/worlds/agents.ts';
@@ -79,16 +79,15 @@ describe('contract: mentions', function () {
 
   it('resolve in a text to the same users and agents as in the list', async () => {
     const { reads } = world.service.core;
-    const targets = mentionTargets(reads);
     const listed = await listMentions(reads, 1, { q: '', type: undefined, limit: 200 });
     for (const { handle, recipient, type } of listed.filter((one) => /^[a-z0-9._-]+$/.test(one.handle))) {
-      const { recipients, agents } = await mentionedIn(targets, 1, `ask @${handle.toUpperCase()}.`);
+      const { recipients, agents } = await mentionedIn(reads, 1, `ask @${handle.toUpperCase()}.`);
       expect({ recipients, agents }, handle).to.deep.equal({
         recipients: [recipient],
         agents: type === 'agent' ? [recipient] : [],
       });
     }
-    const refused = await mentionedIn(targets, 1, '@foreign and @foreigner').catch((error) => error);
+    const refused = await mentionedIn(reads, 1, '@foreign and @foreigner').catch((error) => error);
     expect(refused.extras.body).to.deep.equal({ missing_mentions: ['foreign', 'foreigner'] });
   });
 

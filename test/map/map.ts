@@ -1,7 +1,6 @@
 /** Finds where each source file stands on the map, what the map says that is not so, and prints it. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { posix } from 'node:path';
-import { BELOW, DISTINCT, EXAMPLE, FLOORS, GROUPS, LAYERS, MECHANISMS, ROOMS } from './words.ts';
+import { DISTINCT, EXAMPLE, FLOORS, GROUPS, MECHANISMS, ROOMS } from './words.ts';
 
 /** Compiled, this file is in dist/test/map; the sources are where package.json is. */
 const TOP = new URL('../../../', import.meta.url);
@@ -161,52 +160,6 @@ function missing(files: readonly string[]): string[] {
     ...Object.keys(MECHANISMS).filter((folder) => !has(`${folder}/`)),
     ...named.flatMap(([folder, names]) => names.map((name) => `${folder}/${name}`).filter((path) => !has(`${path}.`))),
   ].map((path) => `${path}: is on the map and not there`);
-}
-
-/** Which files each file imports, types included. */
-export function importsOf(files: readonly string[]): Map<string, Set<string>> {
-  const imports = new Map<string, Set<string>>();
-  for (const file of files) {
-    const targets = [...textOf(file).matchAll(/ from '(\.[^']+)'|\bimport\('(\.[^']+)'\)/g)];
-    imports.set(file, new Set(targets.map(([, from, lazy]) => posix.join(folderOf(file), (from ?? lazy) as string))));
-  }
-  return imports;
-}
-
-/** The files that are in a circle of imports, or between two circles. */
-export function filesInCircles(imports: ReadonlyMap<string, ReadonlySet<string>>): string[] {
-  const left = new Set(imports.keys());
-  const isEnd = (file: string) =>
-    [...(imports.get(file) ?? [])].every((other) => !left.has(other)) ||
-    [...left].every((other) => !imports.get(other)?.has(file));
-  for (let before = -1; before !== left.size; ) {
-    before = left.size;
-    for (const file of left) if (isEnd(file)) left.delete(file);
-  }
-  return [...left];
-}
-
-/** The layer of a file of `infra`, and what stands there: a folder, or the file itself; -1: it stands in none. */
-function layerOf(file: string): { readonly name: string; readonly layer: number } {
-  const name = (file.split('/')[1] as string).replace(/\.ts$/, '');
-  return { name, layer: LAYERS.findIndex((names) => names.includes(name)) };
-}
-
-/** Imports that lead up, or to another side of the same layer, one sentence each. Tests may import anything. */
-export function upwards(imports: ReadonlyMap<string, ReadonlySet<string>>): string[] {
-  return [...imports].flatMap(([file, targets]) => {
-    const room = file.split('/', 1)[0] as string;
-    if (room === 'test') return [];
-    return [...targets].flatMap((target) => {
-      const other = target.split('/', 1)[0] as string;
-      if (other !== room) return BELOW[room]?.includes(other) ? [] : [`${file}: ${room} may not import ${target}`];
-      if (room !== 'infra') return [];
-      const [from, to] = [layerOf(file), layerOf(target)];
-      if (from.layer < 0) return [`${file}: stands in no layer of infra`];
-      if (from.name === to.name || from.layer > to.layer) return [];
-      return [`${file}: ${target} does not stand below it`];
-    });
-  });
 }
 
 const WIDTH = 100;

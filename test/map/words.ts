@@ -209,7 +209,6 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
       'idempotency',
       'jobs',
       'locks',
-      'names',
       'outgoing',
       'person-keys',
       'read-models',
@@ -358,37 +357,6 @@ export const MECHANISMS: Readonly<Record<string, string>> = {
   'test/support/eventstore-stand-in': 'the protocol of EventStoreDB in memory',
   'test/support/consistency': 'clients whose history is recorded and checked',
 };
-
-/** What each room may import from, besides itself. */
-export const BELOW: Readonly<Record<string, readonly string[]>> = {
-  shared: [],
-  commands: ['shared'],
-  projections: ['shared'],
-  queries: ['shared', 'projections'],
-  api: ['shared', 'commands', 'queries'],
-  infra: ['shared', 'commands', 'projections', 'queries', 'api'],
-};
-
-/**
- * The layers of `infra`, the lowest first: its folders, and the files beside them. Each imports from lower layers only, not
- * from others of its own.
- */
-export const LAYERS: readonly (readonly string[])[] = [
-  ['version', 'logging'],
-  ['event-log', 'embedded', 'host', 'stores', 'redis', 'config'],
-  ['database', 'tracing'],
-  ['credentials', 'following'],
-  ['read-models', 'jobs', 'postgres', 'eventstore'],
-  ['core'],
-  ['proof', 'processes', 'outgoing'],
-  ['log-index'],
-  ['tools', 'readiness', 'metrics'],
-  ['schedules'],
-  ['work'],
-  ['main', 'prepare'],
-  ['cli'],
-  ['bin'],
-];
 
 /** A small copy of the house, which documents quote: it has the same floors, and one group. */
 export const EXAMPLE = { folder: 'test/docs/example-resource', group: 'notes' };

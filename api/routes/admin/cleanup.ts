@@ -1,6 +1,5 @@
 /** Retention: how long rows are kept, and the removal of older ones. */
 import { type Cleaned, cleanUp, previewCleanup } from '../../../commands/admin/cleanup.ts';
-import { retentionReads } from '../../../queries/admin/cleanup.ts';
 import { settingValues } from '../../../queries/admin/settings.ts';
 import { cleanupBody, cleanupResponse, retentionResponse } from '../../../shared/contract/admin/cleanup.ts';
 import { RETAINED, type Retained } from '../../../shared/events/admin/cleanup.ts';
@@ -9,7 +8,7 @@ import type { Services } from '../../services.ts';
 
 const dateOf = (cutoff: number): string => new Date(cutoff * 1_000).toISOString().slice(0, 10);
 
-const partsOf = ({ commands, reads, now }: Services) => ({ commands, reads: retentionReads(reads), now });
+const partsOf = ({ commands, reads, now }: Services) => ({ commands, reads, now });
 
 const read = defineRoute({
   method: 'get',

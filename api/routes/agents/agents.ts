@@ -13,7 +13,7 @@ import { errorSchema, successResponse } from '../../../shared/contract/common.ts
 import { forbidden, invalid, orNotFound } from '../../../shared/errors.ts';
 import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { sent } from '../../../shared/fields.ts';
-import type { Identity } from '../../../shared/identity.ts';
+import { type Identity, SPEAKER, type Speaker, speaksFor } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
 import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -32,30 +32,6 @@ export const requireAgent = async (
   ref: contract.AgentRef,
   options: { readonly recent?: boolean } = {},
 ) => orNotFound(await agentInLog(commands, workspace, ref, options), 'Agent');
-
-/**
- * Heartbeats and memory belong to the agent: a caller that speaks for an agent may use them only for that agent, unless
- * it is an admin. For an agent's key, the agent's id decides; for a session with `x-agent-name`, that name does, even
- * if the path has an id.
- *
- * @throws AppError 403
- */
-export function requireSelf(identity: Identity, agent: { readonly id: number; readonly name: string }): void {
-  if (!speaksFor(identity, agent))
-    throw forbidden(`You speak for the agent ${identity.agentName}; only ${agent.name} itself may make this call.`);
-}
-
-/** Fields of a caller that decide what it sees of an agent. */
-const SPEAKER = ['role', 'seesSecrets', 'kind', 'agentId', 'agentName'] as const satisfies readonly (keyof Identity)[];
-type Speaker = Pick<Identity, (typeof SPEAKER)[number]>;
-
-/** Whether this caller may read and change the agent's own data. */
-function speaksFor(identity: Speaker, agent: { readonly id: number; readonly name: string }): boolean {
-  if (identity.role === 'admin') return true;
-  return identity.kind === 'agent-key'
-    ? identity.agentId === agent.id
-    : identity.agentName === null || identity.agentName === agent.name;
-}
 
 /**
  * With an agent's key, no agent gets the session of another one: it would get what is said to that one, and speak for it.
@@ -85,7 +61,10 @@ export const agentRoom = (services: Services): Room =>
   });
 
 /** An agent's record, limited to what this caller may see. */
-export function shownTo<A extends contract.AgentRecord>(identity: Speaker, agent: A): A {
+export function shownTo<A extends contract.AgentRecord>(
+  identity: Speaker & Pick<Identity, 'seesSecrets'>,
+  agent: A,
+): A {
   return {
     ...agent,
     config: identity.seesSecrets ? agent.config : (masked(agent.config) as contract.AgentRecord['config']),
@@ -105,7 +84,7 @@ const list = defineCachedRoute({
   access: 'viewer',
   query: contract.agentsQuery,
   responses: { 200: { description: 'A page of agents', schema: contract.agentsResponse } },
-  cache: { models: ['agents', ...TASK_MODELS], caller: ['workspace', ...SPEAKER] },
+  cache: { models: ['agents', ...TASK_MODELS], caller: ['workspace', ...SPEAKER, 'seesSecrets'] },
   async respond({ query, identity, services }) {
     const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
     return { agents: agents.map((agent) => shownTo(identity, agent)), ...page };
@@ -177,7 +156,7 @@ const one = defineCachedRoute({
   params: contract.agentParams,
   refuses: [404],
   responses: { 200: { description: 'The agent', schema: contract.agentResponse } },
-  cache: { models: ['agents'], caller: ['workspace', ...SPEAKER] },
+  cache: { models: ['agents'], caller: ['workspace', ...SPEAKER, 'seesSecrets'] },
   async respond({ params, identity, services }) {
     const agent = orNotFound(await agentRecord(services.reads, identity.workspace, params.id), 'Agent');
     return { agent: shownTo(identity, agent) };

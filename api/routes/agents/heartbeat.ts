@@ -9,12 +9,12 @@ import { agentParams } from '../../../shared/contract/agents/agents.ts';
 import * as contract from '../../../shared/contract/agents/heartbeat.ts';
 import { costOf } from '../../../shared/contract/tokens/costs.ts';
 import { orNotFound } from '../../../shared/errors.ts';
-import { type Identity, taskViewOf } from '../../../shared/identity.ts';
+import { type Identity, requireSelf, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { tasksShownTo } from '../tasks/tasks.ts';
-import { requireAgent, requireSelf } from './agents.ts';
+import { requireAgent } from './agents.ts';
 
 async function responseOf(
   services: Pick<Services, 'displayNames'>,
@@ -81,10 +81,8 @@ const beat = defineRoute({
   async respond({ params, body, identity, services, command, context }) {
     const usage = await usageOf(services, identity.workspace, body.token_usage);
     const heartbeat = { connection_id: body.connection_id ?? null, tokenUsage: usage };
-    const inboxes = services.inboxes.seenBy(taskViewOf(identity), context.startedAt);
-    const inbox = await recordHeartbeat(services.commands, command, inboxes, params.id, heartbeat, (agent) =>
-      requireSelf(identity, agent),
-    );
+    const caller = { identity, arrivedAt: context.startedAt };
+    const inbox = await recordHeartbeat(services, command, caller, params.id, heartbeat);
     const response = await responseOf(services, identity, inbox, seconds(services.now()));
     // Not a spread followed by further properties: see "hidden class" in docs/benchmarks.md.
     return Object.assign({ success: true }, response, { token_recorded: usage !== null });

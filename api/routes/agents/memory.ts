@@ -7,11 +7,11 @@ import { agentMemory } from '../../../queries/agents/memory.ts';
 import { type AgentRef, agentParams } from '../../../shared/contract/agents/agents.ts';
 import * as contract from '../../../shared/contract/agents/memory.ts';
 import { orNotFound } from '../../../shared/errors.ts';
-import type { Identity } from '../../../shared/identity.ts';
+import { type Identity, requireSelf } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-import { requireAgent, requireSelf } from './agents.ts';
+import { requireAgent } from './agents.ts';
 
 /** @throws AppError 404 */
 async function memoryOf({ reads }: Services, identity: Identity, ref: AgentRef) {

@@ -10,7 +10,7 @@ import {
   syncRepository,
 } from '../../../commands/github/issues.ts';
 import { syncProject } from '../../../commands/schedules/github/syncs.ts';
-import { githubProjects, listSyncs } from '../../../queries/github/syncs.ts';
+import { findGithubProject, listSyncs } from '../../../queries/github/syncs.ts';
 import { withDisplayNames } from '../../../queries/names.ts';
 import { projectDirectory, projectRecord } from '../../../queries/projects/projects.ts';
 import { errorSchema } from '../../../shared/contract/common.ts';
@@ -30,7 +30,7 @@ export const GITHUB_FAILURES = {
 export const githubWork = ({ services, context }: Pick<Write, 'services' | 'context'>): GithubWork => {
   const { commands, github, reads, now } = services;
   const then = reads.at({ since: context.startedAt });
-  return { commands, github, projects: projectDirectory(then), githubProjects: githubProjects(then), now };
+  return { commands, github, projects: projectDirectory(then), reads: then, now };
 };
 
 /** Issues in a response. */
@@ -138,7 +138,7 @@ function needed<F extends keyof contract.GithubBody>(
 export async function syncNow(call: Omit<Write, 'body'>, id: number) {
   const { services, identity, command } = call;
   const work = githubWork(call);
-  const project = await work.githubProjects.find(identity.workspace, id);
+  const project = await findGithubProject(work.reads, identity.workspace, id);
   if (!project) {
     const record = await projectRecord(services.reads, identity.workspace, id);
     if (record?.status !== 'active') throw notFound('Project');

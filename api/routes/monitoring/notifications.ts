@@ -6,7 +6,7 @@ import {
   markRead,
   notifyAgent,
 } from '../../../commands/monitoring/notifications.ts';
-import { findAgent } from '../../../queries/agents/agents.ts';
+import { agentsNamed, findAgent } from '../../../queries/agents/agents.ts';
 import {
   DELIVERY_MODELS,
   deliveryState,
@@ -51,7 +51,7 @@ const list = defineCachedRoute({
 
 /** The recipients of these notifications that are agents. */
 async function recipientsOf(
-  { reads, agents, displayNames }: Services,
+  { reads, displayNames }: Services,
   { workspace }: Identity,
   recipient: string | undefined,
   ids: readonly number[] = [],
@@ -59,7 +59,7 @@ async function recipientsOf(
   const found = ids.length === 0 ? [] : await notificationsOf(reads, workspace, ids, displayNames);
   const names = new Set(found.map((one) => one.recipient));
   if (recipient !== undefined) names.add(recipient);
-  return agents.named(workspace, [...names]);
+  return agentsNamed(reads, workspace, [...names]);
 }
 
 const markAsRead = defineRoute({

@@ -23,7 +23,7 @@ export const taskBroadcastRoute = defineRoute({
     await requireSeen(services.reads, taskViewOf(identity), params.id);
     refuseInjection('The message', body.message);
     const by = { author: authorOf(identity), message: body.message };
-    const { sent, skipped, deliveredTo } = await broadcast(services.commands, command, services.agents, params.id, by);
+    const { sent, skipped, deliveredTo } = await broadcast(services.commands, command, services.reads, params.id, by);
     return { sent, skipped, success: true, delivered_to: [...deliveredTo] };
   },
 });

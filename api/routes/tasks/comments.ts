@@ -58,7 +58,7 @@ const add = defineRoute({
     const { comment, assigned_to: assignedTo } = await addComment(
       services.commands,
       command,
-      services,
+      services.reads,
       params.id,
       body,
       authorOf(identity),

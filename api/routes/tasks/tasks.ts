@@ -100,7 +100,7 @@ export const lookupsOf = (services: Services, startedAt?: number): TaskLookups =
       services.projects.placeFor(workspace, id, startedAt === undefined ? undefined : { since: startedAt }),
   },
   taskProjects: services.taskProjects,
-  mentions: services.mentions,
+  reads: services.reads,
   recurring: roomFor(limitsOf(services, countRecurring), {
     kind: 'recurring tasks',
     most: services.settings.maxRecurringTasks,

@@ -1,5 +1,6 @@
 /** Reports of used tokens, one by one and in batches. */
 import { agentOfSession, type NewTokenReport, reportTokens } from '../../../commands/tokens/reports.ts';
+import { agentsNamed } from '../../../queries/agents/agents.ts';
 import { recordOf } from '../../../queries/tokens/reports.ts';
 import * as contract from '../../../shared/contract/tokens/reports.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';
@@ -27,7 +28,7 @@ const agentsOf = (
   reports: readonly Pick<NewTokenReport, 'session_id'>[],
 ) => {
   const names = new Set(reports.map(({ session_id }) => agentOfSession(session_id)));
-  return services.agents.named(identity.workspace, [...names]);
+  return agentsNamed(services.reads, identity.workspace, [...names]);
 };
 
 const report = defineRoute({

@@ -2,7 +2,6 @@
 import { deleteWorkspace } from '../../../commands/workspaces/removal.ts';
 import { createWorkspace, updateWorkspace } from '../../../commands/workspaces/workspaces.ts';
 import { adminsIn } from '../../../queries/auth/users.ts';
-import { workspaceContents } from '../../../queries/workspaces/removal.ts';
 import { isMain, listWorkspaces, workspaceAfter, workspaceDetail } from '../../../queries/workspaces/workspaces.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import * as contract from '../../../shared/contract/workspaces/workspaces.ts';
@@ -85,7 +84,7 @@ const remove = defineRoute({
   responses: { 200: { description: 'Deleted', schema: contract.workspaceDeletedResponse } },
   async respond({ params, services: { commands, reads }, command, checkShared }) {
     await checkShared('workspaces');
-    const parts = { commands, contents: workspaceContents(reads), admins: adminsIn(reads) };
+    const parts = { commands, reads, admins: adminsIn(reads) };
     const { name, moves_to: movesTo } = await deleteWorkspace(parts, command, params.id);
     return { success: true, deleted: name, agents_moved_to: movesTo };
   },

@@ -7,12 +7,12 @@
  * Automatic reviews (`quality/verdicts.ts`) use the same mechanism.
  */
 import { z } from 'zod';
+import type { DispatchReads } from '../../../queries/tasks/dispatch.ts';
 import type { DomainEvent, EventDraft } from '../../../shared/events/define.ts';
 import { taskDispatched } from '../../../shared/events/tasks/dispatch.ts';
 import { ticketRef } from '../../../shared/events/tasks/tasks.ts';
 import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
 import { type Runner, RunnerError, type WorkAnswer, type WorkRequest } from '../../../shared/ports/runner.ts';
-import type { DispatchReads } from '../../../shared/ports/tasks/dispatch.ts';
 import { breachesIn, type PromptPart, promptOf, type Quotation } from '../../agents/prompts.ts';
 import type { Commands } from '../../handler.ts';
 import {

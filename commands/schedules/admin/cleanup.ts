@@ -1,10 +1,12 @@
 /** Once a day, removes rows from the lists that are older than the settings allow. */
 import { randomUUID } from 'node:crypto';
+import { expiredNotifications } from '../../../queries/monitoring/notifications.ts';
+import type { Reads } from '../../../queries/reads.ts';
+import { allWorkspaces } from '../../../queries/workspaces/workspaces.ts';
 import type { SettingName } from '../../../shared/contract/admin/settings.ts';
 import { CLEANUP_STREAM, oldRecordsRemoved } from '../../../shared/events/admin/cleanup.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
 import { notificationsDeleted } from '../../../shared/events/monitoring/notifications.ts';
-import type { NotificationDirectory } from '../../../shared/ports/monitoring/notifications.ts';
 import { DAY, seconds } from '../../../shared/time.ts';
 import { type Cleaning, cleanUp as cleanUpOne } from '../../admin/cleanup.ts';
 import type { Commands } from '../../handler.ts';
@@ -24,18 +26,18 @@ const BATCH = 1_000;
  */
 export async function cleanUp(parts: {
   readonly commands: Commands;
-  readonly notifications: Pick<NotificationDirectory, 'expired'>;
+  readonly reads: Reads;
   readonly notificationDays: number;
   readonly deadline: number;
   readonly now: () => number;
 }): Promise<number> {
-  const { commands, notifications, notificationDays, now } = parts;
+  const { commands, reads, notificationDays, now } = parts;
   if (notificationDays === 0) return 0;
   const run = randomUUID();
   const before = seconds(now()) - notificationDays * DAY;
   let removed = 0;
   while (now() < parts.deadline) {
-    const expired = await notifications.expired(before, BATCH);
+    const expired = await expiredNotifications(reads, before, BATCH);
     const places = new Map<number, { readonly tenant: number; readonly ids: number[] }>();
     for (const { workspace, tenant, id } of expired) {
       const place = places.get(workspace) ?? { tenant, ids: [] };
@@ -97,13 +99,11 @@ const CLEANUP_MS = 3 * EVERY_MINUTE_MS;
 
 export function cleanupSchedule(parts: {
   readonly commands: Commands;
-  readonly notifications: Pick<NotificationDirectory, 'expired'>;
-  readonly reads: Cleaning['reads'];
-  readonly workspaces: () => Promise<readonly { readonly id: number; readonly tenant: number }[]>;
+  readonly reads: Reads;
   readonly setting: Setting;
   readonly now: () => number;
 }): Schedule {
-  const { commands, notifications, reads, workspaces, setting, now } = parts;
+  const { commands, reads, setting, now } = parts;
   const days = async (name: SettingName) => Number(await setting(name));
   return {
     id: 'auto_cleanup',
@@ -115,12 +115,12 @@ export function cleanupSchedule(parts: {
     async run() {
       const notificationDays = await days('retention.notifications_days');
       const deadline = now() + CLEANUP_MS;
-      const removed = await cleanUp({ commands, notifications, notificationDays, deadline, now });
+      const removed = await cleanUp({ commands, reads, notificationDays, deadline, now });
       const retention = { activities: 0, pipeline_runs: 0, token_usage: 0, audit_log: 0 };
       for (const table of CLEANED) retention[table] = await days(`retention.${table}_days`);
       const others = await cleanUpWorkspaces({
         cleaning: { commands, reads, now },
-        workspaces: await workspaces(),
+        workspaces: await allWorkspaces(reads),
         retention,
         deadline,
       });

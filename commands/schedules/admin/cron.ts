@@ -1,8 +1,8 @@
 /** Runs the scheduled jobs that are due. */
 import { randomUUID } from 'node:crypto';
+import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
-import type { ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
 import { CRON_STREAM, type CronWork, cronDecider, runIfDue } from '../../admin/cron.ts';
 import type { Commands } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';

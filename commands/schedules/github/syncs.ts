@@ -5,10 +5,10 @@
  * their final values. If a process dies halfway, the next turn does the rest.
  */
 import { randomUUID } from 'node:crypto';
+import { type GithubProject, syncedProjects, tasksToPush } from '../../../queries/github/syncs.ts';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { GithubError, type GithubIssue } from '../../../shared/ports/github/client.ts';
-import type { GithubProject } from '../../../shared/ports/github/syncs.ts';
 import { seconds } from '../../../shared/time.ts';
 import { type GithubWork, type Import, importIssues, messageOf } from '../../github/issues.ts';
 import { decideGone, decidePull, decidePushed, issueDecider, issueStream, pushOf } from '../../github/links.ts';
@@ -17,7 +17,7 @@ import type { CommandContext } from '../../handler.ts';
 import { withoutIntents } from '../../intents.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
-import { counted, isOn, paged, type Schedule, type Setting } from '../schedule.ts';
+import { counted, isOn, type Place, paged, type Schedule, type Setting } from '../schedule.ts';
 
 /** Issues per page, and pages per turn. */
 const PAGE = 100;
@@ -172,7 +172,7 @@ async function push(
   signal: AbortSignal | undefined,
 ): Promise<number> {
   let pushed = 0;
-  for (const id of await work.githubProjects.waiting(project.workspace, project.id, MAX_PUSHED)) {
+  for (const id of await tasksToPush(work.reads, project.workspace, project.id, MAX_PUSHED)) {
     signal?.throwIfAborted();
     try {
       if (await pushTask(work, context, project, id, signal)) pushed++;
@@ -242,7 +242,8 @@ export async function syncProjects(
   const { signal, workspace, context } = options;
   const run = randomUUID();
   const total = { projects: 0, pulled: 0, pushed: 0, failures: [] as unknown[] };
-  for await (const project of paged((after, limit) => work.githubProjects.enabled(after, limit, workspace), PROJECTS)) {
+  const page = (after: Place, limit: number) => syncedProjects(work.reads, after, limit, workspace);
+  for await (const project of paged(page, PROJECTS)) {
     signal?.throwIfAborted();
     const own = context ?? scheduledContext(run, project.tenant, project.workspace);
     const quiet = context === undefined;

@@ -3,9 +3,9 @@
  * that only one process does it, and `commands/policies/tasks/dispatch.ts` asks the runner.
  */
 import { randomUUID } from 'node:crypto';
+import type { DispatchReads, NextTask } from '../../../queries/tasks/dispatch.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
-import type { DispatchReads, NextTask } from '../../../shared/ports/tasks/dispatch.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
 import type { Commands, Executed } from '../../handler.ts';
 import { scheduledContext, unlessBusy } from '../../policies/policy.ts';

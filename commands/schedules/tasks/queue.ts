@@ -5,7 +5,7 @@
  * is left alone.
  */
 import { randomUUID } from 'node:crypto';
-import type { StaleTask, StaleTaskReads } from '../../../shared/ports/tasks/queue.ts';
+import type { StaleTask, StaleTaskReads } from '../../../queries/tasks/queue.ts';
 import { MINUTE, seconds } from '../../../shared/time.ts';
 import type { Commands } from '../../handler.ts';
 import { scheduledContext, unlessBusy } from '../../policies/policy.ts';

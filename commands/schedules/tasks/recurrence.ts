@@ -6,9 +6,9 @@
  * If a process is killed between the two, the next run finds an id without a task, and creates that task.
  */
 import { randomUUID } from 'node:crypto';
+import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
+import type { RecurrenceReads, RecurringTask } from '../../../queries/tasks/recurrence.ts';
 import { cronProblem, dueMinutes, minuteOf } from '../../../shared/cron.ts';
-import type { ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
-import type { RecurrenceReads, RecurringTask } from '../../../shared/ports/tasks/recurrence.ts';
 import { MINUTE, seconds } from '../../../shared/time.ts';
 import type { CommandContext, Commands } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';

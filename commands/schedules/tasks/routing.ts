@@ -5,7 +5,7 @@
  * stays with its agent, and several processes assign it only once.
  */
 import { randomUUID } from 'node:crypto';
-import type { RoutableAgent, RoutingReads } from '../../../shared/ports/tasks/routing.ts';
+import type { RoutableAgent, RoutingReads } from '../../../queries/tasks/routing.ts';
 import type { Commands } from '../../handler.ts';
 import { scheduledContext, unlessBusy } from '../../policies/policy.ts';
 import { bestOf, decideRoute } from '../../tasks/routing.ts';

@@ -3,6 +3,7 @@
  * there at the last moment.
  */
 import { randomUUID } from 'node:crypto';
+import { workspacesInRemoval } from '../../../queries/workspaces/removal.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { goOnRemoving, type RemovalParts } from '../../workspaces/removal.ts';
 import { EVERY_MINUTE_MS, forAll, type Schedule } from '../schedule.ts';
@@ -15,7 +16,7 @@ import { EVERY_MINUTE_MS, forAll, type Schedule } from '../schedule.ts';
  */
 export async function finishRemovals(parts: RemovalParts, deadline: number): Promise<void> {
   const run = randomUUID();
-  await forAll(await parts.contents.inRemoval(), async (removed) => {
+  await forAll(await workspacesInRemoval(parts.reads), async (removed) => {
     const context = scheduledContext(run, removed.tenant, removed.moves_to);
     if (Date.now() < deadline) await goOnRemoving(parts, context, removed, deadline);
   });

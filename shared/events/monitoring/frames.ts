@@ -1,13 +1,12 @@
 /** The frames that an event produces in the live stream: its own, its notification's, its activity's. */
 
 import { withName } from '../../names.ts';
-import type { DisplayNames } from '../../ports/auth/users.ts';
-import type { TaskProjects } from '../../ports/projects/projects.ts';
+import type { ReadAt } from '../../ports/read-models.ts';
 import { masked } from '../../secrets.ts';
 import { seconds } from '../../time.ts';
 import type { DomainEvent, EventDefinition, FrameDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
-import { projectFields, taskOfStream } from '../tasks/tasks.ts';
+import { projectFields, type TaskProject, taskOfStream } from '../tasks/tasks.ts';
 import { activityOf, peopleOfActivity } from './activities.ts';
 import { notificationOf } from './notifications.ts';
 
@@ -50,10 +49,13 @@ export function taskOf(event: DomainEvent, frames: readonly FrameDraft[]): numbe
   return frames.some(({ type }) => type.startsWith('task.')) ? null : undefined;
 }
 
+/** How a name in a record is displayed. @param at when the record was written, Unix seconds */
+export type ShownAs = (name: string, at: number) => string;
+
 /** Lookups of names that frames show. */
 export interface FrameNames {
-  readonly people: Pick<DisplayNames, 'of'>;
-  readonly projects: TaskProjects;
+  readonly people: { of(workspace: number, names: readonly string[]): Promise<ShownAs> };
+  readonly projects: { at(workspace: number, at: ReadAt): Promise<(id: number) => Promise<TaskProject | undefined>> };
 }
 
 /** The frames with display names of users, and tasks with the names of their projects. */

@@ -1,7 +1,6 @@
 /** Tasks: common fields of their events, and their creation, moves and deletion. Streams: `task-<workspace>-<id>`. */
 import { z } from 'zod';
 import { nullsOf } from '../../fields.ts';
-import type { TaskProject } from '../../ports/projects/projects.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent, type FrameDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
@@ -105,6 +104,13 @@ export const taskRecord = (
 
 /** The ticket reference of a task: `TASK-007`. */
 export const ticketRef = (prefix: string, ticketNo: number): string => `${prefix}-${String(ticketNo).padStart(3, '0')}`;
+
+/** The project's fields in a task; the project may have been deleted. */
+export interface TaskProject {
+  readonly name: string;
+  /** First part of the ticket references of its tasks: `API` in `API-042`. */
+  readonly prefix: string;
+}
 
 /** The fields of a task's record that change with its project. */
 export const projectFields = (project: TaskProject | undefined, ticketNo: number) => ({

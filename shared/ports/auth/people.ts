@@ -1,30 +1,5 @@
-/** Lookups and changes besides the log for the erasure of a person, or of a single field. */
+/** The port of what an erasure changes outside the log and the read models: keys, and copies of texts. */
 import type { LoggedEvent } from '../event-log.ts';
-
-/** A user, including one who was deleted but not erased. */
-export interface FoundPerson {
-  readonly id: number;
-  readonly tenant: number;
-  readonly workspace: number;
-  readonly deleted: boolean;
-}
-
-/** An entry of the audit trail. */
-export interface AuditPlace {
-  readonly workspace: number;
-  readonly id: number;
-}
-
-export interface PeopleDirectory {
-  /** Users who have or had this username. */
-  named(username: string): Promise<readonly FoundPerson[]>;
-  /** Ids of the access requests of a user: those that were approved for it, and those of its account or address. */
-  requestsOf(userId: number, email: string | null, providerId: string | null): Promise<readonly number[]>;
-  /** Workspaces of tenants, including deleted ones. */
-  workspacesOf(tenants: readonly number[]): Promise<readonly number[]>;
-  /** Audit entries with personal fields of a person (`user:7`); some of them, by workspace, if there are many. */
-  auditEntriesOf(person: string): Promise<readonly AuditPlace[]>;
-}
 
 export interface PersonRecords {
   /**

@@ -11,12 +11,12 @@ import {
   triggerJob,
 } from '../../../commands/admin/cron.ts';
 import { runDueJobs } from '../../../commands/schedules/admin/cron.ts';
+import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
 import { staggerOf } from '../../../shared/cron.ts';
 import { cronJobAdded, cronJobToggled, cronRunEnded, cronRunStarted } from '../../../shared/events/admin/cron.ts';
 import { tenantStream } from '../../../shared/events/super/tenants.ts';
 import { type TaskData, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
 import { workspaceCreated } from '../../../shared/events/workspaces/workspaces.ts';
-import type { ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
 import { givenFor, timeOf } from '../../support/kit.ts';
 import { memoryWorld, repeatedRequest } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';

@@ -1,46 +1,49 @@
 /** Heartbeats with what is waiting for their agents, which may have been read some time ago. */
 import { expect } from 'chai';
 import { agentDecider, agentStream, decideDelete } from '../../../commands/agents/agents.ts';
-import { decideHeartbeat, decideWake, recordHeartbeat, type Waiting } from '../../../commands/agents/heartbeat.ts';
+import { decideHeartbeat, decideWake, recordHeartbeat } from '../../../commands/agents/heartbeat.ts';
+import type { Inbox } from '../../../queries/agents/heartbeat.ts';
 import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
-import { forbidden } from '../../../shared/errors.ts';
 import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
+import type { TaskView } from '../../../shared/identity.ts';
 import { given, registered, status } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { failureOf, outcomeOf, sample } from '../../support/kit.ts';
 
 describe('a recorded heartbeat', () => {
-  const workItems = [
-    { type: 'notifications', count: 2 },
-    { type: 'urgent_activities', count: 3 },
+  const workItems: Inbox['workItems'] = [
+    { type: 'notifications', count: 2, items: [] },
+    { type: 'urgent_activities', count: 3, items: [] },
   ];
-  const open = async () => {
+  const operator = { workspace: 1, role: 'operator', kind: 'global-key', agentId: null, agentName: null } as const;
+  /** @param fail what the read of an inbox throws */
+  const open = async (fail?: Error) => {
     const agents = agentsMemory();
     const id = await agents.make('ada', { status: 'busy' });
-    const asked: Waiting['agent'][] = [];
+    const asked: Inbox['agent'][] = [];
+    const seen: [TaskView['agent'], number][] = [];
     const inboxes = {
-      async find(agent: Waiting['agent']): Promise<Waiting> {
+      async find({ agent: bound }: TaskView, agent: Inbox['agent'], since: number): Promise<Inbox> {
         asked.push(agent);
-        return { agent, workItems };
+        seen.push([bound, since]);
+        if (fail) throw fail;
+        return { agent, workItems, pendingTasks: [], messages: [], until: Number.MAX_SAFE_INTEGER };
       },
     };
-    const beat = (ref: AgentRef, mayBeat: (agent: Waiting['agent']) => void = () => undefined) =>
-      recordHeartbeat(
-        agents.commands,
-        agents.context(),
-        inboxes,
-        ref,
-        { connection_id: 'c', tokenUsage: null },
-        mayBeat,
-      );
+    const parts = { commands: agents.commands, inboxes };
+    /** @param agentName the agent that the caller speaks for */
+    const beat = (ref: AgentRef, agentName: string | null = null, context = agents.context()) => {
+      const caller = { identity: { ...operator, agentName }, arrivedAt: 5 };
+      return recordHeartbeat(parts, context, caller, ref, { connection_id: 'c', tokenUsage: null });
+    };
     const rename = (name: string) =>
       agents.world
         .process()
         .record(agentStream(1, id), agents.context(), [
           sample(agentDetailsChanged, { agent_id: id, name: 'ada', changes: { name }, via: 'id' }),
         ]);
-    return { agents, id, asked, inboxes, beat, rename };
+    return { agents, id, asked, seen, beat, rename };
   };
 
   it('returns the number of waiting items and the items', async () => {
@@ -62,20 +65,30 @@ describe('a recorded heartbeat', () => {
     expect(asked.map((agent) => agent.id)).to.deep.equal([id]);
   });
 
-  it('is not recorded for an unknown agent or if the caller is refused', async () => {
+  it('reads what its caller may see, as of the arrival of the request', async () => {
+    const { id, seen, beat } = await open();
+    await beat({ id }, 'ada');
+    await beat({ id });
+    const ada = { name: 'ada', id: null };
+    expect(seen).to.deep.equal([
+      [ada, 5],
+      [null, 5],
+    ]);
+  });
+
+  it('is not recorded for an unknown agent, or for a caller that speaks for another one', async () => {
     const { agents, id, beat, asked } = await open();
-    const refuse = () => {
-      throw forbidden('not yours');
-    };
-    expect(await outcomeOf(beat({ id }, refuse))).to.equal('403');
+    expect(await outcomeOf(beat({ id }, 'eve'))).to.equal('403');
     expect(await outcomeOf(beat({ id: 99 }))).to.equal('404');
     expect(await outcomeOf(beat({ name: 'nobody' }))).to.equal('404');
-    const fail = () => {
-      throw new Error('broken');
-    };
-    expect(await failureOf(beat({ id }, fail))).to.equal('broken');
     expect(agents.events('AgentHeartbeatReceived')).to.deep.equal([]);
     expect(asked, 'inboxes that were read').to.deep.equal([]);
+  });
+
+  it('is not recorded if the inbox cannot be read', async () => {
+    const { agents, id, beat } = await open(new Error('broken'));
+    expect(await failureOf(beat({ id }))).to.equal('broken');
+    expect(agents.events('AgentHeartbeatReceived')).to.deep.equal([]);
   });
 
   it('by name is not recorded for an agent that has been renamed; by id it is', async () => {
@@ -94,9 +107,7 @@ describe('a recorded heartbeat', () => {
     expect((await beat({ id })).agent.name).to.equal('eve');
     expect(asked.map(({ name }) => name)).to.deep.equal(['ada', 'ada', 'eve']);
     await rename('zoe');
-    await beat({ id }, ({ name }) => {
-      if (name !== 'zoe') throw forbidden('not yours');
-    });
+    await beat({ id }, 'zoe');
     expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.name)).to.deep.equal(['ada', 'eve', 'zoe']);
   });
 
@@ -111,7 +122,7 @@ describe('a recorded heartbeat', () => {
   });
 
   it('is a single step of its request, however many reads it needs', async () => {
-    const { agents, id, inboxes, beat, rename } = await open();
+    const { agents, id, beat, rename } = await open();
     await beat({ id });
     await rename('eve');
     const steps: number[] = [];
@@ -124,8 +135,7 @@ describe('a recorded heartbeat', () => {
         },
       },
     };
-    const heartbeat = { connection_id: null, tokenUsage: null };
-    await recordHeartbeat(agents.commands, context, inboxes, { id }, heartbeat, () => undefined);
+    await beat({ id }, null, context);
     expect(steps).to.deep.equal([0, 0]);
     expect(context).to.not.have.property('step');
   });

@@ -8,6 +8,7 @@ import { evaluateAlerts } from '../../../commands/schedules/alerts/evaluations.t
 import { FIRST } from '../../../commands/schedules/schedule.ts';
 import { createLocks } from '../../../infra/database/locks.ts';
 import { alertRulesProjection } from '../../../projections/alerts/rules.ts';
+import type { AlertReads, WatchedRule } from '../../../queries/alerts/rules.ts';
 import { alertReads } from '../../../queries/alerts/rules.ts';
 import {
   alertRuleCreated,
@@ -16,7 +17,6 @@ import {
   alertRuleUpdated,
   NO_RULE,
 } from '../../../shared/events/alerts/rules.ts';
-import type { AlertReads, WatchedRule } from '../../../shared/ports/alerts/rules.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
 import { ensureTables, openView, testDatabase, testOrigin } from '../../support/world.ts';
 

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { decideTrigger } from '../../../commands/alerts/evaluations.ts';
 import { decideChange, decideCreate, decideDelete, ruleDecider } from '../../../commands/alerts/rules.ts';
+import type { WatchedRule } from '../../../queries/alerts/rules.ts';
 import {
   alertRuleCreated,
   alertRuleDeleted,
@@ -9,7 +10,6 @@ import {
   alertRuleUpdated,
   type RuleFields,
 } from '../../../shared/events/alerts/rules.ts';
-import type { WatchedRule } from '../../../shared/ports/alerts/rules.ts';
 import { maskedConfig } from '../../../shared/secrets.ts';
 import { givenFor, refusalOf, sample, timeOf } from '../../support/kit.ts';
 

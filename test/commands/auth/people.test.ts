@@ -9,10 +9,11 @@ import {
   redactField,
 } from '../../../commands/auth/people.ts';
 import { userDecider } from '../../../commands/auth/users.ts';
+import type { PeopleDirectory } from '../../../queries/auth/people.ts';
 import { accessRequested } from '../../../shared/events/auth/access-requests.ts';
 import { personErased } from '../../../shared/events/auth/people.ts';
 import { userDeleted, userTransferred } from '../../../shared/events/auth/users.ts';
-import type { PeopleDirectory, PersonRecords } from '../../../shared/ports/auth/people.ts';
+import type { PersonRecords } from '../../../shared/ports/auth/people.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { created, given } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';

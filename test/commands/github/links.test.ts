@@ -15,12 +15,12 @@ import {
   pushOf,
 } from '../../../commands/github/links.ts';
 import { type TaskState, taskDecider } from '../../../commands/tasks/tasks.ts';
+import type { FoundProject } from '../../../queries/projects/projects.ts';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { githubIssueClaimed } from '../../../shared/events/github/links.ts';
 import type { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import type { GithubIssue } from '../../../shared/ports/github/client.ts';
-import type { FoundProject } from '../../../shared/ports/projects/projects.ts';
 import { givenFor, stateAfter } from '../../support/kit.ts';
 import { gate, memoryWorld } from '../../support/memory-world.ts';
 import { at, deleted, reviewed, updated } from '../../support/tasks.ts';

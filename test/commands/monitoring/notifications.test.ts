@@ -10,8 +10,8 @@ import {
   notifyAgent,
   renderedNotification,
 } from '../../../commands/monitoring/notifications.ts';
+import type { NotificationDirectory, PendingNotification } from '../../../queries/monitoring/notifications.ts';
 import { notificationForwarded } from '../../../shared/events/monitoring/notifications.ts';
-import type { NotificationDirectory, PendingNotification } from '../../../shared/ports/monitoring/notifications.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { eventsOf, outcomeOf, stateAfter } from '../../support/kit.ts';
 
@@ -36,7 +36,6 @@ const directory = (parts: Partial<NotificationDirectory>): NotificationDirectory
   existing: nothing,
   older: nothing,
   pending: nothing,
-  expired: nothing,
   ...parts,
 });
 const run = { recipient: undefined, limit: 50, dry_run: false };

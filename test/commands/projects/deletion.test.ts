@@ -7,9 +7,9 @@ import { GENERAL, type NewProject, projectStream } from '../../../commands/proje
 import { takeTickets } from '../../../commands/projects/tickets.ts';
 import { finishDeletions } from '../../../commands/schedules/projects/deletion.ts';
 import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import type { FoundProject } from '../../../queries/projects/projects.ts';
 import { projectDeleted, projectDeletionBegun } from '../../../shared/events/projects/projects.ts';
 import { taskCreated, taskMoved } from '../../../shared/events/tasks/tasks.ts';
-import type { FoundProject } from '../../../shared/ports/projects/projects.ts';
 import { failureOf, givenFor, outcomeOf } from '../../support/kit.ts';
 import { type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
 import { created, deleted, TASK } from '../../support/tasks.ts';

@@ -4,8 +4,9 @@ import { createCommands } from '../../../commands/handler.ts';
 import { reviewTask } from '../../../commands/quality/reviews.ts';
 import { setStatuses, updateTask } from '../../../commands/tasks/changes.ts';
 import { createTask, existing, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import type { FoundProject } from '../../../queries/projects/projects.ts';
+import type { Reads } from '../../../queries/reads.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
-import type { FoundProject } from '../../../shared/ports/projects/projects.ts';
 import { fixture } from '../../support/fixture.ts';
 import { anyRoom, outcomeOf } from '../../support/kit.ts';
 import { openView, testDatabase, testOrigin } from '../../support/world.ts';
@@ -13,16 +14,16 @@ import { openView, testDatabase, testOrigin } from '../../support/world.ts';
 const GENERAL: FoundProject = { id: 1, name: 'General', prefix: 'TASK', slug: 'general', status: 'active' };
 const OTHER: FoundProject = { id: 2, name: 'Other', prefix: 'OTH', slug: 'other', status: 'active' };
 const projectOf = (id: number) => [GENERAL, OTHER].find((one) => one.id === id);
-const lookups = {
+const lookupsOf = (reads: Reads) => ({
+  reads,
   projects: {
     find: async (_workspace: number, id: number) => projectOf(id),
     general: async () => GENERAL,
     placeFor: async (_workspace: number, id: number | undefined) => projectOf(id ?? 1),
   },
   taskProjects: { at: async () => async (id: number) => projectOf(id) },
-  mentions: { find: async () => [] },
   recurring: anyRoom,
-};
+});
 const NOW = 1_800_000_000;
 const context = () => ({ origin: testOrigin });
 
@@ -43,11 +44,12 @@ describe('concurrent task commands', function () {
   });
 
   const one = (n: number) => processes[n % 2] as (typeof processes)[number];
-  const create = (n = 0, fields = {}) => createTask(one(n), context(), lookups, { title: `t${n}`, ...fields }, 'Ann');
+  const create = (n = 0, fields = {}) =>
+    createTask(one(n), context(), lookupsOf(view.reads), { title: `t${n}`, ...fields }, 'Ann');
   const stateOf = async (id: number) =>
     existing((await one(0).load(taskDecider, taskStream(testOrigin.workspace, id))).state);
   const update = (n: number, id: number, fields: object) =>
-    updateTask(one(n), context(), lookups, id, { fields, by: 'ann', now: NOW }, () => undefined);
+    updateTask(one(n), context(), lookupsOf(view.reads), id, { fields, by: 'ann', now: NOW }, () => undefined);
 
   it('each new task gets a unique id and a ticket number, without gaps', async () => {
     const tasks = await Promise.all(Array.from({ length: 60 }, (_, n) => create(n)));

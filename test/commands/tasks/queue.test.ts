@@ -9,12 +9,12 @@ import {
   type TaskQueueParts,
 } from '../../../commands/tasks/queue.ts';
 import { recordOf, type TaskState, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
+import type { StaleTask, TaskQueueReads } from '../../../queries/tasks/queue.ts';
 import { LogUnavailableError } from '../../../shared/errors.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { taskClaimed } from '../../../shared/events/tasks/queue.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
-import type { StaleTask, TaskQueueReads } from '../../../shared/ports/tasks/queue.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
 import { type Draft, givenFor, sample } from '../../support/kit.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';

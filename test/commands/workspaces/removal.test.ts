@@ -7,12 +7,12 @@ import { projectDecider, projectStream } from '../../../commands/projects/projec
 import { tenantDecider } from '../../../commands/super/tenants.ts';
 import { decideBeginRemoval, decideEndRemoval } from '../../../commands/workspaces/removal.ts';
 import { workspaceOf } from '../../../commands/workspaces/workspaces.ts';
+import type { MovingAgent, MovingProject } from '../../../queries/workspaces/removal.ts';
 import {
   workspaceCreated,
   workspaceDeleted,
   workspaceRemovalBegun,
 } from '../../../shared/events/workspaces/workspaces.ts';
-import type { MovingAgent, MovingProject } from '../../../shared/ports/workspaces/removal.ts';
 import { givenFor, registeredAgent } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { tenantMade } from '../../support/tenants.ts';

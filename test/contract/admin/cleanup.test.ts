@@ -7,7 +7,6 @@ import { auditProjection } from '../../../projections/monitoring/audit.ts';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
 import { searchProjection } from '../../../projections/monitoring/search.ts';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
-import { retentionReads } from '../../../queries/admin/cleanup.ts';
 import { cleanupResponse, retentionResponse } from '../../../shared/contract/admin/cleanup.ts';
 import { DAY } from '../../../shared/time.ts';
 import { fixture } from '../../support/fixture.ts';
@@ -94,7 +93,7 @@ describe('/api/cleanup', function () {
     const { listed } = await counts();
     expect(listed).to.be.at.least(1_200);
     const now = () => Date.now() + 2 * DAY * 1_000;
-    const cleaning = { commands: core.commands, reads: retentionReads(core.reads), now };
+    const cleaning = { commands: core.commands, reads: core.reads, now };
     const runs = await Promise.all(
       [1, 2].map(() => cleanUp(cleaning, { origin: testOrigin }, { token_usage: 1 }, 'schedule')),
     );
@@ -120,7 +119,7 @@ describe('/api/cleanup', function () {
     expect(await found()).to.be.above(0);
     // As it will be the day after tomorrow.
     const now = () => Date.now() + 2 * DAY * 1_000;
-    const cleaning = { commands: core.commands, reads: retentionReads(core.reads), now };
+    const cleaning = { commands: core.commands, reads: core.reads, now };
     const context = () => ({ origin: testOrigin });
     const retention = { activities: 1, notifications: 1 };
     const runs = await Promise.all(
@@ -158,7 +157,7 @@ describe('/api/cleanup', function () {
     expect(before).to.be.above(1);
     expect(ofTyped).to.be.above(0);
     const now = () => Date.now() + 2 * DAY * 1_000;
-    const cleaning = { commands: core.commands, reads: retentionReads(core.reads), now };
+    const cleaning = { commands: core.commands, reads: core.reads, now };
     const runs = await Promise.all(
       [1, 2].map(() => cleanUp(cleaning, { origin: testOrigin }, { audit_log: 1 }, 'schedule')),
     );

@@ -6,7 +6,7 @@ import { routes } from '../../../api/routes/index.ts';
 import { taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import { webhookStream } from '../../../commands/webhooks/webhooks.ts';
 import { schedulesOf } from '../../../infra/schedules.ts';
-import { workspaceContents } from '../../../queries/workspaces/removal.ts';
+import { activeIn } from '../../../queries/workspaces/removal.ts';
 import { tenantStream } from '../../../shared/events/super/tenants.ts';
 import { webhookCreated } from '../../../shared/events/webhooks/webhooks.ts';
 import { workspaceRemovalBegun } from '../../../shared/events/workspaces/workspaces.ts';
@@ -389,10 +389,9 @@ describe('contract: workspaces', function () {
 
     it('stop acting: webhooks, rules, recurring tasks and syncs are ended by events', async () => {
       const { core } = world.service;
-      const contents = workspaceContents(core.reads);
       const KINDS = ['webhooks', 'rules', 'recurring tasks', 'synced projects'] as const;
       const active = async (workspace: number) =>
-        (await Promise.all(KINDS.map((kind) => contents.active(workspace, kind)))).map(({ length }) => length);
+        (await Promise.all(KINDS.map((kind) => activeIn(core.reads, workspace, kind)))).map(({ length }) => length);
       const workspace = await newWorkspace();
       const there = await world.makeSession({ username: `busy-${workspace}`, role: 'admin', workspace });
       const made = async (path: string, body: unknown) => bodyOf(await ask('POST', path, body, there), 200, 201);

@@ -6,7 +6,7 @@ import { notificationsProjection } from '../../../projections/monitoring/notific
 import { searchProjection } from '../../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../../projections/pipelines/pipelines.ts';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
-import { retentionReads } from '../../../queries/admin/cleanup.ts';
+import { countExpired, expiredEntries, expiredReports, expiredRows } from '../../../queries/admin/cleanup.ts';
 import { notificationRaised } from '../../../shared/events/monitoring/notifications.ts';
 import { pipelineRunCompleted, pipelineRunStarted } from '../../../shared/events/pipelines/runs.ts';
 import { tokensReported } from '../../../shared/events/tokens/reports.ts';
@@ -51,29 +51,29 @@ describe('cleanup queries', () => {
   });
 
   it('do not treat active runs as old, whenever they started', async () => {
-    const { expired, count } = retentionReads(models.reads);
-    expect((await expired(1, 'pipeline_runs', cutoff, LIMIT)).ids).to.deep.equal([2]);
-    expect(await count(1, 'pipeline_runs', cutoff)).to.equal(1);
-    expect((await expired(1, 'pipeline_runs', cutoff + 1_000, LIMIT)).ids).to.deep.equal([2, 4]);
+    const { reads } = models;
+    expect((await expiredRows(reads, 1, 'pipeline_runs', cutoff, LIMIT)).ids).to.deep.equal([2]);
+    expect(await countExpired(reads, 1, 'pipeline_runs', cutoff)).to.equal(1);
+    expect((await expiredRows(reads, 1, 'pipeline_runs', cutoff + 1_000, LIMIT)).ids).to.deep.equal([2, 4]);
   });
 
   it('return rows of one workspace that are older than the cutoff', async () => {
-    const { expired, expiredReports, expiredEntries, count } = retentionReads(models.reads);
+    const { reads } = models;
     // Notifications have the numbers of their events.
-    expect((await expired(1, 'notifications', cutoff, LIMIT)).ids).to.deep.equal([5]);
-    expect((await expired(2, 'notifications', cutoff, LIMIT)).ids).to.deep.equal([9]);
-    expect((await expired(2, 'pipeline_runs', cutoff, LIMIT)).ids).to.deep.equal([3]);
-    expect((await expiredReports(1, cutoff, LIMIT)).ids).to.deep.equal(['old']);
-    expect((await expiredReports(2, cutoff, LIMIT)).ids).to.deep.equal(['other']);
+    expect((await expiredRows(reads, 1, 'notifications', cutoff, LIMIT)).ids).to.deep.equal([5]);
+    expect((await expiredRows(reads, 2, 'notifications', cutoff, LIMIT)).ids).to.deep.equal([9]);
+    expect((await expiredRows(reads, 2, 'pipeline_runs', cutoff, LIMIT)).ids).to.deep.equal([3]);
+    expect((await expiredReports(reads, 1, cutoff, LIMIT)).ids).to.deep.equal(['old']);
+    expect((await expiredReports(reads, 2, cutoff, LIMIT)).ids).to.deep.equal(['other']);
     // The beginning of a run is an activity: the first two events of this workspace, and the sixth, of the other one.
-    expect((await expired(1, 'activities', cutoff, LIMIT)).ids)
+    expect((await expiredRows(reads, 1, 'activities', cutoff, LIMIT)).ids)
       .to.include.members([1, 2])
       .and.not.include(6);
-    expect((await expired(2, 'activities', cutoff, LIMIT)).ids)
+    expect((await expiredRows(reads, 2, 'activities', cutoff, LIMIT)).ids)
       .to.include(6)
       .and.not.include(1);
     for (const table of ['notifications', 'token_usage', 'audit_log', 'activities'] as const)
-      expect(await count(3, table, cutoff), table).to.equal(0);
-    expect((await expiredEntries(3, cutoff, LIMIT)).ids).to.deep.equal([]);
+      expect(await countExpired(reads, 3, table, cutoff), table).to.equal(0);
+    expect((await expiredEntries(reads, 3, cutoff, LIMIT)).ids).to.deep.equal([]);
   });
 });

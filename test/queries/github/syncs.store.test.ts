@@ -4,10 +4,9 @@ import { githubProjection } from '../../../projections/github/syncs.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { workspacesProjection } from '../../../projections/workspaces/workspaces.ts';
-import { githubProjects } from '../../../queries/github/syncs.ts';
+import { findGithubProject, projectsWithRepo, syncedProjects } from '../../../queries/github/syncs.ts';
 import { projectCreated, projectUpdated } from '../../../shared/events/projects/projects.ts';
 import { workspaceCreated } from '../../../shared/events/workspaces/workspaces.ts';
-import type { GithubProjects } from '../../../shared/ports/github/syncs.ts';
 import { readModels, type Told } from '../../support/rows.ts';
 
 const REPO = 'acme/web';
@@ -16,10 +15,8 @@ const REPO = 'acme/web';
 const TENANTS: Readonly<Record<number, number>> = { 1: 1, 2: 2, 3: 1 };
 
 describe('GitHub sync queries', () => {
-  let projects: GithubProjects;
   const models = readModels([githubProjection, projectsProjection, tasksProjection, workspacesProjection]);
   before(async () => {
-    projects = githubProjects(models.reads);
     const told: Told[] = [];
     for (const [name, tenant] of Object.entries(TENANTS)) {
       const workspace = Number(name);
@@ -41,20 +38,20 @@ describe('GitHub sync queries', () => {
   const start = { workspace: 0, id: 0 };
 
   it('find projects of the default tenant for the schedule, but none of a strictly isolated workspace', async () => {
-    expect(idsOf(await projects.enabled(start, 10))).to.deep.equal([11]);
-    expect(idsOf(await projects.enabled(start, 10, 1))).to.deep.equal([11]);
+    expect(idsOf(await syncedProjects(models.reads, start, 10))).to.deep.equal([11]);
+    expect(idsOf(await syncedProjects(models.reads, start, 10, 1))).to.deep.equal([11]);
     for (const workspace of [2, 3])
-      expect(await projects.enabled(start, 10, workspace), String(workspace)).to.deep.equal([]);
+      expect(await syncedProjects(models.reads, start, 10, workspace), String(workspace)).to.deep.equal([]);
   });
 
   it('find projects in their own workspace, by repository and by id', async () => {
     for (const workspace of [1, 2, 3])
-      expect(idsOf(await projects.of(workspace, REPO)), String(workspace)).to.deep.equal([
+      expect(idsOf(await projectsWithRepo(models.reads, workspace, REPO)), String(workspace)).to.deep.equal([
         workspace * 10 + 1,
         workspace * 10 + 2,
       ]);
-    expect(await projects.find(1, 11)).to.include({ id: 11, workspace: 1, tenant: 1 });
-    expect(await projects.find(1, 21)).to.equal(undefined);
-    expect(await projects.find(2, 11)).to.equal(undefined);
+    expect(await findGithubProject(models.reads, 1, 11)).to.include({ id: 11, workspace: 1, tenant: 1 });
+    expect(await findGithubProject(models.reads, 1, 21)).to.equal(undefined);
+    expect(await findGithubProject(models.reads, 2, 11)).to.equal(undefined);
   });
 });

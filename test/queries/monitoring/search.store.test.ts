@@ -8,10 +8,10 @@ import { activitiesProjection } from '../../../projections/monitoring/activities
 import { searchProjection } from '../../../projections/monitoring/search.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { searchRecords } from '../../../queries/monitoring/search.ts';
+import type { DisplayNames } from '../../../queries/names.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { searchQuery } from '../../../shared/contract/monitoring/search.ts';
 import { allTasks } from '../../../shared/identity.ts';
-import type { DisplayNames } from '../../../shared/ports/auth/users.ts';
 import { fixture } from '../../support/fixture.ts';
 import { testDatabase } from '../../support/world.ts';
 

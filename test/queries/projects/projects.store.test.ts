@@ -1,6 +1,7 @@
 /** Where tasks go: projects as commands look them up, in the database and in the memory of the projector. */
 import { expect } from 'chai';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
+import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
 import { createTaskProjects } from '../../../queries/projects/tickets.ts';
 import {
@@ -10,7 +11,6 @@ import {
   projectRestored,
   projectUpdated,
 } from '../../../shared/events/projects/projects.ts';
-import type { ProjectDirectory } from '../../../shared/ports/projects/projects.ts';
 import type { ReadAt } from '../../../shared/ports/read-models.ts';
 import { readModels } from '../../support/rows.ts';
 
