@@ -6,6 +6,7 @@ import type { GroupRule } from '../shared/ports/auth/oidc.ts';
 /** `infra/config.ts` documents each. */
 export interface ApiSettings extends SettingDefaults {
   readonly disableRateLimit: boolean;
+  readonly responseStallMs: number;
   readonly trustedProxies: readonly string[];
   readonly allowAnyHost: boolean;
   readonly allowedHosts: readonly string[];

@@ -236,6 +236,9 @@ export const SETTINGS = {
   oidcAudience: optional('OIDC_AUDIENCE', text).doc(
     'audience of access tokens of the provider that programs may send; unset: such tokens are refused',
   ),
+  responseStallMs: setting('RESPONSE_STALL_MS', integer(100, 3_600_000), 60_000).doc(
+    'after this long without progress, a client that does not read its response is cut off, milliseconds',
+  ),
   disableRateLimit: setting('MC_DISABLE_RATE_LIMIT', flag, false).doc(
     'turns rate limits off, except for sign-in and other critical calls',
   ),

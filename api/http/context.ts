@@ -23,6 +23,8 @@ export interface RequestContext {
   readonly traceparent: string | undefined;
   /** Set for a call within a request (`inside.ts`). */
   readonly via?: Channel;
+  /** The client of this response is cut off after this long without progress, milliseconds. */
+  readonly stallMs: number;
   /** Pattern of the matched route, for metrics and logs. */
   route: string;
   /** Undefined until looked up; null without a valid credential. */
@@ -43,6 +45,7 @@ export function beginContext(req: IncomingMessage, res: ServerResponse, settings
     trusted: settings.trustedProxies.includes(peerOf(req)),
     secure: req.headers['x-forwarded-proto'] === 'https' || 'encrypted' in req.socket,
     traceparent: currentTraceparent() ?? traceparentOf(req.headers.traceparent),
+    stallMs: settings.responseStallMs,
     route: 'unmatched',
     identity: undefined,
     credential: undefined,

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { RequestContext } from './context.ts';
 import type { RouteResponse } from './route.ts';
+import { limitStall } from './stalled.ts';
 
 const compress = promisify(gzip);
 
@@ -58,9 +59,6 @@ export async function* again<T>(first: IteratorResult<T>, rest: AsyncIterator<T>
   for (let one = first; !one.done; one = await rest.next()) yield one.value;
 }
 
-/** A client that reads nothing of a file for this long is cut off, milliseconds. */
-const STALLED_MS = 60_000;
-
 /**
  * Sends a file while its text is produced.
  *
@@ -69,7 +67,7 @@ const STALLED_MS = 60_000;
  * @throws errors of `text`. The connection then breaks, so the client sees that the file is incomplete
  */
 export async function sendFile(
-  { req, res }: Pick<RequestContext, 'req' | 'res'>,
+  { req, res, stallMs }: Pick<RequestContext, 'req' | 'res' | 'stallMs'>,
   format: 'json' | 'csv',
   disposition: string,
   text: AsyncIterable<string>,
@@ -80,7 +78,7 @@ export async function sendFile(
     res.end();
     return true;
   }
-  res.setTimeout(STALLED_MS, () => res.destroy());
+  limitStall(res, stallMs);
   try {
     await pipeline(text, res);
     return true;

@@ -36,6 +36,7 @@ import { createReadBudget } from './read-budget.ts';
 import { type CachedRoute, createResponseCache } from './response-cache.ts';
 import { type InnerCall, type Route, type RouteResponse, sharedOf } from './route.ts';
 import { securityHeaders } from './security-headers.ts';
+import { endWhenStalled } from './stalled.ts';
 import { asSpans } from './tracing.ts';
 
 /** A stream does not end by itself, so a HEAD request gets its headers without running the handler. */
@@ -289,6 +290,7 @@ export function createApiServer(routes: readonly Route[], services: Services): A
     res.setHeader('X-Request-Id', context.id);
     for (const [name, value] of headers) res.setHeader(name, value);
     res.once('close', () => finished(context));
+    endWhenStalled(res, context.stallMs);
     // A write after the end emits an error, for example when an event arrives while streams are being closed.
     res.on('error', (error) => log.debug({ err: error, requestId: context.id }, 'could not write a response'));
     if (!readTarget(req)) {

@@ -95,7 +95,7 @@ export const exportName = (timeframe: string, format: ExportFormat, now: number)
  *   is incomplete
  */
 export async function sendExport(
-  context: Pick<RequestContext, 'req' | 'res'>,
+  context: Pick<RequestContext, 'req' | 'res' | 'stallMs'>,
   { name, format }: { readonly name: string; readonly format: ExportFormat },
   pages: AsyncGenerator<readonly TokenRecord[]>,
   evidence?: ExportEvidence,
