@@ -51,6 +51,8 @@ export interface NameKind<OwnerState> {
   taken(shown: string): string;
   /** @throws AppError 400 for a reserved name */
   refuse?(shown: string): void;
+  /** @throws AppError 409 when records without a claim of this kind are in the way */
+  checkFree?(commands: Commands, scope: NameScope, name: string, shown: string, owner: string): Promise<void>;
   /** For names with several kinds of owners: the kind of the owner of this stream. Default: this kind. */
   // biome-ignore lint/suspicious/noExplicitAny: the state of another kind of record; only its own kind reads it.
   of?(owner: string): NameKind<any>;
@@ -90,6 +92,7 @@ export async function claimName<OwnerState>(
   owner: string,
   shown = name,
 ): Promise<void> {
+  await kind.checkFree?.(commands, scope, name, shown, owner);
   await refuseEarlier(commands, context, kind, { scope, name, shown }, owner);
   const stream = streamOf(kind.kind, scope, name);
   const claim = (given: string | undefined, options: ExecuteOptions) =>

@@ -44,6 +44,8 @@ export interface ExecuteOptions {
 export interface Commands {
   readonly counters: Counters;
   readonly names: NameDirectory;
+  /** Ids of the users of a workspace whose display names have this key (`displayKeys`), according to the read model. */
+  readonly displayed?: ((workspace: number, key: string) => Promise<readonly number[]>) | undefined;
   /** Whether some names may be older than their claims. */
   readonly hasOlderNames: boolean;
   /**
@@ -89,6 +91,7 @@ export function createCommands(parts: {
   snapshots?: Snapshots;
   /** Default: a name without a claim is free. */
   names?: NameDirectory;
+  displayed?: Commands['displayed'];
   /** By default there may be. */
   hasOlderNames?: boolean;
   /** Called with the appended events before they are acknowledged; undefined: no wait is necessary. */
@@ -185,6 +188,7 @@ export function createCommands(parts: {
   return {
     counters,
     names,
+    displayed: parts.displayed,
     hasOlderNames,
     async execute<State>(
       typed: Decider<State>,

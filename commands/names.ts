@@ -5,11 +5,14 @@
  * Names from before this rule have no such claim. Their owners are found through the read models, and claims of the
  * older kinds count, so no new name can look like an older one.
  */
+
+import { conflict } from '../shared/errors.ts';
 import { userStream } from '../shared/events/auth/users.ts';
-import { nameKeys } from '../shared/names.ts';
+import { displayKeys, nameKeys } from '../shared/names.ts';
 import { type AgentState, agentDecider, agentStream, holding } from './agents/agents.ts';
 import { type UserState, userDecider } from './auth/users.ts';
 import { claimantOf, type NameKind, type NameScope } from './claims.ts';
+import type { Commands } from './handler.ts';
 import { type Claim, OLDER_KINDS, SHARED_NAME } from './naming.ts';
 
 const USER = userStream(0).slice(0, -1);
@@ -18,11 +21,20 @@ const USER = userStream(0).slice(0, -1);
 export const nameTaken = (name: string): string =>
   `An agent or a user named "${name}", or with a name that looks like it, already exists; choose another name.`;
 
+/** The 409 message for a name under which a user is shown. */
+const nameDisplayed = (name: string): string =>
+  `A user is shown as "${name}", or by a display name that looks like it; choose another name, or change that display name first.`;
+
 /** What both kinds of owners share. */
-const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'earlier'> = {
+const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'checkFree' | 'earlier'> = {
   kind: SHARED_NAME,
   of: (owner) => (owner.startsWith(USER) ? userNames : agentNames),
   taken: nameTaken,
+  async checkFree(commands, scope, key, shown, owner) {
+    if (scope === 'all') return;
+    const displayed = (await commands.displayed?.(Number(scope), key)) ?? [];
+    if (displayed.some((id) => userStream(id) !== owner)) throw conflict(nameDisplayed(shown), { code: 'NAME_TAKEN' });
+  },
   async earlier(commands, scope, key, shown) {
     if (!commands.hasOlderNames) return undefined;
     const found = await commands.names.holders(scope === 'all' ? scope : Number(scope), key);
@@ -69,3 +81,36 @@ export const agentNameClaims = (
 /** The claims of a user with this name in a scope: a workspace, or all users. */
 export const userNameClaims = (scope: number | 'all', username: string): readonly Claim<UserState>[] =>
   claimsOf(userNames, scope, username);
+
+/** The 409 message for a display name. */
+const displayNameTaken = (name: string): string =>
+  `display_name: another user or an agent is named "${name}", or has a name that looks like it; choose another one.`;
+
+/**
+ * Whether another user, or an agent of the workspace, has a name that looks like this display name.
+ *
+ * @param owner stream of the user
+ */
+export async function isNameOfAnother(
+  commands: Pick<Commands, 'load'>,
+  workspace: number,
+  displayName: string,
+  owner: string,
+): Promise<boolean> {
+  for (const key of displayKeys(displayName))
+    for (const scope of ['all', workspace] as const) {
+      const holder = await claimantOf(commands, shared, scope, key);
+      if (holder === undefined || holder === owner) continue;
+      const its = shared.of?.(holder) as NameKind<unknown>;
+      if (its.holds((await commands.load(its.owner, holder)).state, key, scope) === 'yes') return true;
+    }
+  return false;
+}
+
+/** @throws AppError 409 for a display name that looks like the name of another user, or of an agent of the workspace */
+export async function refuseNameOfAnother(
+  ...[commands, workspace, displayName, owner]: Parameters<typeof isNameOfAnother>
+): Promise<void> {
+  if (await isNameOfAnother(commands, workspace, displayName, owner))
+    throw conflict(displayNameTaken(displayName), { code: 'NAME_TAKEN' });
+}

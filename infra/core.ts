@@ -9,7 +9,7 @@ import { agentKeysProjection } from '../projections/agents/keys.ts';
 import { usersProjection } from '../projections/auth/users.ts';
 import { projections } from '../projections/index.ts';
 import type { Projection } from '../projections/projection.ts';
-import { nameDirectory } from '../queries/names.ts';
+import { displayedUsers, nameDirectory } from '../queries/names.ts';
 import type { Reads } from '../queries/reads.ts';
 import { fieldKeyName } from '../shared/event-store/sealed-values.ts';
 import { createEventStore, type EventStore } from '../shared/event-store.ts';
@@ -136,6 +136,7 @@ export async function openCore(
       counters,
       snapshots,
       names,
+      displayed: displayedUsers(reads.at({})),
       hasOlderNames: older > 0,
       beforeAcknowledged,
     });

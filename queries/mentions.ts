@@ -1,8 +1,12 @@
-/** Users and agents that can be mentioned, by name. A handle belongs to its first owner; users come first. */
+/**
+ * Users and agents that can be mentioned. A handle belongs to its first owner: the agent of this name, else the user,
+ * else an agent whose name has blanks for hyphens, else the only user with this display name.
+ */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
 import type { MentionsQuery } from '../shared/contract/mentions.ts';
+import { displayNameFault } from '../shared/names.ts';
 import { type Reads, tableOf } from './reads.ts';
 
 /** A handle and its owner. */
@@ -65,18 +69,35 @@ export async function mentionTargets(
   handles: readonly string[],
 ): Promise<readonly MentionTarget[]> {
   const { users, agents } = placesOf(reads);
-  const { rows } = await sql<Owner>`
-    SELECT 'user' AS type, username AS name, display_name AS display, NULL AS role, 1 AS rank FROM ${users}
+  const { rows } = await sql<Owner & { readonly rank: number }>`
+    SELECT 'user' AS type, username AS name, display_name AS display, NULL AS role, 2 AS rank FROM ${users}
     WHERE workspace_id = ${workspace} AND lower(username) = ANY(${handles})
     UNION
-    SELECT 'agent', name, name, role, 2 FROM ${agents}
+    SELECT 'agent', name, name, role, 3 FROM ${agents}
     WHERE workspace_id = ${workspace} AND ${DASHED} = ANY(${handles})
     UNION
-    SELECT 'agent', name, name, role, 2 FROM ${agents}
+    SELECT 'agent', name, name, role, 1 FROM ${agents}
     WHERE workspace_id = ${workspace} AND ${PLAIN} = ANY(${handles})
     ORDER BY rank, name`.execute(reads.db);
   const wanted = new Set(handles);
-  return firstOwners(rows.flatMap(targetsOf)).filter(({ handle }) => wanted.has(handle));
+  const targets = rows.map(({ rank, ...owner }): MentionTarget => {
+    const [target] = targetsOf(owner) as [MentionTarget];
+    return rank === 1 ? { ...target, handle: owner.name.toLowerCase() } : target;
+  });
+  const named = firstOwners(targets).filter(({ handle }) => wanted.has(handle));
+  for (const { handle } of named) wanted.delete(handle);
+  return wanted.size === 0 ? named : [...named, ...(await displayedAs(reads, workspace, [...wanted]))];
+}
+
+/** Users by their display names, in lower case: those that only one user has, and that are not reserved. */
+async function displayedAs(reads: Reads, workspace: number, handles: readonly string[]): Promise<MentionTarget[]> {
+  const { rows } = await sql<{ handle: string; recipient: string; display: string }>`
+    SELECT lower(display_name) AS handle, min(username) AS recipient, min(display_name) AS display
+    FROM ${placesOf(reads).users} WHERE workspace_id = ${workspace} AND lower(display_name) = ANY(${handles})
+    GROUP BY lower(display_name) HAVING count(*) = 1`.execute(reads.db);
+  return rows
+    .filter(({ display }) => displayNameFault(display) === undefined)
+    .map((row) => ({ ...row, type: 'user' as const }));
 }
 
 /** Where a page of owners ends. */

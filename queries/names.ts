@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
 import type { ShownAs } from '../shared/events/monitoring/frames.ts';
+import { displayKeys, displayNameFault } from '../shared/names.ts';
 import type { Freshness, ReadAt } from '../shared/ports/read-models.ts';
 import { createKept, createLookUps } from './kept.ts';
 import { inWorkspace, type Reads, tableOf, tables } from './reads.ts';
@@ -38,6 +39,25 @@ export const nameDirectory = (reads: Reads) => ({
     ];
   },
 });
+
+/** Ids of the users of a workspace whose display names have a key (`displayKeys`). */
+export function displayedUsers(reads: Reads): (workspace: number, key: string) => Promise<readonly number[]> {
+  // Computing keys takes longer than looking them up.
+  const kept = createKept<readonly string[]>({ values: KEPT });
+  return async (workspace, key) => {
+    const own = kept.of(workspace);
+    const keysOf = (name: string): readonly string[] => {
+      const keys = own.get(name) ?? displayKeys(name);
+      own.set(name, keys);
+      return keys;
+    };
+    const rows = await inWorkspace(reads, usersProjection, 'users', workspace)
+      .where(sql<boolean>`display_name <> username`)
+      .select(['id', 'display_name'])
+      .execute();
+    return rows.filter(({ display_name }) => keysOf(display_name ?? '').includes(key)).map(({ id }) => id);
+  };
+}
 
 /** Display names. Only events about the user contain them, so they are looked up where a name is shown. */
 export interface DisplayNames {
@@ -136,12 +156,21 @@ export function createDisplayNames({
     of: (...asked) => (waits ? lookedUp(...asked) : lookedUp(...asked).catch(() => (name) => name)),
     async usernameOf(workspace, shown, at) {
       const lookUp = await displayed(workspace, at);
-      const [only, another] = await lookUp(shown, (then) => displayedAs(then, workspace, shown));
-      if (only === undefined || another !== undefined) return shown;
-      const from = at ? reads.at(at) : reads;
-      return (await isName(from, workspace, shown)) ? shown : only;
+      const found = await lookUp(shown, (then) => displayedAs(then, workspace, shown));
+      return found.length === 1 ? recipientOf(at ? reads.at(at) : reads, workspace, shown) : shown;
     },
   };
+}
+
+/**
+ * The recipient that a text names: the agent or the user of this name; otherwise the only user with this display name,
+ * unless the name is reserved; otherwise the text itself.
+ */
+export async function recipientOf(reads: Reads, workspace: number, text: string): Promise<string> {
+  if (displayNameFault(text) !== undefined) return text;
+  const [only, another] = await displayedAs(reads, workspace, text);
+  if (only === undefined || another !== undefined) return text;
+  return (await isName(reads, workspace, text)) ? text : only;
 }
 
 /** Up to two usernames of users with this display name. */

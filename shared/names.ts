@@ -74,10 +74,13 @@ export function nameKeys(name: string): readonly string[] {
   return inLowerCase === asWritten ? [inLowerCase] : [inLowerCase, asWritten];
 }
 
+/** The keys by which a display name is compared with names. */
+export const displayKeys = (name: string): readonly string[] => nameKeys(plain(name).trim());
+
 /** Whether a text looks like a name, ignoring case. */
 export function looksLike(text: string, name: string): boolean {
   const keys = [name, name.toUpperCase()].flatMap(nameKeys);
-  return nameKeys(plain(text).trim()).some((key) => keys.includes(key));
+  return displayKeys(text).some((key) => keys.includes(key));
 }
 
 /** Replaces a username in a text: as the whole text, at its beginning, or at its end. */
@@ -119,6 +122,8 @@ const isServices = reserving([
 ]);
 const isPartOfService = reserving(SYSTEM_ACTORS);
 const isAdmin = reserving(['admin']);
+/** Messages to the coordinator are for the agent that has its part; that agent may also have the name. */
+const isCoordinator = reserving(['coordinator']);
 /** The only account with this name. */
 const ADMIN = 'admin';
 
@@ -148,7 +153,7 @@ export function displayNameFault(name: string, username?: string): string | unde
   if (hidden !== undefined) return hidden;
   if (NO_NAME.test(name.trim())) return NO_NAME_FAULT;
   const isOther = username !== undefined && username.toLowerCase() !== ADMIN;
-  return isReserved(name) || (isOther && isAdmin(name)) ? RESERVED_FAULT : undefined;
+  return isReserved(name) || isCoordinator(name) || (isOther && isAdmin(name)) ? RESERVED_FAULT : undefined;
 }
 
 /** The error of a new name that identifies a user or an agent; the common rules of both. */
@@ -169,7 +174,9 @@ export function userNameFault(name: string): string | undefined {
   const fault = nameFault(name);
   if (fault !== undefined) return fault;
   if (plain(name) !== name) return `must be written in plain characters: ${plain(name)}`;
-  return isPartOfService(name) || (isAdmin(name) && name.toLowerCase() !== ADMIN) ? RESERVED_FAULT : undefined;
+  return isPartOfService(name) || isCoordinator(name) || (isAdmin(name) && name.toLowerCase() !== ADMIN)
+    ? RESERVED_FAULT
+    : undefined;
 }
 
 /** The error of a username that is derived from an account elsewhere, which cannot be "admin". */

@@ -101,6 +101,12 @@ function senderOf(identity: Identity, from: string | null | undefined, coordinat
   return coordinator;
 }
 
+/** The coordinator's name is reserved, so no display name gets what is for it. */
+async function recipientOf(services: Services, identity: Identity, text: string | undefined, at: ReadAt) {
+  const isCoordinator = text?.toLowerCase() === services.settings.coordinatorAgent.toLowerCase();
+  return isCoordinator ? text : nameOf(services, identity, text, at);
+}
+
 const send = defineRoute({
   method: 'post',
   path: '/api/chat/messages',
@@ -123,7 +129,7 @@ const send = defineRoute({
       from: senderOf(identity, body.from, settings.coordinatorAgent),
       content: body.content,
       conversation: body.conversation_id ?? undefined,
-      recipient: await nameOf(services, identity, body.recipient?.trim() || body.to?.trim() || undefined, at),
+      recipient: await recipientOf(services, identity, body.recipient?.trim() || body.to?.trim() || undefined, at),
       message_type: body.message_type ?? 'text',
       metadata: body.metadata ?? null,
       forward: body.forward ?? false,

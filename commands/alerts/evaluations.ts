@@ -24,8 +24,14 @@ const isRecipient = (value: unknown): value is string => typeof value === 'strin
  * disabled or in its cooldown.
  *
  * @param now Unix seconds
+ * @param recipientOf the recipient that a text names
  */
-export function decideTrigger(state: RuleState, found: WatchedRule, now: number): EventDraft[] {
+export function decideTrigger(
+  state: RuleState,
+  found: WatchedRule,
+  now: number,
+  recipientOf: (text: string) => string = (text) => text,
+): EventDraft[] {
   const { id, rule, lastTriggeredAt, triggerCount } = state;
   const isSame =
     rule.entity_type === found.entity_type &&
@@ -45,7 +51,11 @@ export function decideTrigger(state: RuleState, found: WatchedRule, now: number)
       condition_value: rule.condition_value,
       action_type: rule.action_type,
       recipient:
-        rule.action_type !== 'notification' ? null : isRecipient(recipient) ? recipient.trim() : DEFAULT_RECIPIENT,
+        rule.action_type !== 'notification'
+          ? null
+          : isRecipient(recipient)
+            ? recipientOf(recipient.trim())
+            : DEFAULT_RECIPIENT,
       count: triggerCount + 1,
     }),
   ];
@@ -77,8 +87,12 @@ export async function evaluateRule(
   const at = seconds(now());
   if (inCooldown(rule.cooldown_minutes, rule.last_triggered_at, at)) return { verdict: 'In cooldown' };
   if (!(await reads.isMet(rule, at))) return { verdict: 'Condition not met' };
-  const { events } = await commands.execute(ruleDecider, ruleStream(rule.workspace, rule.id), context, (state) =>
-    decideTrigger(state, rule, at),
+  const stream = ruleStream(rule.workspace, rule.id);
+  const { recipient } = (await commands.load(ruleDecider, stream, { recent: true })).state.rule.action_config;
+  const told = isRecipient(recipient) ? recipient.trim() : DEFAULT_RECIPIENT;
+  const named = await reads.recipientOf(rule.workspace, told);
+  const { events } = await commands.execute(ruleDecider, stream, context, (state) =>
+    decideTrigger(state, rule, at, (text) => (text === told ? named : text)),
   );
   // No event: in the meantime another process has triggered or changed the rule.
   const [trigger] = events;

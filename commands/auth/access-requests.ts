@@ -23,6 +23,7 @@ import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName, isTaken, type NameKind } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { isNameOfAnother } from '../names.ts';
 import { reserveId } from '../record-ids.ts';
 import { fromGoogle } from './google.ts';
 import { type AdminsOf, changeUser, needAnotherAdmin, removesAdmin } from './last-admin.ts';
@@ -279,8 +280,11 @@ async function createWithFreeName(
   role: Role,
 ): Promise<boolean> {
   const { email, name, picture: avatar_url, sub: provider_id } = profile;
-  const account = { provider: 'google', provider_id, email, display_name: name ?? email, avatar_url } as const;
+  const shown = name ?? email;
+  const isAnothers = await isNameOfAnother(commands, NEW_USER.workspace, shown, userStream(id));
   return withFreeName(usernameFrom([email]), async (username) => {
+    const display_name = isAnothers ? username : shown;
+    const account = { provider: 'google', provider_id, email, display_name, avatar_url } as const;
     const user = { ...NEW_USER, ...account, username, role, source: 'access_request' } as const;
     try {
       await createUser(commands, context, credentials, user, null, { id });

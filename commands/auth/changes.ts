@@ -13,7 +13,7 @@ import type { Role } from '../../shared/identity.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { userNameClaims } from '../names.ts';
+import { refuseNameOfAnother, userNameClaims } from '../names.ts';
 import { RELEASED_AFTER_MS } from '../naming.ts';
 import type { Place } from '../workspaces/workspaces.ts';
 import { type AdminsOf, changeUser } from './last-admin.ts';
@@ -107,7 +107,18 @@ export async function updateUser(
   const decide = (credentialId: string | null) => (state: UserState) =>
     decideUpdate(state, { ...rest, user_id, changes, credential_id: credentialId });
   // Decide first, so that a refusal needs no slow hash and no claim of a name.
-  if (password !== null || rest.transfer) decide(null)((await commands.load(userDecider, userStream(user_id))).state);
+  const { state: before } = await commands.load(userDecider, userStream(user_id));
+  if (password !== null || rest.transfer) decide(null)(before);
+  const displayName = changes.display_name ?? before.display_name;
+  const workspace = rest.transfer?.to.workspace ?? before.workspace;
+  if (
+    before.exists &&
+    displayName !== null &&
+    (displayName !== before.display_name || workspace !== before.workspace)
+  ) {
+    if (changes.display_name !== undefined) checkDisplayName(displayName, before.username);
+    await refuseNameOfAnother(commands, workspace, displayName, userStream(user_id));
+  }
   const credentialId = password === null ? null : await credentials.addPassword(user_id, password);
   let executed: Executed;
   try {

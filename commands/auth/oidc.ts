@@ -16,6 +16,7 @@ import { type Role, systemActor } from '../../shared/identity.ts';
 import type { AccountGroups, GroupRule, OidcProfile } from '../../shared/ports/auth/oidc.ts';
 import { claimantOf, claimName, isTaken, type NameKind } from '../claims.ts';
 import type { CommandContext } from '../handler.ts';
+import { isNameOfAnother } from '../names.ts';
 import { reserveId } from '../record-ids.ts';
 import type { Place } from '../workspaces/workspaces.ts';
 import { usernameFrom, withFreeName } from './access-requests.ts';
@@ -220,7 +221,9 @@ async function create(
     ...at,
   } as const;
   return withFreeName(usernameFrom(names), async (username) => {
-    const user = { ...NEW_USER, ...own, username, display_name: displayName ?? username };
+    const shown = displayName ?? username;
+    const isAnothers = await isNameOfAnother(commands, at.workspace, shown, userStream(id));
+    const user = { ...NEW_USER, ...own, username, display_name: isAnothers ? username : shown };
     const { executed } = await addUser(commands, context, credentials, user, null, { id });
     if (!firstOf(executed.events, userCreated)) throw new Error('a user was not created');
     return users.after(id, executed);

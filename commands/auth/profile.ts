@@ -6,6 +6,7 @@ import { userPasswordChanged, userStream, userUpdated } from '../../shared/event
 import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import type { CommandContext } from '../handler.ts';
+import { refuseNameOfAnother } from '../names.ts';
 import { removeUnnamedPasswords } from './registration.ts';
 import { beginSession, type SessionParts } from './sessions.ts';
 import { checkDisplayName, mustExist, type UserState, userDecider } from './users.ts';
@@ -55,6 +56,10 @@ export async function updateProfile(
   const { user_id, display_name, password } = request;
   const before = await users.find(user_id);
   if (!before) throw notFound('User');
+  if (display_name !== undefined && display_name !== before.record.display_name) {
+    checkDisplayName(display_name, before.username);
+    await refuseNameOfAnother(commands, before.workspace, display_name, userStream(user_id));
+  }
   const checked = password && {
     verified: await verify(credentials, before, password.current),
     credential_id: await credentials.addPassword(user_id, password.next),

@@ -11,7 +11,7 @@ import { userNameFault } from '../../shared/names.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { claimName, isClaimed, isTaken, releaseName } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
-import { userNameClaims } from '../names.ts';
+import { refuseNameOfAnother, userNameClaims } from '../names.ts';
 import { reserveId } from '../record-ids.ts';
 import {
   checkDisplayName,
@@ -55,6 +55,8 @@ export async function addUser(
   if (!context.intents && (await options.isTaken?.(user.username))) throw conflict(usernames.taken(user.username));
   const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
   const stream = userStream(id);
+  if (user.display_name !== null && user.display_name !== user.username)
+    await refuseNameOfAnother(commands, user.workspace, user.display_name, stream);
   const credentialId = password === null ? null : await credentials.addPassword(id, password);
   // In the user's own workspace, unless the caller belongs to another tenant: the new tenant must not see that caller's
   // name and address.

@@ -4,6 +4,7 @@ import type { Condition } from '../../shared/contract/alerts/conditions.ts';
 import { type AlertRuleRecord, alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
 import { fieldNames } from '../../shared/fields.ts';
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
+import { recipientOf } from '../names.ts';
 import { countOf, inWorkspace, type Reads, tables } from '../reads.ts';
 import { recordAfter } from '../records.ts';
 import { conditionMet } from './conditions.ts';
@@ -79,6 +80,8 @@ export const alertReads = (reads: Reads) => ({
       .limit(limit)
       .execute();
   },
+  /** The recipient that a text names (`queries/names.ts`). */
+  recipientOf: (workspace: number, text: string): Promise<string> => recipientOf(reads, workspace, text),
   /** Whether the condition of a rule is met now, Unix seconds. Reads only as many records as are needed to decide. */
   isMet: (rule: WatchedRule, now: number): Promise<boolean> =>
     conditionMet(reads, rule.workspace, rule, now, rule.last_triggered_at),

@@ -260,6 +260,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
       'clients',
       'integers',
       'limits',
+      'names',
       'past',
       'people',
       'requests',

@@ -141,7 +141,13 @@ export function authMemory(world: MemoryWorld = memoryWorld()) {
     context: (): CommandContext => ({ origin: testOrigin }),
     /** Creates a user like Ann. Gives the id. */
     make: (user: Partial<NewUser> = {}, password: string | null = null): Promise<number> =>
-      createUser(commands, { origin: testOrigin }, credentials.store, { ...ann, ...user }, password),
+      createUser(
+        commands,
+        { origin: testOrigin },
+        credentials.store,
+        { ...ann, ...(user.username !== undefined && { display_name: null }), ...user },
+        password,
+      ),
     stateOf: async (id: number) => (await world.process().load(userDecider, userStream(id))).state,
     /** Events of a type, in order. */
     events: (type: string) => world.written().filter((event) => event.type === type),

@@ -44,8 +44,9 @@ const list = defineCachedRoute({
   responses: { 200: { description: 'A page of notifications', schema: contract.notificationsResponse } },
   cache: { models: NOTIFICATION_MODELS, caller: [...TASK_VIEW, ...RECIPIENT] },
   async respond({ query, identity, services }) {
-    requireRecipient(identity, query.recipient);
-    return listNotifications(services.reads, taskViewOf(identity), query, services.displayNames);
+    const recipient = await services.displayNames.usernameOf(identity.workspace, query.recipient);
+    requireRecipient(identity, recipient);
+    return listNotifications(services.reads, taskViewOf(identity), { ...query, recipient }, services.displayNames);
   },
 });
 

@@ -142,6 +142,7 @@ describe('commands: evaluation of alert rules', function () {
             ({ workspace, id }) => workspace > after.workspace || (workspace === after.workspace && id > after.id),
           )
           .slice(0, limit),
+      recipientOf: async (_workspace, text) => text,
       isMet: async ({ id }) => {
         seen.push(id);
         return false;

@@ -83,7 +83,14 @@ describe('creation of a user', () => {
   it('must create the first user if the caller requires it', async () => {
     const auth = authMemory();
     const first = (username: string) =>
-      createUser(auth.commands, auth.context(), auth.credentials.store, { ...ann, username }, null, { first: true });
+      createUser(
+        auth.commands,
+        auth.context(),
+        auth.credentials.store,
+        { ...ann, username, display_name: null },
+        null,
+        { first: true },
+      );
     await first('one');
     await auth.make({ username: 'two' });
     expect(await outcomeOf(first('three'))).to.equal('NAME_TAKEN');

@@ -1,0 +1,101 @@
+/** A display name never takes over a name: it is refused where it looks like one, and names are resolved first. */
+import { expect } from 'chai';
+import { fixture } from '../support/fixture.ts';
+import { bodyOf } from '../support/service.ts';
+import { startAuthWorld } from '../support/worlds/auth.ts';
+
+describe('Display names', function () {
+  this.timeout(60_000);
+  const world = fixture(startAuthWorld);
+  let admin: string;
+  let boss: string;
+  let viewer: string;
+  let viewerId: number;
+  const ask = async (method: string, path: string, body?: unknown, as: string = admin) =>
+    world.ask(method, path, { as, body });
+  before(async () => {
+    admin = world.adminKey;
+    boss = await world.makeSession({ username: 'boss', role: 'admin', display_name: 'The Boss' });
+    viewerId = await world.makeUser({ username: 'eve', role: 'viewer' });
+    viewer = await world.signIn('eve');
+    bodyOf(await ask('POST', '/api/agents', { name: 'scout', role: 'x' }), 201);
+  });
+  /** Latin, in capitals, and with a Cyrillic о. */
+  const LIKE = ['boss', 'Boss', 'BOSS', 'b\u043ess', 'scout', 'Scout', 'sc\u043eut'];
+  const RESERVED = ['coordinator', 'Coordinator', 'aegis', 'system'];
+
+  it('that look like the name of another user or of an agent are refused, in every way in which one is set', async () => {
+    for (const display_name of [...LIKE, ...RESERVED]) {
+      const ways: [string, string, object, string?][] = [['PATCH', '/api/auth/me', {}, viewer]];
+      if (['Boss', 'sc\u043eut', 'coordinator'].includes(display_name))
+        ways.push(
+          ['PUT', '/api/auth/users', { id: viewerId }],
+          ['POST', '/api/auth/users', { username: 'new-one', password: 'a long enough one', role: 'viewer' }],
+        );
+      // Changes of users by others are limited per minute.
+      for (const [method, path, more, as] of ways) {
+        const { status, body } = await ask(method, path, { ...more, display_name }, as);
+        expect(status, `${display_name} by ${method} ${path}`).to.equal(RESERVED.includes(display_name) ? 400 : 409);
+        expect(body.error, display_name).to.match(/^display_name: /);
+      }
+    }
+    const { user } = bodyOf(await ask('GET', '/api/auth/me', undefined, viewer));
+    expect(user.display_name).to.equal('eve');
+  });
+
+  it('may look like the own username, or like the display name of another user', async () => {
+    for (const display_name of ['Eve', 'The Boss', 'Eve Lee'])
+      expect((await ask('PATCH', '/api/auth/me', { display_name }, viewer)).status, display_name).to.equal(200);
+  });
+
+  it('keep new agents and users from names that look like them', async () => {
+    expect((await ask('PATCH', '/api/auth/me', { display_name: 'Deployer' }, viewer)).status).to.equal(200);
+    const agent = await ask('POST', '/api/agents', { name: 'deployer', role: 'x' });
+    expect([agent.status, agent.body.error]).to.deep.equal([
+      409,
+      'A user is shown as "deployer", or by a display name that looks like it; choose another name, or change that display name first.',
+    ]);
+    const user = { username: 'depl\u043eyer', password: 'a long enough one', role: 'viewer' };
+    expect((await ask('POST', '/api/auth/users', user)).status).to.be.oneOf([400, 409]);
+    expect((await ask('POST', '/api/auth/users', { ...user, username: 'deployer' })).status).to.equal(409);
+    expect((await ask('PATCH', '/api/auth/me', { display_name: 'Eve Lee' }, viewer)).status).to.equal(200);
+    expect((await ask('POST', '/api/agents', { name: 'deployer', role: 'x' })).status).to.equal(201);
+  });
+
+  it('are found after agents and usernames, in messages, mentions, notifications and alerts', async () => {
+    const sent = async (recipient: string) =>
+      bodyOf(await ask('POST', '/api/chat/messages', { content: 'hello', recipient }), 201).message.to_agent;
+    expect(await sent('coordinator')).to.equal('coordinator');
+    expect(await sent('scout')).to.equal('scout');
+    expect(await sent('boss')).to.equal('boss');
+    // Messages show people by their display names, and keep their usernames.
+    expect(await sent('Eve Lee')).to.be.oneOf(['eve', 'Eve Lee']);
+    const unread = async (query: string, as: string) =>
+      bodyOf(await ask('GET', `/api/notifications?recipient=${encodeURIComponent(query)}`, undefined, as)).total;
+    const count = await unread('eve', viewer);
+    expect(count).to.be.at.least(1);
+    expect(await unread('Eve Lee', viewer), 'by the display name').to.equal(count);
+    expect((await ask('GET', '/api/notifications?recipient=boss', undefined, viewer)).status).to.equal(403);
+
+    expect((await ask('PATCH', '/api/auth/me', { display_name: 'Evie' }, viewer)).status).to.equal(200);
+    const told = await unread('eve', viewer);
+    bodyOf(await ask('POST', '/api/tasks', { title: 't', description: 'see @evie, @scout and @boss' }), 201);
+    expect(await unread('eve', viewer)).to.equal(told + 1);
+    const rule = {
+      name: 'watch',
+      entity_type: 'agent',
+      condition_field: 'status',
+      condition_operator: 'count_above',
+      condition_value: '0',
+      action_config: { recipient: 'Evie' },
+    };
+    const { id } = bodyOf(await ask('POST', '/api/alerts', rule), 201).rule;
+    expect(bodyOf(await ask('POST', '/api/alerts', { action: 'evaluate' })).triggered).to.equal(1);
+    expect(await unread('eve', viewer), `rule ${id}`).to.equal(told + 2);
+    // Two users with one display name: it names neither.
+    expect((await ask('PATCH', '/api/auth/me', { display_name: 'Evie' }, boss)).status).to.equal(200);
+    expect(await sent('Evie')).to.equal('Evie');
+    expect((await ask('POST', '/api/tasks', { title: 't', description: 'see @evie' })).status).to.equal(400);
+    expect(await unread('eve', viewer)).to.equal(told + 2);
+  });
+});
