@@ -64,25 +64,19 @@ export const nextPiece = (): Promise<void> =>
     if (pieces.push(resolve) === 1) setImmediate(runPiece);
   });
 
-/** Characters that a piece of work reads or writes. */
-const PIECE = 100_000;
+/** Milliseconds of a piece of work. */
+const PIECE_MS = 8;
 
-/** `change` of each value, in pieces. @param sizeOf the work for a value, in characters */
-export async function inPieces<T, R>(
-  values: readonly T[],
-  change: (value: T) => R,
-  sizeOf: (changed: R) => number,
-): Promise<R[]> {
+/** `change` of each value, in pieces between which other requests are handled. */
+export async function inPieces<T, R>(values: readonly T[], change: (value: T) => R): Promise<R[]> {
   const changed: R[] = [];
-  let size = 0;
+  let begun = performance.now();
   for (const value of values) {
-    if (size > PIECE) {
+    if (performance.now() - begun > PIECE_MS) {
       await nextPiece();
-      size = 0;
+      begun = performance.now();
     }
-    const one = change(value);
-    changed.push(one);
-    size += sizeOf(one);
+    changed.push(change(value));
   }
   return changed;
 }

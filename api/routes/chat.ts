@@ -12,6 +12,7 @@ import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../shared/ide
 import type { ReadAt } from '../../shared/ports/read-models.ts';
 import { masked } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
+import { inPieces } from '../../shared/waiting.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { NOTICES } from './agents/messages.ts';
@@ -23,7 +24,7 @@ async function allShownTo(
   messages: readonly contract.ChatMessageRecord[],
 ): Promise<contract.ChatMessageRecord[]> {
   const named = await withDisplayNames(displayNames, workspace, messages, SENDER);
-  return named.map((message) =>
+  return inPieces(named, (message) =>
     seesSecrets
       ? message
       : { ...message, metadata: masked(message.metadata) as contract.ChatMessageRecord['metadata'] },

@@ -8,6 +8,7 @@ import { orNotFound } from '../../shared/errors.ts';
 import { connectionOpened } from '../../shared/events/connections.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
+import { inPieces } from '../../shared/waiting.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { limitsOf, type Services } from '../services.ts';
 import { agentRoom } from './agents/agents.ts';
@@ -68,7 +69,7 @@ const list = defineRoute({
   responses: { 200: { description: 'A page of connections', schema: contract.connectionsResponse } },
   async respond({ query, identity, services }) {
     const connections = await listConnections(services.reads, identity.workspace, query);
-    return { connections: connections.map((one) => shownTo(identity, one)) };
+    return { connections: await inPieces(connections, (one) => shownTo(identity, one)) };
   },
 });
 

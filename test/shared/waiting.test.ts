@@ -5,6 +5,7 @@ import {
   askingTogether,
   createNotice,
   createOutage,
+  inPieces,
   nextTurn,
   takingTurnsByKey,
 } from '../../shared/waiting.ts';
@@ -200,4 +201,37 @@ describe('a shared request', () => {
       sent.at(-1)?.answer('again');
       expect(await third).to.deep.equal(['again']);
     });
+});
+
+describe('work in pieces', () => {
+  const busy = (ms: number) => {
+    const until = performance.now() + ms;
+    while (performance.now() < until);
+  };
+  it('gives the same as map', async () => {
+    expect(await inPieces([1, 2, 3], (n) => n * 2)).to.deep.equal([2, 4, 6]);
+  });
+  it('runs one piece per turn of the event loop, however many callers have work', async () => {
+    let pieces = 0;
+    let most = 0;
+    let running = true;
+    // Counts the pieces between two turns.
+    const turn = () => {
+      most = Math.max(most, pieces);
+      pieces = 0;
+      if (running) setImmediate(turn);
+    };
+    const work = () =>
+      inPieces([1, 2, 3, 4], () => {
+        pieces++;
+        busy(10);
+      });
+    // The first piece of each begins at once.
+    const all = Array.from({ length: 6 }, work);
+    pieces = 0;
+    setImmediate(turn);
+    await Promise.all(all);
+    running = false;
+    expect(most).to.be.at.most(2);
+  });
 });

@@ -15,6 +15,7 @@ import { agentRegistered } from '../../../shared/events/agents/registration.ts';
 import { sent } from '../../../shared/fields.ts';
 import { type Identity, SPEAKER, type Speaker, speaksFor } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
+import { inPieces } from '../../../shared/waiting.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
 import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
@@ -87,7 +88,7 @@ const list = defineCachedRoute({
   cache: { models: ['agents', ...TASK_MODELS], caller: ['workspace', ...SPEAKER, 'seesSecrets'] },
   async respond({ query, identity, services }) {
     const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
-    return { agents: agents.map((agent) => shownTo(identity, agent)), ...page };
+    return { agents: await inPieces(agents, (agent) => shownTo(identity, agent)), ...page };
   },
 });
 

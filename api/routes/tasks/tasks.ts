@@ -21,6 +21,7 @@ import { forbidden, orNotFound } from '../../../shared/errors.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
+import { inPieces } from '../../../shared/waiting.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 
@@ -56,7 +57,7 @@ export async function tasksShownTo<T extends Pick<contract.TaskRecord, 'metadata
   tasks: readonly T[],
 ): Promise<T[]> {
   const named = await withDisplayNames(displayNames, identity.workspace, tasks, ['created_by']);
-  return named.map((task) => taskShownTo(identity, task));
+  return inPieces(named, (task) => taskShownTo(identity, task));
 }
 
 /** The same of one. */
