@@ -208,7 +208,7 @@ export async function startService(
           metrics,
         }),
       };
-      const { server } = createApiServer(routes, services);
+      const server = createApiServer(routes, services);
       const shutDown = shutdownOf(server);
       undo.push(() => services.stream.close());
       undo.push(() => recorded.drain());

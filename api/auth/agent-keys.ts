@@ -1,6 +1,6 @@
 /**
  * What a caller with an agent's key may do. This file alone decides it: a route declares which agents a call changes or
- * speaks for, and which calls are closed to agents, and `server.ts` asks here before the handler runs.
+ * speaks for, and which calls are closed to agents, and `authorization.ts` and `handler.ts` ask here before the handler runs.
  *
  * A key may change its own agent only, unless it has the scope `admin`. An agent may not change its own name or role
  * either: `decideUpdate` refuses that, because only the decision knows what would change.

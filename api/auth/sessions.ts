@@ -50,10 +50,12 @@ export function begunCookie(
   return cookie(begunName(secure, settings), value, begun ? BEGUN_SECONDS : 0, now(), settings);
 }
 
+/** Parsed by cookie-parser; the inner requests of `inside.ts` carry none. */
+const cookiesOf = ({ cookies }: RequestContext['req']): Readonly<Record<string, unknown>> => cookies ?? {};
+
 /** The sign-in that this browser started; undefined if there is none or it is too old. */
 export function begunOf({ settings }: Services, { req, secure }: RequestContext): BegunSignIn | undefined {
-  const { cookies = {} } = req as { cookies?: Readonly<Record<string, unknown>> };
-  const value = cookies[begunName(secure, settings)];
+  const value = cookiesOf(req)[begunName(secure, settings)];
   if (typeof value !== 'string' || value === '') return undefined;
   try {
     return begunSchema.parse(JSON.parse(Buffer.from(value, 'base64url').toString()));
@@ -66,7 +68,7 @@ const TOKEN = /^[0-9a-f]{64}$/;
 
 /** The session cookies of a request; values that cannot be tokens are left out. */
 function presented(context: Pick<RequestContext, 'req'>): { readonly name: string; readonly token: string }[] {
-  const cookies = (context.req as { cookies?: Readonly<Record<string, unknown>> }).cookies ?? {};
+  const cookies = cookiesOf(context.req);
   return [HOST_COOKIE, PLAIN_COOKIE].flatMap((name) => {
     const token = cookies[name];
     return typeof token === 'string' && TOKEN.test(token) ? [{ name, token }] : [];

@@ -20,10 +20,10 @@ function refusalOf(error: NodeJS.ErrnoException & { reason?: unknown }): readonl
   return [400, `The request is not valid HTTP/1.1${reason}; check its request line, headers and body framing.`];
 }
 
-/** @returns a function to call for each request that reaches the server's handler */
-export function handleClientErrors(server: Server, log: Pick<Logger, 'debug'>) {
+export function handleClientErrors(server: Server, log: Pick<Logger, 'debug'>): void {
   /** The latest response of each connection. */
   const responses = new WeakMap<Duplex, ServerResponse>();
+  server.prependListener('request', ({ socket }, response) => responses.set(socket, response));
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     log.debug({ err: error }, 'refused what is not a valid request');
     const response = responses.get(socket);
@@ -48,5 +48,4 @@ export function handleClientErrors(server: Server, log: Pick<Logger, 'debug'>) {
     res.setHeader('Connection', 'close');
     sendJson(res, 417, { error: 'The only expectation supported in `Expect` is 100-continue; leave the header out.' });
   });
-  return (response: ServerResponse) => response.socket && responses.set(response.socket, response);
 }

@@ -1,6 +1,7 @@
 /** The context of one HTTP request: what is known about the request and its caller. */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import type { Request, Response } from 'express';
 import type { Channel, Origin } from '../../shared/events/metadata.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ANONYMOUS, actorOf, type Identity } from '../../shared/identity.ts';
@@ -8,9 +9,18 @@ import { currentTraceparent, traceparentOf } from '../../shared/ports/tracing.ts
 import type { HeldCredential } from '../auth/known.ts';
 import type { ApiSettings } from '../settings.ts';
 
+declare global {
+  namespace Express {
+    interface Request {
+      /** Set by the first middleware, for every handler. */
+      context: RequestContext;
+    }
+  }
+}
+
 export interface RequestContext {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
+  readonly req: Request;
+  readonly res: Response;
   /** UUID, sent as X-Request-Id and recorded in every event that the request causes. */
   readonly id: string;
   /** `performance.now()` at arrival, milliseconds. */
@@ -31,11 +41,11 @@ export interface RequestContext {
   identity: Identity | null | undefined;
   /** The credential that gave `identity`. */
   credential: HeldCredential | undefined;
+  /** The route whose checks the caller has passed (`authorization.ts`). */
+  authorized: object | undefined;
 }
 
-const contexts = new WeakMap<IncomingMessage, RequestContext>();
-
-export function beginContext(req: IncomingMessage, res: ServerResponse, settings: ApiSettings): RequestContext {
+export function beginContext(req: Request, res: Response, settings: ApiSettings): RequestContext {
   const context: RequestContext = {
     req,
     res,
@@ -49,27 +59,16 @@ export function beginContext(req: IncomingMessage, res: ServerResponse, settings
     route: 'unmatched',
     identity: undefined,
     credential: undefined,
+    authorized: undefined,
   };
-  contexts.set(req, context);
+  req.context = context;
   return context;
 }
 
 /** The context of a call within a request: the same caller, address and id. */
-export function innerContext(
-  outer: RequestContext,
-  req: IncomingMessage,
-  res: ServerResponse,
-  via: Channel,
-): RequestContext {
-  const context: RequestContext = { ...outer, req, res, via, startedAt: performance.now() };
-  contexts.set(req, context);
-  return context;
-}
-
-/** The context of a request that went through `beginContext`. */
-export function contextOf(req: IncomingMessage): RequestContext {
-  const context = contexts.get(req);
-  if (!context) throw new Error('a request reached a route without passing through the front handler');
+export function innerContext(outer: RequestContext, req: Request, res: Response, via: Channel): RequestContext {
+  const context: RequestContext = { ...outer, req, res, via, startedAt: performance.now(), authorized: undefined };
+  req.context = context;
   return context;
 }
 

@@ -62,7 +62,16 @@ export function asAppError(error: unknown): AppError {
       cause: error,
     });
   }
-  return new AppError(500, 'Internal server error', { cause: error });
+  return sentError(error) ?? new AppError(500, 'Internal server error', { cause: error });
+}
+
+/** An error of Express middleware that is meant for the client (https://github.com/jshttp/http-errors). */
+function sentError(error: unknown): AppError | undefined {
+  if (!(error instanceof Error) || !('status' in error) || !('expose' in error)) return undefined;
+  const { status, expose, message } = error;
+  return expose === true && typeof status === 'number' && status >= 400 && status < 500
+    ? new AppError(status as AppError['status'], message)
+    : undefined;
 }
 
 const AWAY = [

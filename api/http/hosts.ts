@@ -2,7 +2,9 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
+import type { RequestHandler } from 'express';
 import type { RequestContext } from './context.ts';
+import { sendJson } from './errors.ts';
 
 type HostSettings = { readonly allowAnyHost: boolean; readonly allowedHosts: readonly string[] };
 type Asked = Pick<RequestContext, 'req' | 'trusted'>;
@@ -72,20 +74,42 @@ export function hostKnown({ req: { headers }, trusted }: Asked, settings: HostSe
   return used.map(bareHost).every((host) => LOOPBACK.includes(host) || isListed(host, settings));
 }
 
+/** Refused by `checkHost`: only OPTIONS may have this target. */
+const INVALID = '*';
+
 /**
  * Rewrites the absolute form `GET http://host/path`, which clients send to proxies, to the usual origin form. Its host
- * replaces the Host header (RFC 9112, 3.2.2). False for an invalid target.
+ * replaces the Host header (RFC 9112, 3.2.2). Runs before Express, which calls no handler for a target that it cannot
+ * parse.
  */
-export function readTarget(req: IncomingMessage): boolean {
+export function readTarget(req: Pick<IncomingMessage, 'url' | 'headers'>): void {
   const { url = '' } = req;
-  if (url.startsWith('/')) return true;
-  if (url === '*') return req.method === 'OPTIONS';
-  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) return false;
+  if (url.startsWith('/')) return;
+  if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
+    req.url = INVALID;
+    return;
+  }
   const { host, pathname, search } = new URL(url);
   req.headers.host = host;
   req.url = pathname + search;
-  return true;
 }
+
+/** Refuses requests with an invalid target (400), without a host (400), or for a host that is not allowed (403). */
+export const checkHost =
+  (settings: HostSettings): RequestHandler =>
+  (req, res, next) => {
+    if (req.url === INVALID && req.method !== 'OPTIONS') {
+      sendJson(res, 400, { error: 'The request target is invalid: send a path, such as /api/docs.' });
+    } else if (req.headers.host === undefined && req.httpVersion === '1.1') {
+      sendJson(res, 400, { error: 'The Host header is missing; HTTP/1.1 requires it.' });
+    } else if (hostAllowed(req.context, settings)) {
+      next();
+    } else {
+      res.statusCode = 403;
+      res.setHeader('Content-Type', 'text/plain; charset=utf-8');
+      res.end('Forbidden');
+    }
+  };
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 

@@ -51,7 +51,7 @@ export async function runOnce(
   const { identity, req } = context;
   const scope = identity ? `${identity.workspace}:${identity.id}` : `anonymous:${context.ip}`;
   const keyHash = createHash('sha256').update(`${scope}\n${key}`).digest();
-  const request = `${req.method} ${req.url}\n${JSON.stringify(body)}`;
+  const request = `${req.method} ${req.originalUrl}\n${JSON.stringify(body)}`;
   // The same request on behalf of another agent is another request.
   const agent = identity === null || identity?.kind === 'agent-key' ? null : (identity?.agentName ?? null);
   const { hashes, seal, formerSeal } = derive(await store.secret(), scope, key, request, agent);

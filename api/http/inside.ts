@@ -2,12 +2,11 @@
  * A call of the API within another request, such as an MCP tool call. It passes the same steps as every request, from
  * authorization and limits to the response, with the caller, address and id of the outer request.
  */
-import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import type { Request, Response } from 'express';
 import { AppError } from '../../shared/errors.ts';
 import { innerContext, type RequestContext } from './context.ts';
-import type { Asked } from './matching.ts';
-import type { InnerCall, InnerResponse } from './route.ts';
+import type { Asked, InnerCall, InnerResponse } from './route.ts';
 
 /** Headers of the outer request that a handler may read. */
 const PASSED = ['host', 'user-agent', 'x-agent-name'];
@@ -28,9 +27,13 @@ export async function callInside(
   call: InnerCall,
   handle: (context: RequestContext, asked: Asked) => Promise<void>,
 ): Promise<InnerResponse> {
-  const req = new IncomingMessage(new Socket());
+  // Of the same classes, so that a handler finds all of Express on them.
+  const Message = outer.req.constructor as new (socket: Socket) => Request;
+  const Reply = outer.res.constructor as new (req: Request) => Response;
+  const req = new Message(new Socket());
   req.method = call.route.method.toUpperCase();
   req.url = targetOf(call);
+  req.originalUrl = req.url;
   for (const name of PASSED) if (outer.req.headers[name] !== undefined) req.headers[name] = outer.req.headers[name];
   if (call.idempotencyKey !== undefined) req.headers['idempotency-key'] = call.idempotencyKey;
   if (call.body !== undefined) {
@@ -41,7 +44,7 @@ export async function callInside(
   }
   req.complete = true;
   req.push(null);
-  const res = new ServerResponse(req);
+  const res = new Reply(req);
   let response: InnerResponse | undefined;
   res.write = () => {
     throw new AppError(400, `The response is a file or a stream; get it with ${req.method} ${req.url} over HTTP.`);

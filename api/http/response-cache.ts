@@ -3,13 +3,15 @@
  * before a response is served from the cache.
  */
 import { createHash } from 'node:crypto';
+import type { RequestHandler } from 'express';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { atMost } from '../../shared/bounded.ts';
 import { type Identity, taskViewOf } from '../../shared/identity.ts';
-import type { Freshness, ReadAt } from '../../shared/ports/read-models.ts';
+import type { Freshness, ReadAt, ReadModels } from '../../shared/ports/read-models.ts';
 import { seconds } from '../../shared/time.ts';
-import { showPosition } from './consistency.ts';
+import type { Authorization } from './authorization.ts';
+import { readAtOf, showPosition } from './consistency.ts';
 import type { RequestContext } from './context.ts';
 import { jsonOf, pageOf } from './pages.ts';
 import type { ReadBudget } from './read-budget.ts';
@@ -104,7 +106,7 @@ export function createResponseCache(freshness: Freshness, now: () => number, bud
   return {
     routeOf: (url) => urls.get(url)?.route,
     async sendCached(route, context, identity, at) {
-      const asked = urls.get(context.req.url ?? '')?.asked;
+      const asked = urls.get(context.req.originalUrl)?.asked;
       if (asked === undefined || wantsNew(context)) return false;
       const key = keyOf(asked, callerOf(route, identity));
       if (!responses.has(key)) return false;
@@ -137,7 +139,7 @@ export function createResponseCache(freshness: Freshness, now: () => number, bud
         responses.set(key, response);
       }
       // An unknown parameter gets no entry: every value of it would be a URL of its own.
-      if (!hasUnknown(route, context.req.url ?? '')) urls.set(context.req.url ?? '', { route, asked });
+      if (!hasUnknown(route, context.req.originalUrl)) urls.set(context.req.originalUrl, { route, asked });
       showPosition(context, position);
       send(context, response);
     },
@@ -154,6 +156,27 @@ function hasUnknown({ query }: CachedRoute, url: string): boolean {
   const known = query instanceof z.ZodObject ? query.shape : {};
   return [...new URLSearchParams(url.slice(at)).keys()].some((name) => !(name in known));
 }
+
+/** Serves a GET from the cache, behind the same checks as its handler; everything else goes on. */
+export const serveCached =
+  (
+    cache: ResponseCache,
+    { authorize }: Pick<Authorization, 'authorize'>,
+    readModels: Pick<ReadModels, 'has'>,
+  ): RequestHandler =>
+  ({ method, originalUrl, context }, _res, next) => {
+    const route = method === 'GET' ? cache.routeOf(originalUrl) : undefined;
+    if (!route) {
+      next();
+      return undefined;
+    }
+    return (async () => {
+      const identity = await authorize(route, context);
+      const isSent =
+        identity && (await cache.sendCached(route, context, identity, await readAtOf(context, readModels)));
+      if (!isSent) next();
+    })();
+  };
 
 function send({ req, res }: RequestContext, { body, etag }: CachedResponse): void {
   res.setHeader('ETag', etag);

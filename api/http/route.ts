@@ -43,6 +43,12 @@ interface Handled {
   readonly handled: true;
 }
 
+/** What a request asks of a route, as texts. */
+export interface Asked {
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly query: Readonly<Record<string, unknown>>;
+}
+
 /** A call of a route within a request (`inside.ts`). */
 export interface InnerCall {
   readonly route: Route;

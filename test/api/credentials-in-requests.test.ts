@@ -1,13 +1,14 @@
 /** What a request brings and what an answer sets: keys, cookies, roles. */
-import type { IncomingMessage } from 'node:http';
+
 import { expect } from 'chai';
+import type { Request } from 'express';
 import { keyOf } from '../../api/auth/identify.ts';
 import { roleOf } from '../../api/auth/known.ts';
 import { clearingCookies, sessionCookie, tokensOf } from '../../api/auth/sessions.ts';
 import { newToken } from '../../commands/auth/sessions.ts';
 
 const req = (headers: Record<string, string>, cookies: Record<string, unknown> = {}) => ({
-  req: { headers, cookies } as unknown as IncomingMessage,
+  req: { headers, cookies } as unknown as Request,
 });
 
 describe('API keys in requests', () => {

@@ -10,8 +10,8 @@ describe('errors of stores', () => {
     [withCode('57P01'), /cannot be reached/],
     [new Error('Connection terminated unexpectedly'), /cannot be reached/],
     [new LogUnavailableError('of the log'), /cannot be reached/],
-    [withCode('57014'), /did not answer in time/],
-    [new Error('Query read timeout'), /did not answer in time/],
+    [withCode('57014'), /did not respond in time/],
+    [new Error('Query read timeout'), /did not respond in time/],
     [new Error('timeout exceeded when trying to connect'), /connections to the database are in use/],
   ];
   for (const [error, says] of TABLE) {

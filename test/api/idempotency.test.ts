@@ -33,7 +33,11 @@ describe('Idempotency-Key', function () {
   });
 
   const contextOf = (caller: Caller | undefined, ip = '192.0.2.1') =>
-    ({ identity: caller as Identity | undefined, ip, req: { method: 'POST', url } }) as unknown as RequestContext;
+    ({
+      identity: caller as Identity | undefined,
+      ip,
+      req: { method: 'POST', originalUrl: url },
+    }) as unknown as RequestContext;
   /** Asks, and tells whether it was done or the stored answer was given. */
   async function ask(key: string, context: RequestContext, answer: unknown = { done: true }, sent: unknown = body) {
     let ran = false;

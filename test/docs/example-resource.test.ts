@@ -219,9 +219,10 @@ describe('example resource: on the embedded store', function () {
         metrics,
       }),
     } as Services;
-    const { server, app } = createApiServer(noteRoutes, services);
-    app.get('/greeting', (_req, res) => {
-      res.json({ greeting: 'hello' });
+    const server = createApiServer(noteRoutes, services, (app) => {
+      app.get('/greeting', (_req, res) => {
+        res.json({ greeting: 'hello' });
+      });
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

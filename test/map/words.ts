@@ -321,7 +321,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** Folders of mechanisms: nothing in them belongs to one group. */
 export const MECHANISMS: Readonly<Record<string, string>> = {
-  'api/http': 'Express, validation, limits, cached answers, idempotency',
+  'api/http': 'the Express app: validation, limits, cached responses, idempotency',
   'api/auth': 'who calls, and refused calls',
   'api/stream': 'the live stream',
   'api/mcp': 'the Model Context Protocol',
