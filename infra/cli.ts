@@ -1,5 +1,6 @@
 /** The command line: `signalbox start` and the tools around it. */
 import { Command } from 'commander';
+import { maskedAddresses } from '../shared/secret-texts.ts';
 import { addStart } from './cli/start.ts';
 import { ConfigError } from './config.ts';
 import { VERSION } from './version.ts';
@@ -16,8 +17,8 @@ try {
   await program.parseAsync();
 } catch (error) {
   const configured = error instanceof ConfigError;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = maskedAddresses(error instanceof Error ? error.message : String(error));
   console.error(configured ? `The configuration has errors:\n${message}` : `signalbox: ${message}`);
-  if (process.env.LOG_LEVEL === 'debug' && error instanceof Error) console.error(error.stack);
+  if (process.env.LOG_LEVEL === 'debug' && error instanceof Error) console.error(maskedAddresses(error.stack ?? ''));
   process.exit(configured ? 2 : 1);
 }

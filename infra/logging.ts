@@ -1,6 +1,7 @@
 /** Structured logs: one JSON object per line on stdout, by pino. */
 import { type Logger, pino } from 'pino';
 import { currentTraceparent, idsOf } from '../shared/ports/tracing.ts';
+import { maskedAddresses } from '../shared/secret-texts.ts';
 
 export type { Logger };
 
@@ -17,7 +18,7 @@ export function traceIds(): object {
   return traceparent === undefined ? {} : idsOf(traceparent);
 }
 
-/** A logger; secrets in the usual places are removed before a line is written. */
+/** A logger; secrets in the usual places and in addresses are removed before a line is written. */
 export function createLogger(
   level: string,
   file: 'stdout' | 'stderr' = 'stdout',
@@ -31,10 +32,10 @@ export function createLogger(
     timestamp: pino.stdTimeFunctions.isoTime,
     redact: ['password', 'api_key', '*.password', '*.api_key', 'headers.cookie', 'headers.authorization'],
   };
-  const printed = file === 'stdout' ? turnByTurn() : destination(2);
+  const printed = masking(file === 'stdout' ? turnByTurn() : destination(2));
   if (!taker) return pino(options, printed);
   const streams = [
-    { level: 'warn' as const, stream: { write: (line: string) => taker.take(line) } },
+    { level: 'warn' as const, stream: { write: (line: string) => taker.take(maskedAddresses(line)) } },
     ...(level === 'silent' ? [] : [{ level: level as pino.Level, stream: printed }]),
   ];
   const lowest = LOG_LEVELS.indexOf(level as (typeof LOG_LEVELS)[number]) > LOG_LEVELS.indexOf('warn') ? 'warn' : level;
@@ -89,10 +90,16 @@ function destination(fd: number) {
 }
 
 interface Output {
-  write(line: string): void;
+  write(line: string): unknown;
   /** Pino calls this after a fatal line. */
   flushSync(): void;
 }
+
+/** Removes secrets in addresses, such as that of the database, which errors of libraries quote. */
+const masking = (out: Output): Output => ({
+  write: (line) => out.write(maskedAddresses(line)),
+  flushSync: () => out.flushSync(),
+});
 
 let stdout: Output | undefined;
 

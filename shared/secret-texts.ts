@@ -175,6 +175,28 @@ const SHORTEST = 5;
 /** `text` with the mask in place of every credential in it. */
 export const maskedText = (text: string): string => (text.length < SHORTEST ? text : replaceSecrets(text, () => MASK));
 
+/**
+ * What stands between the scheme and the host: a user, a key, a user and a password. A password may contain slashes,
+ * which a path after a port has as well.
+ */
+const USER_INFO =
+  /(?<![\w+.-])([a-z][a-z\d+.-]{0,30}:\/\/)(?:[^\s/?#"'`<>]{1,512}|[^\s:/?#"'`<>]{0,512}:(?!\d{1,5}\/)[^\s"'`<>]{1,512})@/gi;
+const PARAMETER = /([?&#;]([\w.-]{1,64})=)([^\s&#;"'`<>\\]+)/g;
+
+/**
+ * `text`, such as a line of the log or an error message, with the mask in place of everything in addresses that can be a
+ * secret: names, passwords and keys before the host, and parameters with a secret's name. Unlike `maskedText`, at any
+ * length and whatever the value looks like: nobody edits these texts and sends them back.
+ */
+export function maskedAddresses(text: string): string {
+  if (!text.includes('://') && !text.includes('?')) return text;
+  return text
+    .replace(USER_INFO, `$1${MASK}@`)
+    .replace(PARAMETER, (match, start: string, name: string, value: string) =>
+      (SIGNATURE.test(name) || secretName(name) !== undefined) && !isAmount(name, value) ? start + MASK : match,
+    );
+}
+
 /** A sample that is recognised as a credential in every possible place. */
 const SAMPLE = 'S4mple0f4Credent1al00';
 const MASKS = new RegExp(`(?<!-)${MASK}(?!-)`, 'g');

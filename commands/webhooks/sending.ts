@@ -100,9 +100,9 @@ async function recorded(
     parent_id: parent?.id ?? null,
     at: now(),
   });
-  // A name that has been erased since then is not recorded again.
+  // A name that has been erased since then is not recorded again; the response may quote it.
   const repeated = parent && (await records.find(workspace, parent.id));
-  const erased = repeated && repeated.payload !== parent.payload && { payload: repeated.payload };
+  const erased = repeated && repeated.payload !== parent.payload && { payload: repeated.payload, responseBody: null };
   const delivery = { ...done, ...erased };
   const id = await records.record(delivery);
   // The webhook was deleted in the meantime.

@@ -1,11 +1,13 @@
 /** Erases people from stores other than the log and the read models (`shared/ports/auth/people.ts`). */
 
+import { ERASED } from '../../shared/erased-texts.ts';
 import { fieldKeyName } from '../../shared/event-store/sealed-values.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { PersonRecords } from '../../shared/ports/auth/people.ts';
 import type { Database } from '../database/database.ts';
 import type { ErasablePersonKeys } from './person-keys.ts';
+import { eraseReplies } from './replies.ts';
 
 /** As it stands in JSON. */
 const inJson = (text: string): string => JSON.stringify(text).slice(1, -1);
@@ -32,7 +34,11 @@ export function createPersonRecords(parts: {
     return texts;
   }
 
-  /** Replaces texts in stored webhook payloads. @param workspaces undefined: all */
+  /**
+   * Replaces texts in stored webhook payloads, and masks them in stored replies of other services.
+   *
+   * @param workspaces undefined: all
+   */
   async function forgetTexts(
     texts: readonly string[],
     username: string | null,
@@ -53,8 +59,9 @@ export function createPersonRecords(parts: {
         await pool.query(
           `UPDATE service.webhook_deliveries SET payload = replace(payload, $1, $2)
            WHERE strpos(payload, $1) > 0 AND ($3::int[] IS NULL OR workspace_id = ANY($3))`,
-          [found, standing(username ?? '[erased]')[index], workspaces],
+          [found, standing(username ?? ERASED)[index], workspaces],
         );
+    await eraseReplies(pool, texts, workspaces);
   }
 
   async function forgetKey(name: string): Promise<void> {

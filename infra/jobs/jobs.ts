@@ -14,6 +14,7 @@ import type { Job, Queue, Worker } from 'bullmq';
 import type { JobHandler, JobKind, JobRecord, JobState, Jobs, Page } from '../../shared/ports/jobs.ts';
 import { JobsUnavailableError, MAX_PAYLOAD_BYTES } from '../../shared/ports/jobs.ts';
 import { traced, traceparentOf } from '../../shared/ports/tracing.ts';
+import { maskedAddresses } from '../../shared/secret-texts.ts';
 import { DAY } from '../../shared/time.ts';
 import { createBackOff, pause, settledWithin, within } from '../../shared/waiting.ts';
 import type { Config } from '../config.ts';
@@ -422,7 +423,7 @@ function recordOf(job: Job, state: JobState): JobRecord {
     addedAt: job.timestamp,
     dueAt: state === 'delayed' ? (job.processedOn ?? job.timestamp) + job.delay : undefined,
     failedAt: state === 'dead' ? job.finishedOn : undefined,
-    reason: job.failedReason || undefined,
+    reason: job.failedReason ? maskedAddresses(job.failedReason) : undefined,
   };
 }
 

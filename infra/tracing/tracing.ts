@@ -11,6 +11,7 @@ import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-t
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { type Attributes, type Span, type Tracer, useTracer } from '../../shared/ports/tracing.ts';
+import { maskedAddresses } from '../../shared/secret-texts.ts';
 import { within } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
 import { VERSION } from '../version.ts';
@@ -89,7 +90,10 @@ function tracerOf(tracer: api.Tracer): Tracer {
         set: (more: Attributes) => span.setAttributes(more),
         end(error) {
           if (error !== undefined) {
-            const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE);
+            const message = maskedAddresses(error instanceof Error ? error.message : String(error)).slice(
+              0,
+              MAX_MESSAGE,
+            );
             span.setStatus({ code: api.SpanStatusCode.ERROR, message });
             span.setAttribute('error.type', error instanceof Error ? error.name : 'error');
           }

@@ -1,6 +1,7 @@
 /** A process whose output has no reader. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { promisify } from 'node:util';
 import { expect } from 'chai';
 
 /** Logs without end, and answers each message with how many lines it has logged. */
@@ -12,6 +13,23 @@ const LOGGING = `
   process.on('message', () => process.send(lines));
   process.on('disconnect', () => process.exit(0));
 `;
+
+describe('the log', () => {
+  it('has no secrets of addresses that errors quote, printed or stored', async () => {
+    const script = `
+      import { createLogger, holdLines } from '${new URL('../../infra/logging.js', import.meta.url).href}';
+      const taken = holdLines();
+      const log = createLogger('info', 'stderr', taken);
+      log.warn({ err: new Error('no connection to postgres://app:pw@db/x'), url: 'redis://k3y@cache' }, 'away');
+      console.log(taken.first(1)[0]);
+    `;
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+    for (const line of [stdout, stderr]) {
+      expect(JSON.parse(line)).to.deep.include({ msg: 'away', url: 'redis://--------@cache' });
+      expect(line).to.include('no connection to postgres://--------@db/x').and.not.include('app:pw');
+    }
+  });
+});
 
 describe('the log on stdout', () => {
   let child: ChildProcess;

@@ -283,6 +283,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'confusables',
     'cron',
     'errors',
+    'erased-texts',
     'event-store',
     'fields',
     'folding',

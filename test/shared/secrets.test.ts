@@ -9,6 +9,7 @@ import {
   unsealSecrets,
 } from '../../shared/event-store/sealed-values.ts';
 import { type SecretName, secretName } from '../../shared/secret-names.ts';
+import { maskedAddresses } from '../../shared/secret-texts.ts';
 import { MASK, masked, restored } from '../../shared/secrets.ts';
 
 /** By kind, separated by commas; the empty name is among the harmless ones. */
@@ -312,6 +313,44 @@ describe('secrets: masks sent back', () => {
         ),
       ),
     ).to.match(/servers\.1\.secret/);
+  });
+});
+
+describe('secrets: addresses in logs and errors', () => {
+  const masks: Readonly<Record<string, string>> = {
+    'postgres://app:pw@db:5432/x failed': 'postgres://--------@db:5432/x failed',
+    'redis://k3y@host/0': 'redis://--------@host/0',
+    'redis://:a@host': 'redis://--------@host',
+    'esdb://admin:changeit@one:2113,two:2113?tls=true': 'esdb://--------@one:2113,two:2113?tls=true',
+    'postgres://app:a/b@c?d#e@db/x': 'postgres://--------@db/x',
+    'postgres://user@127.0.0.1/x': 'postgres://--------@127.0.0.1/x',
+    '{"err":"mysql://a:b@c","next":"d@e"}': '{"err":"mysql://--------@c","next":"d@e"}',
+    'GET /hook?key=a&sig=b&limit=5&max_tokens=9': 'GET /hook?key=--------&sig=--------&limit=5&max_tokens=9',
+    'https://h/p?token=t#access_token=u': 'https://h/p?token=--------#access_token=--------',
+    'postgres://h/x?password=p;sslpassword=q': 'postgres://h/x?password=--------;sslpassword=--------',
+  };
+  for (const [text, shown] of Object.entries(masks))
+    it(`are masked at any length: ${text}`, () => {
+      expect(maskedAddresses(text)).to.equal(shown);
+      expect(maskedAddresses(shown), 'once').to.equal(shown);
+    });
+
+  it('leave addresses without secrets, and other texts', () => {
+    const plain = [
+      ...[
+        'http://127.0.0.1:3000/@scope/name',
+        'https://example.org/a@b',
+        'mail ann@example.org',
+        'http://h:80/x?y=z@w',
+      ],
+      ...['why? key=value', 'ssh git@example.org', 'a://b c@d', '/api/agents?limit=5&session_key=agent:main'],
+    ];
+    for (const text of plain) expect(maskedAddresses(text)).to.equal(text);
+  });
+
+  it('take linear time', () => {
+    for (const part of ['a://', 'a://b:', '?key=', 'postgres://x'])
+      expect(maskedAddresses(part.repeat(50_000)).length).to.be.above(0);
   });
 });
 

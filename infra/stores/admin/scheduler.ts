@@ -4,6 +4,7 @@
  * effects are in the log.
  */
 import type pg from 'pg';
+import { maskedAddresses } from '../../../shared/secret-texts.ts';
 import { frontOf, storableText } from '../../../shared/storable.ts';
 import type { Logger } from '../../logging.ts';
 
@@ -33,7 +34,7 @@ const NEVER: ScheduleRun = { runningSince: null, lastRun: null, lastResult: null
 const RUN = `running_since AS "runningSince", last_run AS "lastRun", CASE WHEN last_at IS NOT NULL THEN
   json_build_object('ok', last_ok, 'message', last_message, 'timestamp', last_at) END AS "lastResult"`;
 
-const said = (text: string): string => frontOf(storableText(text), MAX_MESSAGE);
+const said = (text: string): string => frontOf(storableText(maskedAddresses(text)), MAX_MESSAGE);
 
 export function createScheduleRuns(pool: pg.Pool, log: Logger, now: () => number = Date.now): ScheduleRuns {
   /** Sets columns of a schedule's row. A failure to store the progress must not stop the work. */

@@ -153,7 +153,14 @@ describe('contract: erasure of personal data', function () {
 
   it('removes all data of a person with activity everywhere, and leaves the log unchanged', async () => {
     const hook = { name: 'hook', url: receiver.url, events: ['*'] };
-    await done('POST', '/api/webhooks', hook);
+    const { id: hookId } = await done('POST', '/api/webhooks', hook);
+    // The receiver quotes what it knows about the person, as receivers do.
+    const quoted = [
+      ...[ACCOUNT.name.toUpperCase(), `Mara II ${MARK}`, ACCOUNT.email, `SECOND@${MARK}.example`, ACCOUNT.picture],
+      ...[ACCOUNT.email, ACCOUNT.name].map(encodeURIComponent),
+      ...[ACCOUNT.email, ACCOUNT.picture].map((text) => text.replaceAll('@', '\\u0040').replaceAll('/', '\\/')),
+    ];
+    receiver.react(() => ({ status: 202, body: `accepted for ${quoted.join(', ')}; thanks` }));
     expect((await signInWithGoogle()).status).to.equal(403);
     const [{ id: requestId }] = await requests();
     const approval = { id: requestId, action: 'approve', role: 'admin' };
@@ -212,6 +219,9 @@ describe('contract: erasure of personal data', function () {
 
     expect(await markedTables()).to.deep.equal([]);
     expect(await markedResponses(numbers)).to.deep.equal([]);
+    const { deliveries } = await done('GET', `/api/webhooks/deliveries?webhook_id=${hookId}`);
+    expect(deliveries.at(-1).response_body).to.equal(`accepted for ${quoted.map(() => '[erased]').join(', ')}; thanks`);
+    receiver.react(() => OK);
     expect(await markedFrames()).to.deep.equal([]);
     expect(await markedEvents()).to.deep.equal([]);
     expect((await world.ask('GET', '/api/auth/me', { as: mara })).status).to.equal(401);
