@@ -56,16 +56,6 @@ export interface NameKind<OwnerState> {
   /** For names with several kinds of owners: the kind of the owner of this stream. Default: this kind. */
   // biome-ignore lint/suspicious/noExplicitAny: the state of another kind of record; only its own kind reads it.
   of?(owner: string): NameKind<any>;
-  /** Owners that may have the name without a claim of this kind, because their names are older than the kind. */
-  earlier?(commands: Commands, scope: NameScope, name: string, shown: string): Promise<Earlier | undefined>;
-}
-
-/** Possible owners of a name without a claim of this kind. */
-export interface Earlier {
-  /** Streams of the possible current owners. */
-  readonly holders: readonly string[];
-  /** A claim of an older kind, whose owner may still be about to get the name. */
-  readonly claim: { readonly kind: string; readonly scope: NameScope; readonly name: string };
 }
 
 /** Code of a refusal because another record has the name. */
@@ -93,7 +83,6 @@ export async function claimName<OwnerState>(
   shown = name,
 ): Promise<void> {
   await kind.checkFree?.(commands, scope, name, shown, owner);
-  await refuseEarlier(commands, context, kind, { scope, name, shown }, owner);
   const stream = streamOf(kind.kind, scope, name);
   const claim = (given: string | undefined, options: ExecuteOptions) =>
     commands.execute(
@@ -142,27 +131,6 @@ interface Wanted {
   readonly scope: NameScope;
   readonly name: string;
   readonly shown: string;
-}
-
-/** @throws AppError 409 when another record, without a claim of this kind, has the name or may be about to get it */
-async function refuseEarlier<OwnerState>(
-  commands: Commands,
-  context: CommandContext,
-  kind: NameKind<OwnerState>,
-  wanted: Wanted,
-  owner: string,
-): Promise<void> {
-  const { scope, name, shown } = wanted;
-  const earlier = await kind.earlier?.(commands, scope, name, shown);
-  if (!earlier) return;
-  for (const holder of earlier.holders) {
-    if (holder === owner) continue;
-    const its = kindOf(kind, holder);
-    // The read model may lag behind a change of the name.
-    if (its.holds((await commands.load(its.owner, holder)).state, name, scope) === 'yes') throw taken(kind, shown);
-  }
-  const { claim } = earlier;
-  await vacated(commands, context, kind, wanted, streamOf(claim.kind, claim.scope, claim.name), owner);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: as in `NameKind.of`.

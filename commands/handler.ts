@@ -9,7 +9,6 @@
  * was decided on events that were never written.
  */
 
-import type { NameDirectory } from '../queries/names.ts';
 import { AppError, ConflictError, conflict, LogUnavailableError, unavailable } from '../shared/errors.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { DomainEvent, EventDraft } from '../shared/events/define.ts';
@@ -43,11 +42,8 @@ export interface ExecuteOptions {
 
 export interface Commands {
   readonly counters: Counters;
-  readonly names: NameDirectory;
   /** Ids of the users of a workspace whose display names have this key (`displayKeys`), according to the read model. */
   readonly displayed?: ((workspace: number, key: string) => Promise<readonly number[]>) | undefined;
-  /** Whether some names may be older than their claims. */
-  readonly hasOlderNames: boolean;
   /**
    * Runs one command against one stream.
    *
@@ -89,22 +85,11 @@ export function createCommands(parts: {
   store: EventStore;
   counters: Counters;
   snapshots?: Snapshots;
-  /** Default: a name without a claim is free. */
-  names?: NameDirectory;
   displayed?: Commands['displayed'];
-  /** By default there may be. */
-  hasOlderNames?: boolean;
   /** Called with the appended events before they are acknowledged; undefined: no wait is necessary. */
   beforeAcknowledged?: (executed: Executed) => Promise<void> | undefined;
 }): Commands {
-  const {
-    store,
-    counters,
-    snapshots,
-    names = { holders: async () => [] },
-    hasOlderNames = true,
-    beforeAcknowledged,
-  } = parts;
+  const { store, counters, snapshots, beforeAcknowledged } = parts;
   const states = createStates(store, snapshots);
   /**
    * One decision at a time on each stream. While the log is unavailable, all waiting commands fail with the first in
@@ -187,9 +172,7 @@ export function createCommands(parts: {
 
   return {
     counters,
-    names,
     displayed: parts.displayed,
-    hasOlderNames,
     async execute<State>(
       typed: Decider<State>,
       stream: string,

@@ -1,19 +1,16 @@
 /**
  * The names of users and agents, which share one name space: two names that look alike count as one. A name is claimed
  * by its keys (`nameKeys`): by an agent in its workspace, by a user in its workspace and among all users.
- *
- * Names from before this rule have no such claim. Their owners are found through the read models, and claims of the
- * older kinds count, so no new name can look like an older one.
  */
 
 import { conflict } from '../shared/errors.ts';
 import { userStream } from '../shared/events/auth/users.ts';
 import { displayKeys, nameKeys } from '../shared/names.ts';
-import { type AgentState, agentDecider, agentStream, holding } from './agents/agents.ts';
+import { type AgentState, agentDecider, holding } from './agents/agents.ts';
 import { type UserState, userDecider } from './auth/users.ts';
 import { claimantOf, type NameKind, type NameScope } from './claims.ts';
 import type { Commands } from './handler.ts';
-import { type Claim, OLDER_KINDS, SHARED_NAME } from './naming.ts';
+import { type Claim, SHARED_NAME } from './naming.ts';
 
 const USER = userStream(0).slice(0, -1);
 
@@ -26,7 +23,7 @@ const nameDisplayed = (name: string): string =>
   `A user is shown as "${name}", or by a display name that looks like it; choose another name, or change that display name first.`;
 
 /** What both kinds of owners share. */
-const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'checkFree' | 'earlier'> = {
+const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'checkFree'> = {
   kind: SHARED_NAME,
   of: (owner) => (owner.startsWith(USER) ? userNames : agentNames),
   taken: nameTaken,
@@ -34,17 +31,6 @@ const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'checkFree' | 'ear
     if (scope === 'all') return;
     const displayed = (await commands.displayed?.(Number(scope), key)) ?? [];
     if (displayed.some((id) => userStream(id) !== owner)) throw conflict(nameDisplayed(shown), { code: 'NAME_TAKEN' });
-  },
-  async earlier(commands, scope, key, shown) {
-    if (!commands.hasOlderNames) return undefined;
-    const found = await commands.names.holders(scope === 'all' ? scope : Number(scope), key);
-    const holders = found.map(({ type, id }) => (type === 'user' ? userStream(id) : agentStream(Number(scope), id)));
-    if (scope === 'all') return { holders, claim: { kind: OLDER_KINDS.user, scope, name: shown } };
-    const user = await claimantOf(commands, { kind: OLDER_KINDS.user }, 'all', shown);
-    return {
-      holders: user === undefined ? holders : [...holders, user],
-      claim: { kind: OLDER_KINDS.agent, scope, name: shown },
-    };
   },
 };
 
@@ -113,4 +99,15 @@ export async function refuseNameOfAnother(
 ): Promise<void> {
   if (await isNameOfAnother(commands, workspace, displayName, owner))
     throw conflict(displayNameTaken(displayName), { code: 'NAME_TAKEN' });
+}
+
+/** Whether a user or an agent of the workspace has this name, or one that looks like it. */
+export async function isHeld(commands: Pick<Commands, 'load'>, workspace: number, name: string): Promise<boolean> {
+  for (const key of nameKeys(name)) {
+    const owner = await claimantOf(commands, shared, workspace, key);
+    if (owner === undefined) continue;
+    const its = shared.of?.(owner) as NameKind<unknown>;
+    if (its.holds((await commands.load(its.owner, owner)).state, key, workspace) === 'yes') return true;
+  }
+  return false;
 }

@@ -35,9 +35,6 @@ export const RELEASED_AFTER_MS = 30_000;
 
 /** Kind of the names that users and agents share (`names.ts`). */
 export const SHARED_NAME = 'name';
-/** Kinds of claims before `SHARED_NAME`: by the exact name, users among users and agents among agents. */
-export const OLDER_KINDS = { agent: 'agent_name', user: 'username' } as const;
-
 /** One key per unique name, for `NameOwnerState.givenUpNames`. */
 export const nameKey = (kind: string, name: string): string => `${kind}:${name}`;
 

@@ -9,7 +9,7 @@ import { agentKeysProjection } from '../projections/agents/keys.ts';
 import { usersProjection } from '../projections/auth/users.ts';
 import { projections } from '../projections/index.ts';
 import type { Projection } from '../projections/projection.ts';
-import { displayedUsers, nameDirectory } from '../queries/names.ts';
+import { displayedUsers } from '../queries/names.ts';
 import type { Reads } from '../queries/reads.ts';
 import { fieldKeyName } from '../shared/event-store/sealed-values.ts';
 import { createEventStore, type EventStore } from '../shared/event-store.ts';
@@ -35,7 +35,6 @@ import { type Database, openConfigured } from './database/database.ts';
 import { createLocks, type OpenLocks } from './database/locks.ts';
 import { makingTables } from './database/making.ts';
 import { isUpToDate, migrate, requireMigrated } from './database/migrations.ts';
-import { olderNamesUpTo } from './database/older-names.ts';
 import { waitForStore } from './database/wait.ts';
 import { Following } from './following/following.ts';
 import type { Logger } from './logging.ts';
@@ -129,17 +128,8 @@ export async function openCore(
     const beforeAcknowledged = ({ events, position }: Executed) =>
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
     const reads = createReads({ database, projections, positions });
-    const older = await olderNamesUpTo(database, await eventLog.head());
-    const names = nameDirectory(reads.at({ position: older }));
-    const commands = createCommands({
-      store,
-      counters,
-      snapshots,
-      names,
-      displayed: displayedUsers(reads.at({})),
-      hasOlderNames: older > 0,
-      beforeAcknowledged,
-    });
+    const displayed = displayedUsers(reads.at({}));
+    const commands = createCommands({ store, counters, snapshots, displayed, beforeAcknowledged });
     following.reader.watch((position, events) => {
       for (const event of events) {
         const name = deletedKeyIn(event);

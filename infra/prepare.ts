@@ -30,13 +30,11 @@ async function makeDatabase(dataDir: string): Promise<void> {
   const { loadBullMQ } = await import('./jobs/jobs.ts');
   const { openPostgresStore } = await import('./jobs/postgres.ts');
   const { createLogger } = await import('./logging.ts');
-  const { forgetOlderNames } = await import('./database/older-names.ts');
   const config = readConfig({ DATA_DIR: dataDir });
   const log = createLogger('warn');
   const { database, close } = await openCore(config, log);
   const { statementTimeoutMs } = config;
   await openPostgresStore(await loadBullMQ(), { database, databaseUrl: undefined, statementTimeoutMs, log }).prepare();
-  await forgetOlderNames(database);
   await markPrepared(database.db, tables);
   await close();
 }

@@ -1,4 +1,4 @@
-/** Names of users and agents: owners of a name, or of one that looks like it; and display names of users. */
+/** Display names of users. */
 import { sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
@@ -6,39 +6,7 @@ import type { ShownAs } from '../shared/events/monitoring/frames.ts';
 import { displayKeys, displayNameFault } from '../shared/names.ts';
 import type { Freshness, ReadAt } from '../shared/ports/read-models.ts';
 import { createKept, createLookUps } from './kept.ts';
-import { inWorkspace, type Reads, tableOf, tables } from './reads.ts';
-
-export interface NameHolder {
-  readonly type: 'user' | 'agent';
-  readonly id: number;
-}
-
-/** The lookups of claims of names: for names that are older than their claims. */
-export type NameDirectory = ReturnType<typeof nameDirectory>;
-export const nameDirectory = (reads: Reads) => ({
-  /**
-   * Users and agents whose names have this key (`nameKeys`): those of a workspace, or all users.
-   *
-   * @param scope a workspace id, or `all`
-   */
-  async holders(scope: number | 'all', key: string): Promise<readonly NameHolder[]> {
-    const users = tables(reads, usersProjection)
-      .selectFrom('user_names')
-      .innerJoin('users', 'users.id', 'user_names.id')
-      .where('user_names.key', '=', key)
-      .select('users.id');
-    if (scope === 'all') return (await users.execute()).map(({ id }) => ({ type: 'user', id }) as const);
-    const agents = inWorkspace(reads, agentsProjection, 'agent_names', scope).where('key', '=', key).select('id');
-    const [people, others] = await Promise.all([
-      users.where('users.workspace_id', '=', scope).execute(),
-      agents.execute(),
-    ]);
-    return [
-      ...people.map(({ id }) => ({ type: 'user', id }) as const),
-      ...others.map(({ id }) => ({ type: 'agent', id }) as const),
-    ];
-  },
-});
+import { inWorkspace, type Reads, tableOf } from './reads.ts';
 
 /** Ids of the users of a workspace whose display names have a key (`displayKeys`). */
 export function displayedUsers(reads: Reads): (workspace: number, key: string) => Promise<readonly number[]> {

@@ -2,8 +2,7 @@
  * Rules for the names of users and agents. The audit trail and every list show these names, so no two may look the
  * same, none may look like a name of the service itself, and none may disturb the text around it.
  *
- * Names are checked when they are chosen. Names that older versions accepted stay valid, also for signing in. Lookups
- * are case-sensitive, but no two names differ only in case. Names are compared and stored in Unicode form NFC.
+ * Names are checked when they are chosen. Lookups are case-sensitive, but no two names differ only in case. Names are compared and stored in Unicode form NFC.
  */
 import { skeleton } from './confusables.ts';
 import { SYSTEM_ACTORS } from './identity.ts';

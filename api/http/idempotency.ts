@@ -54,19 +54,19 @@ export async function runOnce(
   const request = `${req.method} ${req.originalUrl}\n${JSON.stringify(body)}`;
   // The same request on behalf of another agent is another request.
   const agent = identity === null || identity?.kind === 'agent-key' ? null : (identity?.agentName ?? null);
-  const { hashes, seal, formerSeal } = derive(await store.secret(), scope, key, request, agent);
+  const { hash, seal } = derive(await store.secret(), scope, key, request, agent);
 
-  const begun = await beginOrWait(store, scope, keyHash, hashes);
+  const begun = await beginOrWait(store, scope, keyHash, hash);
   const { record } = begun;
   let stored: Stored | undefined;
-  if (!isOf(record, hashes)) {
+  if (!isOf(record, hash)) {
     if (begun.taken) await store.abandon(scope, keyHash);
     throw conflict('This Idempotency-Key was used for a different request; use a new key for each new request.', {
       code: 'IDEMPOTENCY_KEY_REUSED',
     });
   }
   if (record?.sealed) {
-    stored = open(seal, record.sealed) ?? open(formerSeal, record.sealed);
+    stored = open(seal, record.sealed);
     if (!stored || (!begun.taken && !stored.response)) {
       if (begun.taken) await store.abandon(scope, keyHash);
       throw conflict(
@@ -107,34 +107,27 @@ export async function runOnce(
   }
 }
 
-/** A request's hash, and the hashes of earlier versions. Their records expire a day after the upgrade. */
-type Hashes = readonly [current: Buffer, ...former: Buffer[]];
-
 /** Derives a request's hash and encryption key from the caller's key and the deployment's secret. */
 function derive(secret: Buffer, scope: string, key: string, request: string, agent: string | null) {
   // The secret has a fixed length, so different pairs of secret and key never give the same bytes.
   const material = Buffer.concat([secret, Buffer.from(key)]);
   const keyFor = (what: string) =>
     Buffer.from(hkdfSync('sha256', material, scope, `signalbox idempotency ${what}`, 32));
-  const hmac = (what: string, text: string) => createHmac('sha256', keyFor(what)).update(text).digest();
-  const hashes: Hashes = [
-    hmac('request of an agent', `${JSON.stringify(agent)}\n${request}`),
-    hmac('request', request),
-    createHash('sha256').update(request).digest(),
-  ];
-  const formerSeal = Buffer.from(hkdfSync('sha256', key, scope, 'signalbox idempotency', 32));
-  return { hashes, seal: keyFor('response'), formerSeal };
+  const hash = createHmac('sha256', keyFor('request'))
+    .update(`${JSON.stringify(agent)}\n${request}`)
+    .digest();
+  return { hash, seal: keyFor('response') };
 }
 
-const isOf = (record: IdempotencyRecord | undefined, hashes: Hashes): boolean =>
-  record === undefined || hashes.some((hash) => record.requestHash.equals(hash));
+const isOf = (record: IdempotencyRecord | undefined, hash: Buffer): boolean =>
+  record === undefined || record.requestHash.equals(hash);
 
-async function beginOrWait(store: IdempotencyStore, scope: string, keyHash: Buffer, hashes: Hashes) {
+async function beginOrWait(store: IdempotencyStore, scope: string, keyHash: Buffer, hash: Buffer) {
   const deadline = Date.now() + WAIT_MS;
   for (;;) {
-    const begun = await store.begin(scope, keyHash, hashes[0]);
+    const begun = await store.begin(scope, keyHash, hash);
     if (begun.taken || begun.record?.state === 'done') return begun;
-    if (!isOf(begun.record, hashes)) return begun;
+    if (!isOf(begun.record, hash)) return begun;
     if (Date.now() > deadline) {
       throw conflict('A request with this Idempotency-Key is still running; try again in a moment.', {
         code: RUN_IN_PROGRESS,

@@ -25,7 +25,7 @@ import {
   type UpdateMode,
 } from './agents.ts';
 import { bounded } from './config.ts';
-import { claimsFor, heldBy, namedAgent, refuseName } from './names.ts';
+import { claimsFor, namedAgent, refuseName } from './names.ts';
 
 type Config = Readonly<Record<string, unknown>>;
 
@@ -250,7 +250,7 @@ export async function deleteAgent(
     return decideDelete(state, removeWorkspace);
   });
   const { name, session_key } = last as AgentState;
-  await releaseAll(commands, context, heldBy(workspace, { name, session_key }), stream);
+  await releaseAll(commands, context, claimsFor(workspace, { name, session_key }), stream);
   try {
     await writeToGateway(commands, context, (state) => decideRemoveAgent(state, name));
     return { name, warning: undefined };

@@ -7,8 +7,8 @@ import { agentNameFault } from '../../shared/names.ts';
 import { isStorableText } from '../../shared/storable.ts';
 import { claimantOf, type NameKind } from '../claims.ts';
 import type { Commands } from '../handler.ts';
-import { agentNameClaims, nameTaken } from '../names.ts';
-import { type Claim, type Named, OLDER_KINDS } from '../naming.ts';
+import { agentNameClaims } from '../names.ts';
+import type { Claim, Named } from '../naming.ts';
 import { type AgentState, agentDecider, agentStream, existing, holding, SESSION_KEY } from './agents.ts';
 
 /** @throws AppError 400 for a name that agents must not have */
@@ -16,14 +16,6 @@ export function refuseName(name: string): void {
   const fault = agentNameFault(name);
   if (fault !== undefined) throw invalid(`name: ${fault}`, [`name: ${fault}`]);
 }
-
-/** Claims of names from before users and agents shared one name space. They are only released. */
-const olderName: NameKind<AgentState> = {
-  kind: OLDER_KINDS.agent,
-  owner: agentDecider,
-  holds: holding((state, name) => state.name === name),
-  taken: nameTaken,
-};
 
 /** Session keys, unique in the deployment: scope is `all`. */
 export const sessionKeyKind: NameKind<AgentState> = {
@@ -44,13 +36,7 @@ export function claimsFor(
   return claims;
 }
 
-/** The names that an agent holds, no matter since when. */
-export const heldBy = (
-  workspace: number,
-  agent: { readonly name: string; readonly session_key: string | null },
-): Claim<AgentState>[] => [...claimsFor(workspace, agent), { kind: olderName, scope: workspace, name: agent.name }];
-
-export const namedAgent: Named<AgentState> = { decider: agentDecider, existing, held: heldBy };
+export const namedAgent: Named<AgentState> = { decider: agentDecider, existing, held: claimsFor };
 
 export type KnownAgent = Pick<AgentState, 'id' | 'name' | 'role' | 'session_key'>;
 
@@ -89,9 +75,8 @@ async function* streamsOf(
     yield agentStream(workspace, ref.id);
     return;
   }
-  const claims = [...claimsFor(workspace, ref), { kind: olderName, name: ref.name }];
   const seen = new Set<string>();
-  for (const { kind, name } of claims) {
+  for (const { kind, name } of claimsFor(workspace, ref)) {
     const stream = await claimantOf(commands, kind, workspace, name);
     if (stream === undefined || seen.has(stream) || !stream.startsWith(AGENTS_OF(workspace))) continue;
     seen.add(stream);

@@ -4,7 +4,6 @@
 import { AppError, conflict } from '../../shared/errors.ts';
 import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
-import { nameKeys } from '../../shared/names.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { pause } from '../../shared/waiting.ts';
@@ -12,7 +11,7 @@ import { decideWriteAgent, writeToGateway } from '../admin/gateway-config.ts';
 import { isTaken } from '../claims.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import type { Room } from '../limits.ts';
-import { nameTaken } from '../names.ts';
+import { isHeld, nameTaken } from '../names.ts';
 import { createWithNames } from '../naming.ts';
 import { hasReserved, reserveId } from '../record-ids.ts';
 import { type AgentState, agentDecider, agentStream, existing, notCoordinator } from './agents.ts';
@@ -197,13 +196,9 @@ export async function onSettledName<T>(work: () => Promise<T>, isAnothers: () =>
 
 /** Whether a name is taken by a user, or by an agent whose name differs only in spelling. */
 export const belongsToAnother =
-  ({ names }: Commands, workspace: number, name: string, find: (name: string) => Promise<unknown>) =>
-  async (): Promise<boolean> => {
-    for (const key of nameKeys(name)) {
-      if ((await names.holders(workspace, key)).length > 0) return (await find(name)) === undefined;
-    }
-    return false;
-  };
+  (commands: Commands, workspace: number, name: string, find: (name: string) => Promise<unknown>) =>
+  async (): Promise<boolean> =>
+    (await isHeld(commands, workspace, name)) && (await find(name)) === undefined;
 
 /** What a registration needs to know about the caller and its workspace. */
 export interface Registering {

@@ -21,7 +21,7 @@ import {
   inWorkspace,
   type NewUser,
   userDecider,
-  usernames,
+  usernameTaken,
 } from './users.ts';
 
 /** The same as `addUser`. @returns the id */
@@ -52,7 +52,7 @@ export async function addUser(
   if (fault !== undefined) throw invalid(`username: ${fault}`, [`username: ${fault}`]);
   if (user.display_name !== null) checkDisplayName(user.display_name, user.username);
   // A repeated request may find the user that it created itself.
-  if (!context.intents && (await options.isTaken?.(user.username))) throw conflict(usernames.taken(user.username));
+  if (!context.intents && (await options.isTaken?.(user.username))) throw conflict(usernameTaken(user.username));
   const id = options.id ?? (await reserveId(commands, context, 'user', userStream));
   const stream = userStream(id);
   if (user.display_name !== null && user.display_name !== user.username)
@@ -63,7 +63,8 @@ export async function addUser(
   const there = user.tenant === context.origin.tenant ? inWorkspace(context, user) : context;
   try {
     if (options.first) await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream);
-    await claimUsername(commands, there, user, stream, options.first);
+    for (const { kind, scope, name, shown } of namesOf(user))
+      await claimName(commands, there, kind, scope, name, stream, shown);
     // For good, so that the first-run setup is closed once there is any user.
     if (!options.first)
       await claimName(commands, there, firstAdmin, 'all', FIRST_ADMIN_NAME, stream).catch((error: unknown) => {
@@ -84,37 +85,20 @@ export async function addUser(
   }
 }
 
-/**
- * All names that a user claims; those most likely to be taken come first.
- *
- * @param first no name can be older than that of the first user, so no read model is asked
- */
-async function claimUsername(
-  commands: Commands,
-  context: CommandContext,
-  { username, workspace }: Pick<NewUser, 'username' | 'workspace'>,
-  stream: string,
-  first = false,
-): Promise<void> {
-  for (const { kind, scope, name, shown } of [
-    ...userNameClaims('all', username),
-    ...userNameClaims(workspace, username),
-  ]) {
-    const { earlier: _, ...withoutEarlier } = kind;
-    await claimName(commands, context, first ? withoutEarlier : kind, scope, name, stream, shown);
-  }
-  await claimName(commands, context, usernames, 'all', username, stream);
-}
+/** All names that a user claims; those most likely to be taken come first. */
+const namesOf = ({ username, workspace }: Pick<NewUser, 'username' | 'workspace'>) => [
+  ...userNameClaims('all', username),
+  ...userNameClaims(workspace, username),
+];
 
 /** Releases the name of a user who is deleted, or was never created. Claims of other owners stay. */
 export async function releaseUsername(
   commands: Commands,
   context: CommandContext,
-  { username, workspace }: Pick<NewUser, 'username' | 'workspace'>,
+  user: Pick<NewUser, 'username' | 'workspace'>,
   stream: string,
 ): Promise<void> {
-  await releaseName(commands, context, usernames, 'all', username, stream);
-  for (const { kind, scope, name } of [...userNameClaims(workspace, username), ...userNameClaims('all', username)])
+  for (const { kind, scope, name } of namesOf(user).reverse())
     await releaseName(commands, context, kind, scope, name, stream);
 }
 

@@ -23,7 +23,6 @@ import { displayNameFault } from '../../shared/names.ts';
 import { claimantOf, type NameKind } from '../claims.ts';
 import { defineDecider, on } from '../decider.ts';
 import { type CommandContext, type Commands, originWith } from '../handler.ts';
-import { OLDER_KINDS } from '../naming.ts';
 
 export interface UserState {
   readonly exists: boolean;
@@ -112,23 +111,8 @@ export const userDecider = defineDecider<UserState>({
   ],
 });
 
-const ownership =
-  (holds: (state: UserState, name: string) => boolean): NameKind<UserState>['holds'] =>
-  (state, name) => {
-    if (state.exists) return holds(state, name) ? 'yes' : 'never';
-    return state.deleted || state.voided ? 'never' : 'not yet';
-  };
-
-/**
- * User names as they are written, unique in the whole deployment. They never change. Names that look alike also count
- * as equal, and agents share this name space: `commands/names.ts`.
- */
-export const usernames: NameKind<UserState> = {
-  kind: OLDER_KINDS.user,
-  owner: userDecider,
-  holds: ownership((state, name) => state.username === name),
-  taken: (name) => `The username "${name}" is taken; choose another one.`,
-};
+/** The 409 message. */
+export const usernameTaken = (name: string): string => `The username "${name}" is taken; choose another one.`;
 
 /**
  * The right to be the first admin, as a unique name: the seeded admin and the first-run setup must claim it, and any
@@ -177,7 +161,7 @@ export function decideCreate(
 ): readonly EventDraft[] {
   if (state.exists) throw conflict(`There is already a user ${userId}.`, { code: USER_EXISTS });
   if (state.deleted) throw conflict(`The user ${userId} was deleted; its id is never reused.`);
-  if (state.voided) throw conflict(usernames.taken(user.username), { code: NAME_LOST });
+  if (state.voided) throw conflict(usernameTaken(user.username), { code: NAME_LOST });
   return [userCreated.draft({ ...user, user_id: userId, credential_id: credentialId })];
 }
 

@@ -238,8 +238,6 @@ export const migrations: Migrations = {
       PRIMARY KEY (origin, size)
     )`,
     'CREATE INDEX log_checkpoints_size ON credentials.log_checkpoints (size)',
-    // Names in events up to this position of the log may lack claims (`infra/database/older-names.ts`).
-    'CREATE TABLE service.older_names (one boolean PRIMARY KEY DEFAULT true CHECK (one), position bigint NOT NULL)',
     // The newest checkpoint need not be the largest: a restored log continues under another origin, with fewer events.
     'CREATE INDEX log_checkpoints_signed ON credentials.log_checkpoints (signed_at, size)',
   ),

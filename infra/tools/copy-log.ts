@@ -20,7 +20,6 @@ import {
   type Position,
 } from '../../shared/ports/event-log.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
-import { forgetOlderNames } from '../database/older-names.ts';
 import { type RelatedRows, readRelated, writeRelated } from './related.ts';
 
 /** One side of a copy. */
@@ -85,7 +84,6 @@ export async function copyLog(source: CopySide, target: CopySide, options: CopyO
     if (after === BEGINNING) await refuseForeignCredentials(target.name, rows, both.to.db);
     // Before the events as well, so that an incomplete target has the keys of its events.
     await writeRelated(both.to.db, rows);
-    await forgetOlderNames(both.to);
   }
   const copied = await copyEvents(source, target, after, options);
   const policies = both ? await both.related.policies() : [];

@@ -15,11 +15,9 @@ import { agentRegistered, agentReturned } from '../../shared/events/agents/regis
 import { agentSoulChanged } from '../../shared/events/agents/souls.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { sent } from '../../shared/fields.ts';
-import { nameKeys } from '../../shared/names.ts';
 import { seconds } from '../../shared/time.ts';
 import {
   type Change,
-  change,
   defineProjection,
   defineTable,
   insert,
@@ -81,13 +79,6 @@ export const agentTextsTable = defineTable(
   { key: ['workspace_id', 'id'] },
 );
 
-/** The keys by which names are compared (`nameKeys`): one row per key of a name. */
-export const agentNamesTable = defineTable(
-  'agent_names',
-  { workspace_id: 'int', key: 'text', id: 'bigint' },
-  { key: ['workspace_id', 'key', 'id'] },
-);
-
 type Agent = RowOf<(typeof agentsTable)['columns']>;
 type Texts = RowOf<(typeof agentTextsTable)['columns']>;
 
@@ -103,17 +94,10 @@ const texts = (event: AgentEvent, columns: (row: Texts) => Partial<Texts>): Chan
 
 const seenAt = (at: number) => ({ last_seen: seconds(at), alive_at: seconds(at) });
 
-/** The rows of a name that an agent gets or gives up. */
-const keysOf = ({ meta, data }: AgentEvent, name: string, has: boolean): Change[] =>
-  nameKeys(name).map((key) => {
-    const row = { workspace_id: meta.workspace, key, id: data.agent_id };
-    return change(agentNamesTable, row, () => (has ? row : undefined));
-  });
-
 export const agentsProjection = defineProjection({
   name: 'agents',
   version: 1,
-  tables: [agentsTable, agentTextsTable, agentNamesTable],
+  tables: [agentsTable, agentTextsTable],
   handlers: [
     on(agentRegistered, (event) => {
       const { data, meta } = event;
@@ -144,7 +128,6 @@ export const agentsProjection = defineProjection({
           soul_updated_at: data.soul_content === null ? null : at,
           memory_updated_at: null,
         }),
-        ...keysOf(event, data.name, true),
       ];
     }),
     on(agentReturned, (event) => [agent(event, { status: 'idle', ...seenAt(event.meta.at) })]),
@@ -177,7 +160,6 @@ export const agentsProjection = defineProjection({
         // Unchanged: a row that is read here stays in memory, and the response to the call shows both rows.
         rows.push(update(agentTextsTable, keyOf(event), (row) => row));
       }
-      if (row.name !== undefined) rows.push(...keysOf(event, event.data.name, false), ...keysOf(event, row.name, true));
       return rows;
     }),
     on(agentSoulChanged, (event) => [
@@ -201,10 +183,6 @@ export const agentsProjection = defineProjection({
     ]),
     on(agentHidden, (event) => [agent(event, { hidden: 1 })]),
     on(agentShown, (event) => [agent(event, { hidden: 0 })]),
-    on(agentDeleted, (event) => [
-      remove(agentsTable, keyOf(event)),
-      remove(agentTextsTable, keyOf(event)),
-      ...keysOf(event, event.data.name, false),
-    ]),
+    on(agentDeleted, (event) => [remove(agentsTable, keyOf(event)), remove(agentTextsTable, keyOf(event))]),
   ],
 });

@@ -17,7 +17,6 @@ import {
   userUpdated,
 } from '../../shared/events/auth/users.ts';
 import type { EventOf } from '../../shared/events/define.ts';
-import { nameKeys } from '../../shared/names.ts';
 import { seconds } from '../../shared/time.ts';
 import { columnsFor } from '../columns.ts';
 import {
@@ -67,9 +66,6 @@ export const usersTable = defineTable(
   },
 );
 
-/** The keys by which names are compared (`nameKeys`): one row per key of a username. */
-export const userNamesTable = defineTable('user_names', { key: 'text', id: 'bigint' }, { key: ['key', 'id'] });
-
 /** Users who were deleted but not erased: their personal fields are still in the log. */
 export const deletedUsersTable = defineTable(
   'deleted_users',
@@ -102,7 +98,7 @@ const moved = ({ data, meta }: EventOf<typeof userMoved> | EventOf<typeof userTr
 export const usersProjection = defineProjection({
   name: 'users',
   version: 1,
-  tables: [usersTable, deletedUsersTable, userNamesTable, accessRequestsTable, firstUserTable],
+  tables: [usersTable, deletedUsersTable, accessRequestsTable, firstUserTable],
   handlers: [
     on(userCreated, (event) => {
       const { user_id: id, tenant: tenant_id, workspace: workspace_id, source, ...fields } = event.data;
@@ -119,10 +115,6 @@ export const usersProjection = defineProjection({
           updated_at: at,
           last_login_at: null,
         })),
-        ...nameKeys(fields.username).map((key) => {
-          const row = { key, id };
-          return change(userNamesTable, row, () => row);
-        }),
         change(firstUserTable, { one: 1 }, (row) => row ?? { one: 1, user_id: id }),
       ];
     }),
@@ -158,14 +150,13 @@ export const usersProjection = defineProjection({
           const { id, username, tenant_id, workspace_id } = before;
           return { id, username, tenant_id, workspace_id };
         }),
-        ...nameKeys(data.username).map((key) => remove(userNamesTable, { key, id: data.user_id })),
       ];
     }),
     on(personErased, ({ data: { kind, id } }) =>
       kind === 'user'
         ? [
             remove(deletedUsersTable, { id }),
-            // The row is already deleted; this also deletes its earlier versions.
+            // The row is already deleted; this also deletes its versions of the past.
             updateInPlace(usersTable, { id }, (row) => row),
           ]
         : [updateInPlace(accessRequestsTable, { id }, (row) => ({ ...row, ...ERASED }))],

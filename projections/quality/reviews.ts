@@ -30,7 +30,7 @@ type Reviewed = DomainEvent<
   Pick<EventOf<typeof taskReviewed>['data'], 'task_id' | 'review_id' | 'reviewer' | 'status' | 'notes'>
 >;
 
-/** Whether a review is the gatekeeper's. Agents review under their own names, even in older events. */
+/** Whether a review is the gatekeeper's. Agents review under their own names. */
 const isGatekeepers = ({ data, meta }: Reviewed): boolean =>
   data.reviewer === GATEKEEPER && meta.actor.type !== 'agent';
 

@@ -27,17 +27,17 @@ export const metadataSchema = z.object({
   number: z.int().positive(),
   /** Unix milliseconds. */
   at: z.int().nonnegative(),
-  /** How many events of the same append follow this one; absent for the last, and in events of earlier versions. */
+  /** How many events of the same append follow this one; absent for the last. */
   rest: z.int().positive().optional(),
   tenant: z.int().positive(),
   workspace: z.int().positive(),
   actor: actorSchema,
   /**
    * Id of the agent that a user, or the holder of the deployment's key, spoke for (`x-agent-name`). Absent: none; an
-   * actor that is an agent speaks for itself. Events of earlier versions do not have it.
+   * actor that is an agent speaks for itself.
    */
   agent: z.int().positive().optional(),
-  /** The channel of the request; absent for calls of the REST interface, and in events of earlier versions. */
+  /** The channel of the request; absent for calls of the REST interface. */
   via: z.enum(CHANNELS).optional(),
   /** Client address, sealed per actor in the log; null when there was none or the person was erased. */
   ip: z.string().nullable(),
@@ -49,8 +49,7 @@ export const metadataSchema = z.object({
   /** The event or request that directly caused this event. */
   causationId: z.string().nullable(),
   /**
-   * Trace context (https://www.w3.org/TR/trace-context/) of the request that caused it, or of the job. Absent without one,
-   * and in events of earlier versions.
+   * Trace context (https://www.w3.org/TR/trace-context/) of the request that caused it, or of the job. Absent without one.
    */
   traceparent: z.string().max(55).optional(),
 });

@@ -1,8 +1,8 @@
 /** Unique names, with several processes at work at once. */
 import { expect } from 'chai';
 import { createUser } from '../../commands/auth/registration.ts';
-import { NAME_LOST, userDecider, usernames } from '../../commands/auth/users.ts';
-import { ABANDONED_AFTER_MS, claimName, nameDecider, releaseName } from '../../commands/claims.ts';
+import { NAME_LOST, type UserState, userDecider } from '../../commands/auth/users.ts';
+import { ABANDONED_AFTER_MS, claimName, type NameKind, nameDecider, releaseName } from '../../commands/claims.ts';
 import type { Commands } from '../../commands/handler.ts';
 import { userNameClaims } from '../../commands/names.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
@@ -50,7 +50,8 @@ describe('unique names', () => {
   it('are not taken over if the claim is fresh or its owner has the name', async () => {
     const world = memoryWorld();
     const [one, two] = [world.process(), world.process()];
-    await claimName(one, context(), usernames, 'all', 'ann', userStream(99));
+    const [{ kind, name } = expect.fail()] = userNameClaims('all', 'ann');
+    await claimName(one, context(), kind, 'all', name, userStream(99));
     expect(await outcomeOf(createUser(two, context(), noCredentials, person, null))).to.equal('BUSY');
     await createUser(one, context(), noCredentials, person, null, { id: 99 });
     expect(await outcomeOf(createUser(two, context(), noCredentials, person, null))).to.equal('NAME_TAKEN');
@@ -64,11 +65,14 @@ describe('a claim by another owner', () => {
   let now: number;
   let world: ReturnType<typeof memoryWorld>;
   let commands: Commands;
-  let answers: ReturnType<typeof usernames.holds>[];
+  type Held = ReturnType<NameKind<UserState>['holds']>;
+  let answers: Held[];
   /** Asked in turn whether the owner has the name; the last answer stays. */
-  const kind = {
-    ...usernames,
-    holds: () => (answers.length > 1 ? answers.shift() : answers[0]) as ReturnType<typeof usernames.holds>,
+  const kind: NameKind<UserState> = {
+    kind: 'username',
+    owner: userDecider,
+    holds: () => (answers.length > 1 ? answers.shift() : answers[0]) as Held,
+    taken: (name) => `${name} is taken`,
   };
   const claim = (owner: string) => outcomeOf(claimName(commands, context(), kind, 'all', 'ann', owner));
   const release = (owner: string) => releaseName(commands, context(), kind, 'all', 'ann', owner);
@@ -117,7 +121,7 @@ describe('a claim by another owner', () => {
     expect(voided()).to.deep.equal([]);
   });
 
-  const claimAsking = (asked: (nth: number) => ReturnType<typeof usernames.holds>) => {
+  const claimAsking = (asked: (nth: number) => Held) => {
     let nth = 0;
     const asking = { ...kind, holds: () => asked(++nth) };
     return outcomeOf(claimName(commands, context(), asking, 'all', 'ann', mine));

@@ -1,4 +1,4 @@
-/** The name space that users and agents share: look-alikes, names from before it, several processes at once. */
+/** The name space that users and agents share: look-alikes, several processes at once. */
 import { expect } from 'chai';
 import { agentDecider, agentStream } from '../../commands/agents/agents.ts';
 import { deleteAgent, updateAgent } from '../../commands/agents/changes.ts';
@@ -6,13 +6,10 @@ import { registerAgent, selfRegistration } from '../../commands/agents/registrat
 import { deleteUser, updateUser } from '../../commands/auth/changes.ts';
 import { createUser } from '../../commands/auth/registration.ts';
 import { userDecider } from '../../commands/auth/users.ts';
-import { ABANDONED_AFTER_MS, claimName, nameDecider, releaseName } from '../../commands/claims.ts';
+import { ABANDONED_AFTER_MS, claimName, releaseName } from '../../commands/claims.ts';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
 import { userNameClaims } from '../../commands/names.ts';
-import type { NameHolder } from '../../queries/names.ts';
-import { agentRegistered } from '../../shared/events/agents/registration.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
-import { nameKeys } from '../../shared/names.ts';
 import { ann } from '../support/ann.ts';
 import { memoryCredentials } from '../support/auth-memory.ts';
 import { fixtureForEach } from '../support/fixture.ts';
@@ -39,9 +36,6 @@ const transfer = (commands: Commands, userId: number, workspace: number) =>
     password: null,
     by: 'cli',
   });
-/** Claims of agents' names as older versions made them. */
-const OLDER = { kind: 'agent_name', owner: agentDecider, holds: () => 'never' as const, taken: () => '' };
-
 describe('names of users and agents', () => {
   /** Added to the clock of the log. */
   let shift = 0;
@@ -123,59 +117,6 @@ describe('names of users and agents', () => {
     expect(await outcomeOf(agentOf(two, 'ann'))).to.equal('BUSY');
     for (const { kind, scope, name } of claims) await releaseName(one, context(), kind, scope, name, userStream(99));
     expect(await outcomeOf(agentOf(two, 'ann'))).to.equal('done');
-  });
-
-  describe('from before the shared name space', () => {
-    /** What older versions have written: a claim of the name as it is written, then the agent. */
-    async function olderAgent(id: number, name: string) {
-      await claimName(one, context(), OLDER, 1, name, agentStream(1, id));
-      await one.execute(agentDecider, agentStream(1, id), context(), () => [
-        agentRegistered.draft({ agent_id: id, ...bot(name) }),
-      ]);
-    }
-    /** Commands of a process whose read models have these names. */
-    const knowing = (held: Readonly<Record<string, NameHolder>>): Commands => ({
-      ...world.process(),
-      names: {
-        holders: async (_scope, key) =>
-          Object.entries(held).flatMap(([name, holder]) => (nameKeys(name).includes(key) ? [holder] : [])),
-      },
-    });
-
-    it('are taken as written, even before a read model shows them', async () => {
-      await olderAgent(70, 'Scout');
-      expect(await outcomeOf(agentOf(two, 'Scout'))).to.equal('NAME_TAKEN');
-      expect(await outcomeOf(userOf(two, 'Scout'))).to.equal('NAME_TAKEN');
-    });
-
-    it('are taken together with their look-alikes once a read model shows them', async () => {
-      await olderAgent(70, 'Scout');
-      const commands = knowing({ Scout: { type: 'agent', id: 70 } });
-      for (const name of ['scout', 'sc0ut', 'Scout']) {
-        expect(await outcomeOf(agentOf(commands, name)), name).to.equal('NAME_TAKEN');
-        expect(await outcomeOf(userOf(commands, name)), name).to.equal('NAME_TAKEN');
-      }
-    });
-
-    it('stay with their owners, and are free after a rename', async () => {
-      await olderAgent(70, 'Scout');
-      const commands = knowing({ Scout: { type: 'agent', id: 70 } });
-      expect(await rename(commands, 70, 'scout')).to.equal('done');
-      const { owner } = (await one.load(nameDecider, 'agent_name-1-Scout')).state;
-      expect(owner, 'released with the first renaming').to.equal(undefined);
-      expect(await rename(commands, 70, 'ranger')).to.equal('done');
-      // The read model is still behind.
-      expect(await outcomeOf(agentOf(commands, 'SCOUT'))).to.equal('done');
-    });
-
-    it('that were claimed and never used are taken over after their time', async () => {
-      shift = -ABANDONED_AFTER_MS - 1_000;
-      await claimName(one, context(), OLDER, 1, 'Scout', agentStream(1, 70));
-      shift = 0;
-      expect(await outcomeOf(userOf(two, 'Scout'))).to.equal('done');
-      const voided = world.written().filter(({ type }) => type === 'NameClaimVoided');
-      expect(voided.map(({ stream }) => stream)).to.deep.equal(['agent-1-70']);
-    });
   });
 
   describe('in another workspace', () => {

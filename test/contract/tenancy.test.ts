@@ -122,10 +122,7 @@ const DEPLOYMENT_ONLY = ['github_syncs', 'github_projects', 'github_links'];
 
 const all = [
   ...projections.flatMap((projection) =>
-    projection.tables
-      // Those of users of all workspaces, without saying whose; no response shows them.
-      .filter(({ name }) => name !== 'user_names')
-      .map((table) => ({ table, place: `${schemaOf(projection)}.${table.name}` })),
+    projection.tables.map((table) => ({ table, place: `${schemaOf(projection)}.${table.name}` })),
   ),
   { table: deliveries as unknown as Table, place: DELIVERIES },
 ];

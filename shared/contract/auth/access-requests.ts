@@ -31,7 +31,7 @@ export const accessRequestsResponse = z.object({ requests: z.array(accessRequest
 export const accessDecisionBody = z
   .object({
     id: idValue.optional(),
-    request_id: idValue.optional().describe('same as `id`, for older clients'),
+    request_id: idValue.optional().describe('same as `id`'),
     action: z.enum(['approve', 'reject']),
     role: z.enum(ROLES).default('viewer').describe('of the new user; only with approve'),
     note: linesOfText(2_000).nullable().optional(),

@@ -246,7 +246,7 @@ describe('concurrent approvals', () => {
       const [one, two, three] = await Promise.all([1, 2, 3].map(() => approve(world.process())));
       expect([two, three], `round ${round}`).to.deep.equal([one, one]);
       expect(types('UserCreated').map(({ data }) => data.user_id)).to.deep.equal([one]);
-      expect(types('NameClaimed').filter(({ data }) => data.kind === 'username')).to.have.length(1);
+      expect(types('NameClaimed').filter(({ data }) => data.kind === 'name')).to.have.length(2);
       world.forgetAfter(made);
     }
   });
@@ -254,7 +254,7 @@ describe('concurrent approvals', () => {
   it('do not make the loser try another name', async () => {
     const [one, two] = [world.process(), world.process()];
     // The loser has named the user and claimed nothing yet when the winner creates them.
-    const slow = world.holdNext((stream, type) => stream.startsWith('username-') && type === 'NameClaimed');
+    const slow = world.holdNext((stream, type) => stream.startsWith('name-') && type === 'NameClaimed');
     const loser = approve(one, 'viewer');
     await slow.reached;
     const winner = await approve(two, 'admin');

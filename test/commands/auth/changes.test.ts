@@ -185,9 +185,8 @@ describe('user changes and credentials', () => {
     const request = { user_id, reach: 'all' as const, callerId: 0 };
     await deleteUser(auth.commands, auth.context(), auth.credentials.store, async () => [], request);
     expect(kept()).to.deep.equal([[], []]);
-    // As it is written, in its workspace, and among all users.
+    // In its workspace, and among all users.
     expect(auth.events('NameReleased').map(({ data }) => [data.kind, data.name])).to.deep.equal([
-      ['username', 'ann'],
       ['name', 'ann'],
       ['name', 'ann'],
     ]);

@@ -29,7 +29,7 @@ describe('users named by a proxy', () => {
     const { auth, create } = open();
     await Promise.all([create('ann', testOrigin), create('ann', testOrigin), create('bob', testOrigin)]);
     expect(auth.events('UserCreated').map(({ data }) => data.username)).to.have.members(['ann', 'bob']);
-    expect(auth.events('NameClaimed').filter(({ data }) => data.kind === 'username')).to.have.length(2);
+    expect(auth.events('NameClaimed').filter(({ data }) => data.kind === 'name')).to.have.length(4);
     await create('ann', testOrigin);
     expect(auth.events('UserCreated')).to.have.length(2);
   });

@@ -1,8 +1,10 @@
 import { expect } from 'chai';
 import { createUser } from '../../../commands/auth/registration.ts';
-import { decideCreate, firstAdmin, NAME_LOST, usernames } from '../../../commands/auth/users.ts';
+import { decideCreate, firstAdmin, NAME_LOST } from '../../../commands/auth/users.ts';
+import { userNameClaims } from '../../../commands/names.ts';
 import { userDeleted } from '../../../shared/events/auth/users.ts';
 import { nameClaimVoided } from '../../../shared/events/claims.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
 import { ann, created, given, OLD } from '../../support/ann.ts';
 import { authMemory } from '../../support/auth-memory.ts';
 import { failureOf, outcomeOf } from '../../support/kit.ts';
@@ -19,22 +21,20 @@ describe('user decisions', () => {
       gone.when(decideCreate, 7, ann, OLD).thenRefuses(409);
     });
     it('rejects a user whose intended name has been lost to another', () => {
-      const voided = given(nameClaimVoided.draft({ kind: 'username', name: 'ann' }));
+      const voided = given(nameClaimVoided.draft({ kind: 'name', name: 'ann' }));
       voided.when(decideCreate, 7, ann, OLD).thenRefuses(NAME_LOST);
     });
   });
 
   describe('unique names', () => {
     it('are held by an existing user, and never by a deleted user', () => {
-      expect(usernames.holds(given().state, 'ann', 'all')).to.equal('not yet');
-      expect(usernames.holds(given(created()).state, 'ann', 'all')).to.equal('yes');
-      expect(usernames.holds(given(created()).state, 'bob', 'all')).to.equal('never');
-      expect(
-        usernames.holds(given(created(), userDeleted.draft({ user_id: 7, username: 'ann' })).state, 'ann', 'all'),
-      ).to.equal('never');
-      expect(
-        usernames.holds(given(nameClaimVoided.draft({ kind: 'username', name: 'ann' })).state, 'ann', 'all'),
-      ).to.equal('never');
+      const [{ kind } = expect.fail()] = userNameClaims('all', 'ann');
+      const held = (name: string, ...events: EventDraft[]) => kind.holds(given(...events).state, name, 'all');
+      expect(held('ann')).to.equal('not yet');
+      expect(held('ann', created())).to.equal('yes');
+      expect(held('bob', created())).to.equal('never');
+      expect(held('ann', created(), userDeleted.draft({ user_id: 7, username: 'ann' }))).to.equal('never');
+      expect(held('ann', nameClaimVoided.draft({ kind: 'name', name: 'ann' }))).to.equal('never');
     });
     it('treat any existing user as the holder of the first admin claim', () => {
       expect(firstAdmin.holds(given().state, 'first', 'all')).to.equal('not yet');

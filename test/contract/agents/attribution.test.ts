@@ -30,7 +30,7 @@ describe('attribution', () => {
 
   it('is available to the agent itself, and to admins with privileged=1', async () => {
     const { id, name } = await create();
-    await auth().makeOlderUser(name);
+    await auth().makeNamesake(name);
     for (const reply of [
       await ask('GET', pathOf(id), undefined, await auth().makeKey(id, ['viewer', 'agent:self'])),
       await ask('GET', pathOf(name, 'privileged=1'), undefined, undefined, named(name)),

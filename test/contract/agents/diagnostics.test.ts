@@ -95,7 +95,7 @@ describe('GET /api/agents/{id}/diagnostics', () => {
       (await ask('GET', `/api/agents/${id}/diagnostics${query}`, undefined, as, headers)).status;
     expect(await statusOf('', await world.world.makeKey(id, ['agent:self']))).to.equal(200);
     expect([await statusOf(''), await statusOf('?privileged=1')]).to.deep.equal([403, 200]);
-    await world.world.makeOlderUser(name);
+    await world.world.makeNamesake(name);
     const user = await world.world.signIn(name);
     expect(await statusOf('', user)).to.equal(200);
     expect(await statusOf('', user, { 'x-agent-name': 'another-agent' })).to.equal(403);

@@ -76,8 +76,8 @@ export async function startAuthWorld(overrides: Record<string, string> = {}, rol
       await makeUser(user);
       return signIn(user.username);
     },
-    /** A user from before names were compared: with any name. */
-    async makeOlderUser(username: string): Promise<number> {
+    /** A user with a name that an agent may have, as after the removal of the user's workspace. */
+    async makeNamesake(username: string): Promise<number> {
       const userId = await commands.counters.take('user');
       const credentialId = await credentials.addPassword(userId, PASSWORD);
       await commands.record(userStream(userId), context(1), [

@@ -259,32 +259,28 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       const changed: Projection = {
         ...agentsProjection,
         version: agentsProjection.version + 1,
-        tables: [next, ...rest, { ...rest[0], name: 'brand_new' } as Table],
+        tables: [next, { ...rest[0], name: 'brand_new' } as Table],
         project: (event) =>
-          agentsProjection
-            .project(event)
-            .filter(({ table }) => table.name !== 'agent_names')
-            .map((change) => {
-              if (change.table.name !== 'agents') return change;
-              const apply = (row: Record<string, unknown> | undefined) => {
-                const after = change.apply(row);
-                return after && { ...after, shouted: String(after.name).toUpperCase() };
-              };
-              return { ...change, table: next, apply };
-            }),
+          agentsProjection.project(event).flatMap((change) => {
+            if (change.table.name !== 'agents') return [];
+            const apply = (row: Record<string, unknown> | undefined) => {
+              const after = change.apply(row);
+              return after && { ...after, shouted: String(after.name).toUpperCase() };
+            };
+            return [{ ...change, table: next, apply }];
+          }),
       };
       const before = await everything();
       const found = await replayed(changed);
       expect(found).to.include({ live: schemaOf(agentsProjection), replayed: schemaOf(changed) });
       expect(found.tables.map(({ table, reason }) => [table, reason])).to.deep.equal([
         ['agents', undefined],
-        ['agent_texts', undefined],
         ['brand_new', 'only in the replay'],
-        ['agent_names', 'only live'],
+        ['agent_texts', 'only live'],
       ]);
       expect(found.tables[0]?.columns).to.deep.include({ onlyLive: ['runtime_type'], onlyReplayed: ['shouted'] });
       expect(found.tables[0]?.differences).to.include({ different: 0, past: 0, first: null });
-      expect(found.tables.map(differs)).to.deep.equal([true, false, true, true]);
+      expect(found.tables.map(differs)).to.deep.equal([true, true, true]);
       const otherKey = { ...agentsProjection, tables: [{ ...agentsTable, key: ['id'] } as Table, ...rest] };
       const keyed = await replayed({ ...otherKey, project: () => [] });
       expect(keyed.tables[0]).to.include({ reason: 'another key', differences: undefined });
