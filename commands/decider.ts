@@ -35,14 +35,19 @@ export interface Fold<State> {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: any definition; the data of its events is inferred.
-type AnyDefinition = EventDefinition<any, any>;
+export type AnyDefinition = EventDefinition<any, any>;
 
 /** Returns the state after an event of these definitions. `at` is the time of the event, Unix ms; `by` caused it. */
 export function on<State, const D extends AnyDefinition>(
   definitions: D | readonly D[],
   fold: (
     state: State,
-    event: { readonly data: EventOf<D>['data']; readonly at: number; readonly by: Actor | undefined },
+    event: {
+      readonly type: string;
+      readonly data: EventOf<D>['data'];
+      readonly at: number;
+      readonly by: Actor | undefined;
+    },
   ) => NoInfer<State>,
 ): Fold<State> {
   const all = Array.isArray(definitions) ? (definitions as readonly D[]) : [definitions as D];
@@ -73,7 +78,7 @@ export function defineDecider<State>(definition: {
     ...rest,
     evolve(state, { type, data, at, by }) {
       const fold = byType.get(type);
-      return fold ? fold(state, { data, at, by }) : state;
+      return fold ? fold(state, { type, data, at, by }) : state;
     },
   };
 }

@@ -2,8 +2,7 @@
 import type { ProjectDirectory } from '../../queries/projects/projects.ts';
 import type { TaskProjects } from '../../queries/projects/tickets.ts';
 import type { Reads } from '../../queries/reads.ts';
-import { SESSION } from '../../shared/contract/tasks/dispatch.ts';
-import { activeCron, spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
+import { activeCron } from '../../shared/contract/tasks/recurrence.ts';
 import type { CreateTask, TaskRecord, UpdateTask } from '../../shared/contract/tasks/tasks.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
@@ -13,7 +12,6 @@ import {
   taskIssueGone,
   taskLinked,
   taskSynced,
-  withIssueState,
 } from '../../shared/events/github/links.ts';
 import type { Actor } from '../../shared/events/metadata.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
@@ -34,6 +32,7 @@ import {
   taskDispatchFailed,
   taskWithheld,
 } from '../../shared/events/tasks/dispatch.ts';
+import { fieldsAfter, type TaskChange, taskChange } from '../../shared/events/tasks/evolution.ts';
 import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
@@ -55,7 +54,7 @@ import { looksLike } from '../../shared/names.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
 import { writerName } from '../agents/prompts.ts';
-import { defineDecider, on } from '../decider.ts';
+import { type AnyDefinition, defineDecider, type Evolving, type Fold, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import type { Room } from '../limits.ts';
 import { mentionedIn } from '../mentions.ts';
@@ -194,43 +193,46 @@ const sizeOf = ({
   return size;
 };
 
-/** The pending request to the runner, unless the task now has another status or assignee. */
-const stillAsked = ({ asked, task }: TaskState, now: TaskData): Asked | null =>
-  asked !== null && now.status === task.status && now.assigned_to === task.assigned_to ? asked : null;
+/** Fields that count for the size of a state. */
+const SIZED: readonly (keyof TaskData)[] = [
+  ...(['title', 'description', 'error_message', 'resolution', 'feedback_notes', 'tags', 'metadata'] as const),
+];
 
-/** The state after some fields of the task changed. `at`: Unix ms. */
-export const withTask = (state: TaskState, changes: Partial<TaskData>, at: number): TaskState => {
-  const task = { ...state.task, ...changes };
-  return { ...state, task, asked: stillAsked(state, task), updated_at: seconds(at) };
-};
+function askedAfter({ asked, task }: TaskState, change: TaskChange, now: TaskData): Asked | null {
+  if (change.asked === 'accepted') return asked && { ...asked, accepted: true };
+  if (change.asked === null) return null;
+  return asked !== null && now.status === task.status && now.assigned_to === task.assigned_to ? asked : null;
+}
 
-/** The same, with texts that change its size. */
-const withTexts = (state: TaskState, changes: Partial<TaskData>, at: number): TaskState => {
-  const changed = withTask(state, changes, at);
-  return { ...changed, size: sizeOf(changed.task) };
-};
+/** What an event changes of the record and of the request to the runner. */
+function changed(state: TaskState, event: Omit<Evolving, 'by'>): Partial<TaskState> {
+  const change = taskChange(event);
+  const fields = fieldsAfter(state.task.metadata, change);
+  const task = { ...state.task, ...fields };
+  const { source, recurred, quiet } = change;
+  return {
+    task,
+    asked: askedAfter(state, change, task),
+    updated_at: quiet ? state.updated_at : seconds(event.at),
+    source: source ? { ...(state.source ?? NO_SOURCE), ...source } : state.source,
+    recurred: recurred ?? state.recurred,
+    size: SIZED.some((name) => fields[name] !== undefined) ? sizeOf(task) : state.size,
+  };
+}
 
-const withError = (errorMessage: string | null): Partial<TaskData> =>
-  errorMessage === null ? {} : { error_message: errorMessage };
+/** Folds events that `taskChange` knows. @param more what they change besides, for decisions alone */
+const changes = <const D extends AnyDefinition>(
+  definitions: readonly D[],
+  more?: (state: TaskState, data: EventOf<D>['data'], by: Actor | undefined) => Partial<TaskState>,
+): Fold<TaskState> =>
+  on(definitions, (state: TaskState, event) =>
+    Object.assign({}, state, changed(state, event), more?.(state, event.data, event.by)),
+  );
 
-/** Records a request to the runner. */
-const askedFor = (state: TaskState, asked: Omit<Asked, 'accepted'>): TaskState => ({
-  ...state,
+/** A request to the runner. */
+const asking = (asked: Omit<Asked, 'accepted'>): Partial<TaskState> => ({
   asked: { ...asked, accepted: false },
   runs: asked.run,
-});
-
-const accepted = (state: TaskState): TaskState =>
-  state.asked ? { ...state, asked: { ...state.asked, accepted: true } } : state;
-
-/** The metadata of a task, with the session id that the runner reported. */
-const withSession = ({ task }: TaskState, sessionId: string | null): Partial<TaskData> =>
-  sessionId === null ? {} : { metadata: { ...task.metadata, [SESSION]: sessionId } };
-
-/** The state with some fields of the record's GitHub data changed. */
-const withSource = (state: TaskState, source: Partial<TaskSource>): TaskState => ({
-  ...state,
-  source: { ...(state.source ?? NO_SOURCE), ...source },
 });
 
 const GITHUB = 'GitHub';
@@ -283,102 +285,45 @@ export const taskDecider = defineDecider<TaskState>({
         size: sizeOf(task),
       };
     }),
-    on(taskUpdated, (state, { data: { task, before, changed }, at, by }) =>
-      Object.assign({}, state, {
-        task,
-        asked: stillAsked(state, task),
-        updated_at: seconds(at),
-        subscribers:
-          task.assigned_to === before.assigned_to ? state.subscribers : followedBy(state, [task.assigned_to]),
-        writers: writtenBy(
-          state.writers,
-          by ? writerName(by) : null,
-          TEXTS.filter((text) => changed.includes(text)),
-        ),
-        size: sizeOf(task),
-      }),
-    ),
-    on(taskStatusChanged, (state, { data: { after, completed_at }, at }) =>
-      withTask(state, { ...placeOf(after), completed_at }, at),
-    ),
-    on(taskReviewed, (state, { data: { reviewer, status, after, completed_at, error_message: errorMessage }, at }) => {
-      const reviewed = withTexts(state, { ...placeOf(after), completed_at, ...withError(errorMessage) }, at);
+    changes([
+      ...[taskStatusChanged, taskAssigned, taskMoved, taskRequeued, taskRecurred, taskBranched, taskPullOpened],
+      ...[taskDispatchAccepted, taskDispatchFailed, taskWithheld, taskReviewAccepted],
+    ]),
+    changes([taskUpdated], (state, { task, before, changed: names }, by) => ({
+      subscribers: task.assigned_to === before.assigned_to ? state.subscribers : followedBy(state, [task.assigned_to]),
+      writers: writtenBy(
+        state.writers,
+        by ? writerName(by) : null,
+        TEXTS.filter((text) => names.includes(text)),
+      ),
+    })),
+    changes([taskClaimed, taskRouted], (state, { agent }) => ({ subscribers: followedBy(state, [agent]) })),
+    changes([taskReviewed], (state, { reviewer, status }) => {
       const approved = reviewer === GATEKEEPER ? status === 'approved' : state.approved;
-      return { ...reviewed, approved, rejections: approved ? 0 : reviewed.rejections, abandoned: 0 };
+      return { approved, rejections: approved ? 0 : state.rejections, abandoned: 0 };
     }),
-    on(taskDispatched, (state, { data: { run, agent_id, after }, at }) =>
-      askedFor(withTask(state, placeOf(after), at), { what: 'dispatch', run, agent_id }),
-    ),
-    on(taskDispatchAccepted, (state, { data: { session_id: sessionId }, at }) =>
-      accepted(withTexts(state, withSession(state, sessionId), at)),
-    ),
-    on(taskDispatchCompleted, (state, { data: { after, agent, resolution, session_id: sessionId }, at }) => ({
-      ...withTexts(state, { ...placeOf(after), outcome: 'success', resolution, ...withSession(state, sessionId) }, at),
-      writers: writtenBy(state.writers, `agent ${agent}`, ['resolution']),
+    changes([taskDispatched], (_, { run, agent_id }) => asking({ what: 'dispatch', run, agent_id })),
+    changes([taskDispatchCompleted], ({ writers }, { agent }) => ({
+      writers: writtenBy(writers, `agent ${agent}`, ['resolution']),
     })),
-    on(taskWithheld, (state, { data: { after, error_message }, at }) =>
-      withTexts(state, { ...placeOf(after), error_message }, at),
-    ),
-    on(taskDispatchFailed, (state, { data: { after, dispatch_attempts, error_message }, at }) =>
-      withTexts(state, { ...placeOf(after), dispatch_attempts, error_message }, at),
-    ),
-    on(taskReviewRequested, (state, { data: { run, after }, at }) =>
-      askedFor(withTask(state, placeOf(after), at), { what: 'review', run, agent_id: null }),
-    ),
-    on(taskReviewAccepted, accepted),
-    on(taskVerdictGiven, (state, { data, at }) => {
-      const { status, after, completed_at, dispatch_attempts, error_message: errorMessage } = data;
-      const changes = { ...placeOf(after), completed_at, dispatch_attempts, ...withError(errorMessage) };
+    changes([taskReviewRequested], (_, { run }) => asking({ what: 'review', run, agent_id: null })),
+    changes([taskVerdictGiven], (state, { status }) => {
       const approved = status === 'approved';
-      const rejections = approved ? 0 : state.rejections + 1;
-      return { ...withTexts(state, changes, at), approved, rejections, abandoned: 0 };
+      return { approved, rejections: approved ? 0 : state.rejections + 1, abandoned: 0 };
     }),
-    on(taskReviewAbandoned, (state, { data: { after }, at }) => ({
-      ...withTask(state, placeOf(after), at),
-      abandoned: state.abandoned + 1,
-    })),
+    changes([taskReviewAbandoned], ({ abandoned }) => ({ abandoned: abandoned + 1 })),
+    changes([taskLinked, taskSynced], (state, data) => {
+      const { issue_updated_at, issue, face } = data;
+      const agreed = { issue_updated_at, issue, face };
+      const pulled = 'direction' in data && data.direction === 'pull' ? pulledTexts(state.agreed, agreed) : [];
+      return { agreed, writers: writtenBy(state.writers, GITHUB, pulled) };
+    }),
+    on(taskIssueGone, (state) => (state.agreed ? { ...state, agreed: { ...state.agreed, gone: true } } : state)),
     on(taskSubscribed, (state, { data }) => ({ ...state, subscribers: followedBy(state, data.names) })),
     on(taskCommented, (state, { data: { content } }) => {
       const { count, characters } = state.comments;
       return { ...state, comments: { count: count + 1, characters: characters + content.length } };
     }),
-    on(taskAssigned, (state, { data: { after }, at }) => withTask(state, placeOf(after), at)),
-    on(taskMoved, (state, { data: { after, project_ticket_no }, at }) =>
-      withTask(state, { ...placeOf(after), project_ticket_no }, at),
-    ),
-    on(taskClaimed, (state, { data: { agent, after }, at }) => ({
-      ...withTask(state, placeOf(after), at),
-      subscribers: followedBy(state, [agent]),
-    })),
-    on(taskRequeued, (state, { data: { after, dispatch_attempts, error_message: errorMessage }, at }) =>
-      withTexts(state, { ...placeOf(after), dispatch_attempts, ...withError(errorMessage) }, at),
-    ),
-    on(taskRecurred, (state, { data: { due_at, child_id, spawn_count: spawnCount }, at }) => ({
-      ...withTask(state, { metadata: spawnedMetadata(state.task.metadata, seconds(at), spawnCount) }, at),
-      recurred: { due_at, child_id },
-    })),
-    on(taskRouted, (state, { data: { agent, after }, at }) => ({
-      ...withTask(state, placeOf(after), at),
-      subscribers: followedBy(state, [agent]),
-    })),
-    on([taskLinked, taskSynced], (state, { data, at }) => {
-      const { repo, issue_number: issueNumber, issue_updated_at, issue, face } = data;
-      const linked = withSource(state, {
-        github_repo: repo,
-        github_issue_number: issueNumber,
-        github_synced_at: seconds(at),
-      });
-      const metadata = withIssueState(state.task.metadata, 'issue_state' in data ? data.issue_state : issue.state, at);
-      const agreed = { issue_updated_at, issue, face };
-      const pulled = 'direction' in data && data.direction === 'pull' ? pulledTexts(state.agreed, agreed) : [];
-      const writers = writtenBy(state.writers, GITHUB, pulled);
-      return { ...linked, task: { ...state.task, metadata }, agreed, writers };
-    }),
-    on(taskIssueGone, (state) => (state.agreed ? { ...state, agreed: { ...state.agreed, gone: true } } : state)),
-    on(taskBranched, (state, { data }) => withSource(state, { github_branch: data.branch })),
-    on(taskPullOpened, (state, { data }) =>
-      withSource(state, { github_pr_number: data.pull_number, github_pr_state: 'open' }),
-    ),
     on(taskDeleted, () => initial),
   ],
 });

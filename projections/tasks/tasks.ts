@@ -2,41 +2,19 @@
  * The current tasks, and their number per kind, so that totals need no counting. Names and prefixes of projects are
  * looked up when tasks are read, because they change with the project.
  */
-import { SESSION } from '../../shared/contract/tasks/dispatch.ts';
-import { activeCron, spawnedMetadata } from '../../shared/contract/tasks/recurrence.ts';
+import { activeCron } from '../../shared/contract/tasks/recurrence.ts';
 import { priorityRank } from '../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
-import { taskLinked, taskSynced, withIssueState } from '../../shared/events/github/links.ts';
-import { taskReviewed } from '../../shared/events/quality/reviews.ts';
-import {
-  taskReviewAbandoned,
-  taskReviewAccepted,
-  taskReviewRequested,
-  taskVerdictGiven,
-} from '../../shared/events/quality/verdicts.ts';
-import { taskBranched, taskPullOpened } from '../../shared/events/tasks/branches.ts';
-import { taskStatusChanged, taskUpdated } from '../../shared/events/tasks/changes.ts';
-import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
-import {
-  taskDispatchAccepted,
-  taskDispatchCompleted,
-  taskDispatched,
-  taskDispatchFailed,
-  taskWithheld,
-} from '../../shared/events/tasks/dispatch.ts';
-import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
-import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
-import { taskRouted } from '../../shared/events/tasks/routing.ts';
+import { taskCommented } from '../../shared/events/tasks/comments.ts';
+import { fieldsAfter, TASK_CHANGES, type TaskChange, taskChange } from '../../shared/events/tasks/evolution.ts';
 import {
   creatorAgentOf,
   NO_SOURCE,
   placeOf,
   type TaskData,
   type TaskPlace,
-  type TaskSource,
   taskCreated,
   taskDeleted,
-  taskMoved,
 } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
 import {
@@ -148,18 +126,9 @@ export const taskCountsTable = defineTable(
 );
 
 type Row = RowOf<(typeof tasksTable)['columns']>;
-export type AboutTask = DomainEvent<string, { readonly task_id: number }>;
+type AboutTask = DomainEvent<string, { readonly task_id: number }>;
 
 const keyOf = ({ meta, data }: AboutTask) => ({ workspace_id: meta.workspace, id: data.task_id });
-
-/** Columns of a task's place. */
-const placed = ({ status, priority, assigned_to, project_id }: TaskPlace) => ({
-  status,
-  priority,
-  priority_rank: priorityRank(priority),
-  assigned_to,
-  project_id,
-});
 
 const columnsOf = (task: TaskData) => ({
   ...task,
@@ -189,72 +158,46 @@ function moved(event: AboutTask, before: TaskPlace, after: TaskPlace): Change[] 
   return same ? [] : [counted(event, before, -1), counted(event, after, 1)];
 }
 
-/** Sets columns of a task, and the time of its last change. */
-function taskRow(event: AboutTask, columns: (row: Row) => Partial<Row>): Change[] {
-  const at = seconds(event.meta.at);
-  const { data } = event as DomainEvent<string, { readonly task?: TaskData; readonly after?: TaskPlace }>;
-  const { project_id: projectId } = data.task ?? data.after ?? {};
-  return [
-    update(tasksTable, keyOf(event), (row) => Object.assign({}, row, { updated_at: at }, columns(row))),
-    update(taskChangesTable, keyOf(event), (row) => ({
-      ...row,
-      updated_at: at,
-      title: data.task?.title ?? row.title,
-      project_id: projectId ?? row.project_id,
-    })),
-  ];
+/** The row after a change. @param at Unix seconds */
+function rowAfter(row: Row, change: TaskChange, at: number): Row {
+  const { source, asked, recurred, quiet } = change;
+  const fields = fieldsAfter(row.metadata as TaskData['metadata'], change);
+  const { status = row.status, assigned_to: assignedTo = row.assigned_to, priority, metadata } = fields;
+  const isThere = status === row.status && assignedTo === row.assigned_to;
+  const cron = metadata ? activeCron(metadata) : row.cron;
+  return Object.assign({}, row, fields, {
+    updated_at: quiet ? row.updated_at : at,
+    priority_rank: priority === undefined ? row.priority_rank : priorityRank(priority),
+    asked: asked === undefined ? (isThere ? row.asked : null) : asked,
+    cron,
+    cron_since: cron === row.cron ? row.cron_since : at,
+    recurred_at: recurred?.due_at ?? row.recurred_at,
+    recurred_child: recurred?.child_id ?? row.recurred_child,
+    source: source ? { ...NO_SOURCE, ...row.source, ...source } : row.source,
+  });
 }
 
-/** Clears the request to the runner if the task now has another status or assignee. */
-const released = (before: Pick<TaskPlace, 'status' | 'assigned_to'>, after: TaskPlace): Partial<Row> =>
-  before.status === after.status && before.assigned_to === after.assigned_to ? {} : { asked: null };
-
-/** A task that moved to another place, with the counts. */
-export const movedTask = (
-  event: DomainEvent<string, { readonly task_id: number; readonly before: TaskPlace; readonly after: TaskPlace }>,
-  columns: Partial<Row> | ((row: Row) => Partial<Row>) = {},
-): Change[] => [
-  ...taskRow(event, (row) =>
-    Object.assign(
-      placed(event.data.after),
-      released(event.data.before, event.data.after),
-      typeof columns === 'function' ? columns(row) : columns,
-    ),
-  ),
-  ...moved(event, event.data.before, event.data.after),
-];
-
-/** The session id that the runner has reported for the agent. */
-const sessionOf = (row: Row, sessionId: string | null): Partial<Row> =>
-  sessionId === null ? {} : { metadata: { ...(row.metadata as Record<string, unknown>), [SESSION]: sessionId } };
-
-const withError = (errorMessage: string | null): Partial<Row> =>
-  errorMessage === null ? {} : { error_message: errorMessage };
-
-/** The row with some fields of the GitHub data changed. */
-const sourced = (event: AboutTask, source: Partial<TaskSource>, more: (row: Row) => Partial<Row> = () => ({})) => [
-  update(tasksTable, keyOf(event), (row) => ({
-    ...row,
-    ...more(row),
-    source: { ...NO_SOURCE, ...row.source, ...source },
-  })),
-];
-
-/** A task and its issue have agreed on their state. Changes of the task itself have events of their own. */
-const synced = (
-  event: DomainEvent<string, { readonly task_id: number; readonly repo: string; readonly issue_number: number }>,
-  state: 'open' | 'closed',
-): Change[] => {
-  const { data, meta } = event;
-  const source = {
-    github_repo: data.repo,
-    github_issue_number: data.issue_number,
-    github_synced_at: seconds(meta.at),
-  };
-  return sourced(event, source, ({ metadata }) => ({
-    metadata: withIssueState(metadata as Record<string, unknown>, state, meta.at),
-  }));
-};
+/** The rows after an event that changes an existing task, with the counts. */
+function changed(event: AboutTask): Change[] {
+  const at = seconds(event.meta.at);
+  const change = taskChange({ type: event.type, data: event.data, at: event.meta.at });
+  const { task = {}, quiet } = change;
+  const { before } = event.data as { readonly before?: Partial<TaskPlace> };
+  return [
+    update(tasksTable, keyOf(event), (row) => rowAfter(row, change, at)),
+    ...(quiet
+      ? []
+      : [
+          update(taskChangesTable, keyOf(event), (row) => ({
+            ...row,
+            updated_at: at,
+            title: task.title ?? row.title,
+            project_id: task.project_id ?? row.project_id,
+          })),
+        ]),
+    ...(before ? moved(event, { ...task, ...before } as TaskPlace, task as TaskPlace) : []),
+  ];
+}
 
 export const tasksProjection = defineProjection({
   name: 'tasks',
@@ -287,77 +230,10 @@ export const tasksProjection = defineProjection({
         counted(event, task, 1),
       ];
     }),
-    on(taskUpdated, (event) => {
-      const { task, before } = event.data;
-      const columns = columnsOf(task);
-      const rescheduled = columns.cron !== activeCron(before.metadata ?? task.metadata);
-      return [
-        ...taskRow(event, () => ({
-          ...columns,
-          ...released(before, task),
-          ...(rescheduled && { cron_since: seconds(event.meta.at) }),
-        })),
-        ...moved(event, { ...task, ...before }, task),
-      ];
-    }),
-    on(taskStatusChanged, (event) => movedTask(event, { completed_at: event.data.completed_at })),
-    on(taskReviewed, (event) => {
-      const { completed_at, error_message: errorMessage } = event.data;
-      return movedTask(event, { completed_at, ...withError(errorMessage) });
-    }),
     on(taskCommented, (event) => [
       update(tasksTable, keyOf(event), (row) => ({ ...row, comment_count: row.comment_count + 1 })),
     ]),
-    on(taskAssigned, (event) => movedTask(event)),
-    on(taskRouted, (event) => movedTask(event)),
-    on(taskMoved, (event) => movedTask(event, { project_ticket_no: event.data.project_ticket_no })),
-    on(taskClaimed, (event) => movedTask(event)),
-    on(taskRequeued, (event) => {
-      const { dispatch_attempts, error_message: errorMessage } = event.data;
-      return movedTask(event, { dispatch_attempts, ...withError(errorMessage) });
-    }),
-    on(taskDispatched, (event) => movedTask(event, { asked: 'dispatch' })),
-    on(taskDispatchAccepted, (event) =>
-      taskRow(event, (row) => ({ ...sessionOf(row, event.data.session_id), asked: 'accepted' })),
-    ),
-    on(taskDispatchCompleted, (event) => {
-      const { resolution, session_id: sessionId } = event.data;
-      return movedTask(event, (row) => ({ ...sessionOf(row, sessionId), asked: null, outcome: 'success', resolution }));
-    }),
-    on(taskDispatchFailed, (event) => {
-      const { dispatch_attempts, error_message } = event.data;
-      return movedTask(event, { dispatch_attempts, error_message });
-    }),
-    on(taskReviewRequested, (event) => movedTask(event, { asked: 'review' })),
-    on(taskReviewAccepted, (event) => [update(tasksTable, keyOf(event), (row) => ({ ...row, asked: 'accepted' }))]),
-    on(taskVerdictGiven, (event) => {
-      const { completed_at, dispatch_attempts, error_message: errorMessage } = event.data;
-      return movedTask(event, {
-        completed_at,
-        dispatch_attempts,
-        ...withError(errorMessage),
-      });
-    }),
-    on(taskReviewAbandoned, (event) => movedTask(event)),
-    on(taskWithheld, (event) => movedTask(event, { error_message: event.data.error_message })),
-    on(taskRecurred, (event) => {
-      const { due_at: dueAt, child_id: childId, spawn_count: spawnCount } = event.data;
-      return taskRow(event, ({ metadata }) => ({
-        metadata: spawnedMetadata(
-          metadata as Row['metadata'] & Record<string, unknown>,
-          seconds(event.meta.at),
-          spawnCount,
-        ),
-        recurred_at: dueAt,
-        recurred_child: childId,
-      }));
-    }),
-    on(taskLinked, (event) => synced(event, event.data.issue.state)),
-    on(taskSynced, (event) => synced(event, event.data.issue_state)),
-    on(taskBranched, (event) => sourced(event, { github_branch: event.data.branch })),
-    on(taskPullOpened, (event) =>
-      sourced(event, { github_pr_number: event.data.pull_number, github_pr_state: 'open' }),
-    ),
+    ...TASK_CHANGES.map((type) => ({ type, handle: changed })),
     on(taskDeleted, (event) => [
       remove(tasksTable, keyOf(event)),
       remove(taskChangesTable, keyOf(event)),

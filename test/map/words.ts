@@ -54,6 +54,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
   },
   tasks: {
     tasks: 'the record: list, create, one, delete',
+    evolution: 'what a task is after an event',
     changes: 'changes of one task, and of the status of many',
     comments: 'comments, as threads, and mentions in them',
     subscriptions: 'who follows a task',

@@ -1,8 +1,14 @@
 import { expect } from 'chai';
+import { taskDecider } from '../../../commands/tasks/tasks.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
+import { catalogue } from '../../../shared/events/catalogue.ts';
+import type { EventDefinition } from '../../../shared/events/define.ts';
+import { taskDispatched } from '../../../shared/events/tasks/dispatch.ts';
+import { TASK_CHANGES } from '../../../shared/events/tasks/evolution.ts';
 import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskMoved } from '../../../shared/events/tasks/tasks.ts';
-import { type Draft, eventsOf, rowsAfter } from '../../support/kit.ts';
+import { sampleOf } from '../../support/golden.ts';
+import { type Draft, eventsOf, givenFor, rowsAfter } from '../../support/kit.ts';
 import {
   at,
   claimed,
@@ -38,6 +44,32 @@ describe('projection tasks', () => {
       expect(task_changes).to.deep.equal([{ workspace_id, id, project_id, title, updated_at, position }]);
     }
     expect(rowsAfter(tasksProjection, eventsOf([...told, deleted()])).task_changes).to.deep.equal([]);
+  });
+
+  it('has the record that decisions have, after every type of event that changes a task', () => {
+    for (const type of TASK_CHANGES) {
+      const about = (definition: EventDefinition): Draft => ({
+        type: definition.type,
+        data: { ...sampleOf(definition), task_id: 7 },
+      });
+      const drafts = [
+        created({ metadata: { github_issue_number: 4 } }),
+        about(taskDispatched as EventDefinition),
+        about(catalogue.get(type) as EventDefinition),
+      ];
+      const state = givenFor(taskDecider)(...drafts).state;
+      const { task: row } = rows(...drafts);
+      expect(row, type).to.include({ id: state.id, created_at: state.created_at, updated_at: state.updated_at });
+      for (const [name, value] of Object.entries(state.task))
+        expect(row, `${type}: ${name}`).to.deep.include({ [name]: value });
+      expect(row?.source, type).to.deep.equal(state.source);
+      const { asked, recurred } = state;
+      expect(row?.asked, type).to.equal(asked === null ? null : asked.accepted ? 'accepted' : asked.what);
+      expect([row?.recurred_at, row?.recurred_child], type).to.deep.equal([
+        recurred?.due_at ?? null,
+        recurred?.child_id ?? null,
+      ]);
+    }
   });
 
   it('has a row per task', () => {
