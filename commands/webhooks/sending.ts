@@ -95,16 +95,17 @@ async function recorded(
   message: WebhookMessage,
   parent: Delivery | undefined,
 ): Promise<Delivery> {
+  const erasures = await records.erasures(workspace, webhook.id);
   const { delivery: done } = await attempt(outgoing, { ...webhook, workspace }, message, {
     number: parent ? parent.attempt + 1 : 0,
     parent_id: parent?.id ?? null,
     at: now(),
   });
-  // A name that has been erased since then is not recorded again; the response may quote it.
+  // A name that has been erased since then is not recorded again.
   const repeated = parent && (await records.find(workspace, parent.id));
-  const erased = repeated && repeated.payload !== parent.payload && { payload: repeated.payload, responseBody: null };
+  const erased = repeated && repeated.payload !== parent.payload && { payload: repeated.payload };
   const delivery = { ...done, ...erased };
-  const id = await records.record(delivery);
+  const id = await records.record(delivery, erasures);
   // The webhook was deleted in the meantime.
   if (id === undefined) throw notFound('Webhook');
   return { ...delivery, id, nextRetryAt: null };

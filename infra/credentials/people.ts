@@ -46,11 +46,12 @@ export function createPersonRecords(parts: {
   ): Promise<void> {
     if (texts.length === 0) return;
     // An attempt that is under way would be recorded afterwards. It counts for nothing: its message is made again when
-    // its lease would have ended, and by then no process has the texts any more.
+    // its lease would have ended, and by then no process has the texts any more. One on request is recorded without its
+    // response.
     await pool.query(
-      `UPDATE service.webhooks SET lease = NULL WHERE webhook_id IN (
+      `UPDATE service.webhooks SET lease = NULL, erasures = erasures + 1 WHERE webhook_id IN (
          SELECT webhook_id FROM service.webhooks
-         WHERE lease IS NOT NULL AND ($1::int[] IS NULL OR workspace_id = ANY($1)) ORDER BY webhook_id FOR UPDATE
+         WHERE $1::int[] IS NULL OR workspace_id = ANY($1) ORDER BY webhook_id FOR UPDATE
        )`,
       [workspaces],
     );

@@ -125,7 +125,7 @@ export const migrations: Migrations = {
     'INSERT INTO credentials.version (version) VALUES (1)',
     'CREATE TABLE credentials.secrets (name text PRIMARY KEY, value bytea NOT NULL, created_at bigint NOT NULL)',
     // The log has been delivered up to `position`, and a worker has looked at it up to `seen`. From `resume_at` (Unix
-    // ms) on there is work.
+    // ms) on there is work. `erasures` counts erasures of texts from its deliveries.
     `CREATE TABLE service.webhooks (
       webhook_id bigint PRIMARY KEY,
       workspace_id integer NOT NULL,
@@ -137,7 +137,8 @@ export const migrations: Migrations = {
       last_status integer,
       lease text,
       leased_until bigint NOT NULL DEFAULT 0,
-      claimed_at bigint NOT NULL DEFAULT 0
+      claimed_at bigint NOT NULL DEFAULT 0,
+      erasures integer NOT NULL DEFAULT 0
     )`,
     'CREATE INDEX webhooks_workspace ON service.webhooks (workspace_id)',
     `CREATE TABLE service.webhook_deliveries (

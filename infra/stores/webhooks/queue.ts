@@ -90,17 +90,26 @@ export function createWebhookRecords(pool: pg.Pool): WebhookRecords {
       );
       return rows[0] as Delivery | undefined;
     },
-    async record(delivery) {
+    async erasures(workspace, webhook) {
+      const { rows } = await pool.query(
+        'SELECT erasures FROM service.webhooks WHERE webhook_id = $1 AND workspace_id = $2',
+        [webhook, workspace],
+      );
+      return (rows[0] as { erasures: number } | undefined)?.erasures ?? 0;
+    },
+    async record(delivery, erasures) {
       const { rows } = await pool.query(
         `WITH fired AS (
-           UPDATE service.webhooks SET ${FIRED} WHERE webhook_id = $2 AND workspace_id = $1 RETURNING webhook_id
+           UPDATE service.webhooks SET ${FIRED} WHERE webhook_id = $2 AND workspace_id = $1
+           RETURNING webhook_id, erasures
          ), spared AS (
            -- What has arrived need not be tried again.
            UPDATE service.webhook_deliveries SET next_retry_at = NULL
            WHERE id = $11 AND $6::int BETWEEN 200 AND 299 AND webhook_id IN (SELECT webhook_id FROM fired)
          )
-         INSERT INTO service.webhook_deliveries (${COLUMNS}) SELECT ${GIVEN} FROM fired RETURNING id`,
-        valuesOf(delivery),
+         INSERT INTO service.webhook_deliveries (${COLUMNS})
+         SELECT ${GIVEN.replace('$7::text', 'CASE WHEN erasures = $13 THEN $7::text END')} FROM fired RETURNING id`,
+        [...valuesOf(delivery), erasures],
       );
       await pool.query(PRUNE, [delivery.webhookId]);
       return (rows[0] as { id: number } | undefined)?.id;

@@ -60,8 +60,15 @@ export interface WebhookRecords {
     filter: { readonly webhook: number | undefined; readonly limit: number; readonly offset: number },
   ): Promise<{ readonly deliveries: readonly Delivery[]; readonly total: number }>;
   find(workspace: number, delivery: number): Promise<Delivery | undefined>;
-  /** Records a requested attempt. @returns its id; undefined if the webhook was deleted */
-  record(delivery: NewDelivery): Promise<number | undefined>;
+  /** How often personal texts were erased from the deliveries of a webhook. */
+  erasures(workspace: number, webhook: number): Promise<number>;
+  /**
+   * Records a requested attempt.
+   *
+   * @param erasures before the attempt; if texts were erased since, the response may quote them and is left out
+   * @returns its id; undefined if the webhook was deleted
+   */
+  record(delivery: NewDelivery, erasures: number): Promise<number | undefined>;
   /** Forgets failures. */
   reset(workspace: number, webhook: number): Promise<void>;
   /** Removes everything about a webhook. */

@@ -158,23 +158,34 @@ describe('webhook queue', () => {
     const claim = await claimedNew();
     await queue.record(claim, { delivery: delivery(), retryInMs: 0, position: 12 });
     const [due] = await queue.due(claim, 10);
-    await records.record(delivery({ attempt: 1, parentId: due?.id ?? 0, statusCode: 503 }));
+    await records.record(delivery({ attempt: 1, parentId: due?.id ?? 0, statusCode: 503 }), 0);
     expect(await queue.due(claim, 10), 'it has not arrived').to.have.length(1);
-    await records.record(delivery({ attempt: 1, parentId: due?.id ?? 0, statusCode: 204 }));
+    await records.record(delivery({ attempt: 1, parentId: due?.id ?? 0, statusCode: 204 }), 0);
     expect(await queue.due(claim, 10)).to.deep.equal([]);
     expect((await records.states(1)).get(1)?.failures, 'attempts by hand do not count').to.equal(1);
   });
 
+  it('records an attempt without its response if personal texts were erased during the attempt', async () => {
+    await records.begin(1, 1, 10);
+    const erasures = await records.erasures(1, 1);
+    const quoting = delivery({ responseBody: 'hello Mara' });
+    const before = await records.record(quoting, erasures);
+    await world.database.pool.query('UPDATE service.webhooks SET erasures = erasures + 1');
+    const after = await records.record(quoting, erasures);
+    const bodyOf = async (id = 0) => (await records.find(1, id))?.responseBody;
+    expect([await bodyOf(before), await bodyOf(after)]).to.deep.equal(['hello Mara', null]);
+  });
+
   it('neither records nor removes deliveries of a deleted webhook or another workspace', async () => {
     await records.begin(1, 1, 10);
-    expect(await records.record(delivery({ workspace: 2 }))).to.equal(undefined);
-    const id = await records.record(delivery());
+    expect(await records.record(delivery({ workspace: 2 }), 0)).to.equal(undefined);
+    const id = await records.record(delivery(), 0);
     expect(await records.find(2, id ?? 0)).to.equal(undefined);
     await records.remove(2, 1);
     expect((await records.find(1, id ?? 0))?.messageId).to.equal('m1');
     await records.remove(1, 1);
     expect(await records.find(1, id ?? 0)).to.equal(undefined);
-    expect(await records.record(delivery())).to.equal(undefined);
+    expect(await records.record(delivery(), 0)).to.equal(undefined);
   });
 
   it('starts unknown webhooks at the end of the log, not at its beginning', async () => {
@@ -203,9 +214,9 @@ describe('webhook queue', () => {
 
   it('removes old deliveries, except those with a pending retry', async () => {
     const claim = await claimedNew();
-    await records.record(delivery());
+    await records.record(delivery(), 0);
     await queue.record(claim, { delivery: delivery(), retryInMs: 5_000, position: undefined });
-    await records.record(delivery({ createdAt: 2_000 }));
+    await records.record(delivery({ createdAt: 2_000 }), 0);
     await queue.purge(2_000);
     const { deliveries } = await records.list(1, { webhook: undefined, limit: 10, offset: 0 });
     expect(deliveries.map(({ createdAt, nextRetryAt }) => [createdAt, nextRetryAt !== null])).to.deep.equal([
