@@ -137,11 +137,16 @@ export function takingTurnsByKey(
 /**
  * Queries that are sent together: while one is in flight, callers gather for the next. No caller gets the response to a
  * query that was sent before its call, so a response shows everything that its callers have written.
+ *
+ * @param options.failsAll callers that wait behind a failing query fail with it: after one time-out instead of two
+ * @param options.inOneTurn calls in the same turn of the event loop share a query; by default only those before the
+ *   next microtask
  */
-export function askingTogether<Key, Answer>(
-  ask: (keys: readonly Key[]) => Promise<Answer>,
-): (keys: readonly Key[]) => Promise<Answer> {
-  let gathering: { readonly keys: Key[]; readonly answer: Promise<Answer> } | undefined;
+export function askingTogether<Key, Response>(
+  ask: (keys: readonly Key[]) => Promise<Response>,
+  { failsAll = false, inOneTurn = false } = {},
+): (keys: readonly Key[]) => Promise<Response> {
+  let gathering: { readonly keys: Key[]; readonly response: Promise<Response> } | undefined;
   let last: Promise<unknown> = Promise.resolve();
   return (keys) => {
     if (!gathering) {
@@ -150,52 +155,46 @@ export function askingTogether<Key, Answer>(
         gathering = undefined;
         return ask(all);
       };
-      const answer = last.then(send);
-      last = answer.catch(() => undefined);
-      gathering = { keys: all, answer };
+      const response = (inOneTurn ? last.then(nextTurn) : last).then(send);
+      const mine = { keys: all, response };
+      const waits: Promise<unknown> = failsAll ? response : response.catch(() => undefined);
+      const done = () => {
+        // The query failed before it was sent.
+        if (gathering === mine) gathering = undefined;
+        if (last === waits) last = Promise.resolve();
+      };
+      gathering = mine;
+      last = waits;
+      response.then(done, done);
     }
     gathering.keys.push(...keys);
-    return gathering.answer;
+    return gathering.response;
   };
 }
 
 /**
- * A query whose response is shared by callers that called before it was sent: one is in flight at a time.
+ * A query whose response is shared by callers that called before it was sent: `askingTogether` without keys, and with
+ * the newest response.
  *
- * @param options.failsAll callers that wait behind a failing query fail with it: after one time-out instead of two
  * @returns a function that returns the response to a query sent after `since` (`performance.now()`); default: after the
  *   call. Calls in the same turn of the event loop share one.
  */
-export function askedSince<Answer>(
-  ask: () => Promise<Answer>,
-  { failsAll = false } = {},
-): (since?: number) => Promise<Answer> | Answer {
-  let newest: { readonly sent: number; readonly answer: Answer } | undefined;
-  let last: Promise<unknown> = Promise.resolve();
-  let gathering: Promise<Answer> | undefined;
-  const send = async (): Promise<Answer> => {
-    gathering = undefined;
-    const sent = performance.now();
-    const answer = await ask();
-    newest = { sent, answer };
-    return answer;
-  };
-  function next(): Promise<Answer> {
-    if (gathering) return gathering;
+export function askedSince<Response>(
+  ask: () => Promise<Response>,
+  options: { readonly failsAll?: boolean } = {},
+): (since?: number) => Promise<Response> | Response {
+  let newest: { readonly sent: number; readonly response: Response } | undefined;
+  const together = askingTogether<never, Response>(
+    async () => {
+      const sent = performance.now();
+      const response = await ask();
+      newest = { sent, response };
+      return response;
+    },
     // Requests that arrived together are handled one after the other in a turn, and share the query.
-    const mine = last.then(nextTurn).then(send);
-    gathering = mine;
-    const done = () => {
-      // The query failed before it was sent.
-      if (gathering === mine) gathering = undefined;
-      if (last === waits) last = Promise.resolve();
-    };
-    const waits: Promise<unknown> = failsAll ? mine : mine.catch(() => undefined);
-    last = waits;
-    mine.then(done, done);
-    return mine;
-  }
-  return (since = Number.POSITIVE_INFINITY) => (newest && newest.sent > since ? newest.answer : next());
+    { ...options, inOneTurn: true },
+  );
+  return (since = Number.POSITIVE_INFINITY) => (newest && newest.sent > since ? newest.response : together([]));
 }
 
 export interface BackOff {

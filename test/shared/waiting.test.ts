@@ -1,4 +1,5 @@
 /** Taking turns; outages, which are logged once in a while, and their end. */
+import { getEventListeners } from 'node:events';
 import { expect } from 'chai';
 import {
   askedSince,
@@ -7,9 +8,24 @@ import {
   createOutage,
   inPieces,
   nextTurn,
+  pause,
   takingTurnsByKey,
 } from '../../shared/waiting.ts';
 import { until } from '../support/until.ts';
+
+describe('a pause', () => {
+  it('leaves no listener on its signal, whether it ends by time or by the signal', async () => {
+    const stop = new AbortController();
+    const listeners = () => getEventListeners(stop.signal, 'abort').length;
+    for (let n = 0; n < 3; n++) await pause(1, stop.signal, { ref: true });
+    expect(listeners(), 'after its time').to.equal(0);
+    const paused = pause(60_000, stop.signal);
+    expect(listeners()).to.equal(1);
+    stop.abort();
+    await paused;
+    expect(listeners(), 'after the signal').to.equal(0);
+  });
+});
 
 describe('an outage', () => {
   it('is logged at once, repeated after half a minute, and ends with one line', () => {
