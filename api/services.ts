@@ -66,8 +66,12 @@ export interface SharedQueries {
 }
 
 export interface Services extends SharedQueries {
-  /** The same queries at a moment of the past, with its time as the current time. */
-  readonly queriesAt: (moment: Moment) => SharedQueries;
+  /**
+   * The same queries at a moment of the past, with its time as the current time.
+   *
+   * @param deleted whether they show what was deleted since
+   */
+  readonly queriesAt: (moment: Moment, deleted: boolean) => SharedQueries;
   /** `displayNames` without waiting for the read model, for writes. */
   readonly namesAtOnce: DisplayNames;
   readonly people: PeopleDirectory;

@@ -30,8 +30,9 @@ export interface Reads {
    * The same tables as they were at a position of the log.
    *
    * @param at Unix milliseconds; no event up to the position is newer. It makes lists faster, and changes no result.
+   * @param deleted default: rows that were deleted since are shown, as they were then
    */
-  asOf(position: Position, at?: number): Reads;
+  asOf(position: Position, at?: number, deleted?: boolean): Reads;
   /** The position of `asOf`; undefined: current tables. */
   readonly past?: Position;
 }

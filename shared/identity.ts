@@ -81,21 +81,37 @@ export const seesTask = ({ agent }: TaskView, { assignedTo, creatorAgent }: Task
   agent === null || assignedTo === agent.name || (agent.id !== null && creatorAgent === agent.id);
 
 /** Fields of a caller that decide whose notifications it reads. */
-export const RECIPIENT = ['kind', 'role', 'agentName', 'username'] as const satisfies readonly (keyof Identity)[];
+export const RECIPIENT = [
+  'kind',
+  'role',
+  'agentName',
+  'username',
+  'id',
+  'agentId',
+] as const satisfies readonly (keyof Identity)[];
 
 /**
  * The only recipient whose notifications a caller may read and mark: for an agent's key its agent, for a viewer its own
- * username. Undefined: every recipient.
+ * username. Undefined: every recipient. What was raised for an earlier owner of the name is not among them.
  */
 export function onlyRecipientOf({
   kind,
   role,
   agentName,
   username,
-}: Pick<Identity, (typeof RECIPIENT)[number]>): string | undefined {
+  id,
+  agentId,
+}: Pick<Identity, (typeof RECIPIENT)[number]>): Recipient | undefined {
   if (role === 'admin') return undefined;
-  if (kind === 'agent-key') return agentName ?? undefined;
-  return role === 'viewer' ? username : undefined;
+  if (kind === 'agent-key') return agentName === null ? undefined : { name: agentName, owner: `agent:${agentId}` };
+  return role === 'viewer' ? { name: username, owner: `user:${id}` } : undefined;
+}
+
+/** A recipient of notifications. */
+export interface Recipient {
+  readonly name: string;
+  /** Only those raised while the name was this user's or agent's: `user:7`, `agent:3`. Undefined: all. */
+  readonly owner?: string | undefined;
 }
 
 /** Fields of a caller that decide what it sees of an agent. */

@@ -5,10 +5,12 @@
  */
 import { createHash } from 'node:crypto';
 import { RFC_3339 } from '../../shared/contract/history/events.ts';
-import { invalid } from '../../shared/errors.ts';
+import { forbidden, invalid } from '../../shared/errors.ts';
+import type { Identity } from '../../shared/identity.ts';
 import { BEGINNING, type Position } from '../../shared/ports/event-log.ts';
 import type { Moment } from '../../shared/ports/history/events.ts';
 import type { Services } from '../services.ts';
+import { pastOf } from '../stream/past.ts';
 import type { RequestContext } from './context.ts';
 import { sendContent } from './errors.ts';
 import { hasPast, type Route, type RouteResponse } from './route.ts';
@@ -67,9 +69,26 @@ export async function startOf(parts: Parameters<typeof momentOf>[0], text: unkno
   return (await momentOf(parts, text, 'from', '0 (before the first event), a position')).position;
 }
 
-/** The services of a request about the past: the same queries at that moment, with its time as the current time. */
-export const servicesAt = (services: Services, moment: Moment): Services =>
-  Object.assign(Object.create(services) as Services, services.queriesAt(moment));
+/**
+ * The services of a request about the past: the same queries at that moment, with its time as the current time. Only
+ * admins see what was deleted since.
+ */
+export const servicesAt = (services: Services, moment: Moment, { role }: Pick<Identity, 'role'>): Services =>
+  Object.assign(Object.create(services) as Services, services.queriesAt(moment, role === 'admin'));
+
+/**
+ * Callers who are not admins read the past as far as they could follow it in the event stream: `retention.stream_days`,
+ * and an agent's key not before it was issued.
+ *
+ * @throws AppError 403 for an earlier moment
+ */
+export async function checkReach(services: Services, identity: Identity, { position, at }: Moment): Promise<void> {
+  const past = await pastOf(services, identity);
+  if (past === undefined || (position >= past.after && at >= past.notBefore)) return;
+  throw forbidden(
+    `as_of: you may read the past back to ${new Date(past.from).toISOString()}, and this moment is before that; only admins may read further back.`,
+  );
+}
 
 /** Sets the header that names the moment of a response. */
 export function showMoment({ res }: RequestContext, { position }: Moment): void {

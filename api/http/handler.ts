@@ -9,7 +9,7 @@ import type { Position } from '../../shared/ports/event-log.ts';
 import { BODY_BOUNDS, storageProblem } from '../../shared/storable.ts';
 import { requestFault } from '../auth/agent-keys.ts';
 import type { Services } from '../services.ts';
-import { momentOf, pastFault, sendPast, servicesAt, showMoment } from './as-of.ts';
+import { checkReach, momentOf, pastFault, sendPast, servicesAt, showMoment } from './as-of.ts';
 import type { Authorization } from './authorization.ts';
 import { readJson } from './body.ts';
 import { readAtOf, showPosition } from './consistency.ts';
@@ -58,6 +58,7 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
     const fault = isAsOf ? pastFault(route, parsed) : undefined;
     if (fault !== undefined) throw invalid(`as_of: ${fault}. Leave as_of out.`);
     const moment = isAsOf ? await momentOf(services, query.as_of) : undefined;
+    if (moment && identity) await checkReach(services, identity, moment);
     const reads = at ? services.reads.at(at) : services.reads;
     const call = {
       params: route.params ? route.params.parse(params) : {},
@@ -67,7 +68,11 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
       // Secrets of now may be shown to admins; past ones were replaced or removed, and are shown to no caller.
       identity: (moment && identity ? { ...identity, seesSecrets: false } : identity) as Identity,
       context,
-      services: moment ? servicesAt(services, moment) : isRead(route) ? scopedTo(services, { reads }) : writing,
+      services: moment
+        ? servicesAt(services, moment, identity as Identity)
+        : isRead(route)
+          ? scopedTo(services, { reads })
+          : writing,
       checkShared: (resource: string) => checkShared(context, identity as Identity, route.path, resource),
       isStrict: async () => identity !== null && (await isStrict(context, identity)),
       isOfDeployment: async () => identity?.tenant === DEFAULT_TENANT && !(await isStrict(context, identity)),

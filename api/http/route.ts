@@ -342,8 +342,8 @@ export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
   if (gated || agents || closedToAgents || method !== 'get' || writes) statuses.add(403);
   // A different body under the same Idempotency-Key, or the first request is still running.
   if (method === 'post') statuses.add(409);
-  // A moment outside of the log, or before the past that is retained.
-  if (hasPast(route)) statuses.add(400).add(409);
+  // A moment outside of the log, before the past that is retained, or before the past that the caller may read.
+  if (hasPast(route)) statuses.add(400).add(403).add(409);
   if (body) statuses.add(413).add(415);
   if (limit) statuses.add(429);
   return statuses;

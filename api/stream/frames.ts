@@ -74,14 +74,17 @@ export interface Audience {
   readonly after: StreamCursor | undefined;
   /** The client gets no earlier events, Unix ms. */
   readonly notBefore: number;
+  /** The client gets no earlier notifications, because they are for an earlier owner of its name. */
+  readonly ownAfter: Position;
 }
 
 /** A frame about a notification goes to its recipient, every other frame about a task to those who may see the task. */
-function isFor({ view, recipient }: Audience, { task, owners }: EventFrames, frame: Frame): boolean {
+function isFor(client: Audience, { task, owners, position }: EventFrames, frame: Frame): boolean {
+  const { view, recipient, ownAfter } = client;
   if (frame.recipient === undefined) return task === undefined || view.agent === null || isOwner(view, owners);
   // People find delivered notifications in the chat as well.
   const only = view.agent?.name ?? (frame.type === NOTIFICATION ? recipient : undefined);
-  return only === undefined || frame.recipient === only;
+  return only === undefined || (frame.recipient === only && position > ownAfter);
 }
 
 const isOwner = (view: TaskView, owners: TaskOwners | undefined): boolean =>

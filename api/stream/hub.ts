@@ -10,7 +10,7 @@ import { Gauge, type Registry } from 'prom-client';
 import { UnknownPositionError } from '../../shared/errors.ts';
 import type { FrameNames } from '../../shared/events/monitoring/frames.ts';
 import { type Identity, onlyRecipientOf, taskViewOf } from '../../shared/identity.ts';
-import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
+import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
 import { createBackOff, createOutage, pause } from '../../shared/waiting.ts';
 import type { HeldCredential } from '../auth/known.ts';
 import type { CredentialCheck } from '../auth/recheck.ts';
@@ -329,10 +329,11 @@ export function createStreamHub(parts: {
       const client: Client = {
         role: identity.role,
         view: taskViewOf(identity),
-        recipient: onlyRecipientOf(identity),
+        recipient: onlyRecipientOf(identity)?.name,
         kinds,
         after: asked,
         notBefore: asked && past ? past.notBefore : 0,
+        ownAfter: asked && past ? past.ownAfter : BEGINNING,
         connection,
         position,
         live: !asked,

@@ -7,6 +7,8 @@ import { settingValues } from '../../queries/admin/settings.ts';
 import { keyIssued } from '../../queries/agents/keys.ts';
 import { positionBefore } from '../../queries/monitoring/activities.ts';
 import type { Reads } from '../../queries/reads.ts';
+import type { EventStore } from '../../shared/event-store.ts';
+import { userStream } from '../../shared/events/auth/users.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { BEGINNING, type Position } from '../../shared/ports/event-log.ts';
 import { DAY, seconds } from '../../shared/time.ts';
@@ -19,13 +21,25 @@ export interface Past {
   readonly notBefore: number;
   /** The limit as reported to the client, Unix ms. */
   readonly from: number;
+  /** Notifications up to this position are not sent: they are for an earlier owner of the name. */
+  readonly ownAfter: Position;
 }
 
 const SETTING = 'retention.stream_days';
 
 /** Undefined: to the beginning of the log. */
 export async function pastOf(
-  { reads, settings, now }: { readonly reads: Reads; readonly settings: ApiSettings; readonly now: () => number },
+  {
+    reads,
+    settings,
+    now,
+    store,
+  }: {
+    readonly reads: Reads;
+    readonly settings: ApiSettings;
+    readonly now: () => number;
+    readonly store: Pick<EventStore, 'log'>;
+  },
   { role, kind, id, workspace }: Identity,
 ): Promise<Past | undefined> {
   if (role === 'admin') return undefined;
@@ -38,5 +52,12 @@ export async function pastOf(
     after: Math.max(key?.position ?? BEGINNING, old),
     notBefore,
     from: Math.max(notBefore, (key?.at ?? 0) * 1_000),
+    ownAfter: kind === 'user' ? await beginningOf(store, userStream(id)) : BEGINNING,
   };
+}
+
+/** The position of the first event of a stream. */
+async function beginningOf({ log }: Pick<EventStore, 'log'>, stream: string): Promise<Position> {
+  for await (const [first] of log.readStream(stream, { limit: 1 })) return first?.position ?? BEGINNING;
+  return BEGINNING;
 }

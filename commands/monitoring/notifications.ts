@@ -17,6 +17,7 @@ import {
   notificationsDelivered,
   notificationsRead,
 } from '../../shared/events/monitoring/notifications.ts';
+import type { Recipient } from '../../shared/identity.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { DAY, seconds } from '../../shared/time.ts';
 import { refuseInjection, screenText } from '../agents/injection.ts';
@@ -129,7 +130,7 @@ export async function markDelivered(
   commands: Commands,
   context: CommandContext,
   directory: NotificationDirectory,
-  recipient: string,
+  recipient: Recipient,
 ): Promise<ReadonlyMap<number, number>> {
   const delivered = new Map<number, number>();
   await inBatches(
@@ -137,7 +138,8 @@ export async function markDelivered(
     async (ids) => {
       const events = await mark(commands, context, ids, {
         changed: 'delivered',
-        draft: (notificationIds) => notificationsDelivered.draft({ recipient, notification_ids: notificationIds }),
+        draft: (notificationIds) =>
+          notificationsDelivered.draft({ recipient: recipient.name, notification_ids: notificationIds }),
       });
       for (const { data, meta } of events)
         for (const id of data.notification_ids as number[]) delivered.set(id, seconds(meta.at));
@@ -275,7 +277,7 @@ export async function deliverNotifications(
   commands: Commands,
   context: CommandContext,
   directory: NotificationDirectory,
-  run: { readonly recipient: string | undefined; readonly limit: number; readonly dry_run: boolean },
+  run: { readonly recipient: Recipient | undefined; readonly limit: number; readonly dry_run: boolean },
 ): Promise<Delivery> {
   const pending = await directory.pending(context.origin.workspace, run.recipient, run.limit);
   if (pending.length === 0) return { processed: 0, results: [], errors: [] };
@@ -301,7 +303,7 @@ export async function deliverNotifications(
       delivered: results.length,
       errors: errors.length,
       dry_run: run.dry_run,
-      agent_filter: run.recipient ?? null,
+      agent_filter: run.recipient?.name ?? null,
     }),
   ]);
   return { processed: pending.length, results, errors };

@@ -96,8 +96,13 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
   const asOf = sql`(SELECT current_setting('signalbox.as_of')::bigint)`;
   // Processes of an older program do not set it.
   const time = sql`(SELECT coalesce(nullif(current_setting('signalbox.as_of_time', true), '')::bigint, ${sql.lit(STANDS)}))`;
+  const showsDeleted = sql`(SELECT coalesce(current_setting('signalbox.as_of_deleted', true), '') <> 'hidden')`;
   for (const table of projection.tables) {
     const columns = sql.join([...Object.keys(table.columns), 'position'].map((column) => sql.id(column)));
+    const isSame = sql.join(
+      table.key.map((column) => sql`${sql.ref(`now.${column}`)} = ${sql.ref(`rows.${column}`)}`),
+      sql` AND `,
+    );
     await sql`CREATE VIEW ${sql.table(`${past}.${table.name}`)} AS
       SELECT ${columns} FROM (
         SELECT ${columns}, ${sql.lit(STANDS)}::bigint AS until, ${sql.lit(LIVE)}::bigint AS block
@@ -107,6 +112,8 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
       ) rows
       WHERE position <= ${asOf} AND until > ${asOf}
         AND block = ANY ((SELECT current_setting('signalbox.as_of_blocks')::bigint[])::bigint[])
+        AND (${showsDeleted} OR block = ${sql.lit(LIVE)}
+          OR EXISTS (SELECT FROM ${sql.table(`${schema}.${table.name}`)} now WHERE ${isSame}))
         ${table.createdAt ? sql`AND ${sql.id(table.createdAt)} <= ${time}` : sql``}`.execute(db);
   }
 }
@@ -125,13 +132,16 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
  *
  * @param schemas of the tables; by default, blocks of every size are looked at
  * @param at Unix milliseconds; no event up to the position is newer
+ * @param deleted whether rows are shown that were deleted since
  */
 export const lookAt = (
   position: Position,
   schemas: readonly string[] = [],
   at?: number,
+  deleted = true,
 ): Pick<CompiledQuery, 'sql' | 'parameters'> => ({
   sql: `SELECT set_config('signalbox.as_of', $1, true), set_config('signalbox.as_of_time', $4, true),
+    set_config('signalbox.as_of_deleted', $5, true),
     set_config('cpu_operator_cost', '0', true),
     set_config('random_page_cost', '1.1', true),
     set_config('signalbox.as_of_blocks', ($2::bigint[])[:coalesce(
@@ -143,6 +153,7 @@ export const lookAt = (
     `{${blocksAt(position).join(',')}}`,
     schemas,
     String(at === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(at / 1_000)),
+    deleted ? 'shown' : 'hidden',
   ],
 });
 

@@ -61,13 +61,13 @@ export function createReads({ database, projections, positions }: ReadsParts): R
    * position. Whether the read models still have the position is checked before and after the statement: in between,
    * versions may have been removed, or the tables replaced.
    */
-  function readsAsOf(position: Position, at?: number): Reads {
+  function readsAsOf(position: Position, at?: number, deleted = true): Reads {
     const run: Run = async (query, used) => {
       if (used.length === 0) return database.db.executeQuery(query);
       const schemas = used.map(schemaOf);
       await positions.reachSchemas(schemas, { position });
       const missing = findMissing(position, schemas);
-      const answers = await database.together([lookAt(position, schemas, at), missing, query, missing]);
+      const answers = await database.together([lookAt(position, schemas, at, deleted), missing, query, missing]);
       const [, before, rows, after] = answers as [unknown, Missing[], unknown[], Missing[]];
       requireNone([...before, ...after], used, position);
       return { rows };

@@ -20,10 +20,10 @@ export const sharedQueries = (
   now: () => number,
 ): SharedQueries & Pick<Services, 'queriesAt'> => ({
   ...queriesOn(reads, stamps, now),
-  queriesAt({ position, at }) {
+  queriesAt({ position, at }, deleted) {
     // The past does not change.
     const stamp = async () => ({ value: '', position });
-    return queriesOn(reads.asOf(position, at), { stamp }, () => at);
+    return queriesOn(reads.asOf(position, at, deleted), { stamp }, () => at);
   },
 });
 

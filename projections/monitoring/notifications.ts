@@ -1,6 +1,10 @@
 /** Notifications of all resources, by recipient. */
 import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
+import { agentDetailsChanged } from '../../shared/events/agents/agents.ts';
+import { agentRegistered } from '../../shared/events/agents/registration.ts';
+import { userCreated, userMoved, userTransferred } from '../../shared/events/auth/users.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
+import type { EventOf } from '../../shared/events/define.ts';
 import {
   notificationForwarded,
   notificationOf,
@@ -29,6 +33,8 @@ export const notificationsTable = defineTable(
     tenant_id: 'int',
     id: 'bigint',
     recipient: 'text',
+    /** Whose name that was when it was raised: `user:7`, `agent:3`; null: nobody's. A later owner of the name is another. */
+    owner: 'text?',
     type: 'text',
     title: 'text',
     message: 'text',
@@ -53,6 +59,18 @@ export const notificationsTable = defineTable(
     ],
   },
 );
+
+/** The latest user or agent to have a name. The row stays when the name becomes free, and the next owner replaces it. */
+export const nameOwnersTable = defineTable(
+  'name_owners',
+  { workspace_id: 'int', name: 'text', owner: 'text' },
+  { key: ['workspace_id', 'name'] },
+);
+
+const named = (workspace_id: number, name: string, owner: string): Change =>
+  change(nameOwnersTable, { workspace_id, name }, (row) =>
+    row?.owner === owner ? row : { workspace_id, name, owner },
+  );
 
 /** Number of notifications, and of unread and delivered ones. */
 export const notificationTotalsTable = defineTable(
@@ -104,9 +122,15 @@ const raised: Handler[] = [...catalogue.values()]
       const record = notificationOf(definition, event);
       if (!record) return [];
       const by = definition.notification?.(event)?.by;
-      const named = { by_key: by?.key ?? null, by_name: by?.username ?? null };
-      const now = { tenant_id: event.meta.tenant, read_at: null, delivered_at: null, ...named, ...record };
-      return [insert(notificationsTable, now), totals(record.workspace_id, [() => ({ now })])];
+      const texts = { by_key: by?.key ?? null, by_name: by?.username ?? null };
+      const now = { tenant_id: event.meta.tenant, read_at: null, delivered_at: null, owner: null, ...texts, ...record };
+      const { workspace_id, recipient: name } = record;
+      const owner = observed(nameOwnersTable, { workspace_id, name }, (row) => row);
+      const added = {
+        ...insert(notificationsTable, now),
+        apply: () => ({ ...now, owner: owner.turn().now?.owner ?? null }),
+      };
+      return [owner.change, added, totals(workspace_id, [() => ({ now })])];
     },
   }));
 
@@ -115,8 +139,19 @@ export const notificationsProjection = defineProjection({
   // 2: indexes for lists, deliveries and retention. 3: the tenant, for removals by retention. 4: totals. 5: users in
   // texts.
   version: 1,
-  tables: [notificationsTable, notificationTotalsTable],
+  tables: [notificationsTable, notificationTotalsTable, nameOwnersTable],
+  // Agents report their state all the time.
+  wants: ({ type, data }) =>
+    type !== agentDetailsChanged.type ||
+    (data as EventOf<typeof agentDetailsChanged>['data']).changes.name !== undefined,
   handlers: [
+    on(userCreated, ({ data }) => [named(data.workspace, data.username, `user:${data.user_id}`)]),
+    on(userMoved, ({ data }) => [named(data.workspace, data.username, `user:${data.user_id}`)]),
+    on(userTransferred, ({ data }) => [named(data.workspace, data.username, `user:${data.user_id}`)]),
+    on(agentRegistered, ({ data, meta }) => [named(meta.workspace, data.name, `agent:${data.agent_id}`)]),
+    on(agentDetailsChanged, ({ data, meta }) =>
+      data.changes.name === undefined ? [] : [named(meta.workspace, data.changes.name, `agent:${data.agent_id}`)],
+    ),
     ...raised,
     on(notificationsRead, ({ data, meta }) =>
       each(meta.workspace, data.notification_ids, (row) =>

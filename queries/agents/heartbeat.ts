@@ -61,7 +61,7 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
       FROM (
         SELECT *, row_number() OVER (ORDER BY created_at DESC, id DESC) AS place
         FROM ${tableOf(reads, notificationsProjection, 'notifications')}
-        WHERE workspace_id = a.workspace_id AND recipient = a.name AND read_at IS NULL
+        WHERE workspace_id = a.workspace_id AND recipient = a.name AND owner = 'agent:' || a.id AND read_at IS NULL
       ) x
     ) n,
     LATERAL (

@@ -9,7 +9,7 @@ import type {
   NotificationsQuery,
 } from '../../shared/contract/monitoring/notifications.ts';
 import { NOTIFIER, type NotificationRecord } from '../../shared/events/monitoring/notifications.ts';
-import type { TaskView } from '../../shared/identity.ts';
+import type { Recipient, TaskView } from '../../shared/identity.ts';
 import { withName } from '../../shared/names.ts';
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import { type DisplayNames, PEOPLE_MODELS } from '../names.ts';
@@ -62,10 +62,20 @@ async function shown<T extends Named>(
   );
 }
 
+/** Those of a recipient. */
+const isFor = ({ name, owner }: Recipient) =>
+  owner === undefined ? sql<boolean>`recipient = ${name}` : sql<boolean>`recipient = ${name} AND owner = ${owner}`;
+
 /** A page of the notifications of one recipient, newest first. Subjects are included if the caller may see them. */
-export async function listNotifications(reads: Reads, view: TaskView, query: NotificationsQuery, names: DisplayNames) {
-  const { recipient, type, limit, offset } = query;
-  const theirs = all(reads, view.workspace).where('recipient', '=', recipient);
+export async function listNotifications(
+  reads: Reads,
+  view: TaskView,
+  recipient: Recipient,
+  query: Omit<NotificationsQuery, 'recipient'>,
+  names: DisplayNames,
+) {
+  const { type, limit, offset } = query;
+  const theirs = all(reads, view.workspace).where(isFor(recipient));
   const unread = theirs.where('read_at', 'is', null);
   let listed = query.unread_only || query.unread ? unread : theirs;
   if (type !== undefined) listed = listed.where('type', '=', type);
@@ -113,11 +123,11 @@ export async function notificationsOf(
 export async function deliveryState(
   reads: Reads,
   workspace: number,
-  agent: string | undefined,
-  only: string | undefined,
+  agent: Recipient | undefined,
+  only: Recipient | undefined,
 ) {
   const waiting = all(reads, workspace).where('delivered_at', 'is', null);
-  const some = agent === undefined ? all(reads, workspace) : all(reads, workspace).where('recipient', '=', agent);
+  const some = agent === undefined ? all(reads, workspace) : all(reads, workspace).where(isFor(agent));
   const [counted, pending, recent] = await Promise.all([
     agent === undefined
       ? inWorkspace(reads, notificationsProjection, 'notification_totals', workspace)
@@ -126,7 +136,7 @@ export async function deliveryState(
       : some
           .select(({ fn }) => [fn.countAll<number>().as('total'), fn.count<number>('delivered_at').as('delivered')])
           .executeTakeFirst(),
-    (only === undefined ? waiting : waiting.where('recipient', '=', only))
+    (only === undefined ? waiting : waiting.where(isFor(only)))
       .select(({ fn }) => ['recipient', fn.countAll<number>().as('pending_count')])
       .groupBy('recipient')
       .orderBy('pending_count', 'desc')
@@ -163,7 +173,7 @@ export async function deliveryState(
       pending_count,
     })),
     recent_deliveries: recent,
-    agent_filter: agent ?? null,
+    agent_filter: agent?.name ?? null,
   };
 }
 
@@ -182,8 +192,8 @@ export interface PendingNotification extends Omit<NotificationRecord, 'workspace
 
 /** A selection of notifications: by recipient, by ids, or by both. */
 export type Some =
-  | { readonly recipient: string; readonly ids?: undefined }
-  | { readonly ids: readonly number[]; readonly recipient: string | undefined };
+  | { readonly recipient: Recipient; readonly ids?: undefined }
+  | { readonly ids: readonly number[]; readonly recipient: Recipient | undefined };
 
 /** The lookups of commands about notifications. */
 export type NotificationDirectory = ReturnType<typeof notificationDirectory>;
@@ -192,14 +202,12 @@ export const notificationDirectory = (reads: Reads) => ({
   async unread(workspace: number, of: Some, limit: number): Promise<number[]> {
     const unread = all(reads, workspace).select('id').where('read_at', 'is', null).limit(limit);
     const some = of.ids === undefined ? unread : unread.where(sql<boolean>`id = ANY(${of.ids})`);
-    return ids(await (of.recipient === undefined ? some : some.where('recipient', '=', of.recipient)).execute());
+    return ids(await (of.recipient === undefined ? some : some.where(isFor(of.recipient))).execute());
   },
   /** Ids of notifications that a recipient has not received yet. */
-  async undelivered(workspace: number, recipient: string, limit: number): Promise<number[]> {
+  async undelivered(workspace: number, recipient: Recipient, limit: number): Promise<number[]> {
     const some = all(reads, workspace).select('id').where('delivered_at', 'is', null);
-    return ids(
-      await some.where('recipient', '=', recipient).orderBy('created_at').orderBy('id').limit(limit).execute(),
-    );
+    return ids(await some.where(isFor(recipient)).orderBy('created_at').orderBy('id').limit(limit).execute());
   },
   /** Those of the ids that exist. */
   existing: async (workspace: number, some: readonly number[]): Promise<number[]> =>
@@ -217,11 +225,11 @@ export const notificationDirectory = (reads: Reads) => ({
   /**
    * Pending notifications, oldest first; those that cannot be delivered come last, so that they never block the others.
    */
-  async pending(workspace: number, recipient: string | undefined, limit: number): Promise<PendingNotification[]> {
+  async pending(workspace: number, recipient: Recipient | undefined, limit: number): Promise<PendingNotification[]> {
     const agents = tableOf(reads, agentsProjection, 'agents');
     const users = tableOf(reads, usersProjection, 'users');
     let some = all(reads, workspace).selectAll().where('delivered_at', 'is', null);
-    if (recipient !== undefined) some = some.where('recipient', '=', recipient);
+    if (recipient !== undefined) some = some.where(isFor(recipient));
     const reachable = sql<boolean>`(recipient = ${NOTIFIER}
       OR EXISTS (SELECT FROM ${agents} a WHERE a.workspace_id = ${workspace} AND a.name = recipient)
       OR EXISTS (SELECT FROM ${users} u WHERE u.workspace_id = ${workspace} AND u.username = recipient))`;

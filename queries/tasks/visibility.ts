@@ -69,7 +69,11 @@ export function activitySeen(reads: Reads, view: TaskView, row: string): Conditi
  * @param row alias of a row of `notifications`
  */
 export const notificationSeen = ({ agent }: TaskView, row: string): Condition =>
-  agent === null ? EVERYTHING : sql<boolean>`${sql.ref(`${row}.recipient`)} = ${agent.name}`;
+  agent === null
+    ? EVERYTHING
+    : agent.id === null
+      ? sql<boolean>`${sql.ref(`${row}.recipient`)} = ${agent.name}`
+      : sql<boolean>`(${sql.ref(`${row}.recipient`)} = ${agent.name} AND ${sql.ref(`${row}.owner`)} = ${`agent:${agent.id}`})`;
 
 /**
  * Whether the caller may see a message: a notification is about tasks, so one delivered to an agent is visible to that

@@ -240,7 +240,7 @@ describe('frames for agents and viewers', () => {
     const DAY = 86_400_000;
     const days = (index: number) => ({ meta: { at: LOGGED_AT + index * DAY } });
     async function start(past: { after: number; notBefore: number }) {
-      base = await startHub({ past: { ...past, from: 1_234 } });
+      base = await startHub({ past: { ...past, from: 1_234, ownAfter: 0 } });
       base.log.events = [0, 1, 2, 3, 4].map((index) =>
         logged(index + 1, registeredAgent({ agent_id: index + 1, name: `agent-${index}` }), 1, days(index)),
       );

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { fixture } from '../support/fixture.ts';
 import { bodyOf } from '../support/service.ts';
+import { openStream } from '../support/stream.ts';
 import { startAuthWorld } from '../support/worlds/auth.ts';
 
 describe('Display names', function () {
@@ -97,5 +98,84 @@ describe('Display names', function () {
     expect(await sent('Evie')).to.equal('Evie');
     expect((await ask('POST', '/api/tasks', { title: 't', description: 'see @evie' })).status).to.equal(400);
     expect(await unread('eve', viewer)).to.equal(told + 2);
+  });
+});
+
+describe('A name that comes to another owner', function () {
+  this.timeout(60_000);
+  const world = fixture(startAuthWorld);
+  const ask = async (method: string, path: string, body?: unknown, as: string = world.adminKey) =>
+    world.ask(method, path, { as, body });
+  const head = () => world.service.core.eventLog.head();
+  const notify = async (recipient: string) =>
+    bodyOf(await ask('POST', '/api/chat/messages', { content: 'for the first owner', recipient }), 201);
+  const PATH = (name: string) => `/api/notifications?recipient=${name}`;
+
+  it('shows a user nothing that was for the former user of the name, now, in the past and in the stream', async () => {
+    const first = await world.makeUser({ username: 'ann', role: 'viewer' });
+    const session = await world.signIn('ann');
+    await notify('ann');
+    expect(bodyOf(await ask('GET', PATH('ann'), undefined, session)).total).to.equal(1);
+    expect((await ask('DELETE', '/api/auth/users', { id: first })).status).to.equal(200);
+    await world.makeUser({ username: 'ann', role: 'viewer' });
+    const again = await world.signIn('ann');
+    const position = await head();
+    for (const path of [PATH('ann'), `${PATH('ann')}&as_of=${position}`]) {
+      const { total, notifications } = bodyOf(await ask('GET', path, undefined, again));
+      expect({ total, notifications }, path).to.deep.equal({ total: 0, notifications: [] });
+    }
+    const state = bodyOf(await ask('GET', '/api/notifications/deliver', undefined, again));
+    expect(state.statistics.total).to.equal(0);
+    await notify('ann');
+    expect(bodyOf(await ask('GET', PATH('ann'), undefined, again)).total).to.equal(1);
+    expect(bodyOf(await ask('GET', PATH('ann'))).total, 'an admin').to.equal(2);
+    const stream = await openStream(`${world.url}/api/events?since=0`, { cookie: again });
+    try {
+      await stream.until(() => stream.frames.some(({ type }) => type === 'notification.created'));
+      const mine = stream.frames.filter(({ type }) => type === 'notification.created');
+      expect(mine.map(({ data }) => data.recipient)).to.deep.equal(['ann']);
+    } finally {
+      await stream.close();
+    }
+  });
+
+  it('shows an agent nothing that was for the former agent of the name', async () => {
+    const made = async () => bodyOf(await ask('POST', '/api/agents', { name: 'heir', role: 'x' }), 201).agent.id;
+    const first = await made();
+    await notify('heir');
+    const before = await head();
+    bodyOf(await ask('DELETE', `/api/agents/${first}`));
+    const second = await made();
+    const key = await world.makeKey(second, ['operator']);
+    expect(bodyOf(await ask('GET', PATH('heir'), undefined, key)).total).to.equal(0);
+    const beat = bodyOf(await ask('POST', `/api/agents/${second}/heartbeat`, {}, key));
+    expect(JSON.stringify(beat)).not.to.include('first owner');
+    const past = await ask('GET', `${PATH('heir')}&as_of=${before}`, undefined, key);
+    expect([past.status, past.body.error]).to.deep.equal([403, past.body.error]);
+    expect(past.body.error).to.match(/^as_of: you may read the past back to /);
+    const tasks = await ask('GET', `/api/tasks?as_of=${before}`, undefined, key);
+    expect(tasks.status).to.equal(403);
+    const marked = bodyOf(await ask('PUT', '/api/notifications', { recipient: 'heir', markAllRead: true }, key));
+    expect(marked.markedAsRead).to.equal(0);
+  });
+
+  it('and the past shows what was deleted since to admins only, as far back as the stream goes for others', async () => {
+    const viewer = await world.makeSession({ username: 'vic', role: 'viewer' });
+    const operator = await world.makeSession({ username: 'oto', role: 'operator' });
+    const { task } = bodyOf(await ask('POST', '/api/tasks', { title: 'withdrawn' }), 201);
+    const kept = bodyOf(await ask('POST', '/api/tasks', { title: 'kept' }), 201).task;
+    bodyOf(await ask('POST', `/api/tasks/${task.id}/comments`, { content: 'secret words' }), 201);
+    const at = await head();
+    bodyOf(await ask('DELETE', `/api/tasks/${task.id}`));
+    bodyOf(await ask('PUT', `/api/tasks/${kept.id}`, { title: 'renamed' }));
+    for (const as of [viewer, operator]) {
+      expect((await ask('GET', `/api/tasks/${task.id}?as_of=${at}`, undefined, as)).status).to.equal(404);
+      const comments = await ask('GET', `/api/tasks/${task.id}/comments?as_of=${at}`, undefined, as);
+      expect(JSON.stringify(comments.body)).not.to.include('secret words');
+      const { tasks } = bodyOf(await ask('GET', `/api/tasks?limit=200&as_of=${at}`, undefined, as));
+      const titles = tasks.map(({ title }: { title: string }) => title);
+      expect(titles).to.include('kept').and.not.include('withdrawn').and.not.include('renamed');
+    }
+    expect(bodyOf(await ask('GET', `/api/tasks/${task.id}?as_of=${at}`)).task.title).to.equal('withdrawn');
   });
 });

@@ -16,7 +16,15 @@ import {
 } from '../../../queries/monitoring/notifications.ts';
 import * as contract from '../../../shared/contract/monitoring/notifications.ts';
 import { forbidden } from '../../../shared/errors.ts';
-import { type Identity, onlyRecipientOf, RECIPIENT, reaches, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
+import {
+  type Identity,
+  onlyRecipientOf,
+  RECIPIENT,
+  type Recipient,
+  reaches,
+  TASK_VIEW,
+  taskViewOf,
+} from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -26,11 +34,12 @@ const SHOWN = 1_000;
 const OWN =
   'A viewer reads and marks the notifications under its own username, and the key of an agent those of its agent; operators and admins those of every recipient.';
 
-/** @throws AppError 403 when the caller may not access the notifications of this recipient */
-function requireRecipient(identity: Pick<Identity, (typeof RECIPIENT)[number]>, recipient: string): void {
+/** The recipient as far as the caller may access it. @throws AppError 403 for another one */
+function recipientFor(identity: Pick<Identity, (typeof RECIPIENT)[number]>, recipient: string): Recipient {
   const only = onlyRecipientOf(identity);
-  if (only !== undefined && recipient !== only)
-    throw forbidden(`These notifications are for ${recipient}; you may read and mark those for ${only} only.`);
+  if (only !== undefined && recipient !== only.name)
+    throw forbidden(`These notifications are for ${recipient}; you may read and mark those for ${only.name} only.`);
+  return only ?? { name: recipient };
 }
 
 const list = defineCachedRoute({
@@ -45,8 +54,8 @@ const list = defineCachedRoute({
   cache: { models: NOTIFICATION_MODELS, caller: [...TASK_VIEW, ...RECIPIENT] },
   async respond({ query, identity, services }) {
     const recipient = await services.displayNames.usernameOf(identity.workspace, query.recipient);
-    requireRecipient(identity, recipient);
-    return listNotifications(services.reads, taskViewOf(identity), { ...query, recipient }, services.displayNames);
+    const whose = recipientFor(identity, recipient);
+    return listNotifications(services.reads, taskViewOf(identity), whose, query, services.displayNames);
   },
 });
 
@@ -75,8 +84,9 @@ const markAsRead = defineRoute({
   async respond({ body, identity, services, command }) {
     const { recipient, markAllRead, ids = [] } = body;
     const all = recipient !== undefined && markAllRead;
-    if (all) requireRecipient(identity, recipient);
-    const which = all ? { recipient } : { ids, recipient: onlyRecipientOf(identity) };
+    const which = all
+      ? { recipient: recipientFor(identity, recipient) }
+      : { ids, recipient: onlyRecipientOf(identity) };
     const markedAsRead = await markRead(services.commands, command, services.notifications, which);
     return { success: true, markedAsRead };
   },
@@ -112,8 +122,8 @@ const act = defineRoute({
     const { action, agent = '', recipient = '' } = body;
     const some = body.id === undefined ? [] : [body.id];
     if (action === 'mark-delivered') {
-      requireRecipient(identity, agent);
-      const delivered = await markDelivered(commands, command, notifications, agent);
+      const whose = recipientFor(identity, agent);
+      const delivered = await markDelivered(commands, command, notifications, whose);
       const ids = [...delivered.keys()].slice(-SHOWN);
       // The notifications existed before, but the read model need not show yet that they are now delivered.
       const found = await notificationsOf(reads.at({}), identity.workspace, ids, services.displayNames);
@@ -130,8 +140,7 @@ const act = defineRoute({
     } else if (action === 'mark_read') {
       await markRead(commands, command, notifications, { ids: some, recipient: onlyRecipientOf(identity) });
     } else {
-      requireRecipient(identity, recipient);
-      await markRead(commands, command, notifications, { recipient });
+      await markRead(commands, command, notifications, { recipient: recipientFor(identity, recipient) });
     }
     return { success: true };
   },
@@ -160,8 +169,9 @@ const deliver = defineRoute({
       return { success: true };
     }
     const dryRun = body.dry_run ?? false;
-    if (body.agent_filter !== undefined) requireRecipient(identity, body.agent_filter);
-    const run = { recipient: body.agent_filter ?? onlyRecipientOf(identity), limit: body.limit, dry_run: dryRun };
+    const whose =
+      body.agent_filter === undefined ? onlyRecipientOf(identity) : recipientFor(identity, body.agent_filter);
+    const run = { recipient: whose, limit: body.limit, dry_run: dryRun };
     const { processed, results, errors } = await deliverNotifications(commands, command, notifications, run);
     if (processed === 0) {
       const nothing = { message: 'There are no notifications to deliver.', processed, delivered: 0, errors: [] };
@@ -193,8 +203,7 @@ const deliveries = defineCachedRoute({
   cache: { models: DELIVERY_MODELS, caller: ['workspace', ...RECIPIENT] },
   async respond({ query, identity, services }) {
     const only = onlyRecipientOf(identity);
-    const { agent = only } = query;
-    if (agent !== undefined) requireRecipient(identity, agent);
+    const agent = query.agent === undefined ? only : recipientFor(identity, query.agent);
     return deliveryState(services.reads, identity.workspace, agent, only);
   },
 });

@@ -167,10 +167,10 @@ describe('changes of notifications', () => {
         return unread.filter((id) => !read.includes(id)).slice(0, limit);
       },
     });
-    expect(await markRead(commands, context(), found, { recipient: 'ada' })).to.equal(1_500);
+    expect(await markRead(commands, context(), found, { recipient: { name: 'ada' } })).to.equal(1_500);
     const sizes = world.written().map(({ data }) => (data.notification_ids as number[]).length);
     expect(sizes).to.deep.equal([1_000, 500]);
-    expect(await markRead(commands, context(), found, { recipient: 'ada' })).to.equal(0);
+    expect(await markRead(commands, context(), found, { recipient: { name: 'ada' } })).to.equal(0);
     expect(world.written(), 'nothing to change is no event').to.have.length(2);
   });
 
@@ -200,14 +200,14 @@ describe('changes of notifications', () => {
     const processes = [world.process(), world.process()];
     const atOnce = async (work: (commands: (typeof processes)[number]) => Promise<number>) =>
       (await Promise.all([...processes, ...processes, ...processes].map(work))).reduce((sum, one) => sum + one, 0);
-    const of = { recipient: 'ada' };
+    const of = { recipient: { name: 'ada' } };
     expect(await atOnce((commands) => markRead(commands, context(), found, of)), 'read').to.equal(1_200);
     expect(
-      await atOnce(async (commands) => (await markDelivered(commands, context(), found, 'ada')).size),
+      await atOnce(async (commands) => (await markDelivered(commands, context(), found, { name: 'ada' })).size),
       'delivered',
     ).to.equal(1_200);
     expect(
-      await atOnce((commands) => deleteNotifications(commands, context(), found, { ...of, before: 5 })),
+      await atOnce((commands) => deleteNotifications(commands, context(), found, { recipient: 'ada', before: 5 })),
       'deleted',
     ).to.equal(1_200);
   });

@@ -193,9 +193,9 @@ describe('/api/notifications', () => {
   });
 
   it('are visible only to the recipient, and to operators and admins', async () => {
-    const raised = { mine: await raise('owen'), theirs: await raise('vera'), others: await raise('quinn') };
     const agent = (await makeKey(base, 'owen', ['operator'])).headers;
     const viewer = await makeUser(base, 'vera', 'viewer');
+    const raised = { mine: await raise('owen'), theirs: await raise('vera'), others: await raise('quinn') };
     const names = { owen: agent, vera: viewer };
     const unread = async () =>
       (await Promise.all(['owen', 'vera', 'quinn'].map((to) => ids(`?recipient=${to}&unread=true`)))).flat();

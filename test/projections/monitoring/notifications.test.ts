@@ -23,6 +23,7 @@ describe('projection notifications', () => {
         tenant_id: 1,
         id: 1,
         recipient: 'system',
+        owner: null,
         type: 'heartbeat',
         title: 'Agent offline: ada',
         message: 'Agent ada gave no sign of life and was set offline (it was idle).',

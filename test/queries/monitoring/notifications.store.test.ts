@@ -42,7 +42,7 @@ describe('notification queries', () => {
       { recipient: 'ada', type: 'mention', title: 'third', delivered_at: secondsOf(9), created_at: secondsOf(5) },
     ]);
     expect(statistics).to.deep.equal({ total: 5, delivered: 3, undelivered: 2, delivery_rate: 60 });
-    const ada = await deliveryState(models.reads, 1, 'ada', 'ada');
+    const ada = await deliveryState(models.reads, 1, { name: 'ada' }, { name: 'ada' });
     expect(ada.recent_deliveries.map(({ title }) => title)).to.deep.equal(['first', 'third']);
     expect(ada.statistics).to.deep.equal({ total: 3, delivered: 2, undelivered: 1, delivery_rate: 67 });
     expect(ada.agents_with_pending).to.deep.equal([{ recipient: 'ada', session_key: null, pending_count: 1 }]);
@@ -72,11 +72,11 @@ describe('notification queries', () => {
   it('find unread notifications by recipient, by id, or by both', async () => {
     const { unread } = notificationDirectory(models.reads);
     const sorted = async (...asked: Parameters<typeof unread>) => (await unread(...asked)).sort((a, b) => a - b);
-    expect(await sorted(1, { recipient: 'ada' }, 10)).to.deep.equal([3, 5, 7]);
+    expect(await sorted(1, { recipient: { name: 'ada' } }, 10)).to.deep.equal([3, 5, 7]);
     const ids = [3, 4, 8, 99];
     expect(await sorted(1, { ids, recipient: undefined }, 10)).to.deep.equal([3, 4]);
-    expect(await sorted(1, { ids, recipient: 'ada' }, 10)).to.deep.equal([3]);
-    expect(await sorted(1, { ids: [], recipient: 'ada' }, 10)).to.deep.equal([]);
+    expect(await sorted(1, { ids, recipient: { name: 'ada' } }, 10)).to.deep.equal([3]);
+    expect(await sorted(1, { ids: [], recipient: { name: 'ada' } }, 10)).to.deep.equal([]);
     expect(await sorted(2, { ids, recipient: undefined }, 10)).to.deep.equal([8]);
   });
 
