@@ -121,7 +121,7 @@ export const TAGS: readonly (readonly [name: string, paths: string, about: strin
   ['History', 'history', 'The log as it is stored, causes and effects, and proofs that nothing was altered'],
   [
     'Admin',
-    'backup cleanup cron exec-approvals export gateway-config gateways scheduler settings workspaces',
+    'backup cleanup cron exec-approvals export gateway-config gateways resume scheduler settings workspaces',
     'Backup, retention, export, schedules, gateways and settings',
   ],
   ['Super Admin', 'super', 'Tenants and their provisioning'],

@@ -21,6 +21,7 @@ import type { Isolations } from '../queries/workspaces/isolation.ts';
 import type { EventStore } from '../shared/event-store.ts';
 import type { Backups } from '../shared/ports/admin/backup.ts';
 import type { Gateways } from '../shared/ports/admin/gateways.ts';
+import type { Pause } from '../shared/ports/admin/pause.ts';
 import type { Scheduler } from '../shared/ports/admin/scheduler.ts';
 import type { VerifyGoogleToken } from '../shared/ports/auth/google.ts';
 import type { OidcProvider } from '../shared/ports/auth/oidc.ts';
@@ -98,6 +99,7 @@ export interface Services extends SharedQueries {
   readonly gatewaySessions: GatewaySessions;
   readonly github: Github;
   readonly backups: Backups;
+  readonly pause: Pause;
   readonly backtests: Backtests;
   readonly host: ReadHost;
   readonly releases: Releases;

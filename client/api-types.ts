@@ -2012,6 +2012,16 @@ export interface Api {
     readonly body: { readonly name: string };
     readonly response: { readonly success: true };
   };
+  readonly 'GET /api/resume': {
+    readonly query: Readonly<Record<string, never>>;
+    readonly body: undefined;
+    readonly response: { readonly paused: boolean; readonly since: number | null };
+  };
+  readonly 'POST /api/resume': {
+    readonly query: Readonly<Record<string, never>>;
+    readonly body: undefined;
+    readonly response: { readonly success: true };
+  };
   readonly 'GET /api/cleanup': {
     readonly query: { readonly as_of?: string };
     readonly body: undefined;

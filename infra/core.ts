@@ -47,6 +47,7 @@ import { ensureTables, lackingTables } from './read-models/projector.ts';
 import { createReads } from './read-models/reads.ts';
 import { RowCaches } from './read-models/row-cache.ts';
 import { unindexedTexts } from './read-models/tables.ts';
+import { createPause, type OpenPause } from './stores/admin/pause.ts';
 import { createCounters } from './stores/counters.ts';
 import { createSnapshots } from './stores/snapshots.ts';
 
@@ -72,6 +73,7 @@ export interface Core {
   readonly rowWrites: RowWrites;
   readonly following: Following;
   readonly locks: OpenLocks;
+  readonly pause: OpenPause;
   readonly commands: Commands;
   readonly reads: Reads;
   close(): Promise<void>;
@@ -156,6 +158,7 @@ export async function openCore(
       changes,
       following,
       locks,
+      pause: createPause(database.pool),
       commands,
       rows,
       rowWrites,

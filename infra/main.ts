@@ -151,11 +151,13 @@ export async function startService(
           return opened;
         },
         now: Date.now,
+        gate: core.pause.refuse,
       });
       undo.push(async () => {
         await (await opened)?.close();
       });
-      const gateways = createGateways();
+      const gate = core.pause.refuse;
+      const gateways = createGateways({ gate });
       const services: Services = {
         settings: config,
         version: VERSION,
@@ -179,16 +181,17 @@ export async function startService(
         scheduler,
         gateways,
         gatewaySessions: createGatewaySessions({ commands, gateways, now: () => performance.now() }),
-        github: createGithub(config),
+        github: createGithub({ ...config, gate }),
         backups: createBackups(core),
+        pause: core.pause,
         backtests: createBacktests({ reads, store, now: Date.now, everySeconds: config.alertSeconds || MINUTE }),
         host: readHostOf(config.dataDir),
-        releases: createReleases(config),
+        releases: createReleases({ ...config, gate }),
         idempotency: createIdempotencyStore(database.pool, core.process),
         locks: core.locks,
         recentCounts: createRecentCounts(Date.now),
         webhooks: createWebhookRecords(database.pool),
-        outgoing: outgoingOf(config),
+        outgoing: outgoingOf({ ...config, gate }),
         metrics,
         limitStore: limits.storeFor,
         ready,

@@ -37,7 +37,10 @@ import { idempotencySchedule } from './stores/idempotency.ts';
 import { logLinesSchedule } from './stores/monitoring/logs.ts';
 import { createBackups } from './tools/backup.ts';
 
-type Parts = Pick<Core, 'commands' | 'reads' | 'config' | 'database' | 'eventLog' | 'positions' | 'locks' | 'log'>;
+type Parts = Pick<
+  Core,
+  'commands' | 'reads' | 'config' | 'database' | 'eventLog' | 'positions' | 'locks' | 'log' | 'pause'
+>;
 
 /**
  * @param now Unix ms
@@ -109,7 +112,7 @@ function allSchedules(parts: Parts, now: () => number, retry: () => Promise<numb
       setting,
       now,
       everyMs: config.githubSyncIntervalMs,
-      github: createGithub(config, now),
+      github: createGithub({ ...config, gate: parts.pause.refuse }, now),
       reads,
     }),
     webhookRetrySchedule({ retry, setting }),

@@ -7,6 +7,7 @@ import { execApprovalRoutes } from './admin/exec-approvals.ts';
 import { exportRoute } from './admin/export.ts';
 import { gatewayConfigRoutes } from './admin/gateway-config.ts';
 import { gatewayRoutes } from './admin/gateways.ts';
+import { pauseRoutes } from './admin/pause.ts';
 import { schedulerRoutes } from './admin/scheduler.ts';
 import { settingsRoutes } from './admin/settings.ts';
 import { adapterRoutes } from './agents/adapters.ts';
@@ -127,6 +128,7 @@ export const routes: readonly Route[] = [
   exportRoute,
   ...cronRoutes,
   ...backupRoutes,
+  ...pauseRoutes,
   ...cleanupRoutes,
   ...settingsRoutes,
   ...schedulerRoutes,

@@ -10,6 +10,7 @@ import { Register } from '../register/register.tsx';
 import { Act, Announcer, Dialog, Form, write } from './act.tsx';
 import { State } from './basic.tsx';
 import { time } from './format.ts';
+import { PauseNote } from './pause.tsx';
 import { Search } from './search.tsx';
 
 export interface Room {
@@ -36,7 +37,7 @@ export const ROOMS: readonly Room[] = [
 
 export function Frame({ children }: { readonly children: ComponentChildren }) {
   const { path } = useAddress();
-  const { isAdmin, me } = useRights();
+  const { isAdmin, ofDeployment, me } = useRights();
   const moment = useAsOf();
   const [open, setOpen] = useState<'search' | 'help' | 'account'>();
   const [menu, setMenu] = useState(false);
@@ -93,6 +94,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
             </button>
           </p>
         )}
+        {ofDeployment && moment === undefined && <PauseNote />}
         {children}
       </main>
       <Register />

@@ -1,6 +1,10 @@
-/** `signalbox restore`: writes a backup into empty stores. `signalbox backup-key`: the key that opens backups. */
+/**
+ * `signalbox restore`: writes a backup into empty stores. `signalbox resume`: ends the pause that follows.
+ * `signalbox backup-key`: the key that opens backups.
+ */
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
+import { resumeDeployment } from '../../commands/admin/pause.ts';
 import { readConfig } from '../config.ts';
 import { openCore } from '../core.ts';
 import { keyFileText, ownBackupKey } from '../credentials/backup-key.ts';
@@ -10,12 +14,13 @@ import { restoreBackup } from '../tools/backup.ts';
 import { refuseRunning } from './copy-log.ts';
 import { withProgress } from './progress.ts';
 import { isUnaltered, openBackup } from './verify.ts';
-import { counted, withCore } from './with-core.ts';
+import { cliContext, counted, withCore } from './with-core.ts';
 
 interface Options {
   readonly identity?: string;
   readonly key?: string;
   readonly checkpoint?: string;
+  readonly active?: boolean;
 }
 
 export function addRestore(program: Command): void {
@@ -29,6 +34,7 @@ export function addRestore(program: Command): void {
       '--checkpoint <file>',
       'the checkpoint of the log that was signed last: if the backup has all events under it, the log keeps its origin',
     )
+    .option('--active', 'does not pause the deployment: calls leave and schedules run from its first start')
     .action(async (file: string, options: Options) => {
       const newest = options.checkpoint === undefined ? undefined : await checkpointIn(options.checkpoint);
       const config = readConfig(process.env);
@@ -43,6 +49,8 @@ export function addRestore(program: Command): void {
           const core = await openCore(config, createLogger('warn', 'stderr'));
           try {
             await refuseRunning(core.database, 'the configured database');
+            // Before the first event, so that an interrupted restore does not run either.
+            if (!options.active) await core.pause.begin();
             const { events, rows, keepsOrigin } = await restoreBackup(container, core, { ...watched, newest });
             console.log(
               `${counted(events, 'event')} restored and compared, ${verified.signed} of them under a checkpoint`,
@@ -56,6 +64,8 @@ export function addRestore(program: Command): void {
               );
             }
             console.log('Read models are built when the service first starts.');
+            if (!options.active)
+              console.log('It begins paused: no call leaves, and no schedule runs, until you run: signalbox resume');
           } finally {
             await core.close();
           }
@@ -63,6 +73,13 @@ export function addRestore(program: Command): void {
           await container.close();
         }
       });
+    });
+  program
+    .command('resume')
+    .description('end the pause after a restore: calls leave, and schedules run')
+    .action(async () => {
+      await withCore(({ commands, pause }) => resumeDeployment(commands, cliContext(), pause), { project: true });
+      console.log('Resumed: calls leave and schedules run, in every process within a second or two.');
     });
   program
     .command('backup-key')

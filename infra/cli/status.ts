@@ -46,6 +46,8 @@ async function readStatus(core: Core) {
   const running = new Set(processes.filter((one) => now - one.seen_at < GONE_MS).map((one) => one.id));
   return {
     log: { position: head },
+    /** Since when it is paused after a restore, Unix seconds; null: it is not. */
+    paused_since: await core.pause.since(),
     processes: processes.map((one) => ({ ...one, running: running.has(one.id) })),
     projections: checkpoints.map((row) => {
       const lag = Math.max(0, head - row.position);
@@ -92,6 +94,10 @@ export function addStatus(program: Command): void {
         return;
       }
       console.log(`Log: position ${status.log.position}\n`);
+      if (status.paused_since !== null)
+        console.log(
+          `Paused since ${new Date(status.paused_since * 1_000).toISOString()}, when a backup was restored: no call leaves, and no schedule runs. To end this: signalbox resume\n`,
+        );
       if (status.processes.length === 0) console.log('No processes are registered.\n');
       else {
         const rows = status.processes.map((one) => [

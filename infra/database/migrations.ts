@@ -241,6 +241,8 @@ export const migrations: Migrations = {
     'CREATE INDEX log_checkpoints_size ON credentials.log_checkpoints (size)',
     // The newest checkpoint need not be the largest: a restored log continues under another origin, with fewer events.
     'CREATE INDEX log_checkpoints_signed ON credentials.log_checkpoints (signed_at, size)',
+    // A row: restored from a backup and not resumed (`infra/stores/admin/pause.ts`); Unix seconds.
+    'CREATE TABLE service.pause (one boolean PRIMARY KEY DEFAULT true CHECK (one), since bigint NOT NULL)',
   ),
 };
 

@@ -19,6 +19,8 @@ export function createScheduler(parts: {
   readonly runs: ScheduleRuns;
   readonly jobs: () => Promise<Pick<Jobs, 'enqueue'>>;
   readonly now: () => number;
+  /** @throws AppError while no schedule may run */
+  readonly gate: () => Promise<void>;
   /** Default 10 s. */
   readonly waitMs?: number;
 }): Scheduler {
@@ -62,6 +64,7 @@ export function createScheduler(parts: {
     async runNow(id) {
       const schedule = schedules.find((one) => one.id === id);
       if (!schedule) throw new Error(`there is no scheduled task ${id}`);
+      await parts.gate();
       const asked = `asked-${randomUUID()}`;
       await enqueue(schedule, asked);
       const deadline = now() + waitMs;

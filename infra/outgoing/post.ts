@@ -4,7 +4,7 @@ import { type AddressRule, createAddressRule } from '../../shared/addresses.ts';
 import type { Outgoing, OutgoingRequest, OutgoingResult } from '../../shared/ports/outgoing.ts';
 import { frontOf, storableText } from '../../shared/storable.ts';
 import type { Config } from '../config.ts';
-import { OutgoingError, request } from './request.ts';
+import { type Gate, OutgoingError, request } from './request.ts';
 
 export interface OutgoingOptions {
   readonly rule: AddressRule;
@@ -12,6 +12,7 @@ export interface OutgoingOptions {
   readonly timeoutMs: number;
   /** For tests; default: the system's resolver. */
   readonly lookup?: typeof lookup;
+  readonly gate?: Gate;
 }
 
 /** Maximum number of characters of a response that are kept. */
@@ -30,8 +31,14 @@ export function createOutgoing(options: OutgoingOptions): Outgoing {
 }
 
 /** With the settings of the deployment. */
-export const outgoingOf = (config: Pick<Config, 'webhookAllowedNetworks' | 'webhookTimeoutMs'>): Outgoing =>
-  createOutgoing({ rule: createAddressRule(config.webhookAllowedNetworks), timeoutMs: config.webhookTimeoutMs });
+export const outgoingOf = (
+  config: Pick<Config, 'webhookAllowedNetworks' | 'webhookTimeoutMs'> & { readonly gate?: Gate },
+): Outgoing =>
+  createOutgoing({
+    rule: createAddressRule(config.webhookAllowedNetworks),
+    timeoutMs: config.webhookTimeoutMs,
+    ...(config.gate && { gate: config.gate }),
+  });
 
 type Ended = Omit<OutgoingResult, 'durationMs'>;
 
@@ -39,7 +46,7 @@ const failed = (error: string): Ended => ({ status: null, body: null, error, ret
 
 async function send(
   { url, headers, body }: OutgoingRequest,
-  { rule, timeoutMs, lookup }: OutgoingOptions,
+  { rule, timeoutMs, lookup, gate }: OutgoingOptions,
   signal?: AbortSignal,
 ): Promise<Ended> {
   signal?.throwIfAborted();
@@ -51,7 +58,7 @@ async function send(
       status,
       text,
       headers: received,
-    } = await request(url, { ...asking, headers, body, signal, timeoutMs, rule, lookup });
+    } = await request(url, { ...asking, headers, body, signal, timeoutMs, rule, lookup, gate });
     const redirect = status >= 300 && status < 400;
     return {
       status,

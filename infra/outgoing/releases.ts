@@ -1,10 +1,11 @@
 /** The feed of releases, in GitHub's format. Redirects are not followed; responses are read up to a limit. */
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { AppError } from '../../shared/errors.ts';
 import type { Release, Releases } from '../../shared/ports/releases.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { VERSION } from '../version.ts';
-import { OutgoingError, parsed, request } from './request.ts';
+import { type Gate, OutgoingError, parsed, request } from './request.ts';
 
 const TIMEOUT_MS = 10_000;
 const MAX_BYTES = 1_000_000;
@@ -23,14 +24,19 @@ type Latest = Release | { readonly error: string };
 
 /** @param now Unix ms */
 export function createReleases(
-  options: { readonly releasesUrl: string | undefined; readonly timeoutMs?: number; readonly current?: string },
+  options: {
+    readonly releasesUrl: string | undefined;
+    readonly timeoutMs?: number;
+    readonly current?: string;
+    readonly gate?: Gate;
+  },
   now: () => number = Date.now,
 ): Releases {
-  const { releasesUrl, timeoutMs = TIMEOUT_MS, current = VERSION } = options;
+  const { releasesUrl, timeoutMs = TIMEOUT_MS, current = VERSION, gate } = options;
   let kept: { readonly until: number; readonly latest: Promise<Latest> } | undefined;
   async function ask(url: string): Promise<Latest> {
     try {
-      return await read(url, timeoutMs);
+      return await read(url, timeoutMs, gate);
     } catch (error) {
       kept = { until: now() + FAILURE_KEPT_MS, latest: Promise.resolve({ error: reasonOf(error) }) };
       return kept.latest;
@@ -43,6 +49,12 @@ export function createReleases(
       if (releasesUrl === undefined) {
         return { error: 'Releases are not looked for: set RELEASES_URL to the feed of the latest release.' };
       }
+      try {
+        await gate?.();
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        return { error: error.message };
+      }
       // Concurrent callers share one request.
       if (!kept || kept.until <= now()) kept = { until: now() + KEPT_MS, latest: ask(releasesUrl) };
       return kept.latest;
@@ -52,12 +64,13 @@ export function createReleases(
 
 class FeedError extends Error {}
 
-async function read(url: string, timeoutMs: number): Promise<Release> {
+async function read(url: string, timeoutMs: number, gate: Gate | undefined): Promise<Release> {
   const { status, text } = await request(url, {
     who: 'The release feed',
     headers: { accept: 'application/vnd.github+json, application/json', 'user-agent': `signalbox/${VERSION}` },
     timeoutMs,
     maxBytes: MAX_BYTES,
+    gate,
   });
   if (status !== 200) throw new FeedError(`The release feed responded with status ${status}.`);
   const feed = FEED.safeParse(parsed(text));

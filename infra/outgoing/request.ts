@@ -30,6 +30,9 @@ export class OutgoingError extends Error {
   }
 }
 
+/** Decides before each request whether it may be sent. @throws AppError */
+export type Gate = () => Promise<void>;
+
 export interface Asking {
   /** The called service, as the start of error messages: `The gateway`. */
   readonly who: string;
@@ -48,6 +51,8 @@ export interface Asking {
   readonly rule?: AddressRule;
   /** For tests; default: the system's resolver. */
   readonly lookup?: typeof resolve | undefined;
+  /** Closed while the deployment is paused; undefined: sign-in, which a person is waiting for. */
+  readonly gate: Gate | undefined;
 }
 
 export interface Received {
@@ -56,10 +61,11 @@ export interface Received {
   readonly text: string;
 }
 
-/** @throws OutgoingError; what the signal aborts with */
+/** @throws OutgoingError; what the signal aborts with; what the gate throws */
 export async function request(url: string, asking: Asking): Promise<Received> {
-  const { who, signal, timeoutMs, maxBytes, beginning = false } = asking;
+  const { who, signal, timeoutMs, maxBytes, beginning = false, gate } = asking;
   signal?.throwIfAborted();
+  await gate?.();
   const late = AbortSignal.timeout(timeoutMs);
   try {
     const either = AbortSignal.any(signal ? [signal, late] : [late]);
@@ -96,6 +102,7 @@ export const boundedFetch =
       text,
     } = await request(String(url), {
       ...bounds,
+      gate: undefined,
       ...(method !== undefined && { method }),
       headers: Object.fromEntries(new Headers(headers as ConstructorParameters<typeof Headers>[0])),
       body: body === undefined || body === null ? undefined : String(body),

@@ -8,9 +8,9 @@ import { MAX_RESULT } from '../../shared/contract/tasks/dispatch.ts';
 import { type Runner, RunnerError, type StepRequest, type WorkRequest } from '../../shared/ports/runner.ts';
 import { frontOf, storableText } from '../../shared/storable.ts';
 import type { Config } from '../config.ts';
-import { OutgoingError, parsed, request } from './request.ts';
+import { type Gate, OutgoingError, parsed, request } from './request.ts';
 
-type Settings = Pick<Config, 'runnerUrl' | 'runnerToken' | 'runnerTimeoutMs'>;
+type Settings = Pick<Config, 'runnerUrl' | 'runnerToken' | 'runnerTimeoutMs'> & { readonly gate?: Gate };
 
 /** Maximum number of bytes in the response to a step. */
 const MAX_ANSWER = 65_536;
@@ -73,6 +73,7 @@ async function ask(options: Settings, sent: Sent, signal: AbortSignal): Promise<
       signal,
       timeoutMs: options.runnerTimeoutMs,
       maxBytes: sent.maxBytes,
+      gate: options.gate,
     });
     return answerOf(status, text);
   } catch (error) {

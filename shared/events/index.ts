@@ -6,6 +6,7 @@ export * as adminExecApprovals from './admin/exec-approvals.ts';
 export * as adminExport from './admin/export.ts';
 export * as adminGatewayConfig from './admin/gateway-config.ts';
 export * as adminGateways from './admin/gateways.ts';
+export * as adminPause from './admin/pause.ts';
 export * as adminSettings from './admin/settings.ts';
 export * as agentsAdapters from './agents/adapters.ts';
 export * as agentsAgents from './agents/agents.ts';

@@ -88,6 +88,7 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
 /** Calls that cannot succeed with guessed input: their responses. */
 const REFUSED: Readonly<Record<string, number>> = {
   'DELETE /api/backup': 404, // of no name that is guessed
+  'POST /api/resume': 409, // the deployment is not paused
   'POST /api/auth/login': 401, // of no password that is guessed
   'POST /api/auth/google': 400, // of no token that is guessed
   'POST /api/auth/google/disconnect': 400, // of a user with a password

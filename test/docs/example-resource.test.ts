@@ -39,6 +39,7 @@ import { startProjector } from '../../infra/read-models/projector.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { sharedQueries } from '../../infra/read-models/shared-queries.ts';
 import { createLimitStores } from '../../infra/redis/limits.ts';
+import { createPause } from '../../infra/stores/admin/pause.ts';
 import { createScheduleRuns } from '../../infra/stores/admin/scheduler.ts';
 import { createIdempotencyStore } from '../../infra/stores/idempotency.ts';
 import { createLogEntries } from '../../infra/stores/monitoring/logs.ts';
@@ -180,6 +181,7 @@ describe('example resource: on the embedded store', function () {
       gatewaySessions: { list: async () => [] },
       github: createGithub(config),
       backups: createBackups({ ...view, config }),
+      pause: createPause(view.database.pool),
       backtests: createBacktests({ reads, store, now: Date.now, everySeconds: 60 }),
       queue: createTaskQueue({ commands, reads: taskQueueReads(reads), locks }),
       isolation: createIsolations({ reads, freshness }),
@@ -194,6 +196,7 @@ describe('example resource: on the embedded store', function () {
         schedules: [],
         runs: createScheduleRuns(database.pool, log),
         jobs: () => Promise.reject(new Error('there are no jobs')),
+        gate: async () => undefined,
         now: Date.now,
       }),
       idempotency: createIdempotencyStore(database.pool, 'example'),

@@ -158,6 +158,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     export: 'data taken out',
     cron: 'scheduled jobs that admins make',
     backup: 'the whole log in a file',
+    pause: 'after a restore no call leaves and no schedule runs',
   },
   workspaces: {
     workspaces: 'the record: list, create, one, change',

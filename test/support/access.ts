@@ -145,6 +145,8 @@ GET     /api/history/timeline                 admin     -                deploym
 GET     /api/cron                             admin     -                deployment  -
 POST    /api/cron                             admin     -                deployment  admin
 GET     /api/backup                           admin     -                deployment  -
+GET     /api/resume                           admin     -                deployment  -
+POST    /api/resume                           admin     backup           deployment  admin
 POST    /api/backup                           admin     backup           deployment  admin
 DELETE  /api/backup                           admin     backup           deployment  admin
 GET     /api/cleanup                          admin     -                -           -

@@ -1,7 +1,7 @@
 /** Gateways over HTTP. Redirects are not followed, and responses are read up to a limit. */
 import { GatewayError, type GatewayHealth, type Gateways } from '../../../shared/ports/admin/gateways.ts';
 import { BODY_BOUNDS, frontOf, storableText, storageProblem } from '../../../shared/storable.ts';
-import { type Asking, OutgoingError, parsed, request } from '../request.ts';
+import { type Asking, type Gate, OutgoingError, parsed, request } from '../request.ts';
 
 /** Time-out of a whole request, milliseconds. */
 export const GATEWAY_TIMEOUT_MS = 5_000;
@@ -15,8 +15,10 @@ const httpUrl = (base: string, path: string): string => `${base.replace(/^ws/, '
 
 export function createGateways({
   timeoutMs: usual = GATEWAY_TIMEOUT_MS,
+  gate,
 }: {
   readonly timeoutMs?: number;
+  readonly gate?: Gate;
 } = {}): Gateways {
   async function ask(
     url: string,
@@ -24,7 +26,7 @@ export function createGateways({
     timeoutMs = usual,
   ): Promise<{ readonly status: number; readonly text: string }> {
     try {
-      return await request(url, { who: 'The gateway', ...sending, timeoutMs, maxBytes: MAX_ANSWER });
+      return await request(url, { who: 'The gateway', ...sending, timeoutMs, maxBytes: MAX_ANSWER, gate });
     } catch (error) {
       if (!(error instanceof OutgoingError)) throw error;
       throw new GatewayError(error.message, error.fault === 'late', { cause: error });

@@ -14,9 +14,11 @@ import {
 import { frontOf, storableText } from '../../../shared/storable.ts';
 import type { Config } from '../../config.ts';
 import { VERSION } from '../../version.ts';
-import { OutgoingError, parsed, request } from '../request.ts';
+import { type Gate, OutgoingError, parsed, request } from '../request.ts';
 
-type Settings = Pick<Config, 'githubApiUrl' | 'githubToken' | 'githubDefaultRepo' | 'githubTimeoutMs'>;
+type Settings = Pick<Config, 'githubApiUrl' | 'githubToken' | 'githubDefaultRepo' | 'githubTimeoutMs'> & {
+  readonly gate?: Gate;
+};
 
 /** Maximum number of bytes in a response: a hundred issues with long texts. */
 const MAX_ANSWER = 10_000_000;
@@ -150,6 +152,7 @@ export function createGithub(options: Settings, now: () => number = Date.now): G
         signal,
         timeoutMs,
         maxBytes: MAX_ANSWER,
+        gate: options.gate,
       });
       answer = { status, headers, body: parsed(text) };
     } catch (error) {

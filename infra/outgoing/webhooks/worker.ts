@@ -24,21 +24,33 @@ export interface Webhooks {
   close(): Promise<void>;
 }
 
+const queueOf = ({ database, config }: Pick<Core, 'database' | 'config'>) =>
+  createWebhookQueue(database.pool, config.webhookTimeoutMs + RECORDING_MS);
+
+/** The webhooks of all workspaces, at the end of the log. */
+async function currentOf({ following, eventLog, positions, reads, config }: Core) {
+  // The notifications of later events come from the reader.
+  await following.reader.started(AbortSignal.timeout(config.startTimeoutMs));
+  const position = await eventLog.head();
+  await positions.reach(WEBHOOK_EVENTS, { position });
+  return { position, webhooks: await allWebhooks(reads) };
+}
+
+/** Webhooks that are not delivered yet begin here: after a restore, they get the events that are written until then. */
+export async function registerWebhooks(core: Core): Promise<void> {
+  const { webhooks, position } = await currentOf(core);
+  await queueOf(core).register(webhooks, position, false);
+}
+
 export function startWebhooks(core: Core): Webhooks {
-  const { database, commands, store, config, log, following, eventLog, positions, reads } = core;
-  const queue = createWebhookQueue(database.pool, config.webhookTimeoutMs + RECORDING_MS);
+  const { database, commands, store, config, log, following, eventLog, reads } = core;
+  const queue = queueOf(core);
   const logCache = createLogCache(store.log);
   const subscribers = createSubscribers({
     log: logCache,
     decode: (event) => store.decode(event),
     queue,
-    async current() {
-      // The notifications of later events come from the reader.
-      await following.reader.started(AbortSignal.timeout(config.startTimeoutMs));
-      const position = await eventLog.head();
-      await positions.reach(WEBHOOK_EVENTS, { position });
-      return { position, webhooks: await allWebhooks(reads) };
-    },
+    current: () => currentOf(core),
     stride: eventLog.stride,
     alone: database.kind === 'embedded',
   });
@@ -49,7 +61,7 @@ export function startWebhooks(core: Core): Webhooks {
     queue,
     subscribers,
     log: logCache,
-    outgoing: outgoingOf(config),
+    outgoing: outgoingOf({ ...config, gate: core.pause.refuse }),
     async retries() {
       const name = 'webhooks.retry_enabled';
       return (await settingValues(reads, config, [name]))[name] === 'true';

@@ -170,6 +170,7 @@ describe('/api/scheduler', function () {
       schedules: [schedule('purge-logs')],
       runs: createScheduleRuns(database.pool, log),
       now: Date.now,
+      gate: async () => undefined,
       waitMs: 10,
     };
     const waiting = createScheduler({ ...parts, jobs: async () => ({ enqueue: async () => undefined }) });
