@@ -5,9 +5,19 @@
  */
 import type { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
+import { ROLES, reaches } from '../shared/identity.ts';
 import { LIMITS, type LimitClass, WRONG_KEYS } from './http/limits.ts';
 import { READ_BYTES } from './http/read-budget.ts';
-import { errorsOf, hasPast, type Method, type ResponseSpec, type Route, type Scope, sharedOf } from './http/route.ts';
+import {
+  type Access,
+  errorsOf,
+  hasPast,
+  type Method,
+  type ResponseSpec,
+  type Route,
+  type Rules,
+  type Scope,
+} from './http/route.ts';
 import { type Found, relink, type Schema, settleSchemas, toProperties, toSchema } from './openapi-schemas.ts';
 
 /** Version of the API, not of this program. */
@@ -47,6 +57,12 @@ export interface Operation {
   readonly 'x-minimum-role': string;
   /** `deployment`: only callers of the default tenant. */
   readonly 'x-scope': Scope;
+  /** Who may call: `anonymous` without a credential, and roles. */
+  readonly 'x-roles': readonly string[];
+  readonly 'x-agent-keys': Rules['agentKeys'];
+  readonly 'x-strict': Rules['strict'];
+  readonly 'x-past': Rules['past'];
+  readonly 'x-prompt': Rules['prompts'];
   readonly 'x-rate-limit'?: { readonly class: LimitClass; readonly requests: number; readonly seconds: number };
 }
 
@@ -298,6 +314,11 @@ function describeOperation(route: Route, found: Found): Operation {
     responses: describeResponses(route, found),
     'x-minimum-role': route.access === 'public' ? 'none' : route.access === 'any' ? 'viewer' : route.access,
     'x-scope': route.scope ?? 'workspace',
+    'x-roles': rolesOf(route.access),
+    'x-agent-keys': route.rules.agentKeys,
+    'x-strict': route.rules.strict,
+    'x-past': route.rules.past,
+    'x-prompt': route.rules.prompts,
     ...(route.limit && {
       'x-rate-limit': { class: route.limit, requests: LIMITS[route.limit].limit, seconds: 60 },
     }),
@@ -314,20 +335,31 @@ function operationIdOf({ method, path }: Route): string {
   return method + words.map(capital).join('');
 }
 
-/** What the description of a call says about agents' keys. */
-function agentsText({ closedToAgents, agents }: Pick<Route, 'closedToAgents' | 'agents'>): string {
-  if (closedToAgents === true) return ' Not with the key of an agent, whatever its scopes.';
-  if (closedToAgents === 'bound') return ' With the key of an agent only if it has the scope `admin`.';
-  return agents ? ' The key of an agent may be used for that agent only, unless it has the scope `admin`.' : '';
-}
+const rolesOf = (access: Access): readonly string[] => {
+  if (access === 'public') return ['anonymous', ...ROLES];
+  return ROLES.filter((role) => reaches(role, access === 'any' ? 'viewer' : access));
+};
 
-function accessText(route: Pick<Route, 'access' | 'scope' | 'shared' | 'path' | 'closedToAgents' | 'agents'>): string {
-  const { access, scope } = route;
+/** What the description of a call says about agents' keys. */
+const AGENT_KEYS: Readonly<Record<Rules['agentKeys'], string>> = {
+  any: '',
+  tasks: ' With the key of an agent, for its own tasks only, unless it has the scope `admin`.',
+  own: ' The key of an agent may be used for that agent only, unless it has the scope `admin`.',
+  admin: ' With the key of an agent only if it has the scope `admin`.',
+  never: ' Not with the key of an agent, whatever its scopes.',
+};
+
+const STRICT: Readonly<Record<Rules['strict'], string>> = {
+  allowed: '',
+  partly: ' Callers of a strictly isolated workspace get 403 for what other workspaces share.',
+  refused: ' Callers of a strictly isolated workspace get 403.',
+};
+
+function accessText({ access, scope, rules }: Pick<Route, 'access' | 'scope' | 'rules'>): string {
   if (access === 'public') return '**Access:** public, no credential needed.';
   const callers =
     access === 'any' ? 'any caller with a credential' : `role ${access}${access === 'admin' ? '' : ' or higher'}`;
-  const strict = sharedOf(route) ? ' Callers of a strictly isolated workspace get 403.' : '';
-  const rest = `${strict}${agentsText(route)}`;
+  const rest = `${STRICT[rules.strict]}${AGENT_KEYS[rules.agentKeys]}`;
   if (scope !== 'deployment') return `**Access:** ${callers}.${rest}`;
   return `**Access:** ${callers}, in the default tenant, because the call concerns the whole deployment.${rest}`;
 }

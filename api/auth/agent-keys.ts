@@ -1,9 +1,9 @@
 /**
- * What a caller with an agent's key may do. This file alone decides it: a route declares which agents a call changes or
- * speaks for, and which calls are closed to agents, and `authorization.ts` and `handler.ts` ask here before the handler runs.
+ * What a caller with an agent's key may call and change, by the rules of the routes (`Rules` in `api/http/route.ts`). What
+ * such a caller sees is decided where it is read (`queries/tasks/visibility.ts`).
  *
- * A key may change its own agent only, unless it has the scope `admin`. An agent may not change its own name or role
- * either: `decideUpdate` refuses that, because only the decision knows what would change.
+ * An agent may not change its own name or role either: `decideUpdate` refuses that, because only the decision knows what
+ * would change.
  */
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { Identity, Role } from '../../shared/identity.ts';
@@ -16,26 +16,26 @@ export const isBoundKey = ({ kind, role }: Pick<Identity, 'kind' | 'role'>): boo
 const isOwn = ({ agentId, agentName }: Identity, ref: AgentRef): boolean =>
   'id' in ref ? ref.id === agentId : ref.name === agentName;
 
-const notForAgents = ({ agentName }: Identity, what: string): string =>
+const closedToAgents = ({ agentName }: Identity, what: string): string =>
   `You have the key of the agent ${agentName}, and ${what} is not for agents, whatever the scopes of their keys: use the API key of the deployment, or sign in.`;
 
 /** Why a caller may make no request at all to this route; undefined if some requests are allowed. */
-export function routeFault({ closedToAgents, method, path }: Route, identity: Identity): string | undefined {
+export function routeFault({ rules: { agentKeys }, method, path }: Route, identity: Identity): string | undefined {
   if (identity.kind !== 'agent-key') return undefined;
   const call = `${method.toUpperCase()} ${path}`;
-  if (closedToAgents === true) return notForAgents(identity, call);
-  if (closedToAgents !== 'bound' || !isBoundKey(identity)) return undefined;
+  if (agentKeys === 'never') return closedToAgents(identity, call);
+  if (agentKeys !== 'admin' || !isBoundKey(identity)) return undefined;
   return `This key belongs to the agent ${identity.agentName}, and ${call} changes more than that agent: use a key with the scope admin, the API key of the deployment, or sign in.`;
 }
 
 /** Why a caller with an agent's key may not make this request; undefined: it may. */
 export async function requestFault(
-  { closedToAgents, agents }: Route,
+  { notForAgents, agents }: Route,
   call: Omit<Call<unknown, unknown, unknown, Role>, 'command'>,
 ): Promise<string | undefined> {
   const { identity } = call;
-  const closed = typeof closedToAgents === 'function' ? closedToAgents(call) : undefined;
-  if (closed !== undefined) return notForAgents(identity, closed);
+  const part = notForAgents?.(call);
+  if (part !== undefined) return closedToAgents(identity, part);
   if (!agents || !isBoundKey(identity)) return undefined;
   const about = await agents(call);
   const own = `This key belongs to the agent ${identity.agentName} and changes only that agent`;

@@ -23,7 +23,7 @@ import type { LimitClass } from './limits.ts';
 import { pageOf, written } from './pages.ts';
 import type { ReadBudget } from './read-budget.ts';
 import type { CachedRoute, ResponseCache } from './response-cache.ts';
-import type { Asked, InnerCall, Route, RouteResponse } from './route.ts';
+import { type Asked, checkRules, type InnerCall, type Route, type RouteResponse } from './route.ts';
 
 /** A stream does not end by itself, so a HEAD request gets its headers without running the handler. */
 const STREAM = 'text/event-stream';
@@ -167,6 +167,7 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
   }
 
   return (route) => {
+    checkRules(route);
     // A list whose pages have no bound is refused here.
     pageOf(route);
     return (req) => handle(route, req.context, req);

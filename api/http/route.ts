@@ -28,6 +28,31 @@ export type Access = 'public' | 'any' | Role;
  */
 export type Scope = 'workspace' | 'deployment';
 
+/**
+ * What a route says about its callers, besides the role (`access`). `/api/docs` shows it, `checkRules` holds a route to
+ * it at start, and a test calls every operation as each kind of caller.
+ */
+export interface Rules {
+  /**
+   * What an agent's key may do. `any`: what its role may; it sees only tasks that are assigned to its agent or created by
+   * it. `tasks`: the same, and it changes only such tasks. `own`: only what concerns its own agent, unless it has the
+   * scope `admin`. `admin`: nothing without the scope `admin`. `never`: nothing, whatever its scopes.
+   */
+  readonly agentKeys: 'any' | 'tasks' | 'own' | 'admin' | 'never';
+  /** Callers of a workspace with strict isolation. `partly`: some calls are refused, by `checkShared`. */
+  readonly strict: 'allowed' | 'partly' | 'refused';
+  /** Whether `as_of` reads the past. `partly`: for some queries. */
+  readonly past: 'all' | 'partly' | 'none';
+  /**
+   * Whether texts of the call reach the prompt of an agent. `refused`: one that tries to take the agent over gets 422.
+   * `screened`: it is stored, and withheld when the prompt is made.
+   */
+  readonly prompts: 'none' | 'refused' | 'screened';
+}
+
+/** Rules of a GET without a credential. */
+export const PUBLIC: Rules = { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' };
+
 /** What a handler returns. `Body` is the type that its route declares for this status. */
 export interface RouteResponse<Body = unknown> {
   readonly status?: number;
@@ -176,23 +201,18 @@ interface RouteParts<P, Q, B, R extends Responses, A extends Access> {
   readonly summary: string;
   readonly description?: string;
   readonly access: A;
+  readonly rules: Rules;
   /** Default: `workspace`. */
   readonly scope?: Scope;
-  /**
-   * The shared resource that the route concerns: callers of a workspace with strict isolation are refused. Default: the
-   * path for routes of the scope `deployment`; for others, nothing.
-   */
+  /** Names the shared resource that is refused to callers of a strict workspace. Default: the path. */
   readonly shared?: string;
   /**
-   * The agents that a call changes or speaks for: an agent's key may name its own only, unless it has the scope `admin`.
-   * See `api/auth/agent-keys.ts`.
+   * The agents that a call changes or speaks for, where `rules.agentKeys` is `own` (`api/auth/agent-keys.ts`). Without
+   * it, the command decides.
    */
   readonly agents?: (call: Omit<Call<P, Q, B, A>, 'command'>) => Agents | Promise<Agents>;
-  /**
-   * `true`: no agent's key may make the call, whatever its scopes. `bound`: only one with the scope `admin` may. A
-   * function: it gives what of the call is not for agents; undefined: nothing.
-   */
-  readonly closedToAgents?: true | 'bound' | ((call: Pick<Call<P, Q, B, A>, 'body'>) => string | undefined);
+  /** Names the part of the call that agents may not use; undefined: none. */
+  readonly notForAgents?: (call: Pick<Call<P, Q, B, A>, 'body'>) => string | undefined;
   /** Set for a call that trusts the first caller: it needs a loopback name or a host in MC_ALLOWED_HOSTS. */
   readonly knownHost?: true;
   /** Set for a GET that changes something: pages of other origins cannot make it, and HEAD is refused. */
@@ -205,7 +225,7 @@ interface RouteParts<P, Q, B, R extends Responses, A extends Access> {
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
   readonly body?: z.ZodType<B>;
-  /** Set for a GET that cannot read the past (`as-of.ts`): the reason, which may depend on the query. */
+  /** Why a GET cannot read the past (`as-of.ts`); it may depend on the query. */
   readonly noPast?: string | ((query: Q) => string | undefined);
   /** The body may be missing; the schema then parses `{}`. */
   readonly bodyOptional?: boolean;
@@ -257,7 +277,7 @@ export interface Route extends RouteParts<unknown, unknown, unknown, Responses, 
 interface CachedRoute<P, Q, R extends Responses, F extends keyof Identity>
   extends Omit<
     RouteParts<P, Q, undefined, R, Role>,
-    'method' | 'agents' | 'closedToAgents' | 'writes' | 'body' | 'bodyOptional'
+    'method' | 'agents' | 'notForAgents' | 'writes' | 'body' | 'bodyOptional'
   > {
   readonly method: 'get';
   readonly limit?: LimitClass;
@@ -309,21 +329,44 @@ export function defineCachedRoute<
 export const fieldsOf = <F extends keyof Identity>(identity: Identity, names: readonly F[]): Pick<Identity, F> =>
   Object.fromEntries(names.map((name) => [name, identity[name]])) as Pick<Identity, F>;
 
-/** The shared resource that the route concerns; undefined if there is none. */
-export const sharedOf = ({ shared, scope, path }: Pick<Route, 'shared' | 'scope' | 'path'>): string | undefined =>
-  shared ?? (scope === 'deployment' ? path.replace(/^\/(api\/)?/, '').replace(/\/\{\w+\}/g, '') : undefined);
+/** The shared resource for which callers of a strict workspace are refused; undefined if they are not. */
+export const sharedOf = ({ rules, shared, path }: Pick<Route, 'rules' | 'shared' | 'path'>): string | undefined =>
+  rules.strict === 'refused' ? (shared ?? path.replace(/^\/(api\/)?/, '').replace(/\/\{\w+\}/g, '')) : undefined;
 
 /** Whether at least some calls of a route can read the past. */
-export const hasPast = ({ method, access, hidden, noPast }: Route): boolean =>
-  method === 'get' && access !== 'public' && !hidden && typeof noPast !== 'string';
+export const hasPast = ({ rules }: Pick<Route, 'rules'>): boolean => rules.past !== 'none';
+
+/** @throws Error for a route without rules, or with rules that do not agree with the rest of it */
+export function checkRules({ method, path, access, rules, scope, shared, agents, noPast }: Route): void {
+  const name = `${method.toUpperCase()} ${path}`;
+  const known = { agentKeys: ['any', 'tasks', 'own', 'admin', 'never'], strict: ['allowed', 'partly', 'refused'] };
+  const values = { ...known, past: ['all', 'partly', 'none'], prompts: ['none', 'refused', 'screened'] };
+  for (const [rule, allowed] of Object.entries(values)) {
+    const said = (rules as Rules | undefined)?.[rule as keyof Rules];
+    if (!allowed.includes(String(said))) throw new Error(`${name}: rules.${rule} must be one of ${allowed.join(', ')}`);
+  }
+  const agree = (isSo: boolean, what: string) => {
+    if (!isSo) throw new Error(`${name}: ${what}`);
+  };
+  agree(scope !== 'deployment' || rules.strict === 'refused', 'rules.strict of the scope deployment is refused');
+  agree(shared === undefined || rules.strict === 'refused', 'shared names what rules.strict refuses');
+  agree(!agents || rules.agentKeys === 'own', 'rules.agentKeys of a route with agents is own');
+  agree(rules.past === 'none' || (method === 'get' && access !== 'public'), 'only a GET with a credential has a past');
+  agree(
+    (rules.past === 'partly') === (typeof noPast === 'function'),
+    'rules.past is partly where noPast depends on the query',
+  );
+  agree(rules.past !== 'all' || noPast === undefined, 'rules.past is none where noPast has the reason');
+  agree(rules.prompts === 'none' || method !== 'get', 'texts of a GET reach no prompt');
+}
 
 /** Every error status of a route: its own, and those implied by its access, limit and input. */
 export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
   const {
     method,
     access,
-    agents,
-    closedToAgents,
+    rules,
+    notForAgents,
     limit,
     writes,
     knownHost,
@@ -339,7 +382,7 @@ export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
   if (access !== 'public') statuses.add(401).add(429).add(503);
   // Insufficient role, a strict workspace, an agent's key, a page of another site, or an unknown host.
   const gated = access === 'operator' || access === 'admin' || sharedOf(route) !== undefined || knownHost;
-  if (gated || agents || closedToAgents || method !== 'get' || writes) statuses.add(403);
+  if (gated || rules.agentKeys !== 'any' || notForAgents || method !== 'get' || writes) statuses.add(403);
   // A different body under the same Idempotency-Key, or the first request is still running.
   if (method === 'post') statuses.add(409);
   // A moment outside of the log, before the past that is retained, or before the past that the caller may read.

@@ -29,6 +29,7 @@ const connect = defineRoute({
   description:
     'An agent that does not exist is created. It is online, and has this one connection: an earlier one is disconnected. A connection without heartbeats is disconnected after a while, and its agent goes offline.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   body: contract.connectBody,
   agents: ({ body }) => ({ name: body.agent_name }),
@@ -65,6 +66,7 @@ const list = defineRoute({
   path: '/api/connect',
   summary: 'Connections, newest first, with those that have ended',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.connectionsQuery,
   responses: { 200: { description: 'A page of connections', schema: contract.connectionsResponse } },
   async respond({ query, identity, services }) {
@@ -79,6 +81,7 @@ const disconnect = defineRoute({
   summary: 'Disconnect a command-line tool',
   description: 'Its agent goes offline. A connection that has already ended is not changed.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   body: contract.disconnectBody,
   agents: ({ body, identity, services }) => agentOfConnection(services.reads, identity.workspace, body.connection_id),

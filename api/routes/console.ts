@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import type { RequestContext } from '../http/context.ts';
 import { prepare, type Served, serve } from '../http/files.ts';
-import { defineRoute, type Route, type RouteResponse } from '../http/route.ts';
+import { defineRoute, PUBLIC, type Route, type RouteResponse } from '../http/route.ts';
 
 /** Paths of views. Other paths get 404. */
 const PAGES = [
@@ -81,7 +81,7 @@ async function send(
   return serve(file, cacheControl, context);
 }
 
-const hidden = { method: 'get', access: 'public', hidden: true } as const;
+const hidden = { method: 'get', access: 'public', rules: PUBLIC, hidden: true } as const;
 
 export const consoleRoutes: readonly Route[] = [
   ...PAGES.map((path) =>

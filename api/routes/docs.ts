@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { z } from 'zod';
 import { once, prepare, serve } from '../http/files.ts';
-import { defineRoute, type Route } from '../http/route.ts';
+import { defineRoute, PUBLIC, type Route } from '../http/route.ts';
 import { describeApi, UNCHANGED } from '../openapi.ts';
 
 const INIT_SCRIPT = `\
@@ -130,7 +130,7 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
     const html = pageOf((name) => `/docs/${name}?v=${hashes.get(name)}`);
     return prepare('text/html; charset=utf-8', html);
   });
-  const hidden = { method: 'get', access: 'public', hidden: true } as const;
+  const hidden = { method: 'get', access: 'public', rules: PUBLIC, hidden: true } as const;
   return [
     defineRoute({
       method: 'get',
@@ -139,6 +139,7 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
       summary: 'Get this description (OpenAPI 3.1)',
       description: 'Generated from the schemas that validate the requests. `/docs` shows it as a page.',
       access: 'public',
+      rules: PUBLIC,
       responses: {
         200: { description: 'An OpenAPI 3.1 document', schema: z.record(z.string(), z.unknown()) },
         304: UNCHANGED,

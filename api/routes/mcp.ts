@@ -27,6 +27,7 @@ export function mcpRoutes(routes: () => readonly Route[]): readonly Route[] {
       path: '/mcp',
       summary: 'The Model Context Protocol (Streamable HTTP)',
       access: 'viewer',
+      rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
       limit: 'none',
       hidden: true,
       carriesCalls: true,

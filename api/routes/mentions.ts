@@ -10,6 +10,7 @@ export const mentionRoute = defineCachedRoute({
   description:
     'The handle of an agent is its name in lower case, or the same with a hyphen for each blank. If several targets share a handle, it belongs to the first of them.',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: mentionsQuery,
   responses: { 200: { description: 'Handles that match', schema: mentionsResponse } },
   cache: { models: MENTION_MODELS },

@@ -10,6 +10,7 @@ export const releaseRoute = defineRoute({
   description:
     'Queries the feed of `RELEASES_URL`, at most once an hour. If the latest release is unknown, the response is still 200, and `error` gives the reason.',
   access: 'any',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   responses: { 200: { description: 'What is known', schema: releaseCheckResponse } },
   async handle({ services }) {
     const { current: currentVersion, mode: deploymentMode } = services.releases;

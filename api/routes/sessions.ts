@@ -28,6 +28,7 @@ const listCli = defineRoute({
   path: '/api/claude/sessions',
   summary: 'Sessions of command-line tools, last reported first',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'refused', past: 'all', prompts: 'none' },
   shared: 'claude/sessions',
   query: contract.cliSessionsQuery,
   responses: { 200: { description: 'A page of sessions, and numbers of all', schema: contract.cliSessionsResponse } },
@@ -100,6 +101,7 @@ const register = defineRoute({
   summary: 'Register a session, or report where it is',
   description: 'It counts as active for 15 minutes after each report. Fields that a report omits stay unchanged.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'refused', past: 'none', prompts: 'none' },
   limit: 'none',
   shared: 'claude/sessions',
   body: contract.cliSessionBody,
@@ -149,6 +151,7 @@ const list = defineRoute({
   path: '/api/sessions',
   summary: 'Sessions of all kinds, last active first',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'refused', past: 'all', prompts: 'none' },
   shared: 'sessions',
   description:
     'Sessions of tools and, for callers of the default tenant, those of the primary gateway, at most 5 seconds old. If the gateway does not respond within 2 seconds, its sessions are left out, as are those that it last updated longer ago than the setting `retention.gateway_sessions_days` allows. Responses about the past have the sessions of tools only.',
@@ -185,6 +188,7 @@ const set = defineRoute({
   description:
     'The tool of a registered session is notified on the stream (`session.control`). For other sessions, the primary gateway is called: 404 if it does not know the session, 500 if it refuses or does not respond within 5 seconds.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'refused', past: 'none', prompts: 'none' },
   shared: 'sessions',
   query: contract.sessionActionQuery,
   body: contract.sessionActionBody,
@@ -210,6 +214,7 @@ const remove = defineRoute({
   description:
     'The tool of a registered session is notified on the stream (`session.control`); a later report registers it again. Other sessions are deleted by the primary gateway: 404 if it does not know the session, 500 if it refuses or does not respond within 5 seconds.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'refused', past: 'none', prompts: 'none' },
   shared: 'sessions',
   body: contract.sessionKeyBody,
   agents: (call) => agentsOfSession(call, call.body.sessionKey),
@@ -229,6 +234,7 @@ const control = defineRoute({
   description:
     'The tool of a registered session is notified on the stream (`session.control`); a terminated session is no longer active. For other sessions, the primary gateway is called: 404 if it does not know the session, 500 if it refuses or does not respond within 5 seconds.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'refused', past: 'none', prompts: 'none' },
   shared: 'sessions',
   params: contract.controlParams,
   agents: (call) => agentsOfSession(call, call.params.id),
@@ -248,6 +254,7 @@ const prefs = defineCachedRoute({
   path: '/api/chat/session-prefs',
   summary: 'Display names and colors of sessions',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'refused', past: 'all', prompts: 'none' },
   shared: 'session-prefs',
   responses: { 200: { description: 'By session', schema: contract.sessionPrefsResponse } },
   cache: { models: ['sessions'] },
@@ -259,6 +266,7 @@ const setPref = defineRoute({
   path: '/api/chat/session-prefs',
   summary: 'Set the display name and color of a session',
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'refused', past: 'none', prompts: 'none' },
   limit: 'none',
   shared: 'session-prefs',
   body: contract.sessionPrefBody,

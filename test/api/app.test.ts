@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import type { Express } from 'express';
 import pino from 'pino';
 import { Registry } from 'prom-client';
-import type { Route } from '../../api/http/route.ts';
+import { PUBLIC, type Route } from '../../api/http/route.ts';
 import { createApiServer } from '../../api/http/server.ts';
 import { routes } from '../../api/routes/index.ts';
 import type { Services } from '../../api/services.ts';
@@ -14,7 +14,7 @@ import type { Services } from '../../api/services.ts';
 /** As much of the service as anonymous requests of public routes reach. */
 const services = (lines: string[]) =>
   ({
-    settings: { trustedProxies: [], allowedHosts: [], enableHsts: true },
+    settings: { trustedProxies: [], allowedHosts: [], enableHsts: true, responseStallMs: 60_000 },
     log: pino({ level: 'info' }, { write: (line: string) => lines.push(line) }),
     metrics: new Registry(),
     now: Date.now,
@@ -30,6 +30,7 @@ const echoing = routes.map(
     path,
     summary: path,
     access: 'public',
+    rules: PUBLIC,
     responses: { 200: { description: '', ...(responses[200]?.type && { type: 'text/plain' }) } },
     handle: ({ context: { req } }) => ({
       body: { method, path, params: { ...req.params }, query: { ...req.query } },

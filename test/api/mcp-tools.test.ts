@@ -129,6 +129,7 @@ describe('MCP tools', () => {
     const route = (mcp: McpTool, more: object = {}) =>
       defineRoute({
         ...{ method: 'put', path: '/api/x/{id}', summary: 's', access: 'viewer' },
+        rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
         params: z.object({ id: z.string() }),
         body: z.object({ name: z.string() }),
         responses: { 200: { description: 'd' } },

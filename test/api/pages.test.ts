@@ -61,10 +61,12 @@ describe('bodies of reads', () => {
 
 describe('lists with an offset', () => {
   const bare = { method: 'get', path: '/api/things', summary: '', access: 'viewer' } as const;
+  const rules = { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' } as const;
   const thing = z.object({ id: z.int() });
   const routeWith = (schema: z.ZodType, page?: Route['page']) =>
     defineRoute({
       ...bare,
+      rules,
       ...(page && { page }),
       query: z.object({ limit: limitParam(50), offset: offsetParam }),
       responses: { 200: { description: '', schema } },

@@ -14,6 +14,7 @@ const route = defineCachedRoute({
   path: '/api/things',
   summary: '',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query,
   responses: { 200: { description: '', schema: z.object({ things: z.array(z.object({})) }) } },
   cache: { models: ['things'] },
@@ -28,7 +29,10 @@ function setUp() {
   let made = 0;
   const contextOf = (url: string, control?: string) => {
     const res = { setHeader: () => undefined, end: () => undefined, destroyed: false, headersSent: false };
-    return { req: { url, method: 'GET', headers: { 'cache-control': control } }, res } as unknown as RequestContext;
+    return {
+      req: { originalUrl: url, method: 'GET', headers: { 'cache-control': control } },
+      res,
+    } as unknown as RequestContext;
   };
   return {
     made: () => made,

@@ -157,16 +157,14 @@ describe('contract: agent keys', function () {
 
   it('the table covers exactly the routes that agents may or may not call', () => {
     const found = routes
-      .filter(({ method, writes, access, agents, closedToAgents }) => {
+      .filter(({ method, writes, access, rules }) => {
         const isWrite = (method !== 'get' || writes) && access !== 'public';
-        return isWrite || agents !== undefined || closedToAgents !== undefined;
+        return isWrite || ['own', 'never'].includes(rules.agentKeys);
       })
-      .map(({ method, path, access, agents, closedToAgents }) => {
+      .map(({ method, path, access, agents, rules }) => {
         const name = `${method.toUpperCase()} ${path}`;
-        const said = rows.find((row) => row.name === name)?.agents ?? 'missing';
-        const closed = { true: 'closed', bound: 'bound' }[String(closedToAgents)];
-        const rule = agents ? 'own' : (closed ?? (access === 'admin' ? 'admin' : said));
-        return `${name} ${rule}`;
+        const open = { any: 'open', tasks: 'tasks', own: agents ? 'own' : 'self', admin: 'bound', never: 'closed' };
+        return `${name} ${rules.agentKeys === 'admin' && access === 'admin' ? 'admin' : open[rules.agentKeys]}`;
       });
     const table = rows.map(({ name, agents }) => `${name} ${agents}`);
     expect(found.sort()).to.deep.equal(table.sort());

@@ -14,13 +14,13 @@ const TABLE = `
 POST    /api/auth/login                       none      login            -           -
 GET     /api/auth/google                      none      -                -           -
 POST    /api/auth/google                      none      login            -           -
-POST    /api/auth/google/disconnect           viewer    -                -           open
+POST    /api/auth/google/disconnect           viewer    -                -           closed
 GET     /api/auth/oidc                        none      -                -           -
 POST    /api/auth/oidc                        none      login            -           -
 POST    /api/auth/oidc/begin                  none      login            -           -
 POST    /api/auth/logout                      viewer    -                -           open
 GET     /api/auth/me                          viewer    -                -           -
-PATCH   /api/auth/me                          viewer    -                -           open
+PATCH   /api/auth/me                          viewer    -                -           closed
 GET     /api/setup                            none      -                -           -
 POST    /api/setup                            none      login            -           -
 GET     /api/auth/users                       admin     -                -           -
@@ -188,7 +188,7 @@ PUT     /api/notifications                    operator  mutation         -      
 POST    /api/notifications                    operator  mutation         -           own
 DELETE  /api/notifications                    admin     mutation         -           admin
 GET     /api/notifications/deliver            viewer    -                -           -
-POST    /api/notifications/deliver            operator  -                -           open
+POST    /api/notifications/deliver            operator  -                -           self
 GET     /api/search                           viewer    heavy            -           -
 GET     /api/workload                         viewer    -                -           -
 GET     /api/standup                          viewer    -                -           -

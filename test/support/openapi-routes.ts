@@ -1,6 +1,6 @@
 /** Routes to be described, and rules by which a description of the API is sound. */
 import type { z } from 'zod';
-import { defineRoute, type Route } from '../../api/http/route.ts';
+import { defineRoute, type Route, type Rules } from '../../api/http/route.ts';
 import { describeApi, type OpenApiDocument, type ResponseObject } from '../../api/openapi.ts';
 import type { Schema } from '../../api/openapi-schemas.ts';
 import { accepts, type Described, follow, operationsOf, resolved } from './openapi.ts';
@@ -159,10 +159,21 @@ export function problemsOf(document: OpenApiDocument): string[] {
 
 export const ok = { 200: { description: 'Well' } };
 const plain = { method: 'get', path: '/api/tasks', summary: 'Tasks', access: 'viewer', limit: 'none' } as const;
+/** The rules that agree with the rest of a route. */
+const rulesOf = ({ method = 'get', access, agents, noPast, scope, shared }: Partial<Route>): Rules => ({
+  agentKeys: agents ? 'own' : 'any',
+  strict: scope === 'deployment' || shared !== undefined ? 'refused' : 'allowed',
+  past: method === 'get' && access !== 'public' && noPast === undefined ? 'all' : 'none',
+  prompts: 'none',
+});
 export const route = (changes: Partial<Route>): Route =>
-  defineRoute({ ...plain, responses: ok, handle: () => ({ body: {} }), ...changes } as Parameters<
-    typeof defineRoute
-  >[0]);
+  defineRoute({
+    ...plain,
+    rules: rulesOf(changes),
+    responses: ok,
+    handle: () => ({ body: {} }),
+    ...changes,
+  } as Parameters<typeof defineRoute>[0]);
 export const operation = (changes: Partial<Route>) => {
   const [one] = operationsOf(describeApi([route(changes)]));
   return one as Described;

@@ -11,6 +11,7 @@ const list = defineRoute({
   noPast: 'backups are files',
   summary: 'List the backups of this process, newest first, and how far a running one is',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   responses: { 200: { description: 'Files', schema: backupsResponse } },
   async respond({ services }) {
@@ -33,6 +34,7 @@ const create = defineRoute({
   description:
     'The file holds the whole log, credentials and the keys that open personal data. It is encrypted: `signalbox restore` needs the key, which `signalbox backup-key` prints. It is written to the data directory of the process that handles the request; the setting `general.backup_retention_count` says how many are kept.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   limit: 'backup',
   responses: { 200: { description: 'The file', schema: backupResponse } },
@@ -51,6 +53,7 @@ const remove = defineRoute({
   path: '/api/backup',
   summary: 'Delete a backup',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   limit: 'backup',
   body: backupBody,

@@ -15,6 +15,7 @@ const read = defineRoute({
   path: '/api/cleanup',
   summary: 'Get retention times and numbers of older rows',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'all', prompts: 'none' },
   shared: 'cleanup',
   responses: { 200: { description: 'Days by kind of record, and a preview', schema: retentionResponse } },
   async respond({ identity, services }) {
@@ -52,6 +53,7 @@ const run = defineRoute({
   description:
     'Rows are removed from the lists of the caller’s workspace only. Events stay in the log. Runs that have not ended stay, and so do audit entries that are younger than the setting retention.audit_log_days. Sums of tokens no longer include the removed reports.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   shared: 'cleanup',
   limit: 'heavy',
   body: cleanupBody,

@@ -40,6 +40,7 @@ const read = defineRoute({
   path: '/api/cron',
   summary: 'List scheduled jobs, the log of one or of all, or the history of one',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'all', prompts: 'none' },
   scope: 'deployment',
   query: cronQuery,
   refuses: [404],
@@ -96,6 +97,7 @@ const act = defineRoute({
   description:
     'A job runs one of the scheduled tasks of the service (`command`) by a cron schedule of five fields, in the time zone `TZ` or in one of its own (`timezone`). Any other text becomes a task in the workspace of the caller each time that the job is due: its title is the name of the job, its description the text, and it is for the agent named in `agentId`, else for the queue. `staggerSeconds` keeps jobs of one schedule from all beginning at once. Each due time has one run, whichever process does it; times missed while no worker was running are made up for once, when they were at most 15 minutes ago. `trigger` runs a job now and waits up to 10 s for its end.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'screened' },
   limit: 'none',
   scope: 'deployment',
   body: cronBody,

@@ -80,6 +80,7 @@ export const exportRoute = defineRoute({
   description:
     'Sends a file of the newest records of the workspace. Secrets in the configs of agents and the metadata of tasks are hidden. In CSV, texts that a spreadsheet would run as formulas begin with an apostrophe. The export is recorded in the audit trail; a response that breaks off is not a complete export.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'all', prompts: 'none' },
   limit: 'heavy',
   // An export is recorded in the audit trail.
   writes: true,

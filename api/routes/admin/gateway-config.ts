@@ -28,6 +28,7 @@ const read = defineCachedRoute({
   description:
     '`action=schema` asks the primary gateway, which serves callers of the default tenant; for others no gateway is connected.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'partly', prompts: 'none' },
   shared: 'gateway-config',
   query: contract.gatewayConfigQuery,
   responses: {
@@ -63,6 +64,7 @@ const write = defineRoute({
   description:
     '`action=apply` sends the stored document to the primary gateway, `action=update` makes it update itself; both add its response to `ok`. The gateway serves callers of the default tenant; for others none is connected.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   shared: 'gateway-config',
   limit: 'gateway-config',
   query: contract.gatewayConfigPutQuery,

@@ -10,6 +10,7 @@ const read = defineRoute({
   noPast: 'the pause is not in the log',
   summary: 'Whether this deployment is paused after a restore',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   responses: { 200: { description: 'The pause', schema: pauseResponse } },
   async respond({ services }) {
@@ -25,6 +26,7 @@ const resume = defineRoute({
   description:
     'A restored deployment begins paused: webhooks, the agent runner, GitHub, gateways and the release feed are not called (503 `PAUSED`), and no schedule and no job runs. This call ends the pause in all processes, within a second or two: jobs and messages of webhooks that have waited since the restore are then sent.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   limit: 'backup',
   refuses: [409],

@@ -9,6 +9,7 @@ const list = defineRoute({
   noPast: 'this is the state of the processes',
   summary: 'List scheduled tasks',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   responses: { 200: { description: 'Every scheduled task', schema: contract.schedulerResponse } },
   respond: async ({ services }) => ({ tasks: [...(await services.scheduler.list())] }),
@@ -21,6 +22,7 @@ const run = defineRoute({
   description:
     'A worker runs it, even if it is switched off; its schedule and its last result do not change. The response waits up to 10 seconds for it.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   limit: 'none',
   scope: 'deployment',
   body: contract.runTaskBody,

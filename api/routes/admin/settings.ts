@@ -10,6 +10,7 @@ const list = defineCachedRoute({
   path: '/api/settings',
   summary: 'List the settings of the deployment',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'all', prompts: 'none' },
   scope: 'deployment',
   responses: { 200: { description: 'Stored values and defaults', schema: contract.settingsResponse } },
   cache: { models: ['settings'], scope: 'all', caller: [] },
@@ -23,6 +24,7 @@ const update = defineRoute({
   description:
     'Settings that the service knows are checked; others may be added for clients, in the category `custom`. A name that looks like a secret is refused.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   body: contract.settingsBody,
   refuses: [409],
@@ -41,6 +43,7 @@ const reset = defineRoute({
   path: '/api/settings',
   summary: 'Reset a setting to its default',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   body: contract.settingBody,
   refuses: [404],

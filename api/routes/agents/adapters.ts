@@ -16,6 +16,7 @@ const list = defineRoute({
   noPast: 'the list is part of the program',
   summary: 'List the frameworks that have an adapter',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   refuses: [403],
   responses: { 200: { description: 'Names of the frameworks', schema: contract.adaptersResponse } },
   respond: () => ({ adapters: contract.ADAPTERS }),
@@ -28,6 +29,7 @@ const report = defineRoute({
   description:
     'Reports are recorded and sent to the stream; they change no agents or tasks. Assignments are tasks that wait for this agent or for any agent; a caller that speaks for an agent and is not an admin gets only those that it sees.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'screened' },
   limit: 'agent-heartbeat',
   body: contract.adapterBody,
   agents: ({ body, identity, services }) => agentsMeant(services, identity, body.payload?.agentId),

@@ -53,6 +53,7 @@ export const attributionRoute = defineCachedRoute({
   description:
     'For the agent itself (its key, its name in `x-agent-name`, or a user of its name), and with `privileged=1` for admins. Everything is attributed by ids in the events, never by names in texts. `identity` covers all time, the other sections the last `hours`; numbers are exact, lists show the newest.\n\n`evidence=1` adds, for each number, what it was derived from, and a page of the events behind it, by their positions in the log. The `next` of a page, as `cursor`, gets the page after it. The window and the total stay those of the first page, so over all pages `count` adds up to the number.',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: agentParams,
   query: contract.attributionQuery,
   refuses: [403, 404],

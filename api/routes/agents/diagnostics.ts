@@ -16,6 +16,7 @@ export const agentDiagnosticsRoute = defineCachedRoute({
   description:
     'For the agent itself: a caller with its key, its name in `x-agent-name`, or its name as username. Admins read those of any agent with `privileged=1`. Errors are failures with a reason: of tasks, reviews, and the agent’s own status.\n\n`evidence=1` adds, for each number, the events of the log that it was derived from.',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: agentParams,
   query: contract.diagnosticsQuery,
   refuses: [403, 404],

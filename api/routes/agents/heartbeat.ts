@@ -52,6 +52,7 @@ const look = defineRoute({
   mcp: { tool: 'get_pending_work' },
   description: 'Changes nothing. A caller that speaks for an agent may ask only for that agent.',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: agentParams,
   refuses: [403, 404],
   responses: { 200: { description: 'What is waiting for the agent', schema: contract.heartbeatResponse } },
@@ -71,6 +72,7 @@ const beat = defineRoute({
   mcp: { tool: 'send_heartbeat', idempotent: true },
   description: 'The agent is idle afterwards. A complete `token_usage` is recorded with it.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'agent-heartbeat',
   params: agentParams,
   agents: ({ params }) => params.id,
@@ -112,6 +114,7 @@ const wake = defineRoute({
   description:
     'The agent is idle afterwards. It learns about the call from the stream. A reason that tries to take over the agent is refused.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'refused' },
   params: agentParams,
   agents: ({ params }) => params.id,
   body: contract.wakeBody,

@@ -17,7 +17,7 @@ const list = defineRoute({
   path,
   summary: 'List the keys of an agent, newest first',
   access: 'admin',
-  closedToAgents: true,
+  rules: { agentKeys: 'never', strict: 'allowed', past: 'all', prompts: 'none' },
   params: agentParams,
   refuses: [404],
   responses: {
@@ -40,7 +40,7 @@ const issue = defineRoute({
   description:
     'The key is shown only in this response. Its role follows from its scopes: the highest of admin, operator and viewer. Without an expiry, it is valid until it is revoked or the agent is deleted.',
   access: 'admin',
-  closedToAgents: true,
+  rules: { agentKeys: 'never', strict: 'allowed', past: 'none', prompts: 'none' },
   params: agentParams,
   body: contract.newAgentKeyBody,
   bodyOptional: true,
@@ -68,7 +68,7 @@ const revoke = defineRoute({
   path,
   summary: 'Revoke a key',
   access: 'admin',
-  closedToAgents: true,
+  rules: { agentKeys: 'never', strict: 'allowed', past: 'none', prompts: 'none' },
   params: agentParams,
   body: contract.revokeAgentKeyBody,
   refuses: [404],

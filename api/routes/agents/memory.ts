@@ -40,6 +40,7 @@ const readMemory = defineRoute({
   description:
     'The text, and any other keys stored with it. A caller that speaks for an agent may read only that agent’s memory. Secrets in the other keys are shown as 8 dashes, except to admins and to the agent’s own key; in the past, to all callers.',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: agentParams,
   refuses: [403, 404],
   responses: { 200: { description: 'The memory', schema: contract.memoryResponse } },
@@ -66,6 +67,7 @@ const writeMemory = defineRoute({
   description:
     'All other keys of the body are stored as well. The text and the other keys as JSON may have at most 524,288 characters together, and 1 MB.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   params: agentParams,
   agents: ({ params }) => params.id,
   body: contract.memoryBody,
@@ -94,6 +96,7 @@ const clearMemory = defineRoute({
   path: '/api/agents/{id}/memory',
   summary: 'Empty the working memory of an agent',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   params: agentParams,
   agents: ({ params }) => params.id,
   refuses: [404],

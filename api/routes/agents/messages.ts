@@ -18,6 +18,7 @@ const send = defineRoute({
   description:
     'The recipient gets a notification. Prompt injection attempts are refused; credentials in the text are reported.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'refused' },
   body: messageBody,
   agents: ({ body }) => ({ name: body.from }),
   refuses: [404, 422],
@@ -43,6 +44,7 @@ const comms = defineCachedRoute({
   mcp: { tool: 'list_agent_messages' },
   description: NOTICES,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: commsQuery,
   responses: { 200: { description: 'The latest messages, oldest first', schema: commsResponse } },
   cache: { models: ['chat'], caller: TASK_VIEW },

@@ -13,6 +13,7 @@ export const agentRegistrationRoute = defineRoute({
   description:
     'An agent that already exists keeps its role; it becomes idle, and the call counts as a sign of life. With the key of an agent, a name that belongs to another agent is refused with 409.',
   access: 'viewer',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'screened' },
   limit: 'self-register',
   body: registerBody,
   refuses: [403, 409],

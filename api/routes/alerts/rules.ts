@@ -53,6 +53,7 @@ const list = defineCachedRoute({
   path: '/api/alerts',
   summary: 'Alert rules, newest first',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.alertsQuery,
   responses: { 200: { description: 'All rules of the workspace', schema: contract.alertRulesResponse } },
   cache: { models: ['alert_rules'], caller: ['workspace', 'seesSecrets'] },
@@ -104,6 +105,7 @@ const act = defineRoute({
   description:
     'A body without `action`, or with another than these, is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does on a schedule; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` returns how often a rule would have triggered, and triggers nothing. `evidence=1` adds the events of the log that each number was derived from.',
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'screened' },
   query: contract.alertsQuery,
   body: contract.alertsBody,
   refuses: [404],
@@ -144,6 +146,7 @@ const change = defineRoute({
   description:
     'Omitted fields stay unchanged; `action_config` is replaced as a whole, but 8 dashes in it keep the stored value. The trigger count and time stay.',
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'screened' },
   query: contract.alertsQuery,
   body: contract.ruleChangesBody,
   refuses: [404],
@@ -161,6 +164,7 @@ const remove = defineRoute({
   summary: 'Delete an alert rule',
   description: 'The id is in the body, or in the query.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   query: contract.deleteRuleQuery,
   body: contract.deleteRuleBody,
   bodyOptional: true,

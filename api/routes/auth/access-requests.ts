@@ -14,6 +14,7 @@ const list = defineCachedRoute({
   path: '/api/auth/access-requests',
   summary: 'List access requests, pending ones first',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'all', prompts: 'none' },
   scope: 'deployment',
   query: z.object({
     status: filterParam.describe('pending, approved or rejected; default: all'),
@@ -36,6 +37,7 @@ const decide = defineRoute({
   description:
     'Approving creates the user in the default workspace, or lets an existing user with this e-mail address sign in with Google.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   limit: 'access-requests',
   body: contract.accessDecisionBody,

@@ -13,6 +13,7 @@ const state = defineCachedRoute({
   path,
   summary: 'Get the origin of the API key, and when it was replaced',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'all', prompts: 'none' },
   scope: 'deployment',
   responses: { 200: { description: 'The current key, masked', schema: globalKeyState } },
   cache: { models: ['agent_keys'], scope: 'all', caller: [] },
@@ -41,6 +42,7 @@ const rotate = defineRoute({
   description:
     'The old key stops working at once. The new one is shown only in this response. Of several concurrent requests, one replaces the key; the others get 409.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   limit: 'api-key',
   responses: { 200: { description: 'The new key', schema: globalKeyResponse } },

@@ -11,6 +11,7 @@ export const peopleRoute = defineRoute({
   description:
     'Deletes the user, unless that has happened, and the key that seals the personal fields of the person in the log: display names, e-mail and client addresses, picture and Google account. No response, stream, export or backup made afterwards has them; the log and its proofs stay as they are. The username and texts that people wrote stay. It cannot be undone. Admins of the default tenant can erase every person, other admins people who have only been in their own tenant, those of a strictly isolated workspace only users of that workspace. Callers cannot erase themselves, nor the last enabled admin of a tenant. A call that was cut off is to be repeated.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'partly', past: 'none', prompts: 'none' },
   limit: 'users',
   params: personParams,
   query: personQuery,

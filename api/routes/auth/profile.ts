@@ -29,6 +29,7 @@ const me = defineRoute({
   summary: 'The caller',
   mcp: { tool: 'who_am_i' },
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   refuses: [404],
   responses: { 200: { description: 'The caller', schema: contract.callerResponse } },
   async respond({ services, identity }) {
@@ -51,6 +52,7 @@ const updateMe = defineRoute({
   description:
     'A new password needs the current one. It ends every session of the user and starts a new one, whose cookie is in the response. API keys have no profile: 403.',
   access: 'any',
+  rules: { agentKeys: 'never', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   body: contract.profileBody,
   refuses: [403, 404, 429],

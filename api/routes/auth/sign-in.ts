@@ -29,6 +29,7 @@ const login = defineRoute({
   description:
     'Sets the session cookie. A refused sign-in does not reveal whether the name or the password was wrong; `code` is NO_USERS if there are no users yet.',
   access: 'public',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'login',
   body: loginBody,
   refuses: [401],
@@ -44,6 +45,7 @@ const googleState = defineRoute({
   path: '/api/auth/google',
   summary: 'Get what a page needs to offer Google sign-in',
   access: 'public',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   responses: { 200: { description: 'The client id', schema: googleSettings } },
   respond: ({ services }) => ({ client_id: services.settings.googleClientId ?? null }),
 });
@@ -55,6 +57,7 @@ const google = defineRoute({
   description:
     'Takes a Google ID token. For a person who is not an approved user, it creates an access request and returns 403 with the code PENDING_APPROVAL.',
   access: 'public',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'login',
   body: googleBody,
   refuses: [403],
@@ -71,6 +74,7 @@ const disconnect = defineRoute({
   path: '/api/auth/google/disconnect',
   summary: 'Switch from Google sign-in back to a password',
   access: 'any',
+  rules: { agentKeys: 'never', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   refuses: [400],
   responses: { 200: { description: 'Disconnected', schema: signedOutResponse } },
@@ -104,6 +108,7 @@ const oidcState = defineRoute({
   path: '/api/auth/oidc',
   summary: 'Get what a page needs to offer sign-in through the identity provider',
   access: 'public',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   responses: { 200: { description: 'The name of the provider', schema: oidcSettings } },
   respond: ({ services }) => ({ name: services.oidc ? services.settings.oidcName : null }),
 });
@@ -115,6 +120,7 @@ const oidcBegin = defineRoute({
   description:
     'Returns the address of the provider that the browser goes to, and sets a cookie for ten minutes. The provider sends the browser back to `/` with `code` and `state`.',
   access: 'public',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'login',
   refuses: [400, 503],
   responses: { 200: { description: 'Begun', schema: oidcBegun } },
@@ -131,6 +137,7 @@ const oidc = defineRoute({
   description:
     "Exchanges the provider's redirect for a session cookie. The first sign-in of an account creates its user. Every sign-in for which the provider sends groups sets role and workspace as OIDC_ROLES says for them; `code` is NO_ROLE if it says nothing.",
   access: 'public',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'login',
   body: oidcBody,
   refuses: [400, 403, 409, 503],
@@ -156,6 +163,7 @@ const logout = defineRoute({
   summary: 'Sign out',
   description: 'Ends the session and clears its cookie.',
   access: 'any',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   responses: { 200: { description: 'Signed out', schema: signedOutResponse } },
   async handle({ services, identity, context, command }) {

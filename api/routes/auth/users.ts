@@ -51,6 +51,7 @@ const list = defineCachedRoute({
   path: '/api/auth/users',
   summary: 'List the users of the workspace, oldest first',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'all', prompts: 'none' },
   responses: { 200: { description: 'Users', schema: usersResponse } },
   // `all`: an event of another workspace may move a user here.
   cache: { models: ['users'], scope: 'all', caller: ['workspace'] },
@@ -64,6 +65,7 @@ const create = defineRoute({
   description:
     'The user belongs to the workspace of the caller, or to the one that `workspace_id` names. Usernames are unique in the whole deployment. Admins of a strictly isolated workspace can name only their own.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'users',
   body: newUserBody,
   refuses: [409],
@@ -100,6 +102,7 @@ const update = defineRoute({
   description:
     'A new password and `is_approved: 0` end the sessions of the user. `workspace_id` moves the user to another workspace: admins of the whole deployment can move every user, others the users of their own tenant, those of a strictly isolated workspace none. Callers cannot change their own role or workspace, and the last enabled admin of a tenant cannot be demoted, disabled or put into another tenant.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'users',
   body: userChangesBody,
   refuses: [404, 409],
@@ -137,6 +140,7 @@ const remove = defineRoute({
   description:
     'Ends the sessions of the user and frees the username. Callers cannot delete their own account, and the last enabled admin of a tenant cannot be deleted.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'users',
   body: idBody,
   refuses: [404, 409],

@@ -13,6 +13,7 @@ export const historyCauseRoute = defineRoute({
   mcp: { tool: 'get_causes' },
   description: `The chain of events that led to it, up to the request or the schedule that began it: who it was, with which credential, from which address. Then the tree of events that followed from it. The id may also be that of a webhook message (\`webhook-id\`): it is sent because of an event. ${OPENED}`,
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   shared: 'history',
   params: causesParams,

@@ -14,6 +14,7 @@ export const historyDiffRoute = defineRoute({
   description:
     'Records that were added, removed or changed after `from`, up to `to`, with the fields that differ and the events that changed them. Fields are named as in the read model. A record that was changed and changed back is left out.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   query: diffQuery,
   refuses: [409],
   responses: { 200: { description: 'What differs', schema: diffResponse } },

@@ -39,6 +39,8 @@ const key = defineRoute({
   description:
     'A verifier key of a C2SP signed note: name, hash and Ed25519 key. With `size`: the key that signed the checkpoint of that size, which may be an earlier one.',
   access: 'any',
+  rules: { agentKeys: 'any', strict: 'refused', past: 'none', prompts: 'none' },
+  shared: 'history',
   query: contract.sizeQuery,
   refuses: [404],
   responses: { 200: { description: 'The verifier key', type: 'text/plain' } },
@@ -58,6 +60,8 @@ const checkpoint = defineRoute({
   description:
     'A C2SP checkpoint: name of the log, number of its events, root of the tree over them, signature. By default the latest: one is signed within a minute of an event.',
   access: 'any',
+  rules: { agentKeys: 'any', strict: 'refused', past: 'none', prompts: 'none' },
+  shared: 'history',
   query: contract.sizeQuery,
   refuses: [404],
   responses: { 200: { description: 'The note, byte for byte', type: 'text/plain' } },
@@ -76,6 +80,7 @@ const inclusion = defineRoute({
   description:
     'The path from the event to the root of the tree of a checkpoint (RFC 9162, 2.1.3). Its leaf is the SHA-256 of a zero byte and of the canonical JSON (RFC 8785) of `{id, type, stream, revision, data, meta}` as `/api/history/events` shows them.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   shared: 'history',
   query: contract.proofQuery,
@@ -105,6 +110,7 @@ const consistency = defineRoute({
   summary: 'Prove that the log is append-only',
   description: 'Proves that the tree of `from` events is the beginning of the tree of `to` events (RFC 9162, 2.1.4).',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   shared: 'history',
   query: contract.consistencyQuery,

@@ -11,6 +11,7 @@ export const historyTimelineRoute = defineRoute({
   description:
     'For admins of the deployment: the log holds the events of all tenants. The span is divided into parts of equal length. `position` is a value for `as_of`: it shows everything as of the end of the part.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   shared: 'history',
   query: timelineQuery,

@@ -18,6 +18,7 @@ export const activityRoute = defineCachedRoute({
   mcp: { tool: 'list_activities' },
   description: `With \`stats\` in the query, counts by type, actor and hour for the last \`hours\` instead. ${SEEN} Activities about other tasks are left out.`,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.activitiesQuery,
   responses: {
     200: {

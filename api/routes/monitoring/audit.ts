@@ -9,6 +9,7 @@ export const auditRoute = defineCachedRoute({
   summary: 'List the audit trail, newest first',
   mcp: { tool: 'list_audit_entries' },
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'all', prompts: 'none' },
   query: auditQuery,
   responses: { 200: { description: 'Audit entries', schema: auditResponse } },
   cache: { models: ['audit'] },

@@ -9,6 +9,7 @@ export const healthRoutes: readonly Route[] = [
     hidden: true,
     summary: 'Check that the process is running',
     access: 'public',
+    rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
     responses: { 200: { description: 'Alive', schema: livenessResponse } },
     respond: () => ({ status: 'ok' }),
   }),
@@ -18,6 +19,7 @@ export const healthRoutes: readonly Route[] = [
     hidden: true,
     summary: 'Check that stores are reachable and read models are up to date',
     access: 'public',
+    rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
     responses: {
       200: { description: 'Ready', schema: readinessResponse },
       503: { description: 'Not ready; `checks` names the problems', schema: readinessResponse },
@@ -37,6 +39,7 @@ export const healthRoutes: readonly Route[] = [
     path: '/api/health',
     summary: 'Short form of /health/ready',
     access: 'public',
+    rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
     responses: {
       200: { description: 'Well', schema: healthResponse },
       503: { description: 'Degraded', schema: healthResponse },
@@ -53,6 +56,7 @@ export const healthRoutes: readonly Route[] = [
     hidden: true,
     summary: 'Prometheus metrics',
     access: 'viewer',
+    rules: { agentKeys: 'any', strict: 'refused', past: 'none', prompts: 'none' },
     scope: 'deployment',
     responses: { 200: { description: 'Metrics in the Prometheus text format', type: 'text/plain' } },
     handle: async ({ services }) => ({

@@ -25,6 +25,7 @@ const list = defineRoute({
   description:
     'What the service itself has logged at warn and above, in the default workspace, and what clients of the workspace have added. Lines are kept for 30 days (`MC_RETAIN_LOGS_DAYS`), and about the newest 10,000 or 8 MB of a workspace.',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'refused', past: 'none', prompts: 'none' },
   shared: 'logs',
   limit: 'read',
   query: contract.logsQuery,
@@ -46,11 +47,14 @@ const add = defineRoute({
   path: '/api/logs',
   summary: 'Add a line to the log of the workspace',
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'refused', past: 'none', prompts: 'none' },
   shared: 'logs',
   body: contract.logBody,
   responses: { 200: { description: 'Stored', schema: contract.logResponse } },
   async respond({ body, identity, services }) {
-    const { message, level = 'info', source = contract.OWN_SOURCE, session = null } = body;
+    const { message, level = 'info', session = null } = body;
+    // An agent cannot write under the name of the service or of another agent.
+    const source = identity.kind === 'agent-key' ? identity.username : (body.source ?? contract.OWN_SOURCE);
     const line = { at: services.now(), level, source, session, message, data: null };
     const entry = await services.logs.add(identity.workspace, line);
     return { success: true, entry: responseOf(entry, true) };

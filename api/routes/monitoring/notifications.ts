@@ -48,6 +48,7 @@ const list = defineCachedRoute({
   summary: 'List the notifications of a recipient, newest first',
   description: OWN,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.notificationsQuery,
   refuses: [403],
   responses: { 200: { description: 'A page of notifications', schema: contract.notificationsResponse } },
@@ -78,6 +79,7 @@ const markAsRead = defineRoute({
   summary: 'Mark notifications as read',
   description: `${OWN} Ids of notifications for others are skipped, like those that do not exist, except that the key of an agent gets 403 for those of other agents.`,
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   body: contract.markReadBody,
   agents: ({ body, identity, services }) => recipientsOf(services, identity, body.recipient, body.ids),
   responses: { 200: { description: 'Marked', schema: contract.markReadResponse } },
@@ -97,6 +99,7 @@ const remove = defineRoute({
   path: '/api/notifications',
   summary: 'Delete notifications, by id or by age',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   body: contract.deleteNotificationsBody,
   responses: { 200: { description: 'Deleted', schema: contract.deleteNotificationsResponse } },
   async respond({ body, services, command }) {
@@ -113,6 +116,7 @@ const act = defineRoute({
   summary: 'Mark all notifications of a recipient as delivered',
   description: `The other actions work like PUT and DELETE, on one notification or on all of a recipient. ${OWN}`,
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   body: contract.notificationActionBody,
   agents: ({ body: { agent, recipient, id }, identity, services }) =>
     recipientsOf(services, identity, agent ?? recipient, id === undefined ? [] : [id]),
@@ -153,6 +157,7 @@ const deliver = defineRoute({
   description:
     'A notification for an agent is delivered into its inbox, as a message that its next heartbeat shows. Users have theirs in the list; those only count as delivered. With `agent`, `title` and `message`, one notification is created and delivered. The key of an agent delivers the notifications of its agent only.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'refused' },
   limit: 'none',
   body: contract.deliverBody,
   refuses: [404, 422],
@@ -197,6 +202,7 @@ const deliveries = defineCachedRoute({
   summary: 'Delivery status: counts, pending recipients, latest deliveries',
   description: `${OWN} Without \`agent\`, they get the state of these.`,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.deliveriesQuery,
   refuses: [403],
   responses: { 200: { description: 'The state of deliveries', schema: contract.deliveriesResponse } },

@@ -12,6 +12,7 @@ export const searchRoute = defineRoute({
   mcp: { tool: 'search' },
   description: `Finds texts that contain \`q\`: the newest of each type, best matches first. Webhooks are found by their names; only admins find them by their URLs, and see these. A text without three letters or digits in a row is searched for only in the newest 10,000 of each type. ${SEEN}`,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   limit: 'heavy',
   query: searchQuery,
   responses: { 200: { description: 'What was found', schema: searchResponse } },

@@ -12,6 +12,7 @@ const list = defineCachedRoute({
   path: '/api/standup',
   summary: 'Numbers of earlier standup reports, newest first',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.standupsQuery,
   responses: { 200: { description: 'A page of reports', schema: contract.standupsResponse } },
   cache: { models: ['standups'] },
@@ -25,6 +26,7 @@ const generate = defineRoute({
   description:
     'What agents did on the day, and what they have to do now. The numbers are kept, in the place of an earlier report of the same day. Each list has 1,000 tasks at most; the summary counts all. A caller that speaks for an agent and is no admin gets a report of the tasks that it sees; the numbers that are kept are those of all tasks.',
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   body: contract.standupBody,
   responses: { 200: { description: 'The report', schema: contract.standupResponse } },

@@ -165,6 +165,7 @@ export const statusRoute = defineRoute({
   description:
     'overview: machine and sessions. dashboard: the same with counts of the workspace. health: checks with a verdict. models: a catalogue with prices. gateway: none is ever connected. capabilities: what clients may offer. The past has overview and dashboard without the machine, gateway, and capabilities.',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'partly', prompts: 'none' },
   query: contract.statusQuery,
   responses: { 200: { description: 'What was asked for', schema: contract.statusResponse } },
   async respond({ query, identity, services, isOfDeployment }) {

@@ -9,6 +9,7 @@ export const workloadRoute = defineRoute({
   path: '/api/workload',
   summary: 'Workload, and a recommendation whether to submit more',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   responses: { 200: { description: 'Load, agents and a recommendation', schema: workloadResponse } },
   respond: ({ identity, services: { reads, settings, now } }) =>
     workloadOf(

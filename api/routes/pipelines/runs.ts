@@ -64,6 +64,7 @@ const list = defineCachedRoute({
   path: '/api/pipelines/run',
   summary: 'Runs of pipelines, the latest first; or one of them',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.runsQuery,
   refuses: [404],
   responses: { 200: { description: '`runs`; with `id`: `run`', schema: contract.runsResponse } },
@@ -83,6 +84,7 @@ const act = defineRoute({
   description:
     '`start` begins a run at its first step. `advance` ends the step that the run is at: with `success` the next one begins, without it the run fails or goes on, as the step says. `cancel` ends the run. A step that begins is handed to the agent runner; `spawn` is what is known of that within two seconds. Callers of a workspace with strict isolation can only cancel.',
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'partly', past: 'none', prompts: 'none' },
   limit: 'none',
   body: contract.runBody,
   refuses: [404],

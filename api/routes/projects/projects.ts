@@ -48,6 +48,7 @@ const list = defineCachedRoute({
   path: '/api/projects',
   summary: 'Projects, by name',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.projectsQuery,
   refuses: [403],
   responses: { 200: { description: 'Projects', schema: contract.projectsResponse } },
@@ -66,6 +67,7 @@ const create = defineRoute({
   description:
     'Its slug and its ticket prefix are unique in the workspace, archived projects included. If omitted, they are derived from the name.',
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   body: contract.createProjectBody,
   responses: { 201: { description: 'The new project', schema: contract.createdProjectResponse } },
   async respond(call) {
@@ -97,6 +99,7 @@ const one = defineCachedRoute({
   path: '/api/projects/{id}',
   summary: 'One project',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: idParams,
   refuses: [403, 404],
   responses: { 200: { description: 'The project', schema: contract.projectResponse } },
@@ -128,6 +131,7 @@ const change = defineRoute({
   description:
     'All changes are made, or none. A new ticket prefix applies to all tasks of the project at once. The general project cannot be archived.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   params: idParams,
   body: contract.updateProjectBody,
   async agents({ params, body, identity, services }) {
@@ -171,6 +175,7 @@ const remove = defineRoute({
   description:
     'With `mode=delete` the project is gone at once. Its tasks move to the general project, each under a new ticket number; where there are very many, the last of them move in the background.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   params: idParams,
   query: contract.deleteProjectQuery,
   refuses: [400, 404],
@@ -190,6 +195,7 @@ const tasks = defineCachedRoute({
   summary: 'Tasks of a project, newest first',
   description: `${SECRETS_HIDDEN} ${SEEN}`,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: idParams,
   query: contract.projectTasksQuery,
   refuses: [403, 404],

@@ -33,6 +33,7 @@ const show = defineCachedRoute({
   mcp: { tool: 'list_reviews' },
   description: `${SEEN} Of other tasks, \`taskIds\` gives null.`,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.qualityReviewQuery,
   refuses: [403],
   responses: {
@@ -86,6 +87,7 @@ const review = defineRoute({
   mcp: { tool: 'review_task', takes: ['taskId', 'status', 'notes', 'reviewer'] },
   description: `An approval by an admin, or with the API key of the deployment, makes the task done; without \`reviewer\` it is one by \`${GATEKEEPER}\`, which all other ways into \`done\` ask for. Approvals by other callers are kept and shown, under their own names, and change nothing else. A rejection sends the task back to work. With the key of an agent, \`reviewer\` is the agent; it cannot review tasks that are assigned to it.`,
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'screened' },
   body: contract.qualityReviewBody,
   refuses: [404],
   responses: { 200: { description: 'Recorded', schema: contract.reviewedResponse } },

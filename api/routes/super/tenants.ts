@@ -22,6 +22,7 @@ const list = defineCachedRoute({
   path: '/api/super/tenants',
   summary: 'List tenants, newest first',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'all', prompts: 'none' },
   scope: 'deployment',
   query: contract.tenantsQuery,
   responses: { 200: { description: 'Tenants with their latest job', schema: contract.tenantsResponse } },
@@ -36,6 +37,7 @@ const create = defineRoute({
   description:
     'The job waits for approval. Create the first admin of the tenant in `workspace_id` with `POST /api/auth/users`.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   body: contract.newTenantBody,
   responses: { 201: { description: 'Tenant and job', schema: contract.tenantResponse } },
@@ -51,6 +53,7 @@ const takeDown = defineRoute({
   path: '/api/super/tenants/{id}/decommission',
   summary: 'Queue a job that takes a tenant down',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   params: idParams,
   body: contract.decommissionBody,

@@ -22,6 +22,7 @@ const show = defineCachedRoute({
   summary: 'Branch and pull request of a task',
   description: SEEN,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: idParams,
   refuses: [403, 404],
   responses: { 200: { description: 'What there is', schema: branchResponse } },
@@ -40,6 +41,7 @@ const make = defineRoute({
   description:
     "For a task that the caller sees. Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself gets 503. Callers of a strictly isolated workspace get 403.",
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'partly', past: 'none', prompts: 'none' },
   params: idParams,
   body: branchBody,
   bodyOptional: true,

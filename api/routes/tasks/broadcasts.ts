@@ -14,6 +14,7 @@ export const taskBroadcastRoute = defineRoute({
   description:
     'Agents that have a session get a notification; the others are skipped, and users and the author are not among them. The whole message is in the activity. A text that tries to take over agents is refused. A caller that speaks for an agent and is no admin may do so for the tasks that it sees.',
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'refused' },
   limit: 'none',
   params: idParams,
   body: broadcastBody,

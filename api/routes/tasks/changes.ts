@@ -20,6 +20,7 @@ const putMany = defineRoute({
   summary: 'Set the status of many tasks',
   description: `Approvals are checked before the first task changes. Each task is then changed by itself, so an approval that is withdrawn at that moment may refuse one task after others have changed; the error says how many have. Tasks that do not exist are skipped. The key of an agent changes only tasks that are assigned to that agent. ${GATE}`,
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   body: bulkStatusBody,
   responses: { 200: { description: 'Changed', schema: bulkStatusResponse } },
   async respond({ body, identity, services, command }) {
@@ -45,6 +46,7 @@ const putOne = defineRoute({
   ],
   description: `Omitted fields stay unchanged. ${GATE} ${BOUND}`,
   access: 'operator',
+  rules: { agentKeys: 'tasks', strict: 'allowed', past: 'none', prompts: 'screened' },
   params: idParams,
   body: updateTaskBody,
   refuses: [404, 409],

@@ -12,6 +12,7 @@ export const taskOutcomeRoute = defineCachedRoute({
   summary: 'Outcomes of completed tasks',
   description: SEEN,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: outcomesQuery,
   responses: { 200: { description: 'Counts, rates and common errors', schema: outcomesResponse } },
   cache: {

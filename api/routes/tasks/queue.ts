@@ -24,6 +24,7 @@ A task can be claimed if its status is \`inbox\` or \`assigned\` and it is assig
 
 The agent need not be registered. A caller that acts for an agent and is not an admin can only poll for that agent. A poll changes tasks, so pages of other origins cannot make it. ${SECRETS_HIDDEN}`,
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'agent-poll',
   writes: true,
   query: queueQuery,

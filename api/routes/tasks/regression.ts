@@ -13,6 +13,7 @@ export const taskRegressionRoute = defineRoute({
   summary: 'Compare duration and interventions of tasks before and after a time',
   description: `Compares tasks completed since \`beta_start\` with those completed before it, in a window as long, \`lookback_seconds\` at most. ${SEEN}`,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   limit: 'read',
   query: regressionQuery,
   responses: { 200: { description: 'Both windows, and how they differ', schema: regressionResponse } },

@@ -82,6 +82,7 @@ const list = defineCachedRoute({
   mcp: { tool: 'list_tasks' },
   description: `${SECRETS_HIDDEN} ${SEEN} Its \`assigned_to\` counts if it names that agent.`,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.tasksQuery,
   responses: { 200: { description: 'A page of tasks', schema: contract.tasksResponse } },
   cache: { models: TASK_MODELS, caller: [...TASK_VIEW, 'seesSecrets'] },
@@ -117,6 +118,7 @@ const create = defineRoute({
   description:
     'If the project is omitted or not active, the general one is used. The creator, the assignee and all who are mentioned in the description follow the task. A task is done only after an approval, a new one too.',
   access: 'operator',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'screened' },
   body: contract.createTaskBody,
   responses: { 201: { description: 'The new task', schema: contract.taskResponse } },
   async respond({ body, identity, services, command, context }) {
@@ -133,6 +135,7 @@ const one = defineCachedRoute({
   mcp: { tool: 'get_task', resource: 'task://{id}' },
   description: `With \`include=history\`: what happened to it, newest first, ${'`history_limit`'} events at a time. ${SECRETS_HIDDEN} ${SEEN}`,
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: idParams,
   query: historyQuery,
   refuses: [403, 404],
@@ -180,6 +183,7 @@ const remove = defineRoute({
   summary: 'Delete a task',
   description: `Its comments, subscriptions and reviews go with it; activities and notifications stay. ${BOUND}`,
   access: 'operator',
+  rules: { agentKeys: 'tasks', strict: 'allowed', past: 'none', prompts: 'none' },
   params: idParams,
   refuses: [404],
   responses: { 200: { description: 'Deleted', schema: contract.taskDeletedResponse } },

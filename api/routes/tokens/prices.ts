@@ -19,6 +19,7 @@ const list = defineCachedRoute({
   description:
     'A report gets the first price that matches its model: an own price of that name, a built-in one of that name, an own one whose name (after the last slash) is a part of it, the longest first, a built-in one whose name is, and finally `*`.',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   responses: { 200: { description: 'Own and built-in prices', schema: contract.tokenPricesResponse } },
   cache: { models: ['token_prices'] },
   respond: async ({ identity, services }) => ({
@@ -33,8 +34,8 @@ const set = defineRoute({
   summary: 'Set the price of a model',
   description: 'It applies to later reports; earlier ones keep their cost.',
   access: 'operator',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   // Prices make the costs of every agent, of the caller's own too.
-  closedToAgents: 'bound',
   body: contract.setPriceBody,
   refuses: [409],
   responses: { 200: { description: 'The price', schema: contract.tokenPriceResponse } },
@@ -55,8 +56,8 @@ const remove = defineRoute({
   summary: 'Remove an own price of a model',
   description: 'The built-in price, if there is one, applies again.',
   access: 'operator',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   // Prices make the costs of every agent, of the caller's own too.
-  closedToAgents: 'bound',
   body: contract.removePriceBody,
   refuses: [404],
   responses: { 200: { description: 'Removed', schema: successResponse } },

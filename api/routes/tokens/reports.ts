@@ -39,6 +39,7 @@ const report = defineRoute({
   description:
     'The report belongs to the agent whose name is the part of `sessionId` before the first colon; where there is none, to the agent that the caller speaks for. Its cost follows from the prices of this moment and never changes. With an `id`, or with the same `Idempotency-Key`, a repeated report is recorded only once.',
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   body: contract.tokenReportBody,
   agents: (call) => agentsOf(call, [call.body]),
@@ -56,6 +57,7 @@ const batch = defineRoute({
   summary: 'Report used tokens, many at once',
   description: `Up to ${contract.MAX_REPORTS} reports. Give each an \`id\`: a batch that is repeated, as a whole or in other parts, then adds only missing reports.`,
   access: 'operator',
+  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   body: contract.tokenBatchBody,
   agents: (call) => agentsOf(call, call.body.reports),

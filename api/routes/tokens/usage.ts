@@ -64,6 +64,7 @@ const usage = defineCachedRoute({
   description:
     'Sums name at most 1,000 agents, models, sessions and tasks, those with the most tokens or the highest costs; totals include all. Time lines have at most 366 days. `evidence=1` adds the events of the log that each number was derived from. An export has all reports of the timeframe, as JSON or CSV; CSV has no sums, so `evidence=1` is refused with 400.',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.tokensQuery,
   responses: {
     200: {
@@ -98,6 +99,7 @@ const byAgent = defineRoute({
   summary: 'Get reported tokens and their costs by agent and model',
   mcp: { tool: 'get_costs_by_agent' },
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.byAgentQuery,
   responses: { 200: { description: 'Agents, those with the most tokens first', schema: contract.byAgentResponse } },
   respond: ({ query, identity, services }) =>

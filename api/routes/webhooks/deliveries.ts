@@ -20,6 +20,7 @@ const list = defineRoute({
   description:
     'Each attempt is a separate delivery; retries of the same event share `message_id`. The newest 200 of each webhook are kept, for 30 days.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   query: contract.deliveriesQuery,
   responses: { 200: { description: 'A page of deliveries', schema: contract.deliveriesResponse } },
   async respond({ query, identity: { workspace }, services }) {
@@ -36,6 +37,7 @@ const test = defineRoute({
   description:
     'Waits for the receiver. The test is sent even if the webhook does not subscribe to it or is disabled; a failure is not retried and does not count.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   body: contract.testBody,
   refuses: [404],
@@ -51,6 +53,7 @@ const retry = defineRoute({
   description:
     'Waits for the receiver. The event keeps its `webhook-id`; time and signature are new. A failure is not retried and does not count.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   body: contract.retryBody,
   refuses: [404],

@@ -17,6 +17,7 @@ export const webhookSignatureRoute = defineRoute({
   noPast: 'the text is part of the program',
   summary: 'How to verify deliveries',
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   responses: { 200: { description: 'Algorithm, steps and an example', schema: verifyDocsResponse } },
   handle: () => ({
     body: {

@@ -20,6 +20,7 @@ const list = defineRoute({
   path: '/api/webhooks',
   summary: 'Webhooks, newest first',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'all', prompts: 'none' },
   responses: { 200: { description: 'Webhooks; secrets are masked', schema: contract.webhooksResponse } },
   async respond({ identity: { workspace, seesSecrets }, services: { reads, webhooks, settings } }) {
     const states = reads.past === undefined ? await webhooks.states(workspace) : undefined;
@@ -34,6 +35,7 @@ const create = defineRoute({
   description:
     'The URL receives all later events of the chosen types. The secret that signs deliveries is shown only in this response. The host of the URL must be public.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   body: contract.newWebhookBody,
   responses: { 200: { description: 'The webhook, with its secret', schema: contract.newWebhookResponse } },
   async respond({ body, identity: { workspace }, services, command }) {
@@ -60,6 +62,7 @@ const change = defineRoute({
   description:
     'Omitted fields stay unchanged. `regenerate_secret` replaces the secret, and the response shows the new one; for a day, the old one signs deliveries as well. `reset_circuit` resets the failures and enables the webhook, regardless of `enabled`.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   body: contract.webhookChangesBody,
   refuses: [404],
   responses: { 200: { description: 'Changed', schema: contract.webhookChangedResponse } },
@@ -85,6 +88,7 @@ const remove = defineRoute({
   path: '/api/webhooks',
   summary: 'Delete a webhook and its deliveries',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   body: idBody,
   refuses: [404],
   responses: { 200: { description: 'Deleted', schema: contract.webhookDeletedResponse } },

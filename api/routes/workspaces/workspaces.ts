@@ -13,6 +13,7 @@ const list = defineCachedRoute({
   path: '/api/workspaces',
   summary: "List the workspaces of the caller's tenant, its main one first",
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   responses: { 200: { description: 'Workspaces', schema: contract.workspacesResponse } },
   cache: { models: ['workspaces'], scope: 'all', caller: ['tenant', 'workspace'] },
   respond: async ({ services, identity: { tenant, workspace } }) => ({
@@ -29,6 +30,7 @@ const create = defineRoute({
   description:
     'It starts with a general project. Add users with `workspace_id` of `POST` and `PUT /api/auth/users`. Slugs are unique in the whole deployment. Callers of a strictly isolated workspace get 403.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'partly', past: 'none', prompts: 'none' },
   body: contract.newWorkspaceBody,
   refuses: [404],
   responses: { 201: { description: 'Created', schema: contract.workspaceResponse } },
@@ -44,6 +46,7 @@ const one = defineCachedRoute({
   path: '/api/workspaces/{id}',
   summary: "A workspace of the caller's tenant, with the number of its agents",
   access: 'viewer',
+  rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: idParams,
   refuses: [404],
   responses: { 200: { description: 'The workspace', schema: contract.workspaceDetailResponse } },
@@ -60,6 +63,7 @@ const update = defineRoute({
   description:
     'The slug never changes. Callers of a strictly isolated workspace can change only its name and brand; its isolation only if it is the main one of the tenant.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'partly', past: 'none', prompts: 'none' },
   params: idParams,
   body: contract.workspaceChangesBody,
   refuses: [404],
@@ -79,6 +83,7 @@ const remove = defineRoute({
   description:
     'Its users, agents and projects move to the main workspace of the tenant; agents and projects whose names are taken there get a number. Keys and connections of its agents end. Its webhooks, alert rules, recurring tasks and syncs with GitHub are switched off. Tasks, messages and everything else of the workspace stay in the event log, where no call finds them. The main workspace cannot be deleted. Callers of a strictly isolated workspace get 403.',
   access: 'admin',
+  rules: { agentKeys: 'admin', strict: 'partly', past: 'none', prompts: 'none' },
   params: idParams,
   refuses: [404, 409],
   responses: { 200: { description: 'Deleted', schema: contract.workspaceDeletedResponse } },

@@ -52,7 +52,9 @@ export const logBody = z.object({
   action: z.literal('add'),
   message: linesOfText(MAX_LINE).refine((value) => value.trim() !== '', 'must not be empty'),
   level: z.enum(LINE_LEVELS).optional().describe('default info'),
-  source: filledText(100).optional().describe(`default ${OWN_SOURCE}`),
+  source: filledText(100)
+    .optional()
+    .describe(`default ${OWN_SOURCE}; with the key of an agent always \`agent:<name>\``),
   session: filledText(500).optional(),
 });
 

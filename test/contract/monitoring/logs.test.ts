@@ -19,8 +19,17 @@ describe('/api/logs', () => {
   const list = async (query = '', as: Record<string, string> = {}): Promise<LogEntryResponse[]> =>
     conforms(logsResponse, await call(base, 'GET', `/api/logs${query}`, undefined, as)).logs;
   const messages = async (query: string) => (await list(query)).map(({ message }) => message);
-  const add = async (body: object): Promise<LogEntryResponse> =>
-    conforms(logResponse, await call(base, 'POST', '/api/logs', { action: 'add', ...body }, operator)).entry;
+  const add = async (body: object, as: Record<string, string> = {}): Promise<LogEntryResponse> =>
+    conforms(logResponse, await call(base, 'POST', '/api/logs', { action: 'add', ...body }, as)).entry;
+
+  it('names the agent whose key added a line, whatever source it sends', async () => {
+    for (const body of [
+      { message: 'mine' },
+      { message: 'mine', source: 'signalbox' },
+      { message: 'mine', source: 'agent:other' },
+    ])
+      expect((await add(body, operator)).source).to.equal('agent:logger');
+  });
 
   it('stores added lines with defaults', async () => {
     const entry = await add({ message: 'A line' });

@@ -175,14 +175,9 @@ describe('contract: workspaces', function () {
           .map(({ path }) => groupOf(path))
           .filter((group) => !['agents', 'chat', 'auth', 'tokens', undefined].includes(group)),
       );
-      // No call of these groups is left out, but for those with which anybody can check what others show, and for the
-      // comparison of the caller's own records.
+      // No call of these groups is left out, but for the comparison of the caller's own records.
       const left = routes.filter((route) => groups.has(groupOf(route.path)) && sharedOf(route) === undefined);
-      expect(left.map(({ path }) => path)).to.deep.equal([
-        '/api/history/diff',
-        '/api/history/key',
-        '/api/history/checkpoint',
-      ]);
+      expect(left.map(({ path }) => path)).to.deep.equal(['/api/history/diff']);
       // Nor one of the scope that is for the whole deployment.
       const open = routes.filter((route) => route.scope === 'deployment' && sharedOf(route) === undefined);
       expect(open.map(({ path }) => path)).to.deep.equal([]);
