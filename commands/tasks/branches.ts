@@ -7,6 +7,7 @@ import { ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { Github } from '../../shared/ports/github/client.ts';
 import { answerWith } from '../github/issues.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import type { TaskAccess } from './changes.ts';
 import { existing, ofTask, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
 /** Maximum number of characters in a branch's name. */
@@ -49,15 +50,17 @@ interface Place {
   readonly prefix: string;
 }
 
-/** Creates the branch of a task, or returns the existing one. @throws AppError */
+/** Creates the branch of a task, or returns the existing one. @throws AppError, and what `mayTouch` throws */
 export async function makeBranch(
   { commands, github }: { readonly commands: Commands; readonly github: Github },
   context: CommandContext,
   taskId: number,
   { repo, base, prefix }: Place,
+  mayTouch: TaskAccess,
 ): Promise<{ readonly branch: string; readonly url: string }> {
   const stream = taskStream(context.origin.workspace, taskId);
   const state = existing((await commands.load(taskDecider, stream)).state);
+  mayTouch(state);
   const known = state.source?.github_branch;
   if (known) return { branch: known, url: github.branchUrl(repo, known) };
   const branch = branchName(state, prefix);
@@ -70,7 +73,7 @@ export async function makeBranch(
 /**
  * Opens a pull request of a task's branch, or returns the open one.
  *
- * @throws AppError 400 when the task has no branch
+ * @throws AppError 400 when the task has no branch, and what `mayTouch` throws
  */
 export async function openPull(
   { commands, github }: { readonly commands: Commands; readonly github: Github },
@@ -83,9 +86,12 @@ export async function openPull(
     title,
     body,
   }: Place & { readonly title: string | undefined; readonly body: string | undefined },
+  mayTouch: TaskAccess,
 ): Promise<{ readonly pr_number: number; readonly pr_url: string; readonly branch: string }> {
   const stream = taskStream(context.origin.workspace, taskId);
-  const { task, source } = existing((await commands.load(taskDecider, stream)).state);
+  const state = existing((await commands.load(taskDecider, stream)).state);
+  mayTouch(state);
+  const { task, source } = state;
   const branch = source?.github_branch;
   if (!branch) throw invalid('This task has no branch to open a pull request from; create the branch first.');
   const issue = source.github_repo?.toLowerCase() === repo.toLowerCase() ? source.github_issue_number : null;

@@ -116,10 +116,6 @@ describe('contract: agent keys', function () {
       await done('POST', '/api/claude/sessions', { session_id, agent_name: name });
       return { path: `/api/sessions/${session_id}/control`, body: { action: 'terminate' } };
     },
-    'PATCH /api/projects/{id}': async ({ name }) => ({
-      path: `/api/projects/${await project()}`,
-      body: { assigned_agents: [name] },
-    }),
     'POST /api/projects/{id}/agents': async ({ name }) => ({
       path: `/api/projects/${await project()}/agents`,
       body: { agent_name: name },
@@ -137,6 +133,10 @@ describe('contract: agent keys', function () {
       await notified(about);
       return { path: '/api/notifications', body: { action: 'mark-delivered', agent: about.name } };
     },
+    'POST /api/notifications/deliver': ({ name: agent }) => ({
+      path: '/api/notifications/deliver',
+      body: { agent, title: 'From the service', message: 'Work on task 7 next.' },
+    }),
   };
 
   const bare: readonly string[] = AGENT_KEY_SCOPES.filter((scope) => !['operator', 'admin'].includes(scope));
@@ -219,21 +219,119 @@ describe('contract: agent keys', function () {
     expect(gateway.seen.filter(({ line }) => line.includes('exec-approvals'))).to.deep.equal([]);
   });
 
+  /** Of each call that needs the scope admin: a request that succeeds with it. */
+  const BOUND_REQUESTS: Readonly<Record<string, () => Sent | Promise<Sent>>> = {
+    'PUT /api/tokens/prices': () => ({ path: '/api/tokens/prices', body: price(1) }),
+    'DELETE /api/tokens/prices': async () => {
+      await done('PUT', '/api/tokens/prices', price(1));
+      return { path: '/api/tokens/prices', body: price(0) };
+    },
+    'POST /api/workflows': () => ({ path: '/api/workflows', body: { name: 'w', task_prompt: 'Mend the roof.' } }),
+    'PUT /api/workflows': async () => ({
+      path: '/api/workflows',
+      body: { id: await workflow(), task_prompt: 'Burn the roof.' },
+    }),
+    'DELETE /api/workflows': async () => ({ path: '/api/workflows', body: { id: await workflow() } }),
+    'POST /api/pipelines': async () => ({ path: '/api/pipelines', body: await newPipeline() }),
+    'PUT /api/pipelines': async () => ({
+      path: '/api/pipelines',
+      body: { id: await pipeline(), steps: (await newPipeline()).steps },
+    }),
+    'DELETE /api/pipelines': async () => ({ path: '/api/pipelines', body: { id: await pipeline() } }),
+    'POST /api/projects': () => ({
+      path: '/api/projects',
+      body: { name: `project-${++names}`, ticket_prefix: `P${names}`, github_repo: 'acme/secret' },
+    }),
+    'PATCH /api/projects/{id}': async () => ({
+      path: `/api/projects/${await project()}`,
+      body: { github_repo: 'acme/secret' },
+    }),
+    'POST /api/alerts': () => ({ path: '/api/alerts', body: RULE }),
+    'PUT /api/alerts': async () => ({
+      path: '/api/alerts',
+      body: { id: (await done('POST', '/api/alerts', RULE)).rule.id, enabled: false },
+    }),
+    'POST /api/github': () => ({ path: '/api/github', body: { action: 'status' } }),
+    'POST /api/github/sync': async () => ({
+      path: '/api/github/sync',
+      body: { action: 'trigger', project_id: await project() },
+    }),
+  };
+  const price = (input: number) => ({ model: 'priced', input, output: 0 });
+  const workflow = async () =>
+    (await done('POST', '/api/workflows', { name: 'w', task_prompt: 'Mend the roof.' })).template.id as number;
+  const newPipeline = async () => {
+    const steps = [{ template_id: await workflow() }, { template_id: await workflow() }];
+    return { name: `pipeline-${++names}`, steps };
+  };
+  const pipeline = async () => (await done('POST', '/api/pipelines', await newPipeline())).pipeline.id as number;
+  const RULE = {
+    name: 'titles',
+    entity_type: 'task',
+    condition_field: 'title',
+    condition_operator: 'contains',
+    condition_value: 'secret',
+  };
+
   it('calls that concern every agent of the workspace need the scope admin', async () => {
     const self = await subject();
-    const price = { model: `priced-${++names}`, input: 0, output: 0 };
-    await done('PUT', '/api/tokens/prices', { ...price, input: 1 });
-    for (const { name, method } of rows.filter(({ agents }) => agents === 'bound')) {
-      const path = name.slice(method.length + 1);
+    const bound = rows.filter(({ agents }) => agents === 'bound');
+    expect(Object.keys(BOUND_REQUESTS)).to.have.members(bound.map(({ name }) => name));
+    for (const { name, method } of bound) {
+      const { path, body } = await (BOUND_REQUESTS[name] as () => Sent | Promise<Sent>)();
       for (const scopes of [bare, ['operator'], ['operator', ...bare]]) {
         const as = await keyOf(self, ...scopes);
-        const { reply, types } = await written(() => world.ask(method, path, { as, body: price }));
+        const { reply, types } = await written(() => world.ask(method, path, { as, body }));
         expect([reply.status, types], `${name} with ${scopes}`).to.deep.equal([403, []]);
-        if (scopes.includes('operator')) expect(reply.body.error).to.include('scope admin');
+        if (scopes.includes('operator')) expect(reply.body.error, name).to.include('scope admin');
       }
       const as = await keyOf(self, 'admin');
-      expect((await world.ask(method, path, { as, body: price })).status, name).to.equal(200);
+      // GitHub is not connected.
+      const expected = name === 'POST /api/github/sync' ? [400] : [200, 201];
+      const reply = await world.ask(method, path, { as, body });
+      expect(reply.status, `${name}: ${JSON.stringify(reply.body)}`).to.be.oneOf(expected);
     }
+  });
+
+  it('an agent key learns nothing of the tasks of others by alert rules, nor of repositories', async () => {
+    const [self, other] = [await subject(), await subject()];
+    await done('POST', '/api/tasks', { title: 'the secret roof', assigned_to: other.name });
+    const { rule } = await done('POST', '/api/alerts', RULE);
+    const as = await keyOf(self, 'operator');
+    for (const body of [
+      { action: 'backtest', rule: RULE, hours: 24 },
+      { action: 'backtest', id: rule.id, hours: 24 },
+      { action: 'evaluate' },
+    ]) {
+      const { reply, types } = await written(() => world.ask('POST', '/api/alerts', { as, body }));
+      expect([reply.status, types], JSON.stringify(body)).to.deep.equal([403, []]);
+    }
+    for (const path of ['/api/github?repo=acme/secret', '/api/github?action=stats', '/api/github/sync'])
+      expect((await world.ask('GET', path, { as })).status, path).to.equal(403);
+    // The rules themselves hold no text of a task.
+    const listed = await world.ask('GET', '/api/alerts', { as });
+    expect(listed.status).to.equal(200);
+    expect(JSON.stringify(listed.body)).not.to.include('the secret roof');
+  });
+
+  it('an agent key delivers to no other agent, also by a filter', async () => {
+    const [self, other] = [await subject(), await subject()];
+    await notified(other);
+    const as = await keyOf(self, 'operator');
+    const deliver = (body: object) =>
+      written(() => world.ask('POST', '/api/notifications/deliver', { as, body })).then(({ reply, types }) => [
+        reply.status,
+        types,
+      ]);
+    const text = { title: 'From the service', message: 'Work on task 7 next.' };
+    expect(await deliver({ agent: other.name, ...text })).to.deep.equal([403, []]);
+    expect(await deliver({ agent: other.name.toUpperCase(), ...text })).to.deep.equal([403, []]);
+    expect(await deliver({ agent_filter: other.name })).to.deep.equal([403, []]);
+    expect(await deliver({ agent: self.name, ...text, agent_filter: other.name })).to.deep.equal([403, []]);
+    const [status] = await deliver({});
+    expect(status).to.equal(200);
+    const { notifications } = await done('GET', `/api/notifications?recipient=${other.name}`);
+    expect(notifications.map((one: { delivered_at: unknown }) => one.delivered_at)).to.deep.equal([null]);
   });
 
   it('rejections of an agent are in the audit trail', async () => {

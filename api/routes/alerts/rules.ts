@@ -105,7 +105,7 @@ const act = defineRoute({
   description:
     'A body without `action`, or with another than these, is a rule, and it is created. `evaluate` evaluates the enabled rules of the workspace now, as the service also does on a schedule; a rule whose condition is met triggers, unless it is in its cooldown. `backtest` returns how often a rule would have triggered, and triggers nothing. `evidence=1` adds the events of the log that each number was derived from.',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'screened' },
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'screened' },
   query: contract.alertsQuery,
   body: contract.alertsBody,
   refuses: [404],
@@ -146,7 +146,7 @@ const change = defineRoute({
   description:
     'Omitted fields stay unchanged; `action_config` is replaced as a whole, but 8 dashes in it keep the stored value. The trigger count and time stay.',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'screened' },
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'screened' },
   query: contract.alertsQuery,
   body: contract.ruleChangesBody,
   refuses: [404],

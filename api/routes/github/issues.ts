@@ -99,7 +99,7 @@ const read = defineRoute({
   noPast: 'GitHub is asked',
   summary: 'Issues of a repository, or the account of the token',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'refused', past: 'none', prompts: 'none' },
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   query: contract.githubQuery,
   refuses: [404],
@@ -195,7 +195,7 @@ const write = defineRoute({
   description:
     'An issue has at most one task, even if it is imported repeatedly or concurrently. A project is synchronised both ways: newer changes of its issues are copied to their tasks, then newer changes of the tasks to the issues.',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'refused', past: 'none', prompts: 'screened' },
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'screened' },
   scope: 'deployment',
   body: contract.githubBody,
   refuses: [404],

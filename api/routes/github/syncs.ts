@@ -19,7 +19,7 @@ const list = defineRoute({
   path: '/api/github/sync',
   summary: 'Projects synchronised with repositories, and the time of the next run',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'refused', past: 'all', prompts: 'none' },
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'all', prompts: 'none' },
   scope: 'deployment',
   responses: { 200: { description: 'By name of the project', schema: githubProjectsResponse } },
   async respond({ identity, services }) {
@@ -42,7 +42,7 @@ const trigger = defineRoute({
   path: '/api/github/sync',
   summary: 'Sync a project now, or all projects of the workspace',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'refused', past: 'none', prompts: 'screened' },
+  rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'screened' },
   scope: 'deployment',
   body: githubTriggerBody,
   refuses: [404],

@@ -155,11 +155,13 @@ const deliver = defineRoute({
   path: '/api/notifications/deliver',
   summary: 'Deliver notifications, or create one and deliver it',
   description:
-    'A notification for an agent is delivered into its inbox, as a message that its next heartbeat shows. Users have theirs in the list; those only count as delivered. With `agent`, `title` and `message`, one notification is created and delivered. The key of an agent delivers the notifications of its agent only.',
+    'A notification for an agent is delivered into its inbox, as a message that its next heartbeat shows. Users have theirs in the list; those only count as delivered. With `agent`, `title` and `message`, one notification is created and delivered. The key of an agent creates and delivers notifications for its agent only, unless it has the scope `admin`.',
   access: 'operator',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'refused' },
   limit: 'none',
   body: contract.deliverBody,
+  agents: ({ body: { agent, agent_filter } }) =>
+    [agent, agent_filter].flatMap((name) => (name === undefined ? [] : [{ name }])),
   refuses: [404, 422],
   responses: { 200: { description: 'What was delivered and what could not be', schema: contract.deliverResponse } },
   async respond({ body, identity, services, command }) {

@@ -40,7 +40,7 @@ const create = defineRoute({
   summary: 'Create a pipeline',
   description: 'A template may be used in several steps.',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'screened' },
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'screened' },
   body: contract.newPipelineBody,
   responses: { 201: { description: 'The new pipeline', schema: contract.pipelineResponse } },
   async respond({ body, identity, services, command }) {
@@ -59,7 +59,7 @@ const change = defineRoute({
   description:
     'Omitted fields stay unchanged; runs that have started are not affected. A body with only `id` reports a use: `use_count` is incremented, and `last_used_at` is set to now.',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'screened' },
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'screened' },
   limit: 'none',
   body: contract.pipelineChangesBody,
   refuses: [404],
@@ -79,7 +79,7 @@ const remove = defineRoute({
   summary: 'Delete a pipeline and its runs',
   description: 'A run in progress is cancelled. Deleting a pipeline that does not exist succeeds.',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
   body: idBody,
   responses: { 200: { description: 'Deleted', schema: successResponse } },

@@ -4,7 +4,6 @@ import { archiveProject, deleteProject } from '../../../commands/projects/deleti
 import type { ProjectUpdate } from '../../../commands/projects/projects.ts';
 import { agentIds } from '../../../queries/agents/agents.ts';
 import { PEOPLE_MODELS } from '../../../queries/names.ts';
-import { listAssignments } from '../../../queries/projects/assignments.ts';
 import {
   listedProject,
   listProjects,
@@ -67,7 +66,7 @@ const create = defineRoute({
   description:
     'Its slug and its ticket prefix are unique in the workspace, archived projects included. If omitted, they are derived from the name.',
   access: 'operator',
-  rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   body: contract.createProjectBody,
   responses: { 201: { description: 'The new project', schema: contract.createdProjectResponse } },
   async respond(call) {
@@ -131,19 +130,9 @@ const change = defineRoute({
   description:
     'All changes are made, or none. A new ticket prefix applies to all tasks of the project at once. The general project cannot be archived.',
   access: 'operator',
-  rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
+  rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   params: idParams,
   body: contract.updateProjectBody,
-  async agents({ params, body, identity, services }) {
-    if (body.assigned_agents === undefined) return undefined;
-    const members = await listAssignments(services.reads, identity.workspace, params.id);
-    const before = members.map((one) => one.agent_name);
-    const [known, wanted] = [new Set(before), new Set(body.assigned_agents)];
-    // The agents that are removed and the agents that are added.
-    return [...before.filter((name) => !wanted.has(name)), ...[...wanted].filter((name) => !known.has(name))].map(
-      (name) => ({ name }),
-    );
-  },
   refuses: [404, 409],
   responses: { 200: { description: 'The project as it is now', schema: contract.updatedProjectResponse } },
   async respond(call) {

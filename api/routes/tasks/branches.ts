@@ -10,7 +10,7 @@ import { TASK_VIEW, taskViewOf, type Viewer } from '../../../shared/identity.ts'
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { GITHUB_FAILURES } from '../github/issues.ts';
-import { SEEN } from './tasks.ts';
+import { HELD, requireHolder, SEEN } from './tasks.ts';
 
 /** The branch of a task, and the repository of its project. @throws AppError 403 when the caller does not see it, 404 */
 const requireTask = async ({ reads }: Services, identity: Viewer, id: number) =>
@@ -39,7 +39,8 @@ const make = defineRoute({
   path: '/api/tasks/{id}/branch',
   summary: 'Create a branch for a task, or a pull request from it',
   description:
-    "For a task that the caller sees. Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself gets 503. Callers of a strictly isolated workspace get 403.",
+    "For a task that the caller sees. Needs GitHub, with the deployment's token: where it is not connected, and for other tenants than the default one, a request that is right in itself gets 503. Callers of a strictly isolated workspace get 403. " +
+    HELD,
   access: 'operator',
   rules: { agentKeys: 'any', strict: 'partly', past: 'none', prompts: 'none' },
   params: idParams,
@@ -68,9 +69,10 @@ const make = defineRoute({
         code: 'NO_SOURCE_HOST',
       });
     const place = { repo, base: body.base ?? task.base, prefix: task.prefix };
-    if (body.action !== 'create-pr') return makeBranch({ commands, github }, command, params.id, place);
+    const mayTouch = requireHolder(identity);
+    if (body.action !== 'create-pr') return makeBranch({ commands, github }, command, params.id, place, mayTouch);
     const pull = { ...place, title: body.title, body: body.body };
-    return openPull({ commands, github }, command, params.id, pull);
+    return openPull({ commands, github }, command, params.id, pull, mayTouch);
   },
 });
 

@@ -10,7 +10,7 @@ import {
 import { seconds } from '../../../shared/time.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { BOUND, lookupsOf, oneShownTo, taskAccess } from './tasks.ts';
+import { BOUND, HELD, lookupsOf, oneShownTo, requireHolder, taskAccess } from './tasks.ts';
 
 const GATE = 'A task is done only when the newest quality review by `aegis` is an approval.';
 
@@ -18,13 +18,14 @@ const putMany = defineRoute({
   method: 'put',
   path: '/api/tasks',
   summary: 'Set the status of many tasks',
-  description: `Approvals are checked before the first task changes. Each task is then changed by itself, so an approval that is withdrawn at that moment may refuse one task after others have changed; the error says how many have. Tasks that do not exist are skipped. The key of an agent changes only tasks that are assigned to that agent. ${GATE}`,
+  description: `Approvals are checked before the first task changes. Each task is then changed by itself, so an approval that is withdrawn at that moment may refuse one task after others have changed; the error says how many have. Tasks that do not exist are skipped. The key of an agent changes only tasks that are assigned to that agent. ${HELD} ${GATE}`,
   access: 'operator',
   rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   body: bulkStatusBody,
+  refuses: [409],
   responses: { 200: { description: 'Changed', schema: bulkStatusResponse } },
   async respond({ body, identity, services, command }) {
-    const check = isBoundKey(identity) ? taskAccess(identity) : undefined;
+    const check = isBoundKey(identity) ? taskAccess(identity) : requireHolder(identity);
     const updated = await setStatuses(services.commands, command, body.tasks, seconds(services.now()), check);
     return { success: true, updated };
   },
@@ -44,7 +45,7 @@ const putOne = defineRoute({
       takes: ['outcome', 'resolution', 'actual_hours'],
     },
   ],
-  description: `Omitted fields stay unchanged. ${GATE} ${BOUND}`,
+  description: `Omitted fields stay unchanged. ${GATE} ${BOUND} ${HELD}`,
   access: 'operator',
   rules: { agentKeys: 'tasks', strict: 'allowed', past: 'none', prompts: 'screened' },
   params: idParams,

@@ -8,7 +8,7 @@ import { orNotFound } from '../../../shared/errors.ts';
 import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
-import { BOUND, SEEN, taskAccess } from './tasks.ts';
+import { BOUND, HELD, SEEN, taskAccess } from './tasks.ts';
 
 /** Comments and replies, with the display names of their authors. */
 async function shown(
@@ -49,7 +49,7 @@ const add = defineRoute({
   path: '/api/tasks/{id}/comments',
   summary: 'Comment on a task',
   mcp: { tool: 'comment_on_task', takes: ['content', 'parent_id'] },
-  description: `The author, all who are mentioned and the assignee follow the task from then on; all followers except the author are notified. An unassigned task is assigned to the first mentioned agent. ${BOUND}`,
+  description: `The author, all who are mentioned and the assignee follow the task from then on; all followers except the author are notified. An unassigned task is assigned to the first mentioned agent. ${BOUND} ${HELD}`,
   access: 'operator',
   rules: { agentKeys: 'tasks', strict: 'allowed', past: 'none', prompts: 'screened' },
   params: idParams,

@@ -17,7 +17,7 @@ import { listTasks, TASK_MODELS, taskById } from '../../../queries/tasks/tasks.t
 import { idParams } from '../../../shared/contract/common.ts';
 import { type HistoryEntry, historyQuery, historyResponse } from '../../../shared/contract/tasks/history.ts';
 import * as contract from '../../../shared/contract/tasks/tasks.ts';
-import { forbidden, orNotFound } from '../../../shared/errors.ts';
+import { conflict, forbidden, orNotFound } from '../../../shared/errors.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
@@ -38,11 +38,30 @@ export function requireTaskAccess(identity: Identity, assignedTo: string | null)
     throw forbidden(`You speak for the agent ${agent}, and this task is not assigned to it.`);
 }
 
-/** `requireTaskAccess` as a check for decisions. */
+/**
+ * Refuses a write to a task in progress by a caller that names another agent than its assignee in `x-agent-name`: that
+ * agent's work has been taken over, or was never its own.
+ *
+ * @throws AppError 409
+ */
+export const requireHolder =
+  ({ kind, agentName }: Identity) =>
+  ({ task: { status, assigned_to: holder } }: TaskState): void => {
+    if (kind === 'agent-key' || agentName === null || status !== 'in_progress') return;
+    if (holder === null || holder === agentName) return;
+    throw conflict(
+      `The agent ${holder} has this task in progress, and x-agent-name names ${agentName}: leave the task to ${holder}, or repeat the call without x-agent-name.`,
+      { code: 'HELD_BY_ANOTHER_AGENT' },
+    );
+  };
+
+/** Whether the caller may change a task, as a check for decisions. @throws AppError 403, 409 */
 export const taskAccess =
   (identity: Identity) =>
-  ({ task }: TaskState): void =>
-    requireTaskAccess(identity, task.assigned_to);
+  (state: TaskState): void => {
+    requireTaskAccess(identity, state.task.assigned_to);
+    requireHolder(identity)(state);
+  };
 
 /** A task's record as this caller may see it. */
 export const taskShownTo = <T extends Pick<contract.TaskRecord, 'metadata'>>(
@@ -70,6 +89,8 @@ export const oneShownTo = async <T extends Pick<contract.TaskRecord, 'metadata' 
 export const SECRETS_HIDDEN = 'Secrets in `metadata` are shown as 8 dashes, except to admins.';
 export const BOUND =
   'A caller that speaks for an agent and is no admin may only change tasks that are assigned to that agent.';
+export const HELD =
+  'While a task is in progress, a caller that names another agent than its assignee in `x-agent-name` gets 409.';
 export const SEEN =
   'A caller that speaks for an agent and is no admin sees the tasks that are assigned to that agent, and with the key of the agent those that it created.';
 
@@ -181,11 +202,11 @@ const remove = defineRoute({
   method: 'delete',
   path: '/api/tasks/{id}',
   summary: 'Delete a task',
-  description: `Its comments, subscriptions and reviews go with it; activities and notifications stay. ${BOUND}`,
+  description: `Its comments, subscriptions and reviews go with it; activities and notifications stay. ${BOUND} ${HELD}`,
   access: 'operator',
   rules: { agentKeys: 'tasks', strict: 'allowed', past: 'none', prompts: 'none' },
   params: idParams,
-  refuses: [404],
+  refuses: [404, 409],
   responses: { 200: { description: 'Deleted', schema: contract.taskDeletedResponse } },
   async respond({ params, identity, services, command }) {
     const mayTouch = taskAccess(identity);

@@ -158,4 +158,43 @@ describe('changes of tasks', () => {
         await world.refused('PUT', '/api/tasks', body, 400, says);
     });
   });
+
+  describe('x-agent-name on a task in progress', () => {
+    const as = (agent: string) => ({ 'x-agent-name': agent });
+    const HELD = 'HELD_BY_ANOTHER_AGENT';
+
+    it('names another agent than the assignee: 409 that names the assignee, and nothing changes', async () => {
+      const [holder, other] = [(await world.create()).name, (await world.create()).name];
+      const { id } = await world.task({ assigned_to: holder });
+      await put(id, { status: 'in_progress' });
+      const before = await world.taskNow(id);
+      const writes: readonly (readonly [string, string, object?])[] = [
+        ['PUT', `/api/tasks/${id}`, { status: 'review', resolution: 'mine' }],
+        ['PUT', `/api/tasks/${id}`, { assigned_to: other }],
+        ['PUT', '/api/tasks', { tasks: [{ id, status: 'review' }] }],
+        ['POST', `/api/tasks/${id}/comments`, { content: 'It is done.' }],
+        ['DELETE', `/api/tasks/${id}`],
+      ];
+      for (const [method, path, body] of writes) {
+        const reply = await ask(method, path, body, undefined, as(other));
+        expect([reply.status, reply.body.code], `${method} ${path}`).to.deep.equal([409, HELD]);
+        expect(reply.body.error, path).to.include(`The agent ${holder} has this task`).and.include(other);
+      }
+      expect(await world.taskNow(id)).to.deep.equal(before);
+    });
+
+    it('names the assignee, or is absent: the task is changed', async () => {
+      const [holder, other] = [(await world.create()).name, (await world.create()).name];
+      const { id } = await world.task({ assigned_to: holder });
+      // Another agent may change what is not in progress.
+      const change = (body: object, headers?: Record<string, string>) =>
+        ask('PUT', `/api/tasks/${id}`, body, undefined, headers);
+      expect((await change({ priority: 'high' }, as(other))).status).to.equal(200);
+      expect((await change({ status: 'in_progress' }, as(holder))).status).to.equal(200);
+      expect((await change({ priority: 'low' }, as(holder))).status).to.equal(200);
+      expect((await change({ priority: 'medium' })).status).to.equal(200);
+      expect((await change({ status: 'review' }, as(holder))).status).to.equal(200);
+      expect((await change({ priority: 'low' }, as(other))).status).to.equal(200);
+    });
+  });
 });
