@@ -8,7 +8,7 @@
  */
 
 import type { ProjectDirectory } from '../../queries/projects/projects.ts';
-import { cronProblem, dueMinutes, isTimeZone, minuteOf, staggerOf } from '../../shared/cron.ts';
+import { cronProblem, isTimeZone, latestDue, minuteOf, planProblem, staggerOf } from '../../shared/cron.ts';
 import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
 import {
   cronJobAdded,
@@ -164,9 +164,10 @@ export const decideRemove = (state: CronState, name: string): EventDraft[] => [
  */
 export function dueOf(job: CronJob, zone: string, now: number): number | undefined {
   const { name, schedule, enabled, since, timezone: timeZone = zone, stagger_seconds: staggerSeconds = 0 } = job;
-  if (!enabled) return undefined;
+  if (!enabled || planProblem(schedule, timeZone) !== undefined) return undefined;
   const until = minuteOf(seconds(now) - staggerOf(name, staggerSeconds));
-  return dueMinutes(schedule, timeZone, Math.max(since, until - LOOK_BACK), until).at(-1);
+  const due = latestDue(schedule, timeZone, until);
+  return due > Math.max(since, until - LOOK_BACK) ? due : undefined;
 }
 
 /** Whether a run is in progress: one for a task until the task is created; others until they end or count as dead. */

@@ -1,7 +1,7 @@
 /** Scheduled jobs, their log and their history. */
 import { cronProjection } from '../../projections/admin/cron.ts';
 import type { CronJobRecord, RUN_STATUSES } from '../../shared/contract/admin/cron.ts';
-import { nextDue, staggerOf } from '../../shared/cron.ts';
+import { nextDue, planProblem, staggerOf } from '../../shared/cron.ts';
 import { notFound } from '../../shared/errors.ts';
 import { seconds } from '../../shared/time.ts';
 import { type Reads, tables } from '../reads.ts';
@@ -15,26 +15,32 @@ function nextRun(schedule: string, zone: string, late: number, now: number): num
   return due === null ? null : (due + late) * 1_000;
 }
 
-/** Jobs by name. @param zone of jobs without a time zone @param now Unix ms */
+/** Jobs by name. One that cannot be planned has its reason as `lastError`. @param zone of jobs without a time zone @param now Unix ms */
 export async function listJobs(reads: Reads, zone: string, now: number): Promise<CronJobRecord[]> {
   const rows = await own(reads).selectFrom('cron_jobs').selectAll().orderBy('name').execute();
   return rows.map(
-    ({ name, schedule, command, enabled, time_zone, stagger_seconds, agent, last_run, last_status, last_error }) => ({
-      name,
-      schedule: time_zone === null ? schedule : `${schedule} (${time_zone})`,
-      enabled,
-      last_run: last_run === null ? null : seconds(last_run),
-      last_status: last_status as Status | null,
-      id: name,
-      command,
-      ...(agent !== null && { agentId: agent }),
-      ...(time_zone !== null && { timezone: time_zone }),
-      ...(stagger_seconds !== null && { staggerSeconds: stagger_seconds }),
-      lastRun: last_run,
-      nextRun: enabled ? nextRun(schedule, time_zone ?? zone, staggerOf(name, stagger_seconds ?? 0), now) : null,
-      lastStatus: last_status as Status | null,
-      lastError: last_error,
-    }),
+    ({ name, schedule, command, enabled, time_zone, stagger_seconds, agent, last_run, last_status, last_error }) => {
+      const ownZone = time_zone ?? zone;
+      const problem = planProblem(schedule, ownZone);
+      const lastStatus = problem === undefined ? (last_status as Status | null) : 'error';
+      const late = staggerOf(name, stagger_seconds ?? 0);
+      return {
+        name,
+        schedule: time_zone === null ? schedule : `${schedule} (${time_zone})`,
+        enabled,
+        last_run: last_run === null ? null : seconds(last_run),
+        last_status: lastStatus,
+        id: name,
+        command,
+        ...(agent !== null && { agentId: agent }),
+        ...(time_zone !== null && { timezone: time_zone }),
+        ...(stagger_seconds !== null && { staggerSeconds: stagger_seconds }),
+        lastRun: last_run,
+        nextRun: enabled && problem === undefined ? nextRun(schedule, ownZone, late, now) : null,
+        lastStatus,
+        lastError: problem ?? last_error,
+      };
+    },
   );
 }
 

@@ -8,17 +8,14 @@
 import { randomUUID } from 'node:crypto';
 import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
 import type { RecurrenceReads, RecurringTask } from '../../../queries/tasks/recurrence.ts';
-import { cronProblem, dueMinutes, minuteOf } from '../../../shared/cron.ts';
-import { MINUTE, seconds } from '../../../shared/time.ts';
+import { cronProblem, latestDue, minuteOf } from '../../../shared/cron.ts';
+import { seconds } from '../../../shared/time.ts';
 import type { CommandContext, Commands } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { takeTicket } from '../../projects/tickets.ts';
 import { decideRecurrence, decideSpawn, titleFor } from '../../tasks/recurrence.ts';
 import { taskDecider, taskStream } from '../../tasks/tasks.ts';
 import { counted, EVERY_MINUTE_MS, forAll, isOn, paged, type Schedule, type Setting } from '../schedule.ts';
-
-/** Due minutes are made up for this far back if no process was running; seconds. */
-const LOOK_BACK = 15 * MINUTE;
 
 export interface Recurrence {
   readonly commands: Commands;
@@ -58,8 +55,9 @@ async function* spawnDue(parts: Recurrence, run: string, template: RecurringTask
   const context = scheduledContext(run, tenant, workspace);
   if (missingChild !== null) yield* await makeChild(parts, context, template, missingChild);
   if (cronProblem(cron) !== undefined) return;
-  const from = Math.max(recurredAt ?? 0, cronSince, until - LOOK_BACK);
-  for (const dueAt of dueMinutes(cron, parts.zone, from, until)) yield* await recur(parts, context, template, dueAt);
+  // However many times were missed while no process was running, the latest one is made up for.
+  const dueAt = latestDue(cron, parts.zone, until);
+  if (dueAt > Math.max(recurredAt ?? 0, cronSince)) yield* await recur(parts, context, template, dueAt);
 }
 
 /** Creates the task for a minute, unless another process does. */

@@ -182,10 +182,13 @@ describe('recurring tasks: turns', () => {
     expect(titles()).to.deep.equal(['Mend the roof - Jan 05', 'Mend the roof - Jan 06']);
   });
 
-  it('missed minutes are made up for, up to a quarter of an hour back', async () => {
-    await recurring('*/5 * * * *');
+  it('of the times missed while no process was running, the latest is made up for, however long ago', async () => {
+    await recurring('*/5 9 * * *');
     await turn(NINE + 20 * 60);
-    expect(titles().map((title) => title.slice(-5))).to.deep.equal(['09:10', '09:15', '09:20']);
+    await turn(NINE + 20 * 60);
+    expect(titles().map((title) => title.slice(-5))).to.deep.equal(['09:20']);
+    await turn(NINE + 3 * 86_400 - 3_600);
+    expect(titles().map((title) => title.slice(-13))).to.deep.equal(['Jan 05, 09:20', 'Jan 07, 09:55']);
   });
 
   it('schedules follow the time zone', async () => {

@@ -4,9 +4,11 @@ import { createCommands } from '../../../commands/handler.ts';
 import { runDueJobs } from '../../../commands/schedules/admin/cron.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
 import { cronDoneResponse, cronResponse } from '../../../shared/contract/admin/cron.ts';
+import { cronJobAdded } from '../../../shared/events/admin/cron.ts';
 import { DAY, HOUR, MINUTE } from '../../../shared/time.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf, call, startTestService } from '../../support/service.ts';
+import { testOrigin } from '../../support/world.ts';
 
 describe('/api/cron', function () {
   this.timeout(120_000);
@@ -209,5 +211,23 @@ describe('/api/cron', function () {
     }
     expect((await get('?action=nothing')).status).to.equal(400);
     expect((await get('?action=history')).body.error).to.include('Job ID required');
+  });
+
+  it('lists a job that cannot be planned with its reason, and runs the others', async () => {
+    const { core } = base.service;
+    await core.commands.record('cron', { origin: testOrigin }, [
+      cronJobAdded.draft({
+        ...{ name: 'lost', schedule: '0 0 * * *', command: 'purge_sessions', enabled: true, timezone: 'Nowhere/Land' },
+      }),
+    ]);
+    await post({ action: 'add', name: 'well', schedule: '* * * * *', command: 'purge_sessions' });
+    expect(await job('lost')).to.include({ last_status: 'error', nextRun: null });
+    expect((await job('lost')).lastError).to.match(/time zone Nowhere\/Land is unknown/);
+    expect((await job('well')).nextRun).to.be.a('number');
+    const work = { ...core, projects: projectDirectory(core.reads), run: async () => 'ok' };
+    const { failed } = await runDueJobs({ ...work, now: () => Date.now() + 2 * MINUTE * 1_000 }, 'UTC');
+    expect(failed).to.equal(0);
+    expect(await job('well')).to.include({ last_status: 'success' });
+    for (const name of ['lost', 'well']) await post({ action: 'remove', name });
   });
 });
