@@ -43,7 +43,7 @@ import type { RowWrites } from './read-models/batch-writer.ts';
 import { type ChangeTracker, createChangeTracker } from './read-models/change-tracker.ts';
 import { Positions } from './read-models/positions.ts';
 import { readMark, settlePrepared } from './read-models/prepared.ts';
-import { ensureTables, lackingTables } from './read-models/projector.ts';
+import { ensureTables, withoutTables } from './read-models/projector.ts';
 import { createReads } from './read-models/reads.ts';
 import { RowCaches } from './read-models/row-cache.ts';
 import { unindexedTexts } from './read-models/tables.ts';
@@ -183,7 +183,7 @@ export async function openCore(
 /** Updates the tables of the service and of its read models to this program. */
 async function ensureMade(database: Database, deadline: number, log: Logger): Promise<void> {
   const { db } = database;
-  if ((await isUpToDate(db)) && (await lackingTables(db, projections)).size === 0) return;
+  if ((await isUpToDate(db)) && (await withoutTables(db, projections)).length === 0) return;
   await makingTables(database, { deadline, log }, async (alone) => {
     await migrate(alone);
     await ensureTables({ db: alone }, projections);

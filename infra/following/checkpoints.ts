@@ -51,8 +51,8 @@ export function isFenced(error: unknown): boolean {
 const RETURNED = 'position, generation, stuck_at AS "stuckAt"';
 
 /**
- * Restarts the history of a read model at its current position if it has advanced without writing versions, as an older
- * program does.
+ * Restarts the history of a read model at its current position unless its versions reach that far, as after a rebuild
+ * without history.
  *
  * @param position current position, in SQL
  */

@@ -94,8 +94,7 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
   await sql`DROP SCHEMA IF EXISTS ${sql.id(past)} CASCADE`.execute(db);
   await sql`CREATE SCHEMA ${sql.id(past)}`.execute(db);
   const asOf = sql`(SELECT current_setting('signalbox.as_of')::bigint)`;
-  // Processes of an older program do not set it.
-  const time = sql`(SELECT coalesce(nullif(current_setting('signalbox.as_of_time', true), '')::bigint, ${sql.lit(STANDS)}))`;
+  const time = sql`(SELECT current_setting('signalbox.as_of_time')::bigint)`;
   const showsDeleted = sql`(SELECT coalesce(current_setting('signalbox.as_of_deleted', true), '') <> 'hidden')`;
   for (const table of projection.tables) {
     const columns = sql.join([...Object.keys(table.columns), 'position'].map((column) => sql.id(column)));

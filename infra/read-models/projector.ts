@@ -17,42 +17,27 @@ import type { Logger } from '../logging.ts';
 import { applyBatch } from './batch.ts';
 import { BatchWriter, type RowWrites } from './batch-writer.ts';
 import type { ChangeTracker } from './change-tracker.ts';
-import { createHistory, createPast, indexHistory } from './history.ts';
 import type { Positions } from './positions.ts';
 import type { RowCaches } from './row-cache.ts';
 import { createTables } from './tables.ts';
 
-/** The missing parts of projections: their tables, or only the history if an older program created them. */
-export async function lackingTables(
+/** The projections whose version has no tables. */
+export async function withoutTables(
   db: AnyDatabase,
   projections: readonly Projection[],
-): Promise<ReadonlyMap<Projection, 'tables' | 'history'>> {
-  const { rows } = await sql<{ schema: string; history: boolean }>`
-    SELECT schema_name AS schema, to_regnamespace(quote_ident(schema_name || '_history')) IS NOT NULL AS history
-    FROM service.checkpoints`.execute(db);
-  const there = new Map(rows.map(({ schema, history }) => [schema, history]));
-  return new Map(
-    projections.flatMap((projection) => {
-      const hasHistory = there.get(schemaOf(projection));
-      return hasHistory ? [] : [[projection, hasHistory === undefined ? 'tables' : 'history'] as const];
-    }),
-  );
+): Promise<readonly Projection[]> {
+  const { rows } = await sql<{ schema: string }>`SELECT schema_name AS schema FROM service.checkpoints`.execute(db);
+  const there = new Set(rows.map(({ schema }) => schema));
+  return projections.filter((projection) => !there.has(schemaOf(projection)));
 }
 
 /** Creates the tables of every projection version that has none. One process at a time (`makingTables`). */
 export async function ensureTables({ db }: Pick<Database, 'db'>, projections: readonly Projection[]): Promise<void> {
-  for (const projection of (await lackingTables(db, projections)).keys()) {
+  for (const projection of await withoutTables(db, projections)) {
     const schema = schemaOf(projection);
     await db.transaction().execute(async (trx) => {
       // A command that is attached to a starting service may have created them meanwhile.
-      const lacks = (await lackingTables(trx, [projection])).get(projection);
-      if (!lacks) return;
-      if (lacks === 'history') {
-        await createHistory(trx, projection, schema);
-        await indexHistory(trx, projection, schema);
-        await createPast(trx, projection, schema);
-        return;
-      }
+      if ((await withoutTables(trx, [projection])).length === 0) return;
       await createTables(trx, projection, schema);
       await sql`INSERT INTO service.checkpoints (schema_name, projection, version)
         VALUES (${schema}, ${projection.name}, ${projection.version})`.execute(trx);
