@@ -51,19 +51,36 @@ const pauses = list
     'must be seconds with commas in between, as in 30,300',
   )
   .transform((values): readonly number[] => values.map(Number));
+/** How a client may authenticate at an identity provider, in the order in which one is chosen. */
+export const CLIENT_AUTH = ['client_secret_basic', 'client_secret_post', 'client_secret_jwt'] as const;
 /** `group=role` or `group=role@workspace`; groups may contain any character except commas. */
 const GROUP_RULE = /^(.+)=(viewer|operator|admin)(?:@([a-z0-9][a-z0-9_-]*))?$/;
-const groupRules = list
-  .refine(
-    (values) => values.every((value) => GROUP_RULE.test(value)),
-    'must be group=role or group=role@workspace with commas in between, as in ops=operator,acme=viewer@acme,*=viewer',
-  )
-  .transform((values): readonly GroupRule[] =>
-    values.map((value) => {
-      const [, group = '', role, workspace = null] = GROUP_RULE.exec(value) ?? [];
-      return { group, role: role as GroupRule['role'], workspace };
-    }),
-  );
+const GROUP_RULES =
+  'must be group=role or group=role@workspace with commas in between, as in ops=operator,acme=viewer@acme,*=viewer, or JSON, as in {"a,b": "admin", "*": "viewer"}';
+/** The members of a JSON object of texts as `group=role`; undefined if it is none. */
+function membersOf(json: string): string[] | undefined {
+  try {
+    return Object.entries(z.record(z.string(), text).parse(JSON.parse(json))).map((pair) => pair.join('='));
+  } catch {
+    return undefined;
+  }
+}
+const groupRules = text.transform((value, context): readonly GroupRule[] => {
+  const isJson = value.trim().startsWith('{');
+  const rules = (isJson ? (membersOf(value) ?? ['']) : list.parse(value)).map((rule) => GROUP_RULE.exec(rule));
+  const problem = (message: string) => context.addIssue({ code: 'custom', message });
+  if (!rules.every((rule) => rule !== null)) problem(GROUP_RULES);
+  // The first rule that fits counts, and JavaScript puts such members first (ECMA-262, OrdinaryOwnPropertyKeys).
+  else if (isJson && rules.length > 1 && rules.some(([, group = '']) => /^(0|[1-9]\d*)$/.test(group)))
+    problem('must not be JSON if the name of a group is a number, because the order would be lost; use group=role');
+  else
+    return rules.map(([, group = '', role, workspace = null]) => ({
+      group,
+      role: role as GroupRule['role'],
+      workspace,
+    }));
+  return z.NEVER;
+});
 const networks = list.refine(
   (values) => values.every((value) => parseNetwork(value) !== undefined),
   'must be networks or addresses with commas in between, as in 10.0.0.0/8,::1',
@@ -223,6 +240,9 @@ export const SETTINGS = {
   oidcClientSecret: optional('OIDC_CLIENT_SECRET', text).doc(
     'secret of that client; unset: a public client, with PKCE alone',
   ),
+  oidcClientAuth: optional('OIDC_CLIENT_AUTH', z.enum(CLIENT_AUTH)).doc(
+    'how the client authenticates: client_secret_basic, client_secret_post or client_secret_jwt; unset: the first of them that the provider lists',
+  ),
   oidcName: setting('OIDC_NAME', text.min(1).max(60), 'single sign-on').doc('name of the provider on the sign-in page'),
   oidcScopes: setting('OIDC_SCOPES', text.regex(/(^| )openid( |$)/, 'must contain openid'), 'openid profile email').doc(
     'scopes that are requested, with blanks in between',
@@ -231,7 +251,7 @@ export const SETTINGS = {
     'claim that lists the groups of an account, or a path to it such as realm_access.roles',
   ),
   oidcRoles: setting<readonly GroupRule[]>('OIDC_ROLES', groupRules, []).doc(
-    'roles of groups, as in admins=admin,acme=operator@acme,*=viewer: the first entry that fits counts, and @ names a workspace by its slug',
+    'roles of groups, as in admins=admin,acme=operator@acme,*=viewer: the first entry that fits counts, and @ names a workspace by its slug; JSON for groups with commas: {"a,b": "admin"}',
   ),
   oidcAudience: optional('OIDC_AUDIENCE', text).doc(
     'audience of access tokens of the provider that programs may send; unset: such tokens are refused',
@@ -408,16 +428,17 @@ export class ConfigError extends Error {}
 /** @throws ConfigError that lists every bad value */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const problems: string[] = [];
-  const config: Record<string, unknown> = {};
+  // Without those that are not valid.
+  const config: { -readonly [K in keyof Config]?: Config[K] } = {};
   for (const [name, one] of Object.entries(SETTINGS)) {
     const raw = env[one.env];
     // Compose files and shells leave variables empty rather than unset.
     if (raw === undefined || raw === '') {
-      config[name] = one.fallback;
+      config[name as keyof Config] = one.fallback as never;
       continue;
     }
     const result = one.parse.safeParse(raw);
-    if (result.success) config[name] = result.data;
+    if (result.success) config[name as keyof Config] = result.data as never;
     else {
       const shown = /(PASS|PASS_B64|KEY|URL|TOKEN|SECRET)$/.test(one.env) ? 'its value' : `"${raw}"`;
       problems.push(
@@ -431,7 +452,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   if (config.oidcIssuer !== undefined) {
     if (config.oidcClientId === undefined)
       problems.push('OIDC_ISSUER needs OIDC_CLIENT_ID: the client id of this deployment at the provider');
-    if ((config.oidcRoles as readonly GroupRule[]).length === 0)
+    if (config.oidcRoles?.length === 0)
       problems.push(
         'OIDC_ISSUER needs OIDC_ROLES: without it no account could sign in; *=viewer lets every account read',
       );

@@ -201,7 +201,7 @@ export async function startService(
         people: peopleDirectory(() => reads),
         personRecords: core.personRecords,
         verifyGoogleToken: createGoogleVerifier(config),
-        oidc: createOidc(config),
+        oidc: createOidc(config, log),
         consoleFolder: new URL('console/', CODE),
         stream: createStreamHub({
           source: { ...sourceOf(store), follow: (options) => followLive(following.reader, options) },

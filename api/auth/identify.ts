@@ -15,6 +15,7 @@ import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUser, findUserByName } from '../../queries/auth/users.ts';
 import { atMost } from '../../shared/bounded.ts';
 import { lineOfText } from '../../shared/contract/common.ts';
+import { unauthenticated } from '../../shared/errors.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { seconds } from '../../shared/time.ts';
 import { originOf, type RequestContext } from '../http/context.ts';
@@ -69,6 +70,8 @@ export function createIdentify(services: Parts): (context: RequestContext) => Pr
   const valid = new LRUCache<string, CachedLookup>(atMost(MAX_VALID));
   const invalid = new LRUCache<string, CachedLookup>({ max: MAX_INVALID });
   const running = new Map<string, RunningLookup>();
+  /** Why tokens of the identity provider are refused, by hash. */
+  const tokenFaults = new LRUCache<string, string>({ max: MAX_INVALID });
 
   async function lookUp(
     name: string,
@@ -101,6 +104,10 @@ export function createIdentify(services: Parts): (context: RequestContext) => Pr
   async function findTokenUser(token: string, context: RequestContext): Promise<Known | undefined> {
     const verified = await services.oidc?.verify(token);
     if (!verified) return undefined;
+    if ('fault' in verified) {
+      tokenFaults.set(hashToken(token), verified.fault);
+      return undefined;
+    }
     const command = { origin: originOf({ ...context, identity: null }) };
     const { record, is_approved } = await userOfAccount(oidcParts(services), command, verified.profile);
     // The user may be new, and a read in this request must find it. A write does not read the user.
@@ -128,7 +135,11 @@ export function createIdentify(services: Parts): (context: RequestContext) => Pr
     return knownUser(await findUserByName(reads, username));
   }
 
-  /** Undefined when the key is wrong or expired. @throws AppError 429 after too many wrong keys */
+  /**
+   * Undefined when the key is wrong or expired.
+   *
+   * @throws AppError 401 that says what is wrong with a token, 429 after too many wrong keys
+   */
   async function checkKey(
     key: string,
     hash: string,
@@ -143,6 +154,8 @@ export function createIdentify(services: Parts): (context: RequestContext) => Pr
     if (known && known.expiresAt > seconds(services.now())) return known;
     securityEvents.apiKeyRefused(context);
     if (!seen) await guard.count(context);
+    const fault = tokenFaults.get(hash);
+    if (fault !== undefined) throw unauthenticated(fault);
     return undefined;
   }
 

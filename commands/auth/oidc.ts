@@ -14,6 +14,7 @@ import { type EventDraft, firstOf } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { type Role, systemActor } from '../../shared/identity.ts';
 import type { AccountGroups, GroupRule, OidcProfile } from '../../shared/ports/auth/oidc.ts';
+import { storableText } from '../../shared/storable.ts';
 import { claimantOf, claimName, isTaken, type NameKind } from '../claims.ts';
 import type { CommandContext } from '../handler.ts';
 import { isNameOfAnother } from '../names.ts';
@@ -46,11 +47,20 @@ export interface Placed {
   readonly place: Place | null;
 }
 
+/** How many groups of an account an error names. */
+const SHOWN_GROUPS = 10;
+
 /** The first rule that fits an account. @throws AppError 403 `NO_ROLE` when there is none */
 export function ruleFor(rules: readonly GroupRule[], groups: readonly string[]): GroupRule {
   const rule = rules.find(({ group }) => group === '*' || groups.includes(group));
-  if (!rule)
-    throw noRole('None of the groups of your account may sign in here; ask an operator to add one to OIDC_ROLES.');
+  if (!rule) {
+    const more = groups.length > SHOWN_GROUPS ? ` and ${groups.length - SHOWN_GROUPS} more` : '';
+    const named = groups.slice(0, SHOWN_GROUPS).map((group) => `"${storableText(group).slice(0, 100)}"`);
+    const of = groups.length === 0 ? 'it has none' : named.join(', ') + more;
+    throw noRole(
+      `None of the groups of your account may sign in here (${of}); ask an operator to add one to OIDC_ROLES.`,
+    );
+  }
   return rule;
 }
 

@@ -76,10 +76,20 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   SHUTDOWN_TIMEOUT_MS: { values: ['600001', ...OTHER_NUMBERS], says: WHOLE(0, 600_000) },
   GOOGLE_KEYS_URL: { values: ['ftp://keys', 'keys.json'], says: 'must be a URL that starts with https:// or http://' },
   OIDC_ISSUER: { values: ['ldap://id', 'id.example.com'], says: 'must be a URL that starts with https:// or http://' },
+  OIDC_CLIENT_AUTH: { values: ['basic'], says: 'client_secret_basic' },
   OIDC_NAME: { values: ['x'.repeat(61)], says: 'OIDC_NAME' },
   OIDC_SCOPES: { values: ['profile', 'openidx email'], says: 'must contain openid' },
   OIDC_ROLES: {
-    values: ['admins', 'admins=root', 'ops=operator@', 'ops=operator@Not A Slug', '=admin'],
+    values: [
+      'admins',
+      'admins=root',
+      'ops=operator@',
+      'ops=operator@Not A Slug',
+      '=admin',
+      '{"a": "root"}',
+      '{"a": 1}',
+      '{',
+    ],
     says: 'must be group=role or group=role@workspace',
   },
   MC_DISABLE_RATE_LIMIT: { values: ['2', 'maybe'], says: FLAG },
@@ -199,6 +209,18 @@ describe('configuration', () => {
       { group: 'x', role: 'viewer', workspace: 'acme-1' },
       { group: '*', role: 'viewer', workspace: null },
     ]);
+    expect(readConfig({ ...whole, OIDC_ROLES: '{"a,b": "admin", "x": "viewer@acme-1"}' }).oidcRoles).to.deep.equal([
+      { group: 'a,b', role: 'admin', workspace: null },
+      { group: 'x', role: 'viewer', workspace: 'acme-1' },
+    ]);
+    expect(() => readConfig({ ...whole, OIDC_ROLES: '{"x": "viewer", "7": "admin"}' })).to.throw(
+      ConfigError,
+      /order would be lost/,
+    );
+    expect(() => readConfig({ ...whole, OIDC_ROLES: 'admins=root' }), 'one bad value').to.throw(
+      ConfigError,
+      /^OIDC_ROLES: "admins=root" is invalid/,
+    );
     expect(() => readConfig({ ...whole, OIDC_AUDIENCE: 'signalbox' })).to.throw(ConfigError, /must differ/);
   });
 

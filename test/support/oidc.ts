@@ -32,6 +32,8 @@ export interface TestProvider {
   machineGroups: readonly string[] | undefined;
   /** Follows the address of a sign-in as a browser would, as `sub`. @returns what the browser comes back with */
   approve(url: string, sub: string): Promise<URLSearchParams>;
+  /** Of the Authorization header of the last request for a token; empty: none. */
+  readonly authScheme: string | undefined;
   /** Replaces the ID tokens of sign-ins. */
   idToken: ((issued: string) => string | Promise<string>) | undefined;
   /** A token with these claims, signed with the provider's key or with another one under the same id. */
@@ -43,13 +45,25 @@ export interface TestProvider {
   start(): Promise<unknown>;
 }
 
+export interface ProviderOptions {
+  /** The methods that the metadata list; default: those of the library. */
+  readonly listedAuth?: readonly string[];
+  /** Puts all claims into the ID token as well. */
+  readonly claimsInIdToken?: boolean;
+  readonly userinfo?: 'plain' | 'signed' | 'failing';
+}
+
 /** @param redirectUris where the provider may send browsers back to; read at its first request */
-export async function startOidcProvider(redirectUris: () => readonly string[]): Promise<TestProvider> {
+export async function startOidcProvider(
+  redirectUris: () => readonly string[],
+  { listedAuth, claimsInIdToken = false, userinfo = 'plain' }: ProviderOptions = {},
+): Promise<TestProvider> {
   // Loaded here: on Node 20 it warns that it was made for a newer one.
   const { default: Provider } = await import('oidc-provider');
   const accounts = new Map<string, OidcAccount>();
   const { privateKey } = await generateKeyPair(ALG, { extractable: true });
   const jwk = { ...(await exportJWK(privateKey)), kid: KID, alg: ALG, use: 'sig' };
+  let authScheme: string | undefined;
   let idToken: TestProvider['idToken'];
   let groups: readonly string[] | undefined = [];
   let listening: Listening | undefined;
@@ -64,6 +78,11 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
   const issuer = await start();
   const handlerOf = (provider: InstanceType<typeof Provider>) => {
     provider.use(async (ctx, next) => {
+      if (ctx.path === '/token') authScheme = ctx.get('authorization').split(' ')[0];
+      if (ctx.path === '/me' && userinfo === 'failing') {
+        ctx.status = 500;
+        return;
+      }
       await next();
       const body = ctx.body as { id_token?: string } | undefined;
       if (ctx.path === '/token' && body?.id_token && idToken) body.id_token = await idToken(body.id_token);
@@ -72,6 +91,8 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
   };
   const configuration = (): Configuration => ({
     jwks: { keys: [jwk] },
+    conformIdTokenClaims: !claimsInIdToken,
+    ...(listedAuth && { clientAuthMethods: [...listedAuth] as Configuration['clientAuthMethods'] }),
     clients: [
       {
         client_id: OIDC_CLIENT,
@@ -79,7 +100,9 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
         redirect_uris: [...redirectUris()],
         grant_types: ['authorization_code'],
         response_types: ['code'],
+        // The provider accepts the secret in the header as well.
         token_endpoint_auth_method: 'client_secret_post',
+        ...(userinfo === 'signed' && { userinfo_signed_response_alg: ALG }),
       },
       {
         ...MACHINE,
@@ -101,6 +124,7 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
     pkce: { required: () => true },
     cookies: { keys: ['a key of the tests'] },
     features: {
+      jwtUserinfo: { enabled: true },
       clientCredentials: { enabled: true },
       resourceIndicators: {
         enabled: true,
@@ -127,6 +151,9 @@ export async function startOidcProvider(redirectUris: () => readonly string[]): 
     },
     set machineGroups(value) {
       groups = value;
+    },
+    get authScheme() {
+      return authScheme;
     },
     get idToken() {
       return idToken;

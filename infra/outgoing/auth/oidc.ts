@@ -5,24 +5,39 @@
  * Its addresses come from discovery, at the first use. If discovery fails, it is retried at most once in a few seconds.
  * The library is loaded at the first use as well.
  */
-import { compactVerify, createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import type * as Client from 'openid-client';
-import { AppError, invalid, unavailable } from '../../../shared/errors.ts';
+import type { Logger } from 'pino';
+import { type AppError, invalid } from '../../../shared/errors.ts';
 import type { OidcProvider } from '../../../shared/ports/auth/oidc.ts';
-import type { Config } from '../../config.ts';
-import { boundedFetch } from '../request.ts';
-import { InvalidProfile, profileOf as readProfile } from './identity-claims.ts';
+import { CLIENT_AUTH, type Config } from '../../config.ts';
+import { boundedFetch, OutgoingError } from '../request.ts';
+import { groupsOf, profileOf as readProfile } from './identity-claims.ts';
+import { discoveryFault, signInFault, tokenFault } from './provider-faults.ts';
 
 type Settings = Pick<
   Config,
-  'oidcIssuer' | 'oidcClientId' | 'oidcClientSecret' | 'oidcAudience' | 'oidcScopes' | 'oidcGroupsClaim'
+  | 'oidcIssuer'
+  | 'oidcClientId'
+  | 'oidcClientSecret'
+  | 'oidcClientAuth'
+  | 'oidcAudience'
+  | 'oidcScopes'
+  | 'oidcGroupsClaim'
 >;
 
 /** Time-out of each request to the provider, milliseconds. */
 const TIMEOUT_MS = 5_000;
 /** Bytes of each response. */
 const MAX_BYTES = 1_000_000;
-const bounded = boundedFetch({ who: 'The OpenID Connect provider', timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES });
+const WHO = 'The OpenID Connect provider';
+const fetched = boundedFetch({ who: WHO, timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES });
+/** A provider that is overloaded or restarts counts as unreachable, whichever of its addresses says so. */
+const bounded: typeof fetched = async (...of) => {
+  const response = await fetched(...of);
+  if (response.status < 500 && response.status !== 429) return response;
+  throw new OutgoingError('offline', `${WHO} responded with status ${response.status}.`);
+};
 /** Minimum interval between two attempts at discovery, milliseconds. */
 const COOL_DOWN_MS = 5_000;
 /** Only public keys: with a shared secret, this service could issue tokens itself. */
@@ -52,27 +67,32 @@ export const remoteKeys = (url: string, fetch: ReturnType<typeof boundedFetch>, 
   });
 
 /** Undefined when no provider is configured. */
-export function createOidc(options: Settings, now: () => number = Date.now): OidcProvider | undefined {
+export function createOidc(
+  options: Settings,
+  log: Pick<Logger, 'warn'>,
+  now: () => number = Date.now,
+): OidcProvider | undefined {
   const { oidcIssuer, oidcClientId, oidcAudience, oidcScopes, oidcGroupsClaim } = options;
   if (oidcIssuer === undefined || oidcClientId === undefined) return undefined;
+  const expected = { issuer: oidcIssuer, clientId: oidcClientId, audience: oidcAudience };
   let discovered: Promise<Discovered> | undefined;
   let known: Discovered | undefined;
-  let failed: { readonly at: number; readonly error: unknown } | undefined;
+  let failed: { readonly at: number; readonly error: AppError } | undefined;
 
-  /** @throws AppError 503 */
+  /** @throws AppError 400 for a wrong setting, 503 */
   async function provider(): Promise<Discovered> {
     if (known && now() - known.at < MAX_AGE_MS) return known;
     if (failed && now() - failed.at < COOL_DOWN_MS) return known ?? refuse(failed.error);
-    discovered ??= discover(oidcIssuer as string, oidcClientId as string, options, now())
+    discovered ??= discover(expected.issuer, expected.clientId, options, now())
       .then((found) => {
         failed = undefined;
         known = found;
         return found;
       })
       .catch((error: unknown) => {
-        failed = { at: now(), error };
+        failed = { at: now(), error: discoveryFault(error, expected) };
         // An outdated document is better than none.
-        return known ?? refuse(error);
+        return known ?? refuse(failed.error);
       })
       .finally(() => {
         discovered = undefined;
@@ -82,6 +102,28 @@ export function createOidc(options: Settings, now: () => number = Date.now): Oid
 
   const profileOf = (issuer: string, claims: Readonly<Record<string, unknown>>) =>
     readProfile(issuer, claims, oidcGroupsClaim);
+
+  /**
+   * Claims of the userinfo endpoint, from which many providers return groups and addresses. It is not called if the ID
+   * token has everything, and its failure does not matter if the ID token has the groups.
+   */
+  async function claimsBeside(
+    claims: Client.IDToken,
+    accessToken: string,
+    { client, config }: Pick<Discovered, 'client' | 'config'>,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    const hasGroups = 'known' in groupsOf(claims, oidcGroupsClaim);
+    const isWhole = hasGroups && ['preferred_username', 'name', 'email'].every((name) => claims[name] !== undefined);
+    if (isWhole || config.serverMetadata().userinfo_endpoint === undefined) return {};
+    try {
+      return await client.fetchUserInfo(config, accessToken, claims.sub);
+    } catch (error) {
+      const fault = signInFault(error, client, expected);
+      if (!hasGroups) throw fault;
+      log.warn({ err: fault }, 'the userinfo endpoint of the identity provider failed: only the ID token is used');
+      return {};
+    }
+  }
 
   return {
     acceptsTokens: oidcAudience !== undefined,
@@ -105,7 +147,7 @@ export function createOidc(options: Settings, now: () => number = Date.now): Oid
     },
 
     async finish({ code, state, iss }, redirectUri, { state: expectedState, nonce, verifier }) {
-      const { client, config, issuer, keys } = await provider();
+      const { client, config, issuer } = await provider();
       const callback = new URL(redirectUri);
       callback.search = new URLSearchParams({ code, state, ...(iss !== undefined && { iss }) }).toString();
       try {
@@ -116,22 +158,16 @@ export function createOidc(options: Settings, now: () => number = Date.now): Oid
           idTokenExpected: true,
         });
         const claims = tokens.claims();
-        if (!claims || tokens.id_token === undefined) throw invalid('The provider sent no ID token.');
-        // The library trusts the connection, which may be plain HTTP here, or pass a proxy that reads it.
-        await compactVerify(tokens.id_token, keys, { algorithms: ALGORITHMS });
-        // Many providers return groups and addresses only from this endpoint.
-        const more =
-          config.serverMetadata().userinfo_endpoint === undefined
-            ? {}
-            : await client.fetchUserInfo(config, tokens.access_token, claims.sub);
+        if (!claims) throw invalid('The provider sent no ID token.');
+        const more = await claimsBeside(claims, tokens.access_token, { client, config });
         return profileOf(issuer, { ...more, ...claims });
       } catch (error) {
-        throw refusalOf(error, client);
+        throw signInFault(error, client, expected);
       }
     },
 
     async verify(token) {
-      if (oidcAudience === undefined) return undefined;
+      if (oidcAudience === undefined) return { fault: 'Access tokens are not accepted: OIDC_AUDIENCE is not set.' };
       const { issuer, keys } = await provider();
       try {
         const { payload } = await jwtVerify(token, keys, {
@@ -142,68 +178,54 @@ export function createOidc(options: Settings, now: () => number = Date.now): Oid
           algorithms: ALGORITHMS,
         });
         // A token for several audiences says for which client it was issued (RFC 9068, OpenID Connect Core 2).
-        if (Array.isArray(payload.aud) && payload.aud.length > 1 && typeof payload.azp !== 'string') return undefined;
+        if (Array.isArray(payload.aud) && payload.aud.length > 1 && typeof payload.azp !== 'string')
+          return { fault: 'The access token is for several audiences and does not name its client (azp).' };
         return { profile: profileOf(issuer, payload), expiresAt: payload.exp as number };
       } catch (error) {
-        if (error instanceof errors.JOSEError && !isAboutKeys(error)) return undefined;
-        if (error instanceof InvalidProfile) return undefined;
-        return refuse(error);
+        return { fault: tokenFault(error, expected) };
       }
     },
   };
 }
 
+/** Only public clients have no secret. Without a list in the provider's metadata, it is Basic (OpenID Connect Discovery 3). */
+function authenticationOf(
+  client: typeof Client,
+  { oidcClientSecret: secret, oidcClientAuth: chosen }: Settings,
+  supported: readonly string[] = ['client_secret_basic'],
+): Client.ClientAuth {
+  if (secret === undefined) return client.None();
+  const method = chosen ?? CLIENT_AUTH.find((one) => supported.includes(one)) ?? 'client_secret_basic';
+  const methods = {
+    client_secret_basic: client.ClientSecretBasic,
+    client_secret_post: client.ClientSecretPost,
+    client_secret_jwt: client.ClientSecretJwt,
+  };
+  return methods[method](secret);
+}
+
 async function discover(issuer: string, clientId: string, options: Settings, at: number): Promise<Discovered> {
   const client = await import('openid-client');
   const url = new URL(issuer);
-  const secret = options.oidcClientSecret;
-  const config = await client.discovery(url, clientId, secret, secret === undefined ? client.None() : undefined, {
+  // For a provider next to the service, or behind the same proxy.
+  const extensions = url.protocol === 'http:' ? [client.allowInsecureRequests] : [];
+  const found = await client.discovery(url, clientId, undefined, client.None(), {
     timeout: TIMEOUT_MS / 1_000,
     [client.customFetch]: bounded,
-    // For a provider next to the service, or behind the same proxy.
-    execute: url.protocol === 'http:' ? [client.allowInsecureRequests] : [],
+    execute: extensions,
   });
-  const metadata = config.serverMetadata();
+  const metadata = found.serverMetadata();
   if (metadata.jwks_uri === undefined) throw new Error('its discovery document has no jwks_uri');
+  const authentication = authenticationOf(client, options, metadata.token_endpoint_auth_methods_supported);
+  const config = new client.Configuration(metadata, clientId, undefined, authentication);
+  config[client.customFetch] = bounded;
+  config.timeout = TIMEOUT_MS / 1_000;
+  // The library trusts the connection otherwise, which may be plain HTTP here, or pass a proxy that reads it.
+  for (const extend of [...extensions, client.enableNonRepudiationChecks]) extend(config);
   const keys = remoteKeys(metadata.jwks_uri, bounded, COOL_DOWN_MS);
   return { client, config, issuer: metadata.issuer, keys, at };
 }
 
-const UNREACHABLE = 'The identity provider cannot be reached now; try again later.';
-
-function refuse(cause: unknown): never {
-  throw unavailable(UNREACHABLE, { code: 'OIDC_UNREACHABLE', cause });
+function refuse(error: AppError): never {
+  throw error;
 }
-
-/** Codes of `openid-client` for a provider that does not respond, or responds incorrectly. */
-const UNREACHABLE_CODES = new Set([
-  'OAUTH_TIMEOUT',
-  'OAUTH_ABORT',
-  'OAUTH_RESPONSE_IS_NOT_CONFORM',
-  'OAUTH_RESPONSE_IS_NOT_JSON',
-]);
-
-/** The error response for a failed sign-in. */
-function refusalOf(error: unknown, client: typeof Client): unknown {
-  const begin = 'begin the sign-in again';
-  if (error instanceof client.ResponseBodyError || error instanceof client.AuthorizationResponseError) {
-    // `invalid_client` and the like: the operator must act, not the user.
-    const said = error.error_description ?? error.error;
-    return invalid(`The identity provider refused the sign-in (${said.slice(0, 200)}); ${begin}.`);
-  }
-  if (error instanceof client.WWWAuthenticateChallengeError)
-    return invalid(`The identity provider refused to describe the account; ${begin}.`);
-  if (error instanceof InvalidProfile) return invalid(`The identity provider sent no usable account; ${begin}.`);
-  if (error instanceof client.ClientError && error.code !== undefined && !UNREACHABLE_CODES.has(error.code))
-    return invalid(`The response of the identity provider is not valid for this sign-in; ${begin}.`);
-  if (error instanceof AppError) return error;
-  if (error instanceof errors.JOSEError && !isAboutKeys(error))
-    return invalid(
-      `The signature of the ID token is not valid (${error.message}); ${begin}, or ask an operator whether OIDC_ISSUER is the provider that issued it.`,
-    );
-  return unavailable(UNREACHABLE, { code: 'OIDC_UNREACHABLE', cause: error });
-}
-
-/** The keys could not be fetched. For some of these errors jose has only a generic code. */
-export const isAboutKeys = (error: errors.JOSEError): boolean =>
-  error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === 'ERR_JOSE_GENERIC';

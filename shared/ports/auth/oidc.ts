@@ -32,7 +32,7 @@ export interface BegunSignIn {
 export interface OidcProvider {
   /** Whether access tokens of the provider are accepted as credentials. */
   readonly acceptsTokens: boolean;
-  /** @throws AppError 503 `OIDC_UNREACHABLE` */
+  /** @throws AppError 400 `OIDC_MISCONFIGURED`, 503 `OIDC_UNREACHABLE` */
   begin(redirectUri: string): Promise<{ readonly url: string; readonly begun: BegunSignIn }>;
   /**
    * Exchanges the code for an ID token and checks it.
@@ -45,11 +45,13 @@ export interface OidcProvider {
     begun: BegunSignIn,
   ): Promise<OidcProfile>;
   /**
-   * Checks an access token in the form of a JWT. Undefined when it is not valid.
+   * Checks an access token in the form of a JWT. `fault`: a sentence that says why it is not valid.
    *
-   * @throws AppError 503 `OIDC_UNREACHABLE`
+   * @throws AppError 400 `OIDC_MISCONFIGURED`, 503 `OIDC_UNREACHABLE`
    */
-  verify(token: string): Promise<{ readonly profile: OidcProfile; readonly expiresAt: number } | undefined>;
+  verify(
+    token: string,
+  ): Promise<{ readonly profile: OidcProfile; readonly expiresAt: number } | { readonly fault: string }>;
 }
 
 /** The meaning of a provider's group: a role, in a workspace if one is named. */

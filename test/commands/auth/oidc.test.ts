@@ -17,6 +17,13 @@ describe('group rules of an OpenID Connect provider', () => {
     expect(ruleFor(RULES, []).role).to.equal('viewer');
   });
 
+  it('name the groups of an account without a match', () => {
+    expect(() => ruleFor(RULES.slice(0, 2), ['ops', 'a,b'])).to.throw('("ops", "a,b")');
+    const many = Array.from({ length: 12 }, (_, n) => `g${n}`);
+    expect(() => ruleFor(RULES.slice(0, 2), many)).to.throw('"g9" and 2 more');
+    expect(() => ruleFor(RULES.slice(0, 2), [])).to.throw('(it has none)');
+  });
+
   it('reject an account without a match, with the code NO_ROLE', () => {
     expect(() => ruleFor(RULES.slice(0, 2), ['Admins', '*']))
       .to.throw(AppError)
