@@ -37,25 +37,37 @@ const BEGUN_SECONDS = 600;
 /** Secrets of a started sign-in: three values of 43 characters. */
 const begunSchema = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
 
-const begunName = (secure: boolean, settings: CookieSettings): string =>
-  secure && settings.cookieSecure ? '__Host-mc-oidc' : 'mc-oidc';
+/** How many started sign-ins a browser keeps; older ones are deleted. */
+const MAX_BEGUN = 5;
 
-/** `Set-Cookie` that stores a started sign-in in the browser; null: deletes it. */
-export function begunCookie(
-  { settings, now }: Services,
-  { secure }: RequestContext,
-  begun: BegunSignIn | null,
-): string {
-  const value = begun ? Buffer.from(JSON.stringify(begun)).toString('base64url') : '';
-  return cookie(begunName(secure, settings), value, begun ? BEGUN_SECONDS : 0, now(), settings);
-}
+const begunPrefix = (secure: boolean, settings: CookieSettings): string =>
+  secure && settings.cookieSecure ? '__Host-mc-oidc-' : 'mc-oidc-';
+/** Each sign-in has a cookie of its own, so that two tabs can sign in at the same time. */
+const begunName = (prefix: string, state: string): string => prefix + state.slice(0, 16);
 
 /** Parsed by cookie-parser; the inner requests of `inside.ts` carry none. */
-const cookiesOf = ({ cookies }: RequestContext['req']): Readonly<Record<string, unknown>> => cookies ?? {};
+const cookiesOf = ({ req }: Pick<RequestContext, 'req'>): Readonly<Record<string, unknown>> => req.cookies ?? {};
 
-/** The sign-in that this browser started; undefined if there is none or it is too old. */
-export function begunOf({ settings }: Services, { req, secure }: RequestContext): BegunSignIn | undefined {
-  const value = cookiesOf(req)[begunName(secure, settings)];
+/** `Set-Cookie` lines that store a started sign-in in the browser, and delete the oldest if there are too many. */
+export function begunCookies({ settings, now }: Services, context: RequestContext, begun: BegunSignIn): string[] {
+  const prefix = begunPrefix(context.secure, settings);
+  // Browsers send the older ones first (RFC 6265, 5.4).
+  const earlier = Object.keys(cookiesOf(context)).filter((name) => name.startsWith(prefix));
+  const surplus = earlier.slice(0, Math.max(0, earlier.length - MAX_BEGUN + 1));
+  const value = Buffer.from(JSON.stringify(begun)).toString('base64url');
+  return [
+    ...surplus.map((name) => cookie(name, '', 0, 0, settings)),
+    cookie(begunName(prefix, begun.state), value, BEGUN_SECONDS, now(), settings),
+  ];
+}
+
+/** `Set-Cookie` that deletes a started sign-in. */
+export const endedCookie = ({ settings }: Services, { secure }: RequestContext, { state }: BegunSignIn): string =>
+  cookie(begunName(begunPrefix(secure, settings), state), '', 0, 0, settings);
+
+/** The sign-in with this state that this browser started; undefined if there is none or it is too old. */
+export function begunOf({ settings }: Services, context: RequestContext, state: string): BegunSignIn | undefined {
+  const value = cookiesOf(context)[begunName(begunPrefix(context.secure, settings), state)];
   if (typeof value !== 'string' || value === '') return undefined;
   try {
     return begunSchema.parse(JSON.parse(Buffer.from(value, 'base64url').toString()));
@@ -68,7 +80,7 @@ const TOKEN = /^[0-9a-f]{64}$/;
 
 /** The session cookies of a request; values that cannot be tokens are left out. */
 function presented(context: Pick<RequestContext, 'req'>): { readonly name: string; readonly token: string }[] {
-  const cookies = cookiesOf(context.req);
+  const cookies = cookiesOf(context);
   return [HOST_COOKIE, PLAIN_COOKIE].flatMap((name) => {
     const token = cookies[name];
     return typeof token === 'string' && TOKEN.test(token) ? [{ name, token }] : [];

@@ -60,6 +60,8 @@ const byUser = (context: RequestContext) => {
 
 export const LIMITS = {
   login: { limit: 5, key: byIp, critical: true, first: true },
+  // Two calls per sign-in, and nothing to guess: colleagues behind one address sign in at the same time.
+  'provider-sign-in': { limit: 60, key: byIp, critical: true, first: true },
   mutation: { limit: 60, key: byIp, critical: false },
   read: { limit: 120, key: byIp, critical: false },
   heavy: { limit: 10, key: byIp, critical: false },

@@ -8,9 +8,10 @@ import { googleBody, googleSettings, loginBody, signedOutResponse } from '../../
 import { invalid, unauthenticated } from '../../../shared/errors.ts';
 import type { OidcProvider } from '../../../shared/ports/auth/oidc.ts';
 import {
-  begunCookie,
+  begunCookies,
   begunOf,
   clearingCookies,
+  endedCookie,
   oidcParts,
   sessionCookie,
   sessionHeaders,
@@ -58,7 +59,7 @@ const google = defineRoute({
     'Takes a Google ID token. For a person who is not an approved user, it creates an access request and returns 403 with the code PENDING_APPROVAL.',
   access: 'public',
   rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
-  limit: 'login',
+  limit: 'provider-sign-in',
   body: googleBody,
   refuses: [403],
   responses: { 200: { description: 'Signed in', schema: callerResponse } },
@@ -89,6 +90,10 @@ const disconnect = defineRoute({
 });
 
 const NO_OIDC = 'No OpenID Connect provider is configured on this deployment; ask an operator to set OIDC_ISSUER.';
+
+const NOT_BEGUN = 'This browser has begun no such sign-in within the last ten minutes; begin the sign-in again.';
+const NO_COOKIE =
+  ' Over plain HTTP, browsers do not keep the cookie of a sign-in: open the console over HTTPS, or ask an operator to set MC_COOKIE_SECURE=0.';
 
 /** @throws AppError 400 when none is configured */
 function providerOf({ oidc }: Services): OidcProvider {
@@ -121,12 +126,12 @@ const oidcBegin = defineRoute({
     'Returns the address of the provider that the browser goes to, and sets a cookie for ten minutes. The provider sends the browser back to `/` with `code` and `state`.',
   access: 'public',
   rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
-  limit: 'login',
+  limit: 'provider-sign-in',
   refuses: [400, 503],
   responses: { 200: { description: 'Begun', schema: oidcBegun } },
   async handle({ services, context }) {
     const { url, begun } = await providerOf(services).begin(redirectUri(context));
-    return { body: { url }, headers: { 'Set-Cookie': begunCookie(services, context, begun) } };
+    return { body: { url }, headers: { 'Set-Cookie': begunCookies(services, context, begun) } };
   },
 });
 
@@ -138,20 +143,19 @@ const oidc = defineRoute({
     "Exchanges the provider's redirect for a session cookie. The first sign-in of an account creates its user. Every sign-in for which the provider sends groups sets role and workspace as OIDC_ROLES says for them; `code` is NO_ROLE if it says nothing.",
   access: 'public',
   rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
-  limit: 'login',
+  limit: 'provider-sign-in',
   body: oidcBody,
   refuses: [400, 403, 409, 503],
   responses: { 200: { description: 'Signed in', schema: callerResponse } },
   async handle({ body, services, context, command }) {
     const provider = providerOf(services);
-    const begun = begunOf(services, context);
-    if (!begun)
-      throw invalid('This browser has begun no sign-in within the last ten minutes; begin the sign-in again.');
+    const begun = begunOf(services, context, body.state);
+    if (!begun) throw invalid(NOT_BEGUN + (context.secure || !services.settings.cookieSecure ? '' : NO_COOKIE));
     const profile = await provider.finish(body, redirectUri(context), begun);
     const { user, token } = await signInWithOidc(oidcParts(services), command, profile);
     const cookies = [
       sessionCookie(context, token, services.now(), services.settings),
-      begunCookie(services, context, null),
+      endedCookie(services, context, begun),
     ];
     return { body: { user: user.record }, headers: { 'Set-Cookie': cookies } };
   },

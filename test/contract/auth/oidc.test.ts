@@ -31,16 +31,16 @@ describe('sign-in through an OpenID Connect provider', () => {
   });
 
   const headers = { 'x-forwarded-host': HOST };
-  const begin = () => world.ask('POST', '/api/auth/oidc/begin', { headers });
-  const finish = (body: object, cookie: string) =>
-    world.ask('POST', '/api/auth/oidc', { body, headers: { ...headers, cookie } });
+  const begin = (ip?: string) => world.ask('POST', '/api/auth/oidc/begin', { headers, ...(ip && { ip }) });
+  const finish = (body: object, cookie: string, ip?: string) =>
+    world.ask('POST', '/api/auth/oidc', { body, headers: { ...headers, cookie }, ...(ip && { ip }) });
 
   /** A whole sign-in of the account. */
-  async function signIn(sub: string): Promise<Reply> {
-    const begun = await begin();
+  async function signIn(sub: string, ip?: string): Promise<Reply> {
+    const begun = await begin(ip);
     expect(begun.status, JSON.stringify(begun.body)).to.equal(200);
     const back = await provider.approve(begun.body.url, sub);
-    return finish(Object.fromEntries(['code', 'state', 'iss'].map((key) => [key, back.get(key)])), cookieOf(begun));
+    return finish(Object.fromEntries(['code', 'state', 'iss'].map((key) => [key, back.get(key)])), cookieOf(begun), ip);
   }
   const sessionOf = (reply: Reply) =>
     cookieOf(reply)
@@ -209,6 +209,36 @@ describe('sign-in through an OpenID Connect provider', () => {
       ([status, error]: [number, string]) => status === 400 && error.includes('begin the sign-in again'),
     );
     expect((await finish({}, cookie)).status, 'no code').to.equal(400);
+  });
+
+  it('lets six colleagues behind one address sign in within a minute', async () => {
+    for (const sub of ['sub-p1', 'sub-p2', 'sub-p3', 'sub-p4', 'sub-p5', 'sub-p6']) {
+      provider.accounts.set(sub, { preferred_username: sub, groups: ['staff'] });
+      expect((await signIn(sub, '203.0.113.7')).status, sub).to.equal(200);
+    }
+  });
+
+  it('completes two sign-ins that one browser started at the same time, and keeps five of them', async () => {
+    provider.accounts.set('sub-qin', { preferred_username: 'qin', groups: ['staff'] });
+    const tabs = [await begin(), await begin()];
+    const jar = tabs.map(cookieOf).join('; ');
+    for (const tab of tabs) {
+      const back = await provider.approve(tab.body.url, 'sub-qin');
+      const body = { code: back.get('code'), state: back.get('state'), iss: back.get('iss') };
+      expect((await finish(body, jar)).status).to.equal(200);
+    }
+    const many = await Promise.all(Array.from({ length: 6 }, () => begin()));
+    const next = await world.ask('POST', '/api/auth/oidc/begin', {
+      headers: { ...headers, cookie: many.map(cookieOf).join('; ') },
+    });
+    const deleted = next.headers.getSetCookie().filter((line) => line.includes('Max-Age=0'));
+    expect(deleted.map((line) => line.split('=')[0])).to.deep.equal(
+      many.slice(0, 2).map((one) => cookieOf(one).split('=')[0]),
+    );
+  });
+
+  it('names HTTPS if the cookie is missing over plain HTTP', async () => {
+    expect((await finish({ code: 'c', state: 's' }, '')).body.error).to.include('MC_COOKIE_SECURE=0');
   });
 
   it('rejects a sign-in from a page of another site', async () => {
