@@ -11,7 +11,6 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     'sign-in': 'by password or Google, and sign-out',
     google: 'ID tokens of Google',
     oidc: 'accounts of an OpenID Connect provider',
-    'provider-faults': 'what differs if a provider is refused',
     'identity-claims': 'what a provider says of an account',
     sessions: 'what a sign-in leaves with the browser',
     users: 'accounts',

@@ -12,7 +12,7 @@ import type { Config } from '../../config.ts';
 import { boundedFetch } from '../request.ts';
 import { ACCOUNT, EMAIL } from './identity-claims.ts';
 import { CLOCK_TOLERANCE_S, remoteKeys } from './oidc.ts';
-import { isAboutKeys } from './provider-faults.ts';
+import { isAboutKeys } from './sign-in.ts';
 
 const FETCH_TIMEOUT_MS = 5_000;
 /** Maximum number of bytes in the key set. */

@@ -13,7 +13,7 @@ import type { OidcProvider } from '../../../shared/ports/auth/oidc.ts';
 import { CLIENT_AUTH, type Config } from '../../config.ts';
 import { boundedFetch, OutgoingError } from '../request.ts';
 import { groupsOf, profileOf as readProfile } from './identity-claims.ts';
-import { discoveryFault, signInFault, tokenFault } from './provider-faults.ts';
+import { discoveryFault, signInFault, tokenFault } from './sign-in.ts';
 
 type Settings = Pick<
   Config,
