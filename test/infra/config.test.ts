@@ -74,6 +74,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   READY_MAX_LAG_MS: { values: ['99', '3600001', ...OTHER_NUMBERS], says: WHOLE(100, 3_600_000) },
   START_TIMEOUT_MS: { values: ['999', '3600001', ...OTHER_NUMBERS], says: WHOLE(1_000, 3_600_000) },
   SHUTDOWN_TIMEOUT_MS: { values: ['600001', ...OTHER_NUMBERS], says: WHOLE(0, 600_000) },
+  RESPONSE_STALL_MS: { values: ['99', '3600001', ...OTHER_NUMBERS], says: WHOLE(100, 3_600_000) },
   GOOGLE_KEYS_URL: { values: ['ftp://keys', 'keys.json'], says: 'must be a URL that starts with https:// or http://' },
   OIDC_ISSUER: { values: ['ldap://id', 'id.example.com'], says: 'must be a URL that starts with https:// or http://' },
   OIDC_CLIENT_AUTH: { values: ['basic'], says: 'client_secret_basic' },
