@@ -16,7 +16,7 @@ export type SecretName = 'strong' | 'token' | 'weak';
 /** Parts of names, anywhere in them. For case-insensitive regular expressions. */
 export const STRONG_PARTS =
   'password|passwd|passphrase|passcode|secret|credential|(?:api|private|access|auth|signing|encryption|master|account|ssh|tls)[_-]?key';
-const STRONG = new RegExp(STRONG_PARTS, 'i');
+const STRONG = new RegExp(STRONG_PARTS.replace('[_-]', '[-_. ]'), 'i');
 const TOKEN = /token/i;
 
 /** Last words of names: whole words, because "spinning" contains "pin". */
@@ -28,23 +28,26 @@ const COOKIE = /^(?:cookies?|setcookie)$/;
 /** Keys that are identifiers. `session_key` is a public field of agents. */
 const NO_SECRET_KEY = /^(?:public|primary|foreign|sort|partition|cache|row|group|lookup|short|hot|session|i18n|map)$/;
 
+/** Every name of a secret contains one of these. Most names do not, and a large value has thousands of names. */
+const PARTS = /pass|secret|cred|key|token|pin|otp|cvv|cvc|pw|auth|bearer|jwt|cookie/i;
+
+/** Only this many characters at the end of a name are split into words. */
+const MAX_SPLIT = 1_000;
+
 /** `clientAuth2` → client, auth */
 const wordsOf = (name: string): string[] =>
-  name
-    .replace(/([a-z\d])([A-Z])/g, '$1 $2')
-    .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
-    .toLowerCase()
-    .split(/[^a-z]+/)
-    .filter((word) => word !== '');
+  (name.slice(-MAX_SPLIT).match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []).map((word) => word.toLowerCase());
 
 /** The kind of secret that a name indicates; undefined: none. */
 export function secretName(name: string): SecretName | undefined {
-  if (STRONG.test(name.replace(/[. ]/g, '_'))) return 'strong';
+  if (!PARTS.test(name)) return undefined;
+  if (STRONG.test(name)) return 'strong';
   if (TOKEN.test(name)) return 'token';
   const words = wordsOf(name);
   const last = words.at(-1) ?? '';
   const before = words.at(-2) ?? '';
-  if (STRONG_WORDS.test(words.join(' '))) return last === 'pin' && NO_SECRET_PIN.test(before) ? undefined : 'strong';
+  if (STRONG_WORDS.test(words.slice(-2).join(' ')))
+    return last === 'pin' && NO_SECRET_PIN.test(before) ? undefined : 'strong';
   if (last !== 'pwd' && last.endsWith('pwd')) return 'weak';
   if (WEAK.test(last)) return last.startsWith('key') && NO_SECRET_KEY.test(before) ? undefined : 'weak';
   // A cookie's header, jar or value, but not its name or path.
