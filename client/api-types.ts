@@ -451,11 +451,13 @@ export interface Api {
           readonly input_tokens: number;
           readonly output_tokens: number;
           readonly cost: number;
+          readonly estimated_cost: number;
         }[];
         readonly total: {
           readonly input_tokens: number;
           readonly output_tokens: number;
           readonly cost: number;
+          readonly estimated_cost: number;
           readonly requests: number;
         };
         readonly daily_trend: readonly {
@@ -464,6 +466,7 @@ export interface Api {
           readonly input_tokens: number;
           readonly output_tokens: number;
           readonly cost: number;
+          readonly estimated_cost: number;
           readonly requests: number;
         }[];
       };
@@ -1608,6 +1611,8 @@ export interface Api {
       readonly sessionId: string;
       readonly inputTokens: number;
       readonly outputTokens: number;
+      readonly cacheReadTokens?: number | null;
+      readonly cacheWriteTokens?: number | null;
       readonly operation?: string;
       readonly duration?: number | null;
       readonly taskId?: number | null;
@@ -1719,6 +1724,8 @@ export interface Api {
         readonly sessionId: string;
         readonly inputTokens: number;
         readonly outputTokens: number;
+        readonly cacheReadTokens?: number | null;
+        readonly cacheWriteTokens?: number | null;
         readonly operation?: string;
         readonly duration?: number | null;
         readonly taskId?: number | null;
@@ -1747,6 +1754,7 @@ export interface Api {
         readonly total_output_tokens: number;
         readonly total_tokens: number;
         readonly total_cost: number;
+        readonly estimated_cost: number;
         readonly session_count: number;
         readonly request_count: number;
         readonly last_active: string;
@@ -1756,10 +1764,12 @@ export interface Api {
           readonly output_tokens: number;
           readonly request_count: number;
           readonly cost: number;
+          readonly estimated_cost: number;
         }[];
       }[];
       readonly summary: {
         readonly total_cost: number;
+        readonly estimated_cost: number;
         readonly total_tokens: number;
         readonly agent_count: number;
         readonly days: number;
@@ -1774,7 +1784,13 @@ export interface Api {
   };
   readonly 'PUT /api/tokens/prices': {
     readonly query: Readonly<Record<string, never>>;
-    readonly body: { readonly model: string; readonly input: number; readonly output: number };
+    readonly body: {
+      readonly model: string;
+      readonly input: number;
+      readonly output: number;
+      readonly cache_read?: number | null;
+      readonly cache_write?: number | null;
+    };
     readonly response: { readonly success: true; readonly price: TokenPrice };
   };
   readonly 'DELETE /api/tokens/prices': {
@@ -4153,6 +4169,8 @@ export type TokenPrice = {
   readonly model: string;
   readonly input: number;
   readonly output: number;
+  readonly cache_read: number;
+  readonly cache_write: number;
   readonly source: 'built-in' | 'own';
   readonly updated_at: number | null;
   readonly updated_by: string | null;
@@ -4167,8 +4185,11 @@ export type TokenRecord = {
   readonly timestamp: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
   readonly totalTokens: number;
   readonly cost: number;
+  readonly price: 'own' | 'built-in' | 'default' | 'subscription';
   readonly operation: string;
   readonly taskId: number | null;
   readonly workspaceId: number;
@@ -4178,6 +4199,7 @@ export type TokenRecord = {
 export type TokenStats = {
   readonly totalTokens: number;
   readonly totalCost: number;
+  readonly estimatedCost: number;
   readonly requestCount: number;
   readonly avgTokensPerRequest: number;
   readonly avgCostPerRequest: number;

@@ -1,6 +1,7 @@
 /** Heartbeats and wake-ups. */
 import type { Inbox, Inboxes } from '../../queries/agents/heartbeat.ts';
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
+import type { PriceSource, TokenCounts } from '../../shared/contract/tokens/costs.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
 import { agentStatusChanged } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived, agentWoken } from '../../shared/events/agents/heartbeat.ts';
@@ -12,16 +13,15 @@ import type { CommandContext, Commands } from '../handler.ts';
 import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
 import { agentInLog } from './names.ts';
 
-export interface TokenUsage {
+export interface TokenUsage extends TokenCounts {
   /** Of the report. */
   readonly id: string;
   readonly model: string;
-  readonly input_tokens: number;
-  readonly output_tokens: number;
   /** Null: none given, or there is no such task. */
   readonly task_id: number | null;
   /** US dollars. */
   readonly cost: number;
+  readonly price: PriceSource;
 }
 
 export interface Heartbeat {

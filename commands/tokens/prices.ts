@@ -1,5 +1,5 @@
 /** Prices of tokens that a workspace sets for itself. Stream: `token_prices-<workspace>`. */
-
+import { isDeepStrictEqual } from 'node:util';
 import type { ModelPrice, Price } from '../../shared/contract/tokens/costs.ts';
 import { conflict, notFound } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -24,13 +24,13 @@ export const tokenPricesDecider = defineDecider<PricesState>({
 });
 
 /** @throws AppError 409 when there are too many */
-export function decideSetPrice(state: PricesState, { model, input, output }: ModelPrice): EventDraft[] {
+export function decideSetPrice(state: PricesState, { model, ...price }: ModelPrice): EventDraft[] {
   const before = state.get(model) ?? null;
-  if (before?.input === input && before.output === output) return [];
+  if (isDeepStrictEqual(before, price)) return [];
   if (!before && state.size >= MAX_PRICES) {
     throw conflict(`A workspace can have ${MAX_PRICES} prices of its own; remove one that is no longer needed.`);
   }
-  return [tokenPriceSet.draft({ model, price: { input, output }, before })];
+  return [tokenPriceSet.draft({ model, price, before })];
 }
 
 /** @throws AppError 404 */

@@ -10,7 +10,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import type { KnownReport, TokenDirectory, TokenKnowledge } from '../../queries/tokens/reports.ts';
-import { costOf } from '../../shared/contract/tokens/costs.ts';
+import { costOf, type TokenCounts } from '../../shared/contract/tokens/costs.ts';
 import { AppError, conflict, READ_MODEL_BEHIND, unavailable } from '../../shared/errors.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
 import {
@@ -26,12 +26,10 @@ import type { CommandContext, Commands } from '../handler.ts';
 import { nextStep } from '../intents.ts';
 
 /** Token usage as reported by a caller. */
-export interface NewTokenReport {
+export interface NewTokenReport extends TokenCounts {
   readonly id: string | null;
   readonly model: string;
   readonly session_id: string;
-  readonly input_tokens: number;
-  readonly output_tokens: number;
   readonly operation: string;
   /** Milliseconds. */
   readonly duration: number | null;
@@ -91,7 +89,10 @@ class PageFullError extends Error {}
 const digestOf = (one: Omit<NewTokenReport, 'id' | 'task_id'>): string =>
   createHash('sha256')
     .update(
-      JSON.stringify([one.model, one.session_id, one.input_tokens, one.output_tokens, one.operation, one.duration]),
+      JSON.stringify([
+        ...[one.model, one.session_id, one.operation, one.duration],
+        ...[one.input_tokens, one.output_tokens, one.cache_read_tokens, one.cache_write_tokens],
+      ]),
     )
     .digest('base64url');
 
@@ -143,7 +144,7 @@ function completed(
     agent_id: found.agents.get(agentName) ?? null,
     agent_name: agentName,
     task_id: taskId !== null && found.tasks.has(taskId) ? taskId : null,
-    cost: costOf(given, found.prices, subscribedProviders),
+    ...costOf(given, found.prices, subscribedProviders),
   };
 }
 

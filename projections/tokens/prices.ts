@@ -10,6 +10,8 @@ export const tokenPricesTable = defineTable(
     model: 'text',
     input: 'double',
     output: 'double',
+    cache_read: 'double',
+    cache_write: 'double',
     updated_at: 'bigint',
     updated_by: 'text',
   },

@@ -23,8 +23,12 @@ export const tokenReportsTable = defineTable(
     agent_name: 'text',
     input_tokens: 'double',
     output_tokens: 'double',
+    cache_read_tokens: 'double',
+    cache_write_tokens: 'double',
     /** US dollars. */
     cost: 'double',
+    /** Where the cost comes from. */
+    price: 'text',
     operation: 'text',
     task_id: 'bigint?',
     duration: 'double?',

@@ -5,7 +5,7 @@
  * one row.
  */
 import { hash } from 'node:crypto';
-import { NANO } from '../../shared/contract/tokens/costs.ts';
+import { allInput, NANO } from '../../shared/contract/tokens/costs.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import type { TokenReport, tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
 import { startOf, type Unit } from '../../shared/time-buckets.ts';
@@ -46,10 +46,13 @@ export const tokenUsageTable = defineTable(
     start: 'bigint',
     requests: 'bigint',
     // Sums of whole numbers. Unlike bigint, the type has no largest value that an update could exceed.
+    /** With cached tokens. */
     input_tokens: 'double',
     output_tokens: 'double',
     /** Billionths of a US dollar. */
     cost: 'double',
+    /** The part of the cost that was priced by default. */
+    estimated: 'double',
     /** 0: no agent of the workspace, or all of them in the facet of models. */
     agent_id: 'bigint',
     /** Time of the newest report, Unix ms. */
@@ -98,18 +101,22 @@ type Days = Readonly<Record<string, DaySums>>;
 type Used = EventOf<typeof tokenReportsPurged>['data']['used'][number];
 
 /** One report as usage. @param at Unix ms */
-export const usedBy = (at: number, report: TokenReport): Used => ({
-  at,
-  model: report.model,
-  session_id: report.session_id,
-  agent_id: report.agent_id,
-  agent_name: report.agent_name,
-  task_id: report.task_id,
-  requests: 1,
-  input_tokens: report.input_tokens,
-  output_tokens: report.output_tokens,
-  cost: Math.round(report.cost * NANO),
-});
+export function usedBy(at: number, report: Omit<TokenReport, 'price'> & { readonly price: string }): Used {
+  const cost = Math.round(report.cost * NANO);
+  return {
+    at,
+    model: report.model,
+    session_id: report.session_id,
+    agent_id: report.agent_id,
+    agent_name: report.agent_name,
+    task_id: report.task_id,
+    requests: 1,
+    input_tokens: allInput(report),
+    output_tokens: report.output_tokens,
+    cost,
+    estimated: report.price === 'default' ? cost : 0,
+  };
+}
 
 type Row = RowOf<(typeof tokenUsageTable)['columns']>;
 type DaysRow = RowOf<(typeof tokenDaysTable)['columns']>;
@@ -137,12 +144,15 @@ const startsOf = (at: number): Readonly<Record<Unit | typeof ALL_TIME, number>> 
 /** While sums are added up, rows are changed in place: this runs for every report. */
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
+type Amount = 'requests' | 'input_tokens' | 'output_tokens' | 'cost' | 'estimated';
+
 /** Adds the amounts of one row or report to another row. */
-function addTo(row: Mutable<Row>, requests: number, input: number, output: number, cost: number, at: number): void {
-  row.requests += requests;
-  row.input_tokens += input;
-  row.output_tokens += output;
-  row.cost += cost;
+function addTo(row: Mutable<Row>, more: Pick<Row, Amount>, at: number): void {
+  row.requests += more.requests;
+  row.input_tokens += more.input_tokens;
+  row.output_tokens += more.output_tokens;
+  row.cost += more.cost;
+  row.estimated += more.estimated;
   row.last_at = Math.max(row.last_at, at);
 }
 
@@ -158,7 +168,7 @@ function seriesOfMoments(workspace_id: number, used: readonly Used[]): Row[] {
       const key = `${facet} ${one.at} ${agent_id} ${subject.length} ${subject} ${agent_name.length} ${agent_name} ${model}`;
       const row = rows.get(key);
       if (row) {
-        addTo(row, one.requests, one.input_tokens, one.output_tokens, one.cost, one.at);
+        addTo(row, one, one.at);
         return;
       }
       rows.set(key, {
@@ -168,6 +178,7 @@ function seriesOfMoments(workspace_id: number, used: readonly Used[]): Row[] {
         input_tokens: one.input_tokens,
         output_tokens: one.output_tokens,
         cost: one.cost,
+        estimated: one.estimated,
         agent_id,
         last_at: one.at,
         subject,
@@ -198,7 +209,7 @@ function bucketsOf(workspace_id: number, used: readonly Used[]): Row[] {
       const start = starts[unit];
       const key = `${one.facet} ${unit} ${start} ${one.series}`;
       const row = rows.get(key);
-      if (row) addTo(row, one.requests, one.input_tokens, one.output_tokens, one.cost, at);
+      if (row) addTo(row, one, at);
       else rows.set(key, { ...one, start, unit });
     }
   }
@@ -214,6 +225,7 @@ const summed = (row: Row, other: Row, sign: 1 | -1): Row => ({
   input_tokens: row.input_tokens + sign * other.input_tokens,
   output_tokens: row.output_tokens + sign * other.output_tokens,
   cost: row.cost + sign * other.cost,
+  estimated: row.estimated + sign * other.estimated,
   // Removed reports are older than the remaining ones.
   last_at: sign === 1 ? Math.max(row.last_at, other.last_at) : row.last_at,
 });

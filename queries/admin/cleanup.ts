@@ -6,7 +6,7 @@ import { notificationsProjection } from '../../projections/monitoring/notificati
 import { searchProjection } from '../../projections/monitoring/search.ts';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
-import { NANO } from '../../shared/contract/tokens/costs.ts';
+import { usedBy } from '../../projections/tokens/usage.ts';
 import type { auditEntriesPurged, Retained, recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import type { tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
@@ -56,6 +56,7 @@ export async function expiredReports(
     .execute();
   const sums = new Map<string, ExpiredReports['used'][number]>();
   for (const row of rows) {
+    const used = usedBy(row.at, row);
     const { model, session_id, agent_id, agent_name, task_id } = row;
     const whose = { at: startOf('hour', row.at), model, session_id, agent_id, agent_name, task_id };
     const key = JSON.stringify(whose);
@@ -63,9 +64,10 @@ export async function expiredReports(
     sums.set(key, {
       ...whose,
       requests: (sum?.requests ?? 0) + 1,
-      input_tokens: (sum?.input_tokens ?? 0) + row.input_tokens,
-      output_tokens: (sum?.output_tokens ?? 0) + row.output_tokens,
-      cost: (sum?.cost ?? 0) + Math.round(row.cost * NANO),
+      input_tokens: (sum?.input_tokens ?? 0) + used.input_tokens,
+      output_tokens: (sum?.output_tokens ?? 0) + used.output_tokens,
+      cost: (sum?.cost ?? 0) + used.cost,
+      estimated: (sum?.estimated ?? 0) + used.estimated,
     });
   }
   return { ids: rows.map(({ id }) => id), used: [...sums.values()] };

@@ -349,7 +349,12 @@ interface CostRow extends Sums {
   readonly position: number;
 }
 
-const amounts = ({ input_tokens, output_tokens, cost }: Sums) => ({ input_tokens, output_tokens, cost: dollars(cost) });
+const amounts = ({ input_tokens, output_tokens, cost, estimated }: Sums) => ({
+  input_tokens,
+  output_tokens,
+  cost: dollars(cost),
+  estimated_cost: dollars(estimated),
+});
 
 async function costSection(reads: Reads, { workspace, agent }: AttributedAgent, since: number): Promise<Part> {
   const { rows } = await sql<CostRow>`

@@ -16,7 +16,7 @@ import { HOUR, seconds } from '../../shared/time.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
 import { derivation, REPORT_TYPES } from '../evidence.ts';
 import { type Reads, tableOf } from '../reads.ts';
-import { dollars, tokensTable } from '../tokens/usage.ts';
+import { ALL_INPUT, dollars, tokensTable } from '../tokens/usage.ts';
 
 type Sql = RawBuilder<unknown>;
 
@@ -123,7 +123,7 @@ function newestReports(
 ): Sql {
   const from = Math.max(since * 1_000, day === undefined ? 0 : day * 1_000);
   return sql`
-    SELECT r.position, r.at, count(*) AS count, sum(r.input_tokens) AS input_tokens,
+    SELECT r.position, r.at, count(*) AS count, sum(${ALL_INPUT}) AS input_tokens,
       sum(r.output_tokens) AS output_tokens, sum(round(r.cost * ${NANO})) AS cost
     FROM ${tokensTable(reads, 'reports')} r
     WHERE r.workspace_id = ${workspace} AND r.agent_id = ${agent.id} AND r.at >= ${from}

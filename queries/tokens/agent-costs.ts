@@ -198,6 +198,7 @@ export async function tokensByAgent(
         all_requests: number;
         all_tokens: number;
         all_cost: number;
+        all_estimated: number;
         newest: number;
       }
   >`
@@ -214,7 +215,7 @@ export async function tokensByAgent(
       FROM (${sessionsSince(reads, workspace, since)}) a GROUP BY agent_id, agent_name)
     SELECT t.*, coalesce(s.sessions, 0) AS sessions, count(*) OVER () AS groups,
       (sum(requests) OVER ())::bigint AS all_requests, sum(input_tokens + output_tokens) OVER () AS all_tokens,
-      sum(cost) OVER () AS all_cost, max(position) OVER () AS newest
+      sum(cost) OVER () AS all_cost, sum(estimated) OVER () AS all_estimated, max(position) OVER () AS newest
     FROM t LEFT JOIN s USING (agent_id, agent_name)
     ORDER BY input_tokens + output_tokens DESC, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
   const nameOf = await namesOf(reads, workspace, rows);
@@ -227,6 +228,7 @@ export async function tokensByAgent(
       total_output_tokens: row.output_tokens,
       total_tokens: tokensOf(row),
       total_cost: dollars(row.cost),
+      estimated_cost: dollars(row.estimated),
       session_count: Number(row.sessions),
       request_count: row.requests,
       last_active: new Date(row.last_at).toISOString(),
@@ -236,10 +238,12 @@ export async function tokensByAgent(
         output_tokens: one.output_tokens,
         request_count: one.requests,
         cost: dollars(one.cost),
+        estimated_cost: dollars(one.estimated),
       })),
     })),
     summary: {
       total_cost: dollars(first?.all_cost ?? 0),
+      estimated_cost: dollars(first?.all_estimated ?? 0),
       total_tokens: first?.all_tokens ?? 0,
       agent_count: first?.groups ?? 0,
       days,

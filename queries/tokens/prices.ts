@@ -5,7 +5,7 @@ import type { TokenPrice } from '../../shared/contract/tokens/prices.ts';
 import { inWorkspace, type Reads } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
 
-const COLUMNS = ['model', 'input', 'output', 'updated_at', 'updated_by'] as const;
+const COLUMNS = ['model', 'input', 'output', 'cache_read', 'cache_write', 'updated_at', 'updated_by'] as const;
 
 /** A workspace's own price after a command. */
 export async function priceAfter(

@@ -5,7 +5,7 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { tokenPricesProjection } from '../../projections/tokens/prices.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
 import type { Derivations } from '../../shared/contract/evidence.ts';
-import type { ModelPrice } from '../../shared/contract/tokens/costs.ts';
+import { allInput, type ModelPrice } from '../../shared/contract/tokens/costs.ts';
 import type { TokenRecord } from '../../shared/contract/tokens/reports.ts';
 import type { TokenListResponse } from '../../shared/contract/tokens/usage.ts';
 import type { TokenReport } from '../../shared/events/tokens/reports.ts';
@@ -28,16 +28,19 @@ export const recordOf = (workspace: number, report: KnownReport): TokenRecord =>
   timestamp: report.at,
   inputTokens: report.input_tokens,
   outputTokens: report.output_tokens,
-  totalTokens: report.input_tokens + report.output_tokens,
+  cacheReadTokens: report.cache_read_tokens,
+  cacheWriteTokens: report.cache_write_tokens,
+  totalTokens: allInput(report) + report.output_tokens,
   cost: report.cost,
+  price: report.price,
   operation: report.operation,
   taskId: report.task_id,
   workspaceId: workspace,
   ...(report.duration !== null && { duration: report.duration }),
 });
 
-const COLUMNS = sql`r.id, r.at, r.model, r.session_id, r.agent_id, r.agent_name, r.input_tokens, r.output_tokens, r.cost,
-  r.operation, r.task_id, r.duration`;
+const COLUMNS = sql`r.id, r.at, r.model, r.session_id, r.agent_id, r.agent_name, r.input_tokens, r.output_tokens,
+  r.cache_read_tokens, r.cache_write_tokens, r.cost, r.price, r.operation, r.task_id, r.duration`;
 
 /** The newest 100 reports of a timeframe, and the total number. @param now Unix ms */
 export async function listTokens(
@@ -164,7 +167,8 @@ export const tokenDirectory = (reads: Reads) => ({
           WHERE a.workspace_id = ${workspace} AND a.name = ANY(${[...new Set(agentNames)]}::text[])) AS agents,
         (SELECT json_agg(t.id) FROM ${tasks} t
           WHERE t.workspace_id = ${workspace} AND t.id = ANY(${[...new Set(taskIds)]}::bigint[])) AS tasks,
-        (SELECT json_agg(json_build_object('model', p.model, 'input', p.input, 'output', p.output)) FROM ${prices} p
+        (SELECT json_agg(json_build_object('model', p.model, 'input', p.input, 'output', p.output,
+          'cache_read', p.cache_read, 'cache_write', p.cache_write)) FROM ${prices} p
           WHERE p.workspace_id = ${workspace}) AS prices`.execute(reads.db);
     const [found] = rows;
     return {

@@ -40,6 +40,10 @@ const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly model
   model: { subject: sql`''`, model: sql`model`, where: sql`true` },
 };
 
+/** Amounts of single reports, as in the sums. */
+export const ALL_INPUT = sql`(input_tokens + cache_read_tokens + cache_write_tokens)`;
+const ESTIMATED = sql`CASE WHEN price = 'default' THEN round(cost * ${NANO}) ELSE 0 END`;
+
 /** A part of a facet to read: buckets of one unit, or single reports. */
 interface Part extends Term {
   /** Only data of the agent with this id. */
@@ -53,7 +57,7 @@ function partOf(reads: Reads, workspace: number, facet: Facet, { unit, from, unt
   if (unit !== null)
     return sql`
       SELECT subject, agent_id, agent_name, model, start, ${times}requests AS requests, ${times}input_tokens AS input_tokens,
-        ${times}output_tokens AS output_tokens, ${times}cost AS cost, last_at, position
+        ${times}output_tokens AS output_tokens, ${times}cost AS cost, ${times}estimated AS estimated, last_at, position
       FROM ${tokensTable(reads, 'usage')}
       WHERE workspace_id = ${workspace} ${whose} AND facet = ${facet} AND unit = ${unit} AND start >= ${from}
         ${upTo(sql`start`)}`;
@@ -61,8 +65,8 @@ function partOf(reads: Reads, workspace: number, facet: Facet, { unit, from, unt
   return sql`
       SELECT ${subject} AS subject, coalesce(agent_id, 0) AS agent_id,
         CASE WHEN agent_id IS NULL THEN agent_name ELSE '' END AS agent_name, ${model} AS model, at - at % ${HOUR_MS} AS start,
-        ${times}1::bigint AS requests, ${times}input_tokens AS input_tokens, ${times}output_tokens AS output_tokens,
-        ${times}round(cost * ${NANO}) AS cost, at AS last_at, position
+        ${times}1::bigint AS requests, ${times}${ALL_INPUT} AS input_tokens, ${times}output_tokens AS output_tokens,
+        ${times}round(cost * ${NANO}) AS cost, ${times}${ESTIMATED} AS estimated, at AS last_at, position
       FROM ${tokensTable(reads, 'reports')}
       WHERE workspace_id = ${workspace} ${whose} AND at >= ${from} ${upTo(sql`at`)} AND ${where}`;
 }
@@ -75,7 +79,8 @@ const partsOf = (reads: Reads, workspace: number, facet: Facet, parts: readonly 
 
 /**
  * Rows that add up to everything since a moment, each within the window: `subject, agent_id, agent_name, model, start,
- * requests, input_tokens, output_tokens, cost` (billionths of a dollar), `last_at`, and the `position` of the newest
+ * requests, input_tokens` (with cached ones)`, output_tokens, cost` and the `estimated` part of it (billionths of a
+ * dollar), `last_at`, and the `position` of the newest
  * event in them.
  *
  * @param since Unix ms
@@ -116,7 +121,8 @@ export function sumsSince(reads: Reads, workspace: number, facet: Facet, since: 
   if (since > 0 || facet === 'agent')
     return partsOf(reads, workspace, facet, termsSince(FACET_UNITS[facet], Math.max(0, since), now));
   return sql`
-    SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, last_at, position
+    SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, estimated, last_at,
+      position
     FROM ${tokensTable(reads, 'usage')}
     WHERE workspace_id = ${workspace} AND facet = ${facet} AND unit = ${ALL_TIME} AND start = 0`;
 }
@@ -130,12 +136,15 @@ export interface Sums {
   readonly output_tokens: number;
   /** Billionths of a US dollar. */
   readonly cost: number;
+  /** The part of the cost that was priced by default. */
+  readonly estimated: number;
 }
 
 export const SUMS = sql`coalesce(sum(requests), 0)::bigint AS requests, coalesce(sum(input_tokens), 0) AS input_tokens,
-  coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cost), 0) AS cost`;
+  coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cost), 0) AS cost,
+  coalesce(sum(estimated), 0) AS estimated`;
 
-export const NO_SUMS: Sums = { requests: 0, input_tokens: 0, output_tokens: 0, cost: 0 };
+export const NO_SUMS: Sums = { requests: 0, input_tokens: 0, output_tokens: 0, cost: 0, estimated: 0 };
 
 export const dollars = (cost: number): number => cost / NANO;
 export const tokensOf = ({ input_tokens, output_tokens }: Sums): number => input_tokens + output_tokens;
@@ -145,21 +154,23 @@ export const added = (one: Sums, other: Sums, sign: 1 | -1 = 1): Sums => ({
   input_tokens: one.input_tokens + sign * other.input_tokens,
   output_tokens: one.output_tokens + sign * other.output_tokens,
   cost: one.cost + sign * other.cost,
+  estimated: one.estimated + sign * other.estimated,
 });
 
-/** @param cost billionths of a US dollar */
-export function statsFrom(requests: number, tokens: number, cost: number): TokenStats {
+/** @param cost billionths of a US dollar, of which `estimated` were priced by default */
+export function statsFrom(requests: number, tokens: number, cost: number, estimated: number): TokenStats {
   const inDollars = dollars(cost);
   return {
     totalTokens: tokens,
     totalCost: inDollars,
+    estimatedCost: dollars(estimated),
     requestCount: requests,
     avgTokensPerRequest: requests === 0 ? 0 : Math.round(tokens / requests),
     avgCostPerRequest: requests === 0 ? 0 : inDollars / requests,
   };
 }
 
-export const statsOf = (sums: Sums): TokenStats => statsFrom(sums.requests, tokensOf(sums), sums.cost);
+export const statsOf = (sums: Sums): TokenStats => statsFrom(sums.requests, tokensOf(sums), sums.cost, sums.estimated);
 
 export const statsBy = <T extends Sums>(rows: readonly T[], nameOf: (row: T) => string): Record<string, TokenStats> =>
   Object.fromEntries(rows.map((row) => [nameOf(row), statsOf(row)]));

@@ -35,6 +35,8 @@ function reportAt(n: number): TokenReport {
     session_id: `agent-${agent}:${CHATS[Math.floor(n / MODELS.length) % CHATS.length]}`,
     input_tokens: 500 + ((n * 7_919) % 20_000),
     output_tokens: (n * 104_729) % 3_000,
+    cache_read_tokens: 0,
+    cache_write_tokens: 0,
   };
   return {
     id: `bench-${n}`,
@@ -44,7 +46,7 @@ function reportAt(n: number): TokenReport {
     task_id: n % 3 === 0 ? null : 1 + (n % TASKS),
     operation: 'chat_completion',
     duration: null,
-    cost: costOf(said),
+    ...costOf(said),
   };
 }
 

@@ -135,6 +135,8 @@ describe('repeated requests', function () {
       model: 'm',
       session_id: 's',
       input_tokens: 1,
+      cache_read_tokens: 0,
+      cache_write_tokens: 0,
       operation: 'chat',
       duration: null,
       task_id: null,

@@ -75,10 +75,10 @@ export function checkDiagnostics(
     }
   }
   if (tokens) {
-    const { cost: _, ...total } = reader.sums(of('tokens.total'));
+    const { cost: _, estimated: __, ...total } = reader.sums(of('tokens.total'));
     expect(tokens.total).to.deep.equal(total);
     for (const { model, request_count: requests, ...sums } of tokens.by_model) {
-      const { cost: __, ...own } = reader.sums(of(`tokens.by_model.${model}`));
+      const { cost: ___, estimated: ____, ...own } = reader.sums(of(`tokens.by_model.${model}`));
       expect({ ...sums, requests }, model).to.deep.equal(own);
     }
   }
@@ -86,11 +86,12 @@ export function checkDiagnostics(
 }
 
 /** Sums as statistics show them. */
-function statsFrom({ requests, input_tokens, output_tokens, cost }: Sums) {
+function statsFrom({ requests, input_tokens, output_tokens, cost, estimated }: Sums) {
   const [tokens, dollars] = [input_tokens + output_tokens, cost / 1e9];
   return {
     totalTokens: tokens,
     totalCost: dollars,
+    estimatedCost: estimated / 1e9,
     requestCount: requests,
     avgTokensPerRequest: requests === 0 ? 0 : Math.round(tokens / requests),
     avgCostPerRequest: requests === 0 ? 0 : dollars / requests,
@@ -142,9 +143,10 @@ export function checkTokens(
   }
   if (Array.isArray(body.agents)) {
     const all = reader.reports(of('summary'));
-    const { cost, input_tokens, output_tokens } = reader.sums(of('summary'));
+    const { cost, estimated, input_tokens, output_tokens } = reader.sums(of('summary'));
     expect(body.summary).to.deep.equal({
       total_cost: cost / 1e9,
+      estimated_cost: estimated / 1e9,
       total_tokens: input_tokens + output_tokens,
       agent_count: new Set(all.map(({ agent_id: agentId, agent_name: agentName }) => agentId ?? agentName)).size,
       days: body.summary.days,
@@ -158,14 +160,16 @@ export function checkTokens(
         total_output_tokens: sums.output_tokens,
         total_tokens: sums.input_tokens + sums.output_tokens,
         total_cost: sums.cost / 1e9,
+        estimated_cost: sums.estimated / 1e9,
         session_count: new Set(own.map(({ session_id: sessionId }) => sessionId)).size,
         request_count: sums.requests,
         last_active: new Date(Math.max(...own.map(({ at }) => at))).toISOString(),
       });
-      for (const { model, request_count: requests, cost: dollars, ...tokens } of models)
-        expect({ ...tokens, requests, cost: Math.round(dollars * 1e9) }, model).to.deep.equal(
-          reader.sums(of(`agents.${agent}.models.${model}`)),
-        );
+      for (const { model, request_count: requests, cost: dollars, estimated_cost: guessed, ...tokens } of models)
+        expect(
+          { ...tokens, requests, cost: Math.round(dollars * 1e9), estimated: Math.round(guessed * 1e9) },
+          model,
+        ).to.deep.equal(reader.sums(of(`agents.${agent}.models.${model}`)));
     }
   }
   evidence.finish();
@@ -249,12 +253,15 @@ export function checkAttribution(body: AttributionResponse, reader: EvidenceRead
   counted('audit.by_action', audit?.by_action ?? {});
   counted('mutations.summary', mutations?.summary ?? {});
   if (cost) {
-    const summed = (name: string, requests: number, shown: Omit<Sums, 'requests'>) => {
+    const summed = (
+      name: string,
+      requests: number,
+      shown: Omit<Sums, 'requests' | 'estimated'> & { estimated_cost: number },
+    ) => {
       expect(of(name).total, name).to.equal(requests);
-      const { input_tokens, output_tokens, cost: dollars } = shown;
-      expect({ requests, input_tokens, output_tokens, cost: Math.round(dollars * 1e9) }, name).to.deep.equal(
-        reader.sums(of(name)),
-      );
+      const { input_tokens, output_tokens } = shown;
+      const nanos = { cost: Math.round(shown.cost * 1e9), estimated: Math.round(shown.estimated_cost * 1e9) };
+      expect({ requests, input_tokens, output_tokens, ...nanos }, name).to.deep.equal(reader.sums(of(name)));
     };
     summed('cost.total', cost.total.requests, cost.total);
     for (const one of cost.by_model) summed(`cost.by_model.${one.model}`, one.request_count, one);

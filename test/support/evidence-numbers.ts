@@ -39,11 +39,13 @@ const under = (path: string, fields: readonly string[]): string[] => fields.map(
 const named = (path: string, fields: readonly string[]): Readonly<Record<string, string>> =>
   Object.fromEntries(under(path, fields).map((one) => [one, one]));
 
-const STATS = ['totalTokens', 'totalCost', 'requestCount', 'avgTokensPerRequest', 'avgCostPerRequest'];
+const STATS = ['totalTokens', 'totalCost', 'estimatedCost', 'requestCount', 'avgTokensPerRequest', 'avgCostPerRequest'];
 const DAY = ['cost', 'tokens'];
 const RECORD = under('usage[]', [
   'inputTokens',
   'outputTokens',
+  'cacheReadTokens',
+  'cacheWriteTokens',
   'totalTokens',
   'cost',
   'timestamp',
@@ -92,9 +94,17 @@ export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
       'audit.by_type.*': 'audit.by_type.{0}',
       'audit.by_action.*': 'audit.by_action.{0}',
       ...named('mutations.summary', ['task_mutations_count', 'comments_count', 'status_changes_count']),
-      ...shared('cost.by_model[]', ['request_count', 'input_tokens', 'output_tokens', 'cost'], 'cost.by_model.{model}'),
-      ...shared('cost.total', ['requests', 'input_tokens', 'output_tokens', 'cost'], 'cost.total'),
-      ...shared('cost.daily_trend[]', ['requests', 'input_tokens', 'output_tokens', 'cost'], 'cost.daily_trend.{date}'),
+      ...shared(
+        'cost.by_model[]',
+        ['request_count', 'input_tokens', 'output_tokens', 'cost', 'estimated_cost'],
+        'cost.by_model.{model}',
+      ),
+      ...shared('cost.total', ['requests', 'input_tokens', 'output_tokens', 'cost', 'estimated_cost'], 'cost.total'),
+      ...shared(
+        'cost.daily_trend[]',
+        ['requests', 'input_tokens', 'output_tokens', 'cost', 'estimated_cost'],
+        'cost.daily_trend.{date}',
+      ),
     },
     facts: [
       ...TIMEFRAME,
@@ -183,15 +193,23 @@ export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
   {
     schema: byAgentResponse,
     numbers: {
-      ...shared('summary', ['total_cost', 'total_tokens', 'agent_count'], 'summary'),
+      ...shared('summary', ['total_cost', 'estimated_cost', 'total_tokens', 'agent_count'], 'summary'),
       ...shared(
         'agents[]',
-        ['total_input_tokens', 'total_output_tokens', 'total_tokens', 'total_cost', 'session_count', 'request_count'],
+        [
+          'total_input_tokens',
+          'total_output_tokens',
+          'total_tokens',
+          'total_cost',
+          'estimated_cost',
+          'session_count',
+          'request_count',
+        ],
         'agents.{agent}',
       ),
       ...shared(
         'agents[].models[]',
-        ['input_tokens', 'output_tokens', 'request_count', 'cost'],
+        ['input_tokens', 'output_tokens', 'request_count', 'cost', 'estimated_cost'],
         'agents.{agent}.models.{model}',
       ),
     },

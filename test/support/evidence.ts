@@ -35,7 +35,10 @@ interface Report {
   readonly task_id: number | null;
   readonly input_tokens: number;
   readonly output_tokens: number;
+  readonly cache_read_tokens: number;
+  readonly cache_write_tokens: number;
   readonly cost: number;
+  readonly price: string;
   /** Unix ms. */
   readonly at: number;
 }
@@ -46,6 +49,7 @@ export interface Sums {
   readonly output_tokens: number;
   /** Billionths of a US dollar. */
   readonly cost: number;
+  readonly estimated: number;
 }
 
 type Filter = NonNullable<Derivation['filter']>;
@@ -267,9 +271,10 @@ export class EvidenceReader {
     const sum = (of: (report: Report) => number) => reports.reduce((all, one) => all + of(one), 0);
     return {
       requests: reports.length,
-      input_tokens: sum(({ input_tokens: inputTokens }) => inputTokens),
+      input_tokens: sum((one) => one.input_tokens + one.cache_read_tokens + one.cache_write_tokens),
       output_tokens: sum(({ output_tokens: outputTokens }) => outputTokens),
       cost: sum(({ cost }) => Math.round(cost * 1e9)),
+      estimated: sum(({ cost, price }) => (price === 'default' ? Math.round(cost * 1e9) : 0)),
     };
   }
 

@@ -207,6 +207,8 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
           model: pick(['claude-large', 'claude-small']),
           input_tokens: below(20_000),
           output_tokens: below(3_000),
+          cache_read_tokens: 0,
+          cache_write_tokens: 0,
           task_id: below(3) === 0 ? null : 1 + below(5_000),
         });
         const stream = `agent_tokens-${agent.workspace}-${agent.id}`;
@@ -216,6 +218,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
           operation: 'chat_completion',
           duration: below(2) === 0 ? null : below(60_000),
           cost: below(1_000_000) / 1e9,
+          price: 'own' as const,
         }));
         return append(stream, agent.workspace, self(agent), [tokensReported.draft({ page: null, reports })]);
       },

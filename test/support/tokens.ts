@@ -10,17 +10,34 @@ export const tokenReport = (id: string, fields: Partial<TokenReport> = {}): Toke
   agent_name: 'ada',
   input_tokens: 10,
   output_tokens: 5,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
   task_id: null,
   operation: 'chat_completion',
   duration: null,
   cost: 0.000000001,
+  price: 'built-in',
   ...fields,
 });
 
 /** What a removed report had added to sums. @param at Unix ms */
-export const usedBy = (at: number, { id: _, operation: __, duration: ___, cost, ...report }: TokenReport) => ({
+export const usedBy = (
+  at: number,
+  {
+    id: _,
+    operation: __,
+    duration: ___,
+    cost,
+    price,
+    cache_read_tokens: read,
+    cache_write_tokens: written,
+    ...report
+  }: TokenReport,
+) => ({
   ...report,
+  input_tokens: report.input_tokens + read + written,
   at: startOf('hour', at),
   requests: 1,
   cost: Math.round(cost * 1e9),
+  estimated: price === 'default' ? Math.round(cost * 1e9) : 0,
 });

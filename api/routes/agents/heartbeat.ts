@@ -96,14 +96,13 @@ async function usageOf(services: Services, workspace: number, given: unknown): P
   if (given === undefined || given === null) return null;
   const parsed = contract.tokenUsage.safeParse(given);
   if (!parsed.success) return null;
-  const { taskId, inputTokens: input_tokens, outputTokens: output_tokens, ...rest } = parsed.data;
-  const usage = { ...rest, input_tokens, output_tokens };
+  const { taskId, ...usage } = parsed.data;
   const { tasks, prices } = await services.tokens.lookUp(workspace, { taskIds: taskId ? [taskId] : [] });
   return {
     ...usage,
     id: randomUUID(),
     task_id: taskId && tasks.has(taskId) ? taskId : null,
-    cost: costOf(usage, prices, services.settings.subscribedProviders),
+    ...costOf(usage, prices, services.settings.subscribedProviders),
   };
 }
 

@@ -11,7 +11,8 @@ import { again, sendFile } from '../../http/files.ts';
 type Pages = AsyncIterable<readonly TokenRecord[]>;
 export type ExportFormat = 'json' | 'csv';
 
-const COLUMNS = 'timestamp,agentName,model,sessionId,operation,inputTokens,outputTokens,totalTokens,cost,duration';
+const COLUMNS =
+  'timestamp,agentName,model,sessionId,operation,inputTokens,outputTokens,totalTokens,cost,duration,cacheReadTokens,cacheWriteTokens,price';
 
 const lineOf = (one: TokenRecord): string =>
   [
@@ -20,8 +21,12 @@ const lineOf = (one: TokenRecord): string =>
     one.inputTokens,
     one.outputTokens,
     one.totalTokens,
-    one.cost.toFixed(4),
+    // A billionth of a dollar, to which costs are rounded, so that a spreadsheet's sum is exact.
+    one.cost.toFixed(9),
     one.duration ?? 0,
+    one.cacheReadTokens,
+    one.cacheWriteTokens,
+    one.price,
   ].join(',');
 
 async function* csv(pages: Pages): AsyncGenerator<string> {
@@ -57,12 +62,14 @@ async function* json(pages: Pages, evidence?: ExportEvidence): AsyncGenerator<st
   yield '{"usage":[';
   for await (const page of pages) {
     if (page.length === 0) continue;
-    for (const { model, sessionId, inputTokens, outputTokens, cost } of page) {
+    for (const { model, sessionId, outputTokens, totalTokens, price, ...record } of page) {
+      const cost = Math.round(record.cost * NANO);
       const one: Sums = {
         requests: 1,
-        input_tokens: inputTokens,
+        input_tokens: totalTokens - outputTokens,
         output_tokens: outputTokens,
-        cost: Math.round(cost * NANO),
+        cost,
+        estimated: price === 'default' ? cost : 0,
       };
       summary = added(summary, one);
       models.add(model, one);

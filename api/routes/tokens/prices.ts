@@ -17,7 +17,7 @@ const list = defineCachedRoute({
   path,
   summary: 'List the prices of tokens',
   description:
-    'A report gets the first price that matches its model: an own price of that name, a built-in one of that name, an own one whose name (after the last slash) is a part of it, the longest first, a built-in one whose name is, and finally `*`.',
+    'A price matches the whole name of a model, without its provider (`openai/`, `us.anthropic.`), and with or without its version (`-20250514`, `-latest`). Own prices come before built-in ones. A report that no price matches costs the price of `*`, and says `price: "default"`.',
   access: 'viewer',
   rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   responses: { 200: { description: 'Own and built-in prices', schema: contract.tokenPricesResponse } },

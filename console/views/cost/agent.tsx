@@ -7,7 +7,7 @@ import { Changes, Total, Waiting } from './changes.tsx';
 import { DayChart, dayName, useDay } from './days.tsx';
 import { Reports } from './reports.tsx';
 import { isAgentCosts, isSessionCosts, isTaskCosts, sumsOfTasks } from './shapes.ts';
-import { changesOf, type Sums, startOf, useDays } from './spend.ts';
+import { changesOf, NONE, type Sums, startOf, useDays } from './spend.ts';
 
 const DAY = 86_400_000;
 
@@ -20,7 +20,7 @@ export function AgentCost({ name }: { readonly name: string; readonly id?: numbe
   const tasks = useDays('task-costs', day, isTaskCosts);
   const models = agents.at.map((one) => one?.agents[name]?.models ?? {});
   const own = agents.at.map((one) => ({
-    [name]: one?.agents[name]?.stats ?? { totalCost: 0, totalTokens: 0, requestCount: 0 },
+    [name]: one?.agents[name]?.stats ?? NONE,
   }));
   const ofName = (sums: Sums = {}): Sums =>
     Object.fromEntries(Object.entries(sums).filter(([session]) => session.split(':')[0] === name));
@@ -68,7 +68,7 @@ export function AgentCost({ name }: { readonly name: string; readonly id?: numbe
               </p>
             )}
             <h3>Models</h3>
-            <Changes rows={byModel} label="Models" name="Model" empty="Nothing was spent on either day." />
+            <Changes rows={byModel} label="Models" name="Model" areModels empty="Nothing was spent on either day." />
           </>
         ) : (
           <Waiting read={agents.read} />

@@ -78,7 +78,7 @@ function ByModel({ day, name }: DayProps) {
   return (
     <Panel title={`Models: ${name} against the day before`} class="wide" read={read}>
       {ready ? (
-        <Changes rows={rows} label="Models" name="Model" empty="Nothing was spent on either day." />
+        <Changes rows={rows} label="Models" name="Model" areModels empty="Nothing was spent on either day." />
       ) : (
         <Waiting read={read} />
       )}

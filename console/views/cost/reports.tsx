@@ -4,6 +4,7 @@ import type { TokenRecord } from '../../client/api-types.ts';
 import { useRead } from '../../client/reads.ts';
 import { Panel, Shown, Table, Time } from '../../parts/basic.tsx';
 import { count, money } from '../../parts/format.ts';
+import { Estimated } from './prices.tsx';
 
 /** Maximum number of reports that the service lists at a time, newest first. */
 const PAGE = 100;
@@ -51,13 +52,22 @@ export function Reports({
                 empty={`None of ${agent} among these ${count(ofDay.length)} reports of the workspace.`}
                 columns={[
                   { name: 'When', of: ({ timestamp }) => <Time at={timestamp} />, class: 'time' },
-                  { name: 'Model', of: ({ model }) => model },
+                  {
+                    name: 'Model',
+                    of: ({ model, price }) => (
+                      <>
+                        {model}
+                        {price === 'default' && <Estimated model={model} />}
+                      </>
+                    ),
+                  },
                   { name: 'Session', of: ({ sessionId }) => sessionId, class: 'grow' },
                   {
                     name: 'Task',
                     of: ({ taskId }) => (taskId === null ? '–' : <a href={urlOf(`/tasks/${taskId}`)}>{taskId}</a>),
                   },
                   { name: 'Input', of: ({ inputTokens }) => count(inputTokens), class: 'number' },
+                  { name: 'Cached', of: (one) => count(one.cacheReadTokens + one.cacheWriteTokens), class: 'number' },
                   { name: 'Output', of: ({ outputTokens }) => count(outputTokens), class: 'number' },
                   { name: 'Cost', of: ({ cost }) => money(cost), class: 'number' },
                 ]}

@@ -1,6 +1,6 @@
 /** The responses about tokens, by action. */
 import type { TokenStats } from '../../client/api-types.ts';
-import type { Sums } from './spend.ts';
+import { NONE, type Sums } from './spend.ts';
 
 export interface AgentCosts {
   readonly agents: Readonly<
@@ -39,13 +39,14 @@ export function sumsOfTasks(
   data: TaskCosts | undefined,
   nameOf: (task: TaskCosts['tasks'][number]) => string | undefined,
 ): Sums {
-  const sums: Record<string, { totalCost: number; totalTokens: number; requestCount: number }> = {};
+  const sums: Record<string, { -readonly [K in keyof typeof NONE]: number }> = {};
   for (const task of data?.tasks ?? []) {
     const name = nameOf(task);
     if (name === undefined) continue;
-    sums[name] ??= { totalCost: 0, totalTokens: 0, requestCount: 0 };
+    sums[name] ??= { ...NONE };
     const sum = sums[name];
     sum.totalCost += task.stats.totalCost;
+    sum.estimatedCost += task.stats.estimatedCost;
     sum.totalTokens += task.stats.totalTokens;
     sum.requestCount += task.stats.requestCount;
   }

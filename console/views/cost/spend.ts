@@ -9,11 +9,15 @@ import { utc } from '../../parts/format.ts';
 
 const DAY = 86_400_000;
 
-export type Sums = Readonly<Record<string, Pick<TokenStats, 'totalCost' | 'totalTokens' | 'requestCount'>>>;
+export type Sums = Readonly<
+  Record<string, Pick<TokenStats, 'totalCost' | 'estimatedCost' | 'totalTokens' | 'requestCount'>>
+>;
 
 export interface Change {
   readonly name: string;
   readonly cost: number;
+  /** The part of `cost` that was priced by default. */
+  readonly estimated: number;
   readonly before: number;
   readonly requests: number;
   readonly requestsBefore: number;
@@ -26,7 +30,7 @@ export const startOf = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 export const dayBefore = (day: string): string => dayOf(startOf(day) - DAY);
 const momentOf = (ms: number) => utc(ms);
 
-const NONE = { totalCost: 0, totalTokens: 0, requestCount: 0 };
+export const NONE = { totalCost: 0, estimatedCost: 0, totalTokens: 0, requestCount: 0 };
 
 /** Cost per name between three moments, the largest change first. */
 export function changesOf(first: Sums, second: Sums, third: Sums): Change[] {
@@ -37,6 +41,7 @@ export function changesOf(first: Sums, second: Sums, third: Sums): Change[] {
         name,
         // Sums are rounded to a billionth; their difference must not show smaller digits.
         cost: round(c.totalCost - b.totalCost),
+        estimated: round(c.estimatedCost - b.estimatedCost),
         before: round(b.totalCost - a.totalCost),
         requests: c.requestCount - b.requestCount,
         requestsBefore: b.requestCount - a.requestCount,

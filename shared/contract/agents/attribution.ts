@@ -108,7 +108,12 @@ const mutations = z.object({
   }),
 });
 
-const sums = { input_tokens: z.number(), output_tokens: z.number(), cost: z.number().describe('US dollars') };
+const sums = {
+  input_tokens: z.number().describe('cached ones included'),
+  output_tokens: z.number(),
+  cost: z.number().describe('US dollars'),
+  estimated_cost: z.number().describe('the part of cost for models that no price matches'),
+};
 
 const cost = z.object({
   by_model: z

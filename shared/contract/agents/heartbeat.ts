@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { idNumber, jsonObject, unixSeconds } from '../common.ts';
 import { filledText, text } from '../storable.ts';
 import { taskSchema } from '../tasks/tasks.ts';
+import { allInput } from '../tokens/costs.ts';
+import { cachedTokens } from '../tokens/reports.ts';
 import { messageSchema } from './messages.ts';
 
 export const workItemsSchema = z.object({
@@ -30,7 +32,12 @@ export const heartbeatPostResponse = heartbeatResponse.extend({
 
 export const heartbeatBody = z.object({
   connection_id: text(200).nullish(),
-  token_usage: z.unknown().optional().describe('{model, inputTokens, outputTokens, taskId?}; ignored if incomplete'),
+  token_usage: z
+    .unknown()
+    .optional()
+    .describe(
+      '{model, inputTokens, outputTokens, cacheReadTokens?, cacheWriteTokens?, taskId?}; ignored if incomplete',
+    ),
 });
 
 export const tokenUsage = z
@@ -38,9 +45,17 @@ export const tokenUsage = z
     model: filledText(200),
     inputTokens: z.int().nonnegative(),
     outputTokens: z.int().nonnegative(),
+    ...cachedTokens,
     taskId: idNumber.nullish().catch(null),
   })
-  .refine(({ inputTokens, outputTokens }) => Number.isSafeInteger(inputTokens + outputTokens));
+  .transform(({ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, ...rest }) => ({
+    ...rest,
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
+    cache_read_tokens: cacheReadTokens,
+    cache_write_tokens: cacheWriteTokens,
+  }))
+  .refine((one) => Number.isSafeInteger(allInput(one) + one.output_tokens));
 
 export const wakeBody = z.object({
   reason: text(2_000).nullish(),

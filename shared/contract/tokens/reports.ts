@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { lineOfText, MAX_ID } from '../common.ts';
 import { filledText } from '../storable.ts';
+import { allInput, PRICE_SOURCES } from './costs.ts';
 
 /** Most reports of a batch. */
 export const MAX_REPORTS = 1_000;
@@ -9,6 +10,13 @@ export const MAX_REPORTS = 1_000;
 const MAX_DURATION_MS = 604_800_000;
 
 const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+const cached = count.nullish().transform((tokens) => tokens ?? 0);
+
+/** How callers report cached tokens. */
+export const cachedTokens = {
+  cacheReadTokens: cached.describe('input read from the provider’s prompt cache, not part of inputTokens; default 0'),
+  cacheWriteTokens: cached.describe('input written to it, not part of inputTokens; default 0'),
+};
 
 /** A task of the workspace, as a number or a numeric text; undefined for any other value. */
 const taskId = z
@@ -31,6 +39,7 @@ const reportFields = z.object({
   sessionId: filledText(512).describe('`<agent name>:<kind of chat>`'),
   inputTokens: count,
   outputTokens: count,
+  ...cachedTokens,
   operation: filledText(100)
     .nullish()
     .transform((operation) => operation ?? 'chat_completion')
@@ -47,17 +56,21 @@ const reportFields = z.object({
 });
 
 export const tokenReportBody = reportFields
-  .refine(({ inputTokens, outputTokens }) => Number.isSafeInteger(inputTokens + outputTokens), {
+  .transform(
+    ({ sessionId, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, taskId: task_id, ...report }) => ({
+      ...report,
+      session_id: sessionId,
+      input_tokens: inputTokens,
+      output_tokens: outputTokens,
+      cache_read_tokens: cacheReadTokens,
+      cache_write_tokens: cacheWriteTokens,
+      task_id,
+    }),
+  )
+  .refine((one) => Number.isSafeInteger(allInput(one) + one.output_tokens), {
     path: ['outputTokens'],
-    message: 'must not make the sum of both counts larger than 2^53 - 1',
-  })
-  .transform(({ sessionId, inputTokens, outputTokens, taskId: task_id, ...report }) => ({
-    ...report,
-    session_id: sessionId,
-    input_tokens: inputTokens,
-    output_tokens: outputTokens,
-    task_id,
-  }));
+    message: 'must not make the sum of all counts larger than 2^53 - 1',
+  });
 
 export const tokenBatchBody = z.object({ reports: z.array(tokenReportBody).min(1).max(MAX_REPORTS) });
 
@@ -71,8 +84,15 @@ export const tokenRecordSchema = z
     timestamp: z.int().describe('Unix milliseconds'),
     inputTokens: z.number(),
     outputTokens: z.number(),
-    totalTokens: z.number(),
+    cacheReadTokens: z.number(),
+    cacheWriteTokens: z.number(),
+    totalTokens: z.number().describe('cached ones included'),
     cost: z.number().describe('US dollars, by the prices at the time of the report'),
+    price: z
+      .enum(PRICE_SOURCES)
+      .describe(
+        'default: no price matches the model, so the cost is an estimate; subscription: the tokens cost nothing',
+      ),
     operation: z.string(),
     taskId: z.int().nullable(),
     workspaceId: z.int(),

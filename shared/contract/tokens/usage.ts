@@ -49,6 +49,7 @@ export const tokenStatsSchema = z
   .object({
     totalTokens: z.number(),
     totalCost: z.number().describe('US dollars'),
+    estimatedCost: z.number().describe('the part of totalCost for models that no price matches'),
     requestCount: z.int(),
     avgTokensPerRequest: z.int(),
     avgCostPerRequest: z.number(),
@@ -157,10 +158,11 @@ export const byAgentResponse = z.object({
       z.object({
         agent: z.string(),
         agent_id: z.int().nullable().describe('null: no agent of the workspace had the name'),
-        total_input_tokens: z.number(),
+        total_input_tokens: z.number().describe('cached ones included'),
         total_output_tokens: z.number(),
         total_tokens: z.number(),
         total_cost: z.number(),
+        estimated_cost: z.number().describe('the part of total_cost for models that no price matches'),
         session_count: z.int(),
         request_count: z.int(),
         last_active: z.string(),
@@ -171,12 +173,19 @@ export const byAgentResponse = z.object({
             output_tokens: z.number(),
             request_count: z.int(),
             cost: z.number(),
+            estimated_cost: z.number(),
           }),
         ),
       }),
     )
     .describe('those with the most tokens first'),
-  summary: z.object({ total_cost: z.number(), total_tokens: z.number(), agent_count: z.int(), days: z.number() }),
+  summary: z.object({
+    total_cost: z.number(),
+    estimated_cost: z.number(),
+    total_tokens: z.number(),
+    agent_count: z.int(),
+    days: z.number(),
+  }),
   evidence,
 });
 export type ByAgentResponse = z.infer<typeof byAgentResponse>;

@@ -3,7 +3,12 @@ import { z } from 'zod';
 import { defineEvent } from '../define.ts';
 
 /** US dollars per million tokens. */
-const price = z.object({ input: z.number().nonnegative(), output: z.number().nonnegative() });
+const price = z.object({
+  input: z.number().nonnegative(),
+  output: z.number().nonnegative(),
+  cache_read: z.number().nonnegative(),
+  cache_write: z.number().nonnegative(),
+});
 
 export const tokenPriceSet = defineEvent({
   type: 'TokenPriceSet',

@@ -4,6 +4,7 @@
  * `token_reports-<workspace>`, which is never read as a whole.
  */
 import { z } from 'zod';
+import { PRICE_SOURCES } from '../../contract/tokens/costs.ts';
 import { defineEvent } from '../define.ts';
 
 export const ledgerStream = (workspace: number, page: number): string => `token_ledger-${workspace}-${page}`;
@@ -18,8 +19,11 @@ export const tokenReport = z.object({
   /** Null: no agent of the workspace had the name, and the caller did not speak for one. */
   agent_id: z.int().positive().nullable(),
   agent_name: z.string(),
+  /** Without cached tokens. */
   input_tokens: z.int().nonnegative(),
   output_tokens: z.int().nonnegative(),
+  cache_read_tokens: z.int().nonnegative(),
+  cache_write_tokens: z.int().nonnegative(),
   /** Null: none given, or there was no such task. */
   task_id: z.int().positive().nullable(),
   operation: z.string(),
@@ -27,6 +31,8 @@ export const tokenReport = z.object({
   duration: z.number().nonnegative().nullable(),
   /** US dollars, at the prices at the time of the report. */
   cost: z.number().nonnegative(),
+  /** Where the cost comes from; `default`: no price matched the model. */
+  price: z.enum(PRICE_SOURCES),
 });
 export type TokenReport = z.infer<typeof tokenReport>;
 
@@ -57,10 +63,13 @@ export const tokenReportsPurged = defineEvent({
         /** Beginning of the hour, Unix ms. */
         at: z.int().nonnegative(),
         requests: z.int().positive(),
+        /** With cached tokens. */
         input_tokens: z.int().nonnegative(),
         output_tokens: z.int().nonnegative(),
         /** Billionths of a US dollar. */
         cost: z.int().nonnegative(),
+        /** The part of the cost that was priced by default. */
+        estimated: z.int().nonnegative(),
       }),
     ),
   }),

@@ -164,7 +164,10 @@ describe('agent: heartbeat', () => {
   });
 
   it('carries a token report in the same append', () => {
-    const tokenUsage = { id: 'r', model: 'm', input_tokens: 1, output_tokens: 2, task_id: null, cost: 0.5 };
+    const tokenUsage = {
+      ...{ id: 'r', model: 'm', input_tokens: 1, output_tokens: 2, cache_read_tokens: 3, cache_write_tokens: 4 },
+      ...{ task_id: null, cost: 0.5, price: 'own' as const },
+    };
     const drafts = decideHeartbeat(given(registered, status('idle')).state, { ...heartbeat, tokenUsage });
     expect(types(drafts)).to.deep.equal(['AgentHeartbeatReceived', 'TokensReported']);
     const whose = { agent_id: 7, agent_name: 'ada', session_id: 'ada:cli' };

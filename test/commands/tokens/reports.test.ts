@@ -19,10 +19,13 @@ const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => (
   agent_name: 'ada',
   input_tokens: 1,
   output_tokens: 2,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
   task_id: null,
   operation: 'chat_completion',
   duration: null,
   cost: 0.1,
+  price: 'default',
   ...fields,
 });
 const reported = (...reports: TokenReport[]) => tokensReported.draft({ page: 1, reports });
@@ -52,6 +55,8 @@ describe('tokens: the ledger of reports', () => {
       { session_id: 'bob:cli' },
       { input_tokens: 2 },
       { output_tokens: 3 },
+      { cache_read_tokens: 1 },
+      { cache_write_tokens: 1 },
       { operation: 'x' },
       { duration: 1 },
     ]) {
@@ -88,6 +93,7 @@ describe('tokens: the ledger of reports', () => {
 describe('tokens: a repeated request with reports', () => {
   const one = (id: string | null, model: string): NewTokenReport => ({
     ...{ id, model, session_id: 'ada:cli', input_tokens: 1, output_tokens: 2 },
+    ...{ cache_read_tokens: 0, cache_write_tokens: 0 },
     ...{ operation: 'chat_completion', duration: null, task_id: null },
   });
 

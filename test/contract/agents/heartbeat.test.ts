@@ -115,7 +115,10 @@ describe('Agent heartbeats, memory and personas', () => {
           task_id: null,
           operation: 'heartbeat',
           duration: null,
+          cache_read_tokens: 0,
+          cache_write_tokens: 0,
           cost: 0.00003,
+          price: 'default',
         },
       ]);
     });

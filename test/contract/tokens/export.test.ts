@@ -38,13 +38,25 @@ describe('a token usage export', () => {
     expect(reply.headers.get('content-disposition')).to.match(/"token-usage-hour-[\d-]{10}\.csv"$/);
     const at = new Date(record.timestamp).toISOString();
     const begin = [
-      'timestamp,agentName,model,sessionId,operation,inputTokens,outputTokens,totalTokens,cost,duration',
+      'timestamp,agentName,model,sessionId,operation,inputTokens,outputTokens,totalTokens,cost,duration,cacheReadTokens,cacheWriteTokens,price',
       `${at},"'@x, ""y""","'=1+1","'@x, ""y""`,
-      `:z","'-2",1,1,2,0.0000,7`,
+      `:z","'-2",1,1,2,0.000018000,7,0,0,default`,
       '',
     ].join('\n');
     expect(String(reply.body).slice(0, begin.length)).to.equal(begin);
     expect(String(reply.body).endsWith('\n')).to.equal(false);
+  });
+
+  it('has costs as CSV that sum to the total, however small each is', async () => {
+    const spender = world.fresh('spender');
+    const as = await world.world.makeSession({ username: spender, role: 'operator', workspace: 10, tenant: 10 });
+    // $0.00004 each.
+    const reports = Array.from({ length: 1_000 }, () => usage({ inputTokens: 8, outputTokens: 0 }));
+    expect((await ask('POST', '/api/tokens/batch', { reports }, as)).status).to.equal(200);
+    const lines = String((await ask('GET', `${PATH}&format=csv`, undefined, as)).body).split('\n');
+    const column = lines[0]?.split(',').indexOf('cost') ?? -1;
+    const nanos = lines.slice(1).map((line) => Math.round(Number(line.split(',')[column]) * 1e9));
+    expect(nanos.reduce((sum, one) => sum + one, 0)).to.equal(0.04 * 1e9);
   });
 
   it('is guarded against formulas like every export', async () => {

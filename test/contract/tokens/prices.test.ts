@@ -21,8 +21,16 @@ describe('prices of tokens', () => {
   it('are built in', async () => {
     const all = await prices();
     const built = { source: 'built-in', updated_at: null, updated_by: null };
-    expect(all).to.deep.include({ model: 'anthropic/claude-opus-4-6', input: 5, output: 25, ...built });
-    expect(all.at(-1)).to.deep.equal({ model: '*', input: 3, output: 15, ...built });
+    expect(all).to.deep.include({
+      model: 'anthropic/claude-opus-4-6',
+      ...{ input: 5, output: 25, cache_read: 0.5, cache_write: 6.25 },
+      ...built,
+    });
+    expect(all.at(-1)).to.deep.equal({
+      model: '*',
+      ...{ input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 },
+      ...built,
+    });
   });
 
   it('apply to later reports once set, and can be removed', async () => {
@@ -36,7 +44,8 @@ describe('prices of tokens', () => {
     expect(body.price).to.deep.include({ model, input: 0.001, output: 2, source: 'own', updated_by: 'api' });
     expect((await prices())[0]).to.deep.equal(body.price);
     expect(await costOf(model)).to.equal(2.001);
-    expect(await costOf(`some/${model}-large`), 'a part of the name').to.equal(2.001);
+    expect(await costOf(`some/${model}-20250514`), 'with a provider and a version').to.equal(2.001);
+    expect(await costOf(`${model}-mini`), 'another model').to.equal(18);
     const { usage: listed } = (await ask('GET', '/api/tokens')).body;
     expect(listed.find((one: { id: string }) => one.id === record.id)).to.deep.equal(record);
     conforms(successResponse, await ask('DELETE', PATH, { model }));
@@ -54,6 +63,27 @@ describe('prices of tokens', () => {
     expect(await costOf('unheard of')).to.equal(2);
     for (const model of ['anthropic/claude-opus-4-7', '*']) await ask('DELETE', PATH, { model });
     expect(await costOf('unheard of')).to.equal(18);
+  });
+
+  it('that no name matched are marked in the report and in sums', async () => {
+    const spender = world.fresh('spender');
+    const as = await world.world.makeSession({ username: spender, role: 'operator', workspace: 11, tenant: 11 });
+    const report = async (model: string) => (await ask('POST', '/api/tokens', usage({ model }), as)).body.record;
+    await ask('PUT', PATH, { model: 'gpt-4o', input: 2.5, output: 10 }, as);
+    expect(await report('openai/gpt-4o-2024-08-06')).to.deep.include({ price: 'own', cost: 0.0035 });
+    expect(await report('gpt-4o-mini')).to.deep.include({ price: 'default', cost: 0.0045 });
+    expect(await report('claude-opus-4-7')).to.deep.include({ price: 'built-in', cost: 0.0075 });
+    // A price for all other models is a guess, too.
+    await ask('PUT', PATH, { model: '*', input: 1, output: 1 }, as);
+    expect(await report('unheard-of')).to.deep.include({ price: 'default', cost: 0.0011 });
+    const sums = (await ask('GET', '/api/tokens?action=stats', undefined, as)).body;
+    expect(sums.summary).to.deep.include({ totalCost: 0.0166, estimatedCost: 0.0056 });
+    expect(sums.models['gpt-4o-mini']).to.deep.include({ totalCost: 0.0045, estimatedCost: 0.0045 });
+    expect(sums.models['openai/gpt-4o-2024-08-06']).to.deep.include({ estimatedCost: 0 });
+    const exported = (await ask('GET', '/api/tokens?action=export', undefined, as)).body;
+    expect(exported.summary).to.deep.equal(sums.summary);
+    const { summary } = (await ask('GET', '/api/tokens/by-agent', undefined, as)).body;
+    expect(summary).to.deep.include({ total_cost: 0.0166, estimated_cost: 0.0056 });
   });
 
   it('are recorded in the audit trail', async () => {
@@ -77,6 +107,8 @@ describe('prices of tokens', () => {
       [{ output: '1' }, /output/],
       [{ output: 1_000_001 }, /output/],
       [{ input: undefined }, /input/],
+      [{ cache_read: -1 }, /cache_read/],
+      [{ cache_write: '1' }, /cache_write/],
     ] as const) {
       await world.refused('PUT', PATH, { ...price, ...fields }, 400, says);
     }

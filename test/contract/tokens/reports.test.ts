@@ -40,14 +40,31 @@ describe('reports of tokens', () => {
         timestamp: record.timestamp,
         inputTokens: 1_000,
         outputTokens: 100,
+        cacheReadTokens: 0,
+        cacheWriteTokens: 0,
         totalTokens: 1_100,
         cost: 0.0075,
+        price: 'built-in',
         operation: 'review',
         taskId,
         workspaceId: 1,
         duration: 12.5,
       });
       expect((await list()).usage[0]).to.deep.equal(record);
+    });
+
+    it('prices cached tokens apart from the others, at a tenth and 1.25 times the input price', async () => {
+      const million = 1_000_000;
+      const counts = { inputTokens: million, outputTokens: million };
+      const record = await report({ ...counts, cacheReadTokens: 2 * million, cacheWriteTokens: 4 * million });
+      expect(record).to.deep.include({ cacheReadTokens: 2 * million, cacheWriteTokens: 4 * million });
+      expect(record.totalTokens).to.equal(8 * million);
+      expect(record.cost).to.equal(5 + 25 + 2 * 0.5 + 4 * 6.25);
+      const model = world.fresh('cached');
+      const price = { model, input: 1, output: 2, cache_read: 0.5, cache_write: 3 };
+      expect((await ask('PUT', '/api/tokens/prices', price)).body.price).to.deep.include(price);
+      const own = await report({ model, ...counts, cacheReadTokens: million, cacheWriteTokens: million });
+      expect(own).to.deep.include({ cost: 6.5, price: 'own' });
     });
 
     it('applies defaults to omitted fields', async () => {
@@ -107,6 +124,9 @@ describe('reports of tokens', () => {
         [{ inputTokens: 1.5 }, /inputTokens/],
         [{ inputTokens: '1' }, /inputTokens/],
         [{ outputTokens: undefined }, /outputTokens/],
+        [{ cacheReadTokens: -1 }, /cacheReadTokens/],
+        [{ cacheWriteTokens: 0.5 }, /cacheWriteTokens/],
+        [{ cacheReadTokens: Number.MAX_SAFE_INTEGER }, /sum/],
         [{ inputTokens: Number.MAX_SAFE_INTEGER, outputTokens: 1 }, /sum/],
         [{ operation: '' }, /operation/],
         [{ operation: 'o'.repeat(101) }, /operation/],
@@ -220,7 +240,7 @@ describe('reports of tokens', () => {
 
   it('a heartbeat reports tokens for its own agent', async () => {
     const { id, name } = await world.create();
-    const token_usage = { model: 'gpt-x', inputTokens: 3, outputTokens: 4 };
+    const token_usage = { model: 'gpt-x', inputTokens: 3, outputTokens: 4, cacheReadTokens: 10, cacheWriteTokens: 20 };
     await ask('POST', `/api/agents/${id}/heartbeat`, { token_usage });
     const { usage: newest } = await list();
     expect(newest[0]).to.deep.include({
@@ -229,10 +249,17 @@ describe('reports of tokens', () => {
       sessionId: `${name}:cli`,
       operation: 'heartbeat',
     });
-    expect(newest[0].cost).to.equal(0.000069);
+    // 3 and 4 at 3 and 15 dollars for a million, 10 at 0.3 and 20 at 3.75.
+    expect(newest[0]).to.deep.include({ cacheReadTokens: 10, cacheWriteTokens: 20, cost: 0.000147, price: 'default' });
     const row = conforms(byAgentResponse, await ask('GET', '/api/tokens/by-agent?days=1')).agents.find(
       (one: { agent_id: number }) => one.agent_id === id,
     );
-    expect(row).to.deep.include({ agent: name, request_count: 1, session_count: 1, total_tokens: 7 });
+    expect(row).to.deep.include({
+      agent: name,
+      request_count: 1,
+      session_count: 1,
+      total_tokens: 37,
+      estimated_cost: 0.000147,
+    });
   });
 });

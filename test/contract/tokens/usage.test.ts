@@ -27,6 +27,7 @@ describe('GET /api/tokens', () => {
     const stats = {
       totalTokens: 1_100,
       totalCost: 0.0045,
+      estimatedCost: 0.0045,
       requestCount: 1,
       avgTokensPerRequest: 1_100,
       avgCostPerRequest: 0.0045,
@@ -67,10 +68,13 @@ describe('GET /api/tokens', () => {
       total_output_tokens: 100,
       total_tokens: 1_100,
       total_cost: 0.0045,
+      estimated_cost: 0.0045,
       session_count: 1,
       request_count: 1,
       last_active: new Date(record.timestamp).toISOString(),
-      models: [{ model, input_tokens: 1_000, output_tokens: 100, request_count: 1, cost: 0.0045 }],
+      models: [
+        { model, input_tokens: 1_000, output_tokens: 100, request_count: 1, cost: 0.0045, estimated_cost: 0.0045 },
+      ],
     });
   });
 

@@ -54,7 +54,10 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       await agent(() => [agentRegisteredAs(7, 'ada')]);
       await agent((state) => decideUpdate(state, { status: 'busy', last_activity: 'at work' }, { via: 'id' }));
       const work = { connection_id: null, work_items_count: 2, work_item_types: ['tasks'] };
-      const tokenUsage = { id: 'r-1', model: 'm', input_tokens: 1, output_tokens: 2, task_id: null, cost: 0.5 };
+      const tokenUsage = {
+        ...{ id: 'r-1', model: 'm', input_tokens: 1, output_tokens: 2, cache_read_tokens: 3, cache_write_tokens: 4 },
+        ...{ task_id: null, cost: 0.5, price: 'own' as const },
+      };
       await agent((state) => decideHeartbeat(state, { ...work, tokenUsage }), itself);
       await agent((state) => decideHeartbeat(state, { ...work, tokenUsage: null }), itself);
       const config = { model: 'x' };

@@ -30,7 +30,10 @@ describe('projection: tokens', () => {
       agent_name: 'ada',
       input_tokens: 10,
       output_tokens: 5,
+      cache_read_tokens: 0,
+      cache_write_tokens: 0,
       cost: 0.000000001,
+      price: 'built-in',
       operation: 'chat_completion',
       position: 1,
     };
@@ -122,6 +125,8 @@ describe('projection: tokens', () => {
       agent_name: fc.constantFrom('ada', 'bob'),
       task_id: fc.constantFrom(3, null),
       input_tokens: fc.nat(1_000),
+      cache_read_tokens: fc.nat(1_000),
+      price: fc.constantFrom('own' as const, 'default' as const),
       hours: fc.nat(40),
     });
     fc.assert(
@@ -161,6 +166,9 @@ describe('projection: tokens', () => {
       agent_name: fc.constantFrom('ada', 'bob', '7'),
       input_tokens: fc.nat(1_000_000),
       output_tokens: fc.nat(1_000_000),
+      cache_read_tokens: fc.nat(1_000_000),
+      cache_write_tokens: fc.nat(1_000_000),
+      price: fc.constantFrom('own' as const, 'default' as const),
       task_id: fc.constantFrom(3, 4, null),
       cost: fc.nat(5_000_000).map((nano) => nano / 1e9),
     });
@@ -173,7 +181,13 @@ describe('projection: tokens', () => {
         const expected = (reports: typeof all) => {
           const flat = reports.flat();
           const sum = (of: (one: (typeof flat)[number]) => number) => flat.reduce((total, one) => total + of(one), 0);
-          return [flat.length, sum((one) => one.input_tokens), sum((one) => Math.round(one.cost * 1e9))];
+          const cost = (some: typeof flat) => some.reduce((total, one) => total + Math.round(one.cost * 1e9), 0);
+          return [
+            flat.length,
+            sum((one) => one.input_tokens + one.cache_read_tokens + one.cache_write_tokens),
+            cost(flat),
+            cost(flat.filter(({ price }) => price === 'default')),
+          ];
         };
         for (const facet of ['agent', 'session', 'task', 'model'] as const) {
           const counted =
@@ -182,7 +196,12 @@ describe('projection: tokens', () => {
           for (const unit of [...FACET_UNITS[facet], ...ofAllTime]) {
             const rows = usage.filter((row) => row.facet === facet && row.unit === unit);
             const sum = (of: (row: (typeof rows)[number]) => number) => rows.reduce((total, row) => total + of(row), 0);
-            const sums = [sum((row) => row.requests), sum((row) => row.input_tokens), sum((row) => row.cost)];
+            const sums = [
+              sum((row) => row.requests),
+              sum((row) => row.input_tokens),
+              sum((row) => row.cost),
+              sum((row) => row.estimated),
+            ];
             expect(sums, `${facet} ${unit}`).to.deep.equal(expected(counted));
           }
         }

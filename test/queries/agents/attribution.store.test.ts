@@ -93,7 +93,12 @@ function caseOf(n: number): Case {
     case 3: {
       const reports = Array.from({ length: 1 + below(4) }, (_, place) =>
         tokenReport(`r${n}-${place}`, {
-          ...{ model: pick(['m', 'n']), agent_id: pick([1, 2, null]), cost: below(1_000_000) / 1e9 },
+          ...{
+            model: pick(['m', 'n']),
+            agent_id: pick([1, 2, null]),
+            cost: below(1_000_000) / 1e9,
+            price: pick(['own', 'default'] as const),
+          },
           ...{ input_tokens: below(1_000), output_tokens: below(1_000) },
         }),
       );
@@ -168,9 +173,10 @@ describe('queries: attribution', () => {
       statuses: mine.filter(({ status }) => status),
       reports,
       total: {
-        input_tokens: sum(({ input_tokens: inputTokens }) => inputTokens),
+        input_tokens: sum((one) => one.input_tokens + one.cache_read_tokens + one.cache_write_tokens),
         output_tokens: sum(({ output_tokens: outputTokens }) => outputTokens),
         cost: sum(({ cost }) => Math.round(cost * 1e9)) / 1e9,
+        estimated_cost: sum(({ cost, price }) => (price === 'default' ? Math.round(cost * 1e9) : 0)) / 1e9,
         requests: reports.length,
       },
     };

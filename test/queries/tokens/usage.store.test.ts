@@ -11,6 +11,7 @@ import { allTokens, evidentTokens, listTokens, tokenDirectory } from '../../../q
 import { tokenStats, tokenTrends } from '../../../queries/tokens/stats.ts';
 import { taskCosts } from '../../../queries/tokens/task-costs.ts';
 import type { Derivation } from '../../../shared/contract/evidence.ts';
+import { allInput } from '../../../shared/contract/tokens/costs.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { TIMEFRAMES } from '../../../shared/contract/tokens/usage.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
@@ -39,6 +40,8 @@ const VIEWS: readonly TaskView[] = [null, { name: 'bob', id: 1 }, { name: 'nobod
   agent,
 }));
 const REPORTS = 600;
+const M_PRICE = { input: 1, output: 2, cache_read: 3, cache_write: 4 };
+const Z_PRICE = { input: 9, output: 9, cache_read: 9, cache_write: 9 };
 
 const { below, pick } = seeded(7);
 
@@ -72,18 +75,23 @@ const cases: Case[] = Array.from({ length: REPORTS }, (_, n) => {
     session_id: `${whose.agent_name}:${pick(['cli', 'web'])}`,
     input_tokens: below(1_000),
     output_tokens: below(1_000),
+    cache_read_tokens: below(1_000),
+    cache_write_tokens: below(1_000),
     task_id: pick([null, 1, 2, 3]),
     cost: below(1_000_000) / 1e9,
+    price: pick(['own', 'default'] as const),
   };
 }).sort((a, b) => a.at - b.at);
 
 const sum = (reports: readonly Case[]) => {
-  const tokens = reports.reduce((total, one) => total + one.input_tokens + one.output_tokens, 0);
-  const totalCost = reports.reduce((total, one) => total + Math.round(one.cost * 1e9), 0) / 1e9;
+  const tokens = reports.reduce((total, one) => total + allInput(one) + one.output_tokens, 0);
+  const costOf = (some: readonly Case[]) => some.reduce((total, one) => total + Math.round(one.cost * 1e9), 0) / 1e9;
+  const totalCost = costOf(reports);
   const n = reports.length;
   return {
     totalTokens: tokens,
     totalCost,
+    estimatedCost: costOf(reports.filter(({ price }) => price === 'default')),
     requestCount: n,
     avgTokensPerRequest: n && Math.round(tokens / n),
     avgCostPerRequest: n && totalCost / n,
@@ -135,8 +143,8 @@ describe('token totals', () => {
       // Of another workspace, with the names and ids that are looked up in this one.
       [agentRegisteredAs(40, 'bob'), { workspace: 2 }],
       [task(3), { workspace: 2 }],
-      [tokenPriceSet.draft({ model: 'z', price: { input: 9, output: 9 }, before: null }), { workspace: 2 }],
-      tokenPriceSet.draft({ model: 'm', price: { input: 1, output: 2 }, before: null }),
+      [tokenPriceSet.draft({ model: 'z', price: Z_PRICE, before: null }), { workspace: 2 }],
+      tokenPriceSet.draft({ model: 'm', price: M_PRICE, before: null }),
       sample(agentDetailsChanged, { ...about, changes: { name: 'Ada' }, via: 'id' }),
       agentDeleted.draft({ agent_id: 2, name: 'bob', role: 'coder', remove_workspace: false }),
     );
@@ -220,9 +228,9 @@ describe('token totals', () => {
   async function checkByAgent(days: number, now: number): Promise<void> {
     const all = cases.filter(({ at }) => at >= Math.floor(now - days * DAY_MS));
     const { agents, summary } = await tokensByAgent(models.reads, 1, days, now);
-    const { totalCost: total_cost, totalTokens: total_tokens } = sum(all);
+    const { totalCost: total_cost, estimatedCost: estimated_cost, totalTokens: total_tokens } = sum(all);
     const names = Object.keys(sumBy(all, nameOf));
-    expect(summary).to.deep.equal({ total_cost, total_tokens, agent_count: names.length, days });
+    expect(summary).to.deep.equal({ total_cost, estimated_cost, total_tokens, agent_count: names.length, days });
     expect(agents.map(({ agent }) => agent)).to.have.members(names);
     const tokens = agents.map((one) => one.total_tokens);
     expect(tokens).to.deep.equal([...tokens].sort((a, b) => b - a));
@@ -233,6 +241,7 @@ describe('token totals', () => {
         agent_id: own[0]?.agent_id,
         total_tokens: stats.totalTokens,
         total_cost: stats.totalCost,
+        estimated_cost: stats.estimatedCost,
         request_count: own.length,
         session_count: new Set(own.map(({ session_id }) => session_id)).size,
         last_active: new Date(Math.max(...own.map(({ at }) => at))).toISOString(),
@@ -314,12 +323,19 @@ describe('token totals', () => {
   });
 
   it('are zero without reports', async () => {
-    const none = { totalTokens: 0, totalCost: 0, requestCount: 0, avgTokensPerRequest: 0, avgCostPerRequest: 0 };
+    const none = {
+      totalTokens: 0,
+      totalCost: 0,
+      estimatedCost: 0,
+      requestCount: 0,
+      avgTokensPerRequest: 0,
+      avgCostPerRequest: 0,
+    };
     expect((await tokenStats(models.reads, 9, 'all', NOW)).summary).to.deep.equal(none);
     expect((await taskCosts(models.reads, allTasks(9), 'day', NOW)).unattributed).to.deep.equal(none);
     expect(await tokensByAgent(models.reads, 9, 30, NOW)).to.deep.equal({
       agents: [],
-      summary: { total_cost: 0, total_tokens: 0, agent_count: 0, days: 30 },
+      summary: { total_cost: 0, estimated_cost: 0, total_tokens: 0, agent_count: 0, days: 30 },
     });
   });
 
@@ -336,7 +352,7 @@ describe('token totals', () => {
       reports: [known],
       agents: new Map([['Ada', 1]]),
       tasks: new Set([1]),
-      prices: [{ model: 'm', input: 1, output: 2 }],
+      prices: [{ model: 'm', ...M_PRICE }],
     });
     expect((await lookUp(2, {})).page).to.equal(2);
     const there = await lookUp(2, { reportIds: ['r3', 'other'], agentNames: ['Ada', 'bob'], taskIds: [1, 3] });
@@ -345,7 +361,7 @@ describe('token totals', () => {
       reports: ['other'],
       agents: new Map([['bob', 40]]),
       tasks: new Set([3]),
-      prices: [{ model: 'z', input: 9, output: 9 }],
+      prices: [{ model: 'z', ...Z_PRICE }],
     });
   });
 
