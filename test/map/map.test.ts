@@ -1,4 +1,5 @@
 /** The source is as the map says, and the map notices what is not. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { deviations, openOrders, printed, sameWord, sources, textOf } from './map.ts';
 
@@ -87,4 +88,36 @@ describe('the map of the source files', () => {
     expect(lines.filter((line) => line.length > 165)).to.deep.equal([]);
     expect(lines.length).to.be.lessThan(240);
   });
+});
+
+/** Those in braces are patterns of their own. */
+const alternatives = (pattern: string): string[] => {
+  const [, before, inside, after] = /^(.*?)\{([^}]*)\}(.*)$/.exec(pattern) ?? [];
+  return inside === undefined ? [pattern] : inside.split(',').flatMap((one) => alternatives(`${before}${one}${after}`));
+};
+
+/** Those that mocha appends to a pattern that it takes for a name. */
+const EXTENSIONS = ['js', 'cjs', 'mjs'];
+
+describe('the configurations of mocha', () => {
+  // mocha only warns, and takes a pattern with braces but without an asterisk for the name of a file.
+  for (const config of readdirSync('.').filter((name) => name.startsWith('.mocharc.'))) {
+    const { spec = [], require: required = [] } = JSON.parse(readFileSync(config, 'utf8')) as {
+      readonly spec?: readonly string[];
+      readonly require?: readonly string[];
+    };
+
+    it(`${config} names only tests that exist`, async () => {
+      const lookUp: string = 'mocha/lib/cli/lookup-files.js';
+      const { lookupFiles } = (await import(lookUp)) as {
+        lookupFiles(pattern: string, extensions: readonly string[]): string[];
+      };
+      for (const pattern of spec) {
+        expect(() => lookupFiles(pattern, EXTENSIONS), `mocha finds no file of ${pattern}`).not.to.throw();
+        for (const one of alternatives(pattern))
+          expect(() => lookupFiles(one, EXTENSIONS), `no file matches ${one}`).not.to.throw();
+      }
+      expect(required.filter((file) => !existsSync(file))).to.deep.equal([]);
+    });
+  }
 });

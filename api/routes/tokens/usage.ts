@@ -82,8 +82,12 @@ const usage = defineCachedRoute({
   cache: {
     models: ['tokens', 'agents', 'tasks', 'projects'],
     caller: TASK_VIEW,
-    unless: ({ action, timeframe }) =>
-      action === 'trends' || action === 'export' || Object.hasOwn(contract.TIMEFRAMES, timeframe),
+    // Evidence names the moment of the response.
+    unless: ({ action, timeframe, evidence }) =>
+      action === 'trends' ||
+      action === 'export' ||
+      evidence !== undefined ||
+      Object.hasOwn(contract.TIMEFRAMES, timeframe),
   },
   respond: ({ query, identity, services }) => reportOf(services, identity, query),
   async handle({ query, identity, services, context }) {
