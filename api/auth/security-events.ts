@@ -6,6 +6,7 @@
  * the service.
  */
 import type { Logger } from 'pino';
+import type { Breach } from '../../commands/agents/prompts.ts';
 import type { CommandContext, Commands } from '../../commands/handler.ts';
 import {
   accessDenied,
@@ -17,6 +18,7 @@ import {
   rateLimitHit,
   securityEventsStream,
   tenantAccessDenied,
+  textWithheld,
   workspaceIsolationDenied,
 } from '../../shared/events/auth/security-events.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -122,6 +124,9 @@ const at = ({ req, route }: RequestContext): string => `${req.method} ${route}`;
 
 type Make = Window['make'];
 
+/** Maximum number of withheld texts in one security event. */
+const MAX_TEXTS = 20;
+
 /** One method for each kind of security event. They return at once and never throw. */
 export function createSecurityEvents(parts: Parts) {
   const recorder = createRecorder(parts);
@@ -159,6 +164,12 @@ export function createSecurityEvents(parts: Parts) {
       const route = at(context);
       const make: Make = (count) => injectionRefused.draft({ route, rules: [...rules], count });
       ofCaller(context, `injection ${route} ${rules.join()}`, make);
+    },
+    /** Texts that try to take over an agent were withheld from what it gets by this `tool`. */
+    textWithheld(context: RequestContext, tool: string, breaches: readonly Breach[]): void {
+      const texts = breaches.slice(0, MAX_TEXTS).map((one) => ({ ...one, rules: [...one.rules] }));
+      const make: Make = (count) => textWithheld.draft({ tool, texts, count });
+      ofCaller(context, `withheld ${tool} ${JSON.stringify(texts)}`, make);
     },
     /** A caller sent an invalid API key. */
     apiKeyRefused(context: RequestContext): void {

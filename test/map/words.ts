@@ -39,6 +39,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     souls: 'persona texts',
     prompts: 'what agents are asked, with quoted texts marked',
     injection: 'texts that try to take an agent over',
+    results: 'results of tools, as an agent reads them',
     exposure: 'credentials in texts',
     templates: 'configurations to start from',
     diagnostics: 'how an agent fares: tasks, failures, activity',

@@ -41,6 +41,18 @@ export function securityFrame(
   ];
 }
 
+/** Texts that were withheld because they try to take over an agent. The texts themselves are not repeated. */
+export const breaches = z.array(
+  z.object({
+    /** `description` */
+    what: z.string(),
+    /** Author of the text: `user ann`. */
+    by: z.string(),
+    /** Names of the rules that it breaks. */
+    rules: z.array(z.string()),
+  }),
+);
+
 export const accessDenied = defineEvent({
   type: 'AccessDenied',
   doc: 'An authenticated caller sent a request that needs a higher role.',
@@ -135,4 +147,16 @@ export const injectionRefused = defineEvent({
   doc: 'A caller sent a text that tries to take over an agent. It was refused, and the text is not stored.',
   schema: z.object({ route: z.string(), rules: z.array(z.string()), ...counted }),
   frames: (event) => securityFrame(event, 'injection_attempt', 'warning', event.data.route, event.data),
+});
+
+export const textWithheld = defineEvent({
+  type: 'TextWithheld',
+  doc: 'A text that tries to take over an agent was withheld from a result for that agent. The text itself is not repeated.',
+  schema: z.object({
+    /** The tool or resource. */
+    tool: z.string(),
+    texts: breaches,
+    ...counted,
+  }),
+  frames: (event) => securityFrame(event, 'injection_attempt', 'warning', 'mcp', event.data),
 });

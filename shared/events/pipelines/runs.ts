@@ -1,10 +1,9 @@
 /** Runs of pipelines, step by step. Streams: `pipeline_run-<workspace>-<id>`. Steps are counted from 0. */
 import { z } from 'zod';
 import { seconds } from '../../time.ts';
-import { securityFrame } from '../auth/security-events.ts';
+import { breaches, securityFrame } from '../auth/security-events.ts';
 import { defineEvent, type FrameDraft } from '../define.ts';
 import type { Metadata } from '../metadata.ts';
-import { breaches } from '../tasks/dispatch.ts';
 import { aboutPipeline, ON_FAILURE, pipelineId } from './pipelines.ts';
 
 const run_id = z.int().positive();

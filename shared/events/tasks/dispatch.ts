@@ -1,6 +1,6 @@
 /** Tasks that are handed to the agent runner for their assignee, and the outcomes. On the task's own stream. */
 import { z } from 'zod';
-import { securityFrame } from '../auth/security-events.ts';
+import { breaches, securityFrame } from '../auth/security-events.ts';
 import { defineEvent } from '../define.ts';
 import { taskFailure } from './outcomes.ts';
 import { moveFields, moveFrame, sentBackFrames } from './queue.ts';
@@ -116,18 +116,6 @@ export const taskDispatchFailed = defineEvent({
       ? sentBackFrames(event, 'max_dispatch_retries_exceeded', 'max_dispatch_retries')
       : sentBackFrames(event, 'dispatch_failed'),
 });
-
-/** Texts that were withheld because they try to take over an agent. The texts themselves are not repeated. */
-export const breaches = z.array(
-  z.object({
-    /** `description` */
-    what: z.string(),
-    /** Author of the text: `user ann`. */
-    by: z.string(),
-    /** Names of the rules that it breaks. */
-    rules: z.array(z.string()),
-  }),
-);
 
 export const taskWithheld = defineEvent({
   type: 'TaskWithheld',

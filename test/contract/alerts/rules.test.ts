@@ -144,9 +144,8 @@ describe('contract: alerts', function () {
       const config = { url: `${receiver.url}/T0/hidden-path`, secret: 'hidden-secret', note: 'x' };
       const { id, action_config } = await create({ action_type: 'webhook', action_config: config });
       expect(action_config).to.deep.equal(config);
-      const agent = await world.create();
-      const { api_key } = (await world.ask('POST', `/api/agents/${agent.id}/keys`, { scopes: ['operator'] })).body;
-      const shown = (await world.ask('GET', PATH, undefined, api_key)).body.rules.find(
+      const operator = await world.world.makeSession({ username: 'ops-of-alerts', role: 'operator' });
+      const shown = (await world.ask('GET', PATH, undefined, operator)).body.rules.find(
         (rule: { id: number }) => rule.id === id,
       );
       expect(shown.action_config).to.deep.equal({
@@ -154,7 +153,7 @@ describe('contract: alerts', function () {
         secret: '--------',
         note: 'x',
       });
-      const put = await world.ask('PUT', PATH, { id, action_config: { ...shown.action_config, note: 'y' } }, api_key);
+      const put = await world.ask('PUT', PATH, { id, action_config: { ...shown.action_config, note: 'y' } }, operator);
       expect(put.body.rule.action_config).to.deep.equal({ ...shown.action_config, note: 'y' });
       expect((await find(id)).action_config).to.deep.equal({ ...config, note: 'y' });
       const raw = await world.world.rawLog();
