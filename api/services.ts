@@ -39,7 +39,7 @@ import type { Freshness, ReadModels } from '../shared/ports/read-models.ts';
 import type { Releases } from '../shared/ports/releases.ts';
 import type { WebhookRecords } from '../shared/ports/webhooks/queue.ts';
 import type { SecurityEvents } from './auth/security-events.ts';
-import type { LimitStore } from './http/limits.ts';
+import type { AccountGuard, LimitStore } from './http/limits.ts';
 import type { ApiSettings } from './settings.ts';
 import type { StreamHub } from './stream/hub.ts';
 
@@ -109,6 +109,7 @@ export interface Services extends SharedQueries {
   readonly metrics: Registry;
   /** The store of one limit class, shared between processes where Redis is configured. */
   readonly limitStore: (name: string, windowMs: number) => LimitStore;
+  readonly accountGuard: AccountGuard;
   /** Whether stores are reachable and projections are not too far behind. */
   readonly ready: () => Promise<HealthReport>;
   readonly stream: StreamHub;

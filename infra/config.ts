@@ -85,13 +85,6 @@ const networks = list.refine(
   (values) => values.every((value) => parseNetwork(value) !== undefined),
   'must be networks or addresses with commas in between, as in 10.0.0.0/8,::1',
 );
-const addresses = list
-  .refine(
-    (values) => values.every((value) => isIP(value) !== 0),
-    'must be IP addresses with commas in between, as in 10.0.0.5,::1; networks are not accepted',
-  )
-  // IPv4 addresses of connections are compared in IPv4 form.
-  .transform((values): readonly string[] => values.map((value) => value.replace(/^::ffff:(?=\d+\.)/i, '')));
 /** Exact hosts, subdomains and prefixes, as `hostAllowed` compares them. */
 const HOST_PATTERN =
   /^([\w-]+(\.[\w-]+)*\.?(:\d+)?|\*\.[\w-]+(\.[\w-]+)*|[\w-]+(\.[\w-]+)*\.\*|\[[0-9a-f:.]+\](:\d+)?)$/i;
@@ -260,10 +253,10 @@ export const SETTINGS = {
     'after this long without progress, a client that does not read its response is cut off, milliseconds',
   ),
   disableRateLimit: setting('MC_DISABLE_RATE_LIMIT', flag, false).doc(
-    'turns rate limits off, except for sign-in and other critical calls',
+    'turns rate limits off, except those that stop guessing and misuse of passwords, users, keys, approvals and backups',
   ),
-  trustedProxies: setting<readonly string[]>('MC_TRUSTED_PROXIES', addresses, []).doc(
-    'addresses whose X-Forwarded-For, X-Real-IP and forwarded hosts (X-Forwarded-Host, Forwarded) are trusted',
+  trustedProxies: setting<readonly string[]>('MC_TRUSTED_PROXIES', networks, []).doc(
+    'addresses and networks, such as 10.0.0.0/8, whose X-Forwarded-For, X-Real-IP and forwarded hosts (X-Forwarded-Host, Forwarded) are trusted',
   ),
   allowAnyHost: setting('MC_ALLOW_ANY_HOST', flag, false).doc('accepts every Host header'),
   allowedHosts: setting<readonly string[]>('MC_ALLOWED_HOSTS', hosts, []).doc(
@@ -278,8 +271,8 @@ export const SETTINGS = {
   proxyAuthDefaultRole: optional('MC_PROXY_AUTH_DEFAULT_ROLE', z.enum(ROLES)).doc(
     'role of new users named by the proxy; unset: none are created',
   ),
-  proxyAuthTrustedIps: setting<readonly string[]>('MC_PROXY_AUTH_TRUSTED_IPS', addresses, []).doc(
-    'addresses whose proxy header is trusted; empty: none',
+  proxyAuthTrustedIps: setting<readonly string[]>('MC_PROXY_AUTH_TRUSTED_IPS', networks, []).doc(
+    'addresses and networks whose proxy header is trusted; empty: none',
   ),
   agentTimeoutMinutes: setting('MC_AGENT_TIMEOUT_MINUTES', integer(0, 10_080), 10).doc(
     'minutes without a sign of life after which an agent is set offline; 0: never',

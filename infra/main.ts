@@ -3,6 +3,7 @@
 import type { AddressInfo } from 'node:net';
 import { createCredentialCheck } from '../api/auth/recheck.ts';
 import { createSecurityEvents, type SecurityEvents } from '../api/auth/security-events.ts';
+import { createAccountGuard } from '../api/http/limits.ts';
 import { createApiServer } from '../api/http/server.ts';
 import { shutdownOf } from '../api/http/shutdown.ts';
 import { routes } from '../api/routes/index.ts';
@@ -194,6 +195,9 @@ export async function startService(
         outgoing: outgoingOf({ ...config, gate }),
         metrics,
         limitStore: limits.storeFor,
+        accountGuard: createAccountGuard({ limitStore: limits.storeFor, now: Date.now }, (context) =>
+          recorded.rateLimitHit(context, 'wrong-password'),
+        ),
         ready,
         securityEvents: recorded,
         isolation: createIsolations({ reads, freshness }),

@@ -1,5 +1,6 @@
 /**
- * Allowed addresses of requests on behalf of users: public ones, and those that the operator has allowed.
+ * IP addresses: their one spelling, networks of them, and the allowed addresses of requests on behalf of users: public
+ * ones, and those that the operator has allowed.
  *
  * A name is checked when it is configured, so that a mistake is reported at once; but the address that it resolves to
  * at each connection is what counts (`infra/outgoing`).
@@ -34,17 +35,49 @@ export interface AddressRule {
   fault(url: string): string | undefined;
 }
 
+/** An IPv4 address in IPv6 form (`::ffff:10.0.0.5`): this many bits come before it. */
+const MAPPED_BITS = 96;
+
 /** A network in CIDR notation, or a single address; undefined when it is neither. */
 export function parseNetwork(text: string): Network | undefined {
-  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
-  if (isIP(text) === 0) return undefined;
-  const address = ipaddr.parse(text);
-  return [address, address.kind() === 'ipv4' ? 32 : 128];
+  const [host = '', length] = text.split('/');
+  if (isIP(host) === 0 || (length !== undefined && !ipaddr.isValidCIDR(text))) return undefined;
+  const written = ipaddr.parse(host);
+  const bits = length === undefined ? (written.kind() === 'ipv4' ? 32 : 128) : Number(length);
+  const address = ipaddr.process(host);
+  if (address.kind() === written.kind()) return [address, bits];
+  return bits < MAPPED_BITS ? [written, bits] : [address, bits - MAPPED_BITS];
 }
 
 /** The address that is really reached: an IPv4 address may be written as an IPv6 one. */
 function addressOf(text: string): Address | undefined {
-  return isIP(text) === 0 ? undefined : ipaddr.process(text);
+  return isIP(text) === 0 ? undefined : ipaddr.process(text.replace(/%.*$/, ''));
+}
+
+/**
+ * The one spelling of an address (RFC 5952; IPv4 as such), so that equal addresses are equal texts. Gateways add a port
+ * (`203.0.113.8:4711`, `[2001:db8::1]:4711`), and systems a zone (`fe80::1%eth0`): both are left out.
+ *
+ * @returns undefined when it is no address
+ */
+export function plainAddress(text: string): string | undefined {
+  const [, bracketed, dotted] = /^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/.exec(text.trim()) ?? [];
+  return addressOf(bracketed ?? dotted ?? text.trim())?.toString();
+}
+
+/** Whether an address is in one of the networks. */
+export type Networks = (address: string) => boolean;
+
+const contains = ([network, bits]: Network, address: Address): boolean =>
+  network.kind() === address.kind() && address.match(network as never, bits);
+
+/** @param texts networks and addresses, as `parseNetwork` reads them */
+export function networksOf(texts: readonly string[]): Networks {
+  const networks = texts.map(parseNetwork).filter((network) => network !== undefined);
+  return (text) => {
+    const address = networks.length === 0 ? undefined : addressOf(text);
+    return address !== undefined && networks.some((network) => contains(network, address));
+  };
 }
 
 /** @param host a name, or an IP address without brackets */
@@ -60,14 +93,10 @@ const isPublic = (address: Address): boolean =>
 
 /** @param allowed networks that are allowed although they are not public, as returned by `parseNetwork` */
 export function createAddressRule(allowed: readonly string[]): AddressRule {
-  const networks = allowed.map(parseNetwork).filter((network) => network !== undefined);
+  const isAllowed = networksOf(allowed);
   const allows = (text: string): boolean => {
     const address = addressOf(text);
-    if (!address || isMetadata(text)) return false;
-    return (
-      isPublic(address) ||
-      networks.some(([network, bits]) => network.kind() === address.kind() && address.match(network as never, bits))
-    );
+    return address !== undefined && !isMetadata(text) && (isPublic(address) || isAllowed(text));
   };
   return {
     allows,
@@ -82,7 +111,7 @@ export function createAddressRule(allowed: readonly string[]): AddressRule {
       }
       // With allowed networks, such a name may resolve to an address in one of them.
       const local = LOCAL_NAMES.includes(host) || LOCAL_ENDINGS.some((ending) => host.endsWith(ending));
-      if (local && networks.length === 0) return `must not point to ${host}, which is not a public name`;
+      if (local && allowed.length === 0) return `must not point to ${host}, which is not a public name`;
       return undefined;
     },
   };

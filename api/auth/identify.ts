@@ -13,6 +13,7 @@ import { hashToken } from '../../commands/auth/sessions.ts';
 import { findLiveKey } from '../../queries/agents/keys.ts';
 import { findGlobalKey } from '../../queries/auth/global-key.ts';
 import { findUser, findUserByName } from '../../queries/auth/users.ts';
+import { type Networks, networksOf } from '../../shared/addresses.ts';
 import { atMost } from '../../shared/bounded.ts';
 import { lineOfText } from '../../shared/contract/common.ts';
 import { unauthenticated } from '../../shared/errors.ts';
@@ -123,6 +124,7 @@ export function createIdentify(services: Parts): (context: RequestContext) => Pr
   }
 
   const { proxyAuthDefaultRole } = settings;
+  const isSignInProxy = networksOf(settings.proxyAuthTrustedIps);
   const createProxyUser = proxyAuthDefaultRole && createProxyUsers(services, proxyAuthDefaultRole);
   const guard = createKeyGuard(services, (context) => securityEvents.rateLimitHit(context, 'wrong-key'));
 
@@ -161,7 +163,9 @@ export function createIdentify(services: Parts): (context: RequestContext) => Pr
 
   return async (context) => {
     const named = agentNameOf(context);
-    const proxied = settings.proxyAuthHeader ? proxiedUserOf(services, context, settings.proxyAuthHeader) : undefined;
+    const proxied = settings.proxyAuthHeader
+      ? proxiedUserOf(services, context, settings.proxyAuthHeader, isSignInProxy)
+      : undefined;
     const tokens = tokensOf(context);
     const key = keyOf(context);
     if (proxied === undefined && key === undefined && tokens.length === 0) return null;
@@ -229,7 +233,12 @@ export function keyOf({ req }: Pick<RequestContext, 'req'>): string | undefined 
 }
 
 /** The user named by a trusted proxy. The connection itself must come from the proxy; headers cannot prove that. */
-function proxiedUserOf(services: Parts, context: RequestContext, headerName: string): string | undefined {
+function proxiedUserOf(
+  services: Parts,
+  context: RequestContext,
+  headerName: string,
+  isProxy: Networks,
+): string | undefined {
   const header = context.req.headers[headerName.toLowerCase()];
   if (typeof header !== 'string' || header.trim() === '') return undefined;
   const { proxyAuthTrustedIps } = services.settings;
@@ -237,8 +246,7 @@ function proxiedUserOf(services: Parts, context: RequestContext, headerName: str
     services.securityEvents.proxyMisconfigured(context, headerName);
     return undefined;
   }
-  const peer = (context.req.socket.remoteAddress ?? '').replace(/^::ffff:/, '');
-  if (!proxyAuthTrustedIps.includes(peer)) return undefined;
+  if (!isProxy(context.peer)) return undefined;
   const name = proxiedName.safeParse(Buffer.from(header, 'latin1').toString('utf8').trim());
   return name.success ? name.data : undefined;
 }

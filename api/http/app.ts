@@ -1,8 +1,9 @@
 /** The Express app: every request passes it from top to bottom. */
 import cookieParser from 'cookie-parser';
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
+import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from 'express';
 import helmet from 'helmet';
 import { InjectionRefused } from '../../commands/agents/injection.ts';
+import { type Networks, networksOf } from '../../shared/addresses.ts';
 import { AppError, OtherTenant } from '../../shared/errors.ts';
 import type { Services } from '../services.ts';
 import type { ApiSettings } from '../settings.ts';
@@ -58,15 +59,20 @@ export function createApp(routes: readonly Route[], services: Services, mount: M
   // Express finds an error handler by its four parameters.
   const sendFailure: ErrorRequestHandler = (error, req, _res, _next) => refuse(req.context, error);
 
+  const isProxy = networksOf(settings.trustedProxies);
   const app = express();
   app.disable('x-powered-by').disable('etag');
-  app
-    .set('query parser', 'simple')
-    .enable('case sensitive routing')
-    .set('trust proxy', [...settings.trustedProxies]);
+  app.set('query parser', 'simple').enable('case sensitive routing').set('trust proxy', isProxy);
+  // One reading of the forwarded headers, also for what is mounted here.
+  Object.defineProperty(app.request, 'ip', {
+    configurable: true,
+    get(this: Request) {
+      return this.context.ip;
+    },
+  });
 
   app.use(traceRequests);
-  app.use(beginRequest(settings));
+  app.use(beginRequest(settings, isProxy));
   app.use(logRequests(services));
   app.use(helmet(securityHeaders(settings)));
   app.use(checkHost(settings));
@@ -85,9 +91,9 @@ export function createApp(routes: readonly Route[], services: Services, mount: M
 }
 
 const beginRequest =
-  (settings: ApiSettings): RequestHandler =>
+  (settings: ApiSettings, isProxy: Networks): RequestHandler =>
   (req, res, next) => {
-    const { id, stallMs } = beginContext(req, res, settings);
+    const { id, stallMs } = beginContext(req, res, settings, isProxy);
     endWhenStalled(res, stallMs);
     res.setHeader('X-Request-Id', id);
     // Responses may carry credentials; those that may be cached override this header.

@@ -1,7 +1,8 @@
 /** The context of one HTTP request: what is known about the request and its caller. */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
+import { type Networks, plainAddress } from '../../shared/addresses.ts';
 import type { Channel, Origin } from '../../shared/events/metadata.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ANONYMOUS, actorOf, type Identity } from '../../shared/identity.ts';
@@ -25,7 +26,10 @@ export interface RequestContext {
   readonly id: string;
   /** `performance.now()` at arrival, milliseconds. */
   readonly startedAt: number;
+  /** Address of the client, in the spelling of `plainAddress`. */
   readonly ip: string;
+  /** Address of the connection. */
+  readonly peer: string;
   /** The connection comes from a proxy in MC_TRUSTED_PROXIES, whose forwarded addresses and hosts count. */
   readonly trusted: boolean;
   readonly secure: boolean;
@@ -45,15 +49,24 @@ export interface RequestContext {
   authorized: object | undefined;
 }
 
-export function beginContext(req: Request, res: Response, settings: ApiSettings): RequestContext {
+/** @param isProxy whether an address is in MC_TRUSTED_PROXIES */
+export function beginContext(
+  req: Request,
+  res: Response,
+  settings: Pick<ApiSettings, 'responseStallMs'>,
+  isProxy: Networks,
+): RequestContext {
+  const peer = peerOf(req);
+  const trusted = isProxy(peer);
   const context: RequestContext = {
     req,
     res,
     id: randomUUID(),
     startedAt: performance.now(),
-    ip: clientIp(req, settings.trustedProxies),
-    trusted: settings.trustedProxies.includes(peerOf(req)),
-    secure: req.headers['x-forwarded-proto'] === 'https' || 'encrypted' in req.socket,
+    ip: trusted ? forwardedIp(req, peer, isProxy) : peer,
+    peer,
+    trusted,
+    secure: 'encrypted' in req.socket || forwardedProto(req.headers) === 'https',
     traceparent: currentTraceparent() ?? traceparentOf(req.headers.traceparent),
     stallMs: settings.responseStallMs,
     route: 'unmatched',
@@ -72,24 +85,29 @@ export function innerContext(outer: RequestContext, req: Request, res: Response,
   return context;
 }
 
-const plain = (address: string) => address.replace(/^::ffff:/, '').trim();
-const peerOf = (req: IncomingMessage) => plain(req.socket.remoteAddress ?? 'unknown');
+/** Without an address, as on a Unix socket, all connections are one peer. */
+const peerOf = (req: IncomingMessage) => plainAddress(req.socket.remoteAddress ?? '') ?? 'unknown';
 
 /**
- * The caller's address. Headers are trusted only on connections from a trusted proxy. Then it is the right-most address
- * in X-Forwarded-For that is not a trusted proxy, else X-Real-IP. Otherwise any caller could choose the address that rate
- * limits and the audit trail see.
+ * The client's address on a connection from a trusted proxy: the right-most one in X-Forwarded-For that is not a trusted
+ * proxy, else X-Real-IP. Text that is no address counts as the peer; otherwise a client could choose what rate limits and
+ * the audit trail see.
  */
-export function clientIp(req: IncomingMessage, trustedProxies: readonly string[]): string {
-  const peer = peerOf(req);
-  if (!trustedProxies.includes(peer)) return peer;
-  const forwarded = String(req.headers['x-forwarded-for'] ?? '')
-    .split(',')
-    .map(plain)
-    .filter(Boolean);
-  const hop = forwarded.findLast((address) => !trustedProxies.includes(address));
-  const real = req.headers['x-real-ip'];
-  return (hop ?? (typeof real === 'string' && real !== '' ? plain(real) : peer)).slice(0, 64);
+function forwardedIp({ headers }: IncomingMessage, peer: string, isProxy: Networks): string {
+  const hops = String(headers['x-forwarded-for'] ?? '').split(',');
+  for (const hop of hops.filter((text) => text.trim() !== '').reverse()) {
+    const address = plainAddress(hop);
+    if (address === undefined) return peer;
+    if (!isProxy(address)) return address;
+  }
+  return plainAddress(String(headers['x-real-ip'] ?? '')) ?? peer;
+}
+
+/** The scheme that the client used, in lower case, as the first proxy on the way names it; undefined: none does. */
+function forwardedProto({ 'x-forwarded-proto': proto, forwarded = '' }: IncomingHttpHeaders): string | undefined {
+  const [first = ''] = String(proto ?? '').split(',', 1);
+  if (first.trim() !== '') return first.trim().toLowerCase();
+  return /^[^,]*?(?:^|;)\s*proto="?([a-z]+)/i.exec(forwarded)?.[1]?.toLowerCase();
 }
 
 /**

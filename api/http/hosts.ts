@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
 import type { RequestHandler } from 'express';
+import { plainAddress } from '../../shared/addresses.ts';
 import type { RequestContext } from './context.ts';
 import { sendJson } from './errors.ts';
 
@@ -12,12 +13,13 @@ type Asked = Pick<RequestContext, 'req' | 'trusted'>;
 const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
 const LOCAL = new Set([...LOOPBACK, hostname().toLowerCase()]);
 
-/** The host in lower case, without port, brackets or trailing dot. */
+/** The host in lower case, without port, brackets or trailing dot; an address in its one spelling. */
 export function bareHost(value: string): string {
   const host = value.trim().toLowerCase();
   const bracketed = /^\[([^\]]*)\]/.exec(host);
   const bare = bracketed?.[1] ?? (host.split(':').length > 2 ? host : host.replace(/:\d*$/, ''));
-  return bare.replace(/\.$/, '');
+  const named = bare.replace(/\.$/, '');
+  return plainAddress(named) ?? named;
 }
 
 const parts = (header: string | string[] | undefined) =>

@@ -1,10 +1,12 @@
 /**
  * Rate limits: fixed windows per class and key, in the stores of express-rate-limit. The contract sets limits and keys.
  */
+import { hash } from 'node:crypto';
 import { type ClientRateLimitInfo, ipKeyGenerator } from 'express-rate-limit';
 import { agentSpokenFor } from '../../commands/agents/names.ts';
 import type { Commands } from '../../commands/handler.ts';
 import { AppError } from '../../shared/errors.ts';
+import { pause, takingTurnsByKey } from '../../shared/waiting.ts';
 import type { ApiSettings } from '../settings.ts';
 import type { RequestContext } from './context.ts';
 
@@ -121,6 +123,77 @@ export function createKeyGuard(
     async count(context) {
       const { totalHits, resetTime } = await store.increment(networkOf(context.ip));
       if (totalHits > WRONG_KEYS) refuse(context, resetTime);
+    },
+  };
+}
+
+/** Wrong passwords of an account within a quarter of an hour, from any addresses, after which its sign-ins are slowed. */
+export const WRONG_PASSWORDS = 10;
+const WRONG_PASSWORDS_MS = 15 * WINDOW_MS;
+/** As long as a session lasts. */
+const SIGNED_IN_MS = 7 * 24 * 3_600_000;
+/** A slowed account is signed in to at most once in this time, milliseconds. */
+const SLOWED_MS = 2_000;
+const MAX_SLOWED = 5;
+
+/**
+ * Limits guessing of one account's password from many addresses. It does not lock the account, because then anyone could
+ * lock its owner out: attempts take turns with a pause before each, and networks from which the account was signed in to
+ * before are not slowed.
+ */
+export interface AccountGuard {
+  /** Runs an attempt to sign in. @throws AppError 429 when too many attempts of the account wait; what `signIn` throws */
+  attempt<T>(username: string, context: RequestContext, signIn: () => Promise<T>): Promise<T>;
+}
+
+export function createAccountGuard(
+  { limitStore, now }: Pick<Parts, 'limitStore' | 'now'>,
+  refused: (context: RequestContext) => void,
+): AccountGuard {
+  const wrong = limitStore('wrong-password', WRONG_PASSWORDS_MS);
+  const known = limitStore('signed-in', SIGNED_IN_MS);
+  const inTurn = takingTurnsByKey(() => false);
+  /** Attempts in flight, which may still turn out to be wrong. */
+  const running = new Map<string, number>();
+  const slowed = new Map<string, number>();
+  const add = (to: Map<string, number>, key: string, count: number) => {
+    const sum = (to.get(key) ?? 0) + count;
+    if (sum === 0) to.delete(key);
+    else to.set(key, sum);
+  };
+
+  async function wait(account: string, context: RequestContext): Promise<void> {
+    if ((slowed.get(account) ?? 0) >= MAX_SLOWED) {
+      refused(context);
+      const turn = new Date(now() + MAX_SLOWED * SLOWED_MS);
+      throw tooMany('wrong passwords of this account', 60_000 / SLOWED_MS, turn, now());
+    }
+    add(slowed, account, 1);
+    try {
+      await inTurn(account, () => pause(SLOWED_MS));
+    } finally {
+      add(slowed, account, -1);
+    }
+  }
+
+  return {
+    async attempt(username, context, signIn) {
+      const account = hash('sha256', username, 'hex');
+      const place = `${account} ${networkOf(context.ip)}`;
+      const before = running.get(account) ?? 0;
+      add(running, account, 1);
+      try {
+        const hits = (await wrong.get(account))?.totalHits ?? 0;
+        if (hits + before >= WRONG_PASSWORDS && !(await known.get(place))) await wait(account, context);
+        const result = await signIn();
+        await known.increment(place);
+        return result;
+      } catch (error) {
+        if (error instanceof AppError && error.status === 401) await wrong.increment(account);
+        throw error;
+      } finally {
+        add(running, account, -1);
+      }
     },
   };
 }

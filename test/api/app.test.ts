@@ -14,7 +14,13 @@ import type { Services } from '../../api/services.ts';
 /** As much of the service as anonymous requests of public routes reach. */
 const services = (lines: string[]) =>
   ({
-    settings: { trustedProxies: [], allowedHosts: [], enableHsts: true, responseStallMs: 60_000 },
+    settings: {
+      trustedProxies: [],
+      proxyAuthTrustedIps: [],
+      allowedHosts: [],
+      enableHsts: true,
+      responseStallMs: 60_000,
+    },
     log: pino({ level: 'info' }, { write: (line: string) => lines.push(line) }),
     metrics: new Registry(),
     now: Date.now,

@@ -1,11 +1,11 @@
 /** Rate limits through HTTP: what they are counted by, and the guessing of API keys. */
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import { LIMITS, WRONG_KEYS } from '../../api/http/limits.ts';
+import { LIMITS, WRONG_KEYS, WRONG_PASSWORDS } from '../../api/http/limits.ts';
 import { STREAM_LIMITS } from '../../api/stream/limits.ts';
 import { fixture } from '../support/fixture.ts';
 import { openStream } from '../support/stream.ts';
-import { freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
+import { freshAddress, PASSWORD, startAuthWorld } from '../support/worlds/auth.ts';
 
 const wrongKey = () => `mc_${randomBytes(24).toString('hex')}`;
 
@@ -76,6 +76,37 @@ describe('contract: rate limits', function () {
     const { limit } = LIMITS.login;
     expect(await statuses(limit + 1, () => signIn('2001:db8:1:1'))).to.deep.equal([...Array(limit).fill(401), 429]);
     expect((await signIn('2001:db8:1:2')).status).to.equal(401);
+  });
+
+  it('a port after the address makes no new caller', async () => {
+    const ip = freshAddress();
+    let port = 4_000;
+    const signIn = () =>
+      world.ask('POST', '/api/auth/login', { body: { username: 'nobody', password: 'wrong' }, ip: `${ip}:${++port}` });
+    const { limit } = LIMITS.login;
+    expect(await statuses(limit + 1, signIn)).to.deep.equal([...Array(limit).fill(401), 429]);
+    const [entry] = await world.audit('login_failed');
+    expect(entry?.ip_address).to.equal(ip);
+  });
+
+  it('wrong passwords of an account from many addresses slow it, and do not lock it', async () => {
+    await world.makeUser({ username: 'hunted' });
+    const signIn = (password: string, ip = freshAddress()) =>
+      world.ask('POST', '/api/auth/login', { body: { username: 'hunted', password }, ip });
+    const home = freshAddress();
+    expect((await signIn(PASSWORD, home)).status).to.equal(200);
+    expect(new Set(await statuses(WRONG_PASSWORDS, () => signIn('wrong')))).to.deep.equal(new Set([401]));
+    // Attempts take turns: of ten at once, some are refused before their password is checked.
+    const attempts = Array.from({ length: 10 }, () => signIn('wrong'));
+    expect(await Promise.race([...attempts, signIn(PASSWORD, home)].map(async (one) => (await one).status))).to.equal(
+      429,
+    );
+    expect((await signIn(PASSWORD, home)).status, 'known network').to.equal(200);
+    const seen = (await Promise.all(attempts)).map(({ status }) => status);
+    expect(seen.filter((status) => status === 429)).to.have.length(5);
+    expect(seen.filter((status) => status === 401)).to.have.length(5);
+    const refused = await signIn(PASSWORD);
+    expect(refused.status, 'slowed, not locked').to.equal(200);
   });
 
   it('an excess event stream is rejected and recorded like every other limit', async () => {

@@ -93,11 +93,15 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     ],
     says: 'must be group=role or group=role@workspace',
   },
+  RESPONSE_STALL_MS: { values: ['99', '3600001', ...OTHER_NUMBERS], says: WHOLE(100, 3_600_000) },
   MC_DISABLE_RATE_LIMIT: { values: ['2', 'maybe'], says: FLAG },
   MC_ALLOW_ANY_HOST: { values: ['2', 'maybe'], says: FLAG },
   MC_COOKIE_SECURE: { values: ['2', 'maybe'], says: FLAG },
   MC_ENABLE_HSTS: { values: ['2', 'maybe'], says: FLAG },
-  MC_TRUSTED_PROXIES: { values: ['proxy', '10.0.0.0/8', '10.0.0', '10.0.0.5;::1'], says: 'must be IP addresses' },
+  MC_TRUSTED_PROXIES: {
+    values: ['proxy', '10.0.0.0/33', '10.0.0', '10.0.0.5;::1'],
+    says: 'must be networks or addresses',
+  },
   MC_ALLOWED_HOSTS: {
     values: [
       'https://example.com',
@@ -113,7 +117,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     says: 'must be hosts with commas in between',
   },
   MC_PROXY_AUTH_HEADER: { values: ['X User', 'X-User:', 'X-A,X-B', 'ä'], says: 'must be the name of one header' },
-  MC_PROXY_AUTH_TRUSTED_IPS: { values: ['proxy', '10.0.0.0/8', '::1 ::2'], says: 'must be IP addresses' },
+  MC_PROXY_AUTH_TRUSTED_IPS: { values: ['proxy', '10.0.0.0/-1', '::1 ::2'], says: 'must be networks or addresses' },
   MC_PROXY_AUTH_DEFAULT_ROLE: { values: ['root', 'Admin'], says: 'must be one of viewer, operator, admin' },
   API_KEY: { values: ['changeme', '123456789012345', '   padded-0815   '], says: 'at least 16 characters' },
   MC_AGENT_TIMEOUT_MINUTES: { values: ['10081', ...OTHER_NUMBERS], says: WHOLE(0, 10_080) },
@@ -250,10 +254,7 @@ describe('configuration', () => {
       'x.example:3000',
     ];
     expect(readConfig({ MC_ALLOWED_HOSTS: allowed.join(',') }).allowedHosts).to.deep.equal(allowed);
-    expect(readConfig({ MC_TRUSTED_PROXIES: '::ffff:10.0.0.5, ::1' }).trustedProxies).to.deep.equal([
-      '10.0.0.5',
-      '::1',
-    ]);
+    expect(readConfig({ MC_TRUSTED_PROXIES: '10.0.0.0/8, ::1' }).trustedProxies).to.deep.equal(['10.0.0.0/8', '::1']);
     expect(readConfig({ MC_ALLOWED_HOSTS: ' a.example , *.example.com,, ' }).allowedHosts).to.deep.equal([
       'a.example',
       '*.example.com',

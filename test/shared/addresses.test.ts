@@ -1,7 +1,7 @@
 /** Which addresses requests on behalf of users may go to. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createAddressRule, parseNetwork } from '../../shared/addresses.ts';
+import { createAddressRule, networksOf, parseNetwork, plainAddress } from '../../shared/addresses.ts';
 
 const words = (text: string): string[] => text.split(/\s+/);
 
@@ -32,6 +32,31 @@ describe('network addresses', () => {
         expect(rule.allows(`::ffff:${hex(a)}${hex(b)}:${hex(c)}${hex(d)}`)).to.equal(allowed);
       }),
     );
+  });
+
+  it('every address has one spelling; ports, brackets and zones are left out', () => {
+    for (const [text, plain] of [
+      ['203.0.113.8', '203.0.113.8'],
+      [' 203.0.113.8:4711 ', '203.0.113.8'],
+      ['[2001:db8::1]:4711', '2001:db8::1'],
+      ['[2001:DB8:0::1]', '2001:db8::1'],
+      ['0:0:0:0:0:0:0:1', '::1'],
+      ['::ffff:10.0.0.5', '10.0.0.5'],
+      ['0:0:0:0:0:ffff:a00:5', '10.0.0.5'],
+      ['fe80::1%eth0', 'fe80::1'],
+      ['[fe80::1%25eth0]:80', 'fe80::1'],
+    ] as const)
+      expect(plainAddress(text), text).to.equal(plain);
+    for (const text of ['', 'unknown', '_hidden', '10.0.0', '010.0.0.1', '10.0.0.1:', '[10.0.0.1', '::1]:3', '1 2'])
+      expect(plainAddress(text), text).to.equal(undefined);
+  });
+
+  it('networks contain addresses in any spelling', () => {
+    const inside = networksOf(['10.0.0.0/8', '::ffff:192.168.0.0/112', '0:0:0:0:0:0:0:1', 'fd00::/8']);
+    for (const text of ['10.1.2.3', '::ffff:10.1.2.3', '192.168.255.1', '::1', 'fd12::7%eth0'])
+      expect(inside(text), text).to.equal(true);
+    for (const text of ['11.0.0.1', '192.169.0.1', '::2', 'fe00::1', 'unknown', ''])
+      expect(inside(text), text).to.equal(false);
   });
 
   it('networks named by the operator are allowed, and no others', () => {
@@ -85,7 +110,7 @@ describe('network addresses', () => {
   it('a network may be an address or in CIDR notation', () => {
     for (const text of ['10.0.0.0/8', '10.1.2.3', '::1', 'fd00::/8'])
       expect(parseNetwork(text), text).to.be.an('array');
-    for (const text of ['10', '10.0.0.0/33', 'example.org', '', '10.0.0.0/'])
+    for (const text of ['10', '10.0.0.0/33', 'example.org', '', '10.0.0.0/', '010.0.0.0/8', '10.0.0.0/8/8'])
       expect(parseNetwork(text), text).to.equal(undefined);
   });
 });

@@ -36,7 +36,9 @@ const login = defineRoute({
   refuses: [401],
   responses: { 200: { description: 'Signed in', schema: callerResponse } },
   async handle({ body, services, context, command }) {
-    const { user, token } = await signInWithPassword(sessionParts(services), command, body);
+    const { user, token } = await services.accountGuard.attempt(body.username, context, () =>
+      signInWithPassword(sessionParts(services), command, body),
+    );
     return { body: { user: user.record }, headers: sessionHeaders(services, context, token) };
   },
 });
