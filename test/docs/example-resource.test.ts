@@ -12,6 +12,7 @@ import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { createCredentialCheck } from '../../api/auth/recheck.ts';
 import { createSecurityEvents } from '../../api/auth/security-events.ts';
+import { createAccountGuard } from '../../api/http/limits.ts';
 import { createApiServer } from '../../api/http/server.ts';
 import type { Services } from '../../api/services.ts';
 import { createStreamHub } from '../../api/stream/hub.ts';
@@ -206,6 +207,7 @@ describe('example resource: on the embedded store', function () {
       outgoing: outgoingOf(config),
       metrics,
       limitStore: limits.storeFor,
+      accountGuard: createAccountGuard({ limitStore: limits.storeFor, now: Date.now }, () => {}),
       ready: async () => ({ ok: true, checks: {}, details: {} }),
       securityEvents: createSecurityEvents({ commands, log, now: Date.now }),
       verifyGoogleToken: createGoogleVerifier(config),
