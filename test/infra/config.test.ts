@@ -93,7 +93,6 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
     ],
     says: 'must be group=role or group=role@workspace',
   },
-  RESPONSE_STALL_MS: { values: ['99', '3600001', ...OTHER_NUMBERS], says: WHOLE(100, 3_600_000) },
   MC_DISABLE_RATE_LIMIT: { values: ['2', 'maybe'], says: FLAG },
   MC_ALLOW_ANY_HOST: { values: ['2', 'maybe'], says: FLAG },
   MC_COOKIE_SECURE: { values: ['2', 'maybe'], says: FLAG },
