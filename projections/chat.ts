@@ -30,6 +30,7 @@ export const messagesTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
+    sized: true,
     // Reading a message changes its position, so the order is by time and id.
     indexes: [
       'workspace_id, created_at, id',

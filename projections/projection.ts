@@ -70,6 +70,8 @@ export interface Table<C extends Columns = Columns, N extends string = string> {
    * the moment that is asked for, where they would read all newer rows first.
    */
   readonly createdAt?: string;
+  /** The table has a column `bytes` as well: the size of a row's texts and JSON as JSON, for pages that end by size. */
+  readonly sized?: true;
 }
 
 /** The row type of a table, as queries read it. */
@@ -85,10 +87,20 @@ export function defineTable<const N extends string, const C extends Columns>(
     readonly searched?: readonly (keyof C & string)[];
     readonly fillFactor?: number;
     readonly createdAt?: keyof C & string;
+    readonly sized?: true;
   },
 ): Table<C, N> {
-  const { key, indexes = [], searched = [], fillFactor = 100, createdAt } = options;
-  return { name, columns, key, indexes, searched, fillFactor, ...(createdAt && { createdAt }) };
+  const { key, indexes = [], searched = [], fillFactor = 100, createdAt, sized } = options;
+  return {
+    name,
+    columns,
+    key,
+    indexes,
+    searched,
+    fillFactor,
+    ...(createdAt && { createdAt }),
+    ...(sized && { sized }),
+  };
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a list of changes mixes rows of different tables; `change` and `insert` keep each one typed.

@@ -15,7 +15,7 @@ import type { TaskView } from '../shared/identity.ts';
 import type { Freshness, ReadAt } from '../shared/ports/read-models.ts';
 import { settingValues } from './admin/settings.ts';
 import { createKept, createLookUps } from './kept.ts';
-import { inWorkspace, type Reads, type Row, tableOf, tables } from './reads.ts';
+import { inWorkspace, type Reads, type Row, tableOf, tables, upToSize } from './reads.ts';
 import { conversationSeen, messageSeen } from './tasks/visibility.ts';
 
 const own = (reads: Reads) => tables(reads, chatProjection);
@@ -135,9 +135,14 @@ export async function listMessages(reads: Reads, view: TaskView, query: Messages
     ? sql<number>`${conversation.message_count}::bigint`
     : sql<number>`(${inWorkspace(reads, chatProjection, 'message_totals', workspace).select('messages')})`;
   const total = filtered ? sql<number>`(${all.select(({ fn }) => fn.countAll<number>().as('total'))})` : kept;
-  const page = all.select(['m.id', 'm.created_at']).orderBy('m.created_at').orderBy('m.id').limit(limit).offset(offset);
+  const page = all
+    .select(['m.id', 'm.created_at', sql.ref<number>('m.bytes').as('bytes')])
+    .orderBy('m.created_at')
+    .orderBy('m.id')
+    .limit(limit)
+    .offset(offset);
   const { rows } = await sql<{ total: number | null; messages: ChatMessageRecord[] | null }>`
-    WITH page AS (${page})
+    WITH page AS (${upToSize(page, sql`created_at, id`)})
     SELECT ${total} AS total,
       (SELECT json_agg(message ORDER BY created_at, id) FROM (
         ${withConversation(reads, view)

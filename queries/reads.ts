@@ -1,6 +1,7 @@
 /** How queries access read models: a database and, for each projection, the schema of its tables. */
-import { type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
+import { type Expression, type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import { historyOf, type Projection, type Row, schemaOf, type Table } from '../projections/projection.ts';
+import { PAGE_BYTES } from '../shared/contract/common.ts';
 import type { Position } from '../shared/ports/event-log.ts';
 import type { ReadAt } from '../shared/ports/read-models.ts';
 import { PREPARED } from '../shared/prepared.ts';
@@ -71,6 +72,18 @@ export const inWorkspace = <T extends AnyTable, const N extends T['name']>(
     .withSchema(reads.schema(projection))
     .selectFrom(table as string)
     .where('workspace_id', '=', workspace) as SelectQueryBuilder<{ [K in T as K['name']]: Row<K> }, N, object>;
+
+/**
+ * The rows of `page` that begin a page: up to `PAGE_BYTES`, at least one. Rows beyond are not even read from the disk.
+ *
+ * @param page rows with a column `bytes`, such as all columns of a table that is `sized`
+ * @param order of the page, as in its ORDER BY
+ */
+export const upToSize = (page: Expression<unknown>, order: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+  SELECT * FROM (
+    SELECT *, sum(bytes) OVER newest AS upto FROM (${page}) page
+    WINDOW newest AS (ORDER BY ${order} ROWS UNBOUNDED PRECEDING)
+  ) page WHERE upto <= ${sql.lit(PAGE_BYTES)} OR upto = bytes`;
 
 /** Number of rows that a query matches. */
 export async function countOf<DB, TB extends keyof DB>(rows: SelectQueryBuilder<DB, TB, object>): Promise<number> {

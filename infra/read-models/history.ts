@@ -71,7 +71,7 @@ export async function createHistory(db: AnyDatabase, projection: Projection, sch
   await sql`DROP SCHEMA IF EXISTS ${sql.id(history)} CASCADE`.execute(db);
   await sql`CREATE SCHEMA ${sql.id(history)}`.execute(db);
   for (const table of projection.tables) {
-    await sql`CREATE TABLE ${sql.table(`${history}.${table.name}`)} (LIKE ${sql.table(`${schema}.${table.name}`)})`.execute(
+    await sql`CREATE TABLE ${sql.table(`${history}.${table.name}`)} (LIKE ${sql.table(`${schema}.${table.name}`)} INCLUDING GENERATED)`.execute(
       db,
     );
     await sql`ALTER TABLE ${sql.table(`${history}.${table.name}`)}
@@ -97,7 +97,8 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
   const time = sql`(SELECT current_setting('signalbox.as_of_time')::bigint)`;
   const showsDeleted = sql`(SELECT coalesce(current_setting('signalbox.as_of_deleted', true), '') <> 'hidden')`;
   for (const table of projection.tables) {
-    const columns = sql.join([...Object.keys(table.columns), 'position'].map((column) => sql.id(column)));
+    const names = [...Object.keys(table.columns), 'position', ...(table.sized ? ['bytes'] : [])];
+    const columns = sql.join(names.map((column) => sql.id(column)));
     const isSame = sql.join(
       table.key.map((column) => sql`${sql.ref(`now.${column}`)} = ${sql.ref(`rows.${column}`)}`),
       sql` AND `,

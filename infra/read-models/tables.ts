@@ -21,6 +21,28 @@ function columnSql([name, type]: [string, string]): string {
   return `"${name}" ${SQL_TYPES[nullable ? type.slice(0, -1) : type]}${nullable ? '' : ' NOT NULL'}`;
 }
 
+/**
+ * The size of a row. It is computed when the row is written: the size of compressed JSON can only be found by
+ * decompressing it. A text counts its bytes, and six for each control character; these are counted only in long texts.
+ */
+function bytesSql({ columns }: Table): string {
+  const parts = Object.entries(columns as Columns).flatMap(([name, type]) => {
+    const column = `"${name}"`;
+    if (type.startsWith('jsonb')) return [`coalesce(octet_length(${column}::text), 0)`];
+    if (!type.startsWith('text')) return [];
+    return [
+      `CASE WHEN octet_length(${column}) > ${LONG_TEXT} THEN 6 * octet_length(${column})
+        - 5 * octet_length(regexp_replace(${column}, ${ESCAPED}, '', 'g')) ELSE coalesce(octet_length(${column}), 0) END`,
+    ];
+  });
+  return `"bytes" integer GENERATED ALWAYS AS (${parts.join(' + ')}) STORED`;
+}
+
+/** Bytes. */
+const LONG_TEXT = 2_000;
+/** Characters that JSON writes with six characters. Tabs, line ends, quotes and backslashes take two, and count as one. */
+const ESCAPED = `'[\\u0001-\\u0008\\u000b\\u000c\\u000e-\\u001f]+'`;
+
 export const qualified = (schema: string, table: Pick<Table, 'name'>): RawBuilder<unknown> =>
   sql.table(`${schema}.${table.name}`);
 
@@ -41,6 +63,7 @@ export async function createBareTables(db: AnyDatabase, projection: Projection, 
   await sql`CREATE SCHEMA ${sql.id(schema)}`.execute(db);
   for (const table of projection.tables) {
     const columns = [...Object.entries(table.columns as Columns).map(columnSql), '"position" bigint NOT NULL'];
+    if (table.sized) columns.push(bytesSql(table));
     await sql`CREATE TABLE ${qualified(schema, table)} (${sql.raw(columns.join(', '))})
       WITH (fillfactor = ${sql.lit(table.fillFactor)})`.execute(db);
   }

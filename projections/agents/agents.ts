@@ -76,7 +76,7 @@ export const agentTextsTable = defineTable(
     soul_updated_at: 'bigint?',
     memory_updated_at: 'bigint?',
   },
-  { key: ['workspace_id', 'id'] },
+  { key: ['workspace_id', 'id'], sized: true },
 );
 
 type Agent = RowOf<(typeof agentsTable)['columns']>;

@@ -20,6 +20,7 @@ export const activitiesTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
+    sized: true,
     // "Newest first" is by position, because the order of the log is the same for every reader.
     indexes: [
       'workspace_id, position DESC',

@@ -49,6 +49,7 @@ export const auditTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
+    sized: true,
     indexes: [
       'workspace_id, position DESC',
       'workspace_id, action, position DESC',

@@ -81,6 +81,7 @@ export const tasksTable = defineTable(
     // page also needs room for the next version of its rows.
     fillFactor: 80,
     createdAt: 'created_at',
+    sized: true,
     indexes: [
       `workspace_id, ${NEWEST}`,
       `workspace_id, status, ${NEWEST}`,

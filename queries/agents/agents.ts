@@ -10,7 +10,17 @@ import {
 } from '../../shared/contract/agents/agents.ts';
 import { notFound } from '../../shared/errors.ts';
 import { fieldNames } from '../../shared/fields.ts';
-import { countOf, inWorkspace, jsonFields, prepared, type Reads, type Row, tableOf, tables } from '../reads.ts';
+import {
+  countOf,
+  inWorkspace,
+  jsonFields,
+  prepared,
+  type Reads,
+  type Row,
+  tableOf,
+  tables,
+  upToSize,
+} from '../reads.ts';
 import { columnsOf, type Records } from '../records.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
 
@@ -56,8 +66,9 @@ export async function listAgents(reads: Reads, workspace: number, query: AgentsQ
   if (!hidden) matching = matching.where('hidden', '=', 0);
   const page = matching.selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).offset(offset);
   const texts = tableOf(reads, agentsProjection, 'agent_texts');
+  const sized = sql`SELECT a.*, t.bytes FROM (${page}) a JOIN ${texts} t ON t.workspace_id = a.workspace_id AND t.id = a.id`;
   const { rows } = await sql<{ total: number; agents: AgentRecord[] | null }>`${prepared}
-    WITH page AS (${page})
+    WITH page AS (${upToSize(sized, sql`created_at DESC, id DESC`)})
     SELECT (${matching.select(({ fn }) => fn.countAll<number>().as('total'))}) AS total,
       (SELECT json_agg(${RECORD} ORDER BY a.created_at DESC, a.id DESC)
        FROM page a JOIN ${texts} t ON t.workspace_id = a.workspace_id AND t.id = a.id) AS agents`.execute(reads.db);

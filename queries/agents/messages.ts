@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { chatProjection } from '../../projections/chat.ts';
 import { type AgentMessageRecord, type CommsQuery, MAX_GRAPH } from '../../shared/contract/agents/messages.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import { inWorkspace, type Reads } from '../reads.ts';
+import { inWorkspace, type Reads, upToSize } from '../reads.ts';
 import { messageSeen } from '../tasks/visibility.ts';
 
 /** A message as JSON, from row `m`. */
@@ -82,7 +82,7 @@ export async function listComms(reads: Reads, view: TaskView, query: CommsQuery)
     edges: Edge[] | null;
     stats: { readonly agent: string; readonly sent: number; readonly received: number }[] | null;
   }>`
-    WITH page AS (${pageOf(reads, view, query)}),
+    WITH page AS (${upToSize(sql`${pageOf(reads, view, query)}`, sql`created_at DESC, id DESC`)}),
     edges AS (${edgesOf(reads, view, query)}),
     busiest AS (
       SELECT * FROM edges WHERE ${amongAgents} ORDER BY count DESC, from_agent, to_agent LIMIT ${MAX_GRAPH}),

@@ -4,7 +4,7 @@ import { activitiesProjection } from '../../projections/monitoring/activities.ts
 import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { HOUR } from '../../shared/time.ts';
-import { inWorkspace, placeOfPage, prepared, type Reads } from '../reads.ts';
+import { inWorkspace, placeOfPage, prepared, type Reads, upToSize } from '../reads.ts';
 import { activitySeen } from '../tasks/visibility.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
@@ -63,7 +63,7 @@ export async function listActivities(reads: Reads, view: TaskView, query: Activi
     .offset(skip);
   // List and total in one statement, so that both show the same moment.
   const { rows } = await sql<{ activities: Activity[] | null; total: number }>`${types.length > 1 ? sql`` : prepared}
-    WITH page AS (${page})
+    WITH page AS (${upToSize(page, sql`position DESC`)})
     SELECT json_agg(json_build_object(
       'id', p.id, 'type', p.type, 'entity_type', p.entity_type, 'entity_id', p.entity_id, 'actor', p.actor,
       'description', p.description, 'metadata', p.data, 'data', p.data, 'created_at', p.created_at,

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
 import { type AuditEntry, type AuditQuery, auditEntrySchema } from '../../shared/contract/monitoring/audit.ts';
 import { fieldNames } from '../../shared/fields.ts';
-import { inWorkspace, jsonFields, placeOfPage, prepared, type Reads } from '../reads.ts';
+import { inWorkspace, jsonFields, placeOfPage, prepared, type Reads, upToSize } from '../reads.ts';
 
 const FIELDS = sql.raw(jsonFields('p', fieldNames(auditEntrySchema)));
 
@@ -22,7 +22,7 @@ export async function listAudit(reads: Reads, workspace: number, query: AuditQue
     .limit(size)
     .offset(skip);
   const { rows } = await sql<{ entries: AuditEntry[] | null; total: number }>`${prepared}
-    WITH page AS (${page})
+    WITH page AS (${upToSize(page, sql`position DESC`)})
     SELECT ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total, json_agg(json_build_object(${FIELDS}) ORDER BY p.position DESC) AS entries
     FROM page p`.execute(reads.db);
   return { entries: rows[0]?.entries ?? [], total: Number(rows[0]?.total ?? 0), limit, offset };

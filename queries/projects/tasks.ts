@@ -1,10 +1,11 @@
 /** Tasks of one project. */
-import { tasksProjection } from '../../projections/tasks/tasks.ts';
+import { sql } from 'kysely';
+import { tasksProjection, type tasksTable } from '../../projections/tasks/tasks.ts';
 import type { ProjectRecord } from '../../shared/contract/projects/projects.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import { NO_SOURCE, type TaskSource, ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import { inWorkspace, type Reads } from '../reads.ts';
+import { inWorkspace, type Reads, type Row, upToSize } from '../reads.ts';
 import { TASK_COLUMNS } from '../tasks/tasks.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 
@@ -15,15 +16,18 @@ export async function listProjectTasks(
   project: Pick<ProjectRecord, 'id' | 'name' | 'ticket_prefix'>,
   { limit, offset }: { readonly limit: number; readonly offset: number },
 ): Promise<TaskRecord[]> {
-  const rows = await inWorkspace(reads, tasksProjection, 'tasks', view.workspace)
-    .select([...TASK_COLUMNS, 'source'])
+  const page = inWorkspace(reads, tasksProjection, 'tasks', view.workspace)
+    .selectAll()
     .where('project_id', '=', project.id)
     .where(taskSeen(view, 'tasks'))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')
     .limit(limit)
-    .offset(offset)
-    .execute();
+    .offset(offset);
+  const newest = sql`created_at DESC, id DESC`;
+  const { rows } = await sql<Pick<Row<typeof tasksTable>, (typeof TASK_COLUMNS)[number] | 'source'>>`
+    SELECT ${sql.join([...TASK_COLUMNS, 'source'].map((column) => sql.ref(column)))}
+    FROM (${upToSize(page, newest)}) tasks ORDER BY ${newest}`.execute(reads.db);
   return rows.map(({ source, ...row }) => ({
     ...NO_SOURCE,
     ...(source as TaskSource | null),

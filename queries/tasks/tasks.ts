@@ -14,7 +14,7 @@ import { type TaskSource, taskSource } from '../../shared/events/tasks/tasks.ts'
 import { fieldNames } from '../../shared/fields.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { PEOPLE_MODELS } from '../names.ts';
-import { inWorkspace, jsonFields, placeOfPage, prepared, type Reads, tableOf, tables } from '../reads.ts';
+import { inWorkspace, jsonFields, placeOfPage, prepared, type Reads, tableOf, tables, upToSize } from '../reads.ts';
 import { taskSeen, unseen } from './visibility.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
@@ -156,7 +156,7 @@ export async function listTasks(reads: Reads, view: TaskView, query: TasksQuery)
     .offset(skip);
   // List and total in one statement, so that both show the same moment.
   const { rows } = await sql<{ tasks: ListedTask[] | null; total: number }>`${prepared}
-    WITH page AS (${page})
+    WITH page AS (${upToSize(page, orderText(columns, backwards))})
     SELECT json_agg(${LISTED_TASK_JSON} ORDER BY ${orderText(columns, backwards, 't.')}) AS tasks,
       ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total
     FROM page t ${joinProject(reads)}`.execute(reads.db);

@@ -63,7 +63,9 @@ export interface TableColumns {
 export async function liveTables(db: AnyDatabase, schema: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const { rows } = await sql<{ name: string; columns: readonly string[] }>`
     SELECT table_name AS name, array_agg(column_name::text ORDER BY ordinal_position) AS columns
-    FROM information_schema.columns WHERE table_schema = ${schema} GROUP BY table_name ORDER BY table_name`.execute(db);
+    FROM information_schema.columns WHERE table_schema = ${schema} AND is_generated = 'NEVER' GROUP BY table_name ORDER BY table_name`.execute(
+    db,
+  );
   return new Map(rows.map(({ name, columns }) => [name, columns]));
 }
 

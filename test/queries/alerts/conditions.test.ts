@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
-import { schemaOf } from '../../../projections/projection.ts';
+import { type Projection, schemaOf } from '../../../projections/projection.ts';
 import { sessionsProjection } from '../../../projections/sessions.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { conditionMet, unchangedSince } from '../../../queries/alerts/conditions.ts';
@@ -77,11 +77,18 @@ const RECORDS: Readonly<Record<EntityType, fc.Arbitrary<Record_>>> = {
   }),
 };
 
+/** A table with its name and the columns that are written to it. */
+function stored(projection: Projection, name: string) {
+  const table = projection.tables.find((one) => one.name === name);
+  if (!table) throw new Error(`no table ${name}`);
+  return { table: `${schemaOf(projection)}.${name}`, columns: [...Object.keys(table.columns), 'position'].join(', ') };
+}
+
 const TABLES = {
-  agent: `${schemaOf(agentsProjection)}.agents`,
-  task: `${schemaOf(tasksProjection)}.tasks`,
-  session: `${schemaOf(sessionsProjection)}.cli_sessions`,
-  activity: `${schemaOf(activitiesProjection)}.activities`,
+  agent: stored(agentsProjection, 'agents'),
+  task: stored(tasksProjection, 'tasks'),
+  session: stored(sessionsProjection, 'cli_sessions'),
+  activity: stored(activitiesProjection, 'activities'),
 };
 
 /** What the tables have besides what conditions look at. */
@@ -126,8 +133,8 @@ describe('queries: alert rule conditions', function () {
 
   /** Puts records in place of those that are there; another workspace has one that matches nearly everything. */
   async function store(entity: EntityType, records: readonly Record_[]): Promise<void> {
-    const table = TABLES[entity];
-    const columns = records.map(({ updated_at, ...record }, at) => ({
+    const { table, columns } = TABLES[entity];
+    const rows = records.map(({ updated_at, ...record }, at) => ({
       ...record,
       ...(updated_at !== undefined &&
         (entity === 'session' ? { reported_at: updated_at, updated_at: 1 } : { updated_at })),
@@ -136,9 +143,9 @@ describe('queries: alert rule conditions', function () {
     }));
     await models.query(`DELETE FROM ${table}`);
     await models.query(
-      `INSERT INTO ${table} SELECT * FROM jsonb_populate_recordset(NULL::${table},
+      `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM jsonb_populate_recordset(NULL::${table},
          (SELECT coalesce(jsonb_agg(jsonb_build_object(${REST[entity]}) || one), '[]') FROM jsonb_array_elements($1::jsonb) one))`,
-      [JSON.stringify(columns)],
+      [JSON.stringify(rows)],
     );
   }
 

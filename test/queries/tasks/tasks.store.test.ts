@@ -8,11 +8,12 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { assignmentsFor, taskStatsOf } from '../../../queries/tasks/assignments.ts';
 import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
+import { PAGE_BYTES } from '../../../shared/contract/common.ts';
 import { PRIORITIES, TASK_SORTS, TASK_STATUSES, type TasksQuery } from '../../../shared/contract/tasks/tasks.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { type Plan, planOf } from '../../support/plans.ts';
 import { openReadModels, readModels } from '../../support/rows.ts';
-import { created, updated } from '../../support/tasks.ts';
+import { created, createdAs, updated } from '../../support/tasks.ts';
 import { until } from '../../support/until.ts';
 
 const TASKS = 100_000;
@@ -191,4 +192,28 @@ describe('task updates', () => {
       await close();
     }
   });
+});
+
+describe('lists of large tasks', () => {
+  // JSON that is compressed to a hundredth, and text that JSON writes with six characters for each.
+  const large = [{ metadata: { text: 'x'.repeat(190_000) } }, { description: '\u0001'.repeat(40_000) }] as const;
+  for (const [at, fields] of large.entries())
+    it(`are not read beyond the size of a page (${['compressed JSON', 'escaped text'][at]})`, async () => {
+      const { reads, tell, close } = await openReadModels([tasksProjection, projectsProjection]);
+      try {
+        await tell(...Array.from({ length: 40 }, (_, n) => createdAs(n + 1, fields)));
+        const query = { limit: 200, offset: 0 } as TasksQuery;
+        const { tasks, total } = await listTasks(reads, allTasks(1), query);
+        expect(total).to.equal(40);
+        const bytes = Buffer.byteLength(JSON.stringify(tasks));
+        expect(bytes).to.be.within(PAGE_BYTES - 500_000, PAGE_BYTES + 100_000);
+        const next = await listTasks(reads, allTasks(1), { ...query, offset: tasks.length });
+        const both = [...tasks, ...next.tasks].map(({ id }) => id);
+        expect(both).to.deep.equal(Array.from({ length: both.length }, (_, n) => 40 - n));
+        const one = await listTasks(reads, allTasks(1), { ...query, offset: 39 });
+        expect(one.tasks.map(({ id }) => id)).to.deep.equal([1]);
+      } finally {
+        await close();
+      }
+    });
 });
