@@ -193,7 +193,7 @@ export function createCommands(parts: {
           const executed = append ? await append : await unchanged(stream, kept);
           if (executed) return await acknowledged(context, executed);
         } catch (error) {
-          if (!(error instanceof ConflictError)) throw asAnswer(error);
+          if (!(error instanceof ConflictError)) throw asResponse(error);
           if (attempt >= MAX_TRIES) throw busy(decider, error);
           await pause(Math.random() * RETRY_MS * attempt);
         }
@@ -265,13 +265,13 @@ function readable(
 const busy = ({ kind }: Decider<unknown>, cause: unknown) =>
   conflict(`Too many changes of this ${kind} at once; try again.`, { code: 'BUSY', cause });
 
-/** @throws what `asAnswer` makes of the error */
+/** @throws what `asResponse` makes of the error */
 function answerWith(error: unknown): never {
-  throw asAnswer(error);
+  throw asResponse(error);
 }
 
 /** Translates failures of the log into errors for the caller. */
-function asAnswer(error: unknown): unknown {
+function asResponse(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (error.name === 'LogUnavailableError') {
     return unavailable(

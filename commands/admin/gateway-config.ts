@@ -239,10 +239,10 @@ export async function gatewaySchema(
 ): Promise<Record<string, unknown>> {
   const gateway = await gatewayOf(commands, origin);
   if (!gateway) throw noGateway('schema');
-  const answer = await gateways.call(gateway, { method: 'GET', path: '/api/config/schema' }).catch(unreachable);
-  if (!gatewayAgreed(answer)) throw new AppError(502, gatewayRefusal(answer));
-  if (!isObject(answer.body)) throw new AppError(502, 'The gateway returned something other than a JSON object.');
-  return answer.body;
+  const response = await gateways.call(gateway, { method: 'GET', path: '/api/config/schema' }).catch(unreachable);
+  if (!gatewayAgreed(response)) throw new AppError(502, gatewayRefusal(response));
+  if (!isObject(response.body)) throw new AppError(502, 'The gateway returned something other than a JSON object.');
+  return response.body;
 }
 
 /**
@@ -272,13 +272,13 @@ export async function handToGateway(
     commands.record(`gateway_config_actions-${workspace}`, context, [
       gatewayActionRequested.draft({ action, gateway_id: gateway.id, gateway_name: gateway.name, status }),
     ]);
-  const answer = await gateways.call(gateway, request).catch(async (error: unknown) => {
+  const response = await gateways.call(gateway, request).catch(async (error: unknown) => {
     if (error instanceof GatewayError) await requested(null);
     return unreachable(error);
   });
-  await requested(answer.status);
-  if (!gatewayAgreed(answer)) throw new AppError(502, gatewayRefusal(answer));
-  return isObject(answer.body) ? (masked(answer.body) as Record<string, unknown>) : {};
+  await requested(response.status);
+  if (!gatewayAgreed(response)) throw new AppError(502, gatewayRefusal(response));
+  return isObject(response.body) ? (masked(response.body) as Record<string, unknown>) : {};
 }
 
 const UPDATING: GatewayRequest = { method: 'POST', path: '/api/system/update', body: {} };

@@ -6,9 +6,9 @@ import { AppError, notFound } from '../../shared/errors.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import { gatewaySessionControlled } from '../../shared/events/sessions.ts';
 import {
-  type GatewayAnswer,
   GatewayError,
   type GatewayRequest,
+  type GatewayResponse,
   type GatewaySession,
   type Gateways,
 } from '../../shared/ports/admin/gateways.ts';
@@ -67,7 +67,7 @@ function sessionOf(one: unknown): GatewaySession | undefined {
 }
 
 /** The sessions in a gateway's response, without duplicates, last updated first; invalid entries are left out. */
-export function sessionsIn({ status, body }: GatewayAnswer): readonly GatewaySession[] {
+export function sessionsIn({ status, body }: GatewayResponse): readonly GatewaySession[] {
   const sessions = isObject(body) ? body.sessions : undefined;
   if (status !== 200 || !Array.isArray(sessions)) return [];
   const found = new Map<string, GatewaySession>();
@@ -99,9 +99,13 @@ export function createGatewaySessions(parts: {
   async function ask(): Promise<readonly GatewaySession[]> {
     const gateway = await primaryGateway(commands);
     if (!gateway) return [];
-    const answer = await gateways.call(gateway, { method: 'GET', path: '/api/sessions', timeoutMs: LISTED_WITHIN_MS });
-    if (answer.status >= 500) throw new Error(`the gateway responded with ${answer.status}`);
-    return sessionsIn(answer);
+    const response = await gateways.call(gateway, {
+      method: 'GET',
+      path: '/api/sessions',
+      timeoutMs: LISTED_WITHIN_MS,
+    });
+    if (response.status >= 500) throw new Error(`the gateway responded with ${response.status}`);
+    return sessionsIn(response);
   }
 
   interface Heard {
@@ -164,12 +168,12 @@ export async function controlAtGateway(
 ): Promise<Record<string, unknown>> {
   const path = sessionPath(session);
   if (path === undefined) throw notFound('Session');
-  const answer = await gateways.call(gateway, requestOf(path, action, value)).catch((error: unknown) => {
+  const response = await gateways.call(gateway, requestOf(path, action, value)).catch((error: unknown) => {
     if (error instanceof GatewayError) throw new AppError(500, error.message, { cause: error });
     throw error;
   });
-  if (answer.status === 404) throw notFound('Session');
-  if (!gatewayAgreed(answer)) throw new AppError(500, gatewayRefusal(answer));
+  if (response.status === 404) throw notFound('Session');
+  if (!gatewayAgreed(response)) throw new AppError(500, gatewayRefusal(response));
   const { id: gatewayId, name: gatewayName } = gateway;
   await commands.record(`gateway_sessions-${context.origin.workspace}`, context, [
     gatewaySessionControlled.draft({
@@ -180,5 +184,5 @@ export async function controlAtGateway(
       value,
     }),
   ]);
-  return isObject(answer.body) ? (masked(answer.body) as Record<string, unknown>) : {};
+  return isObject(response.body) ? (masked(response.body) as Record<string, unknown>) : {};
 }

@@ -16,9 +16,9 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, type Origin } from '../../shared/events/metadata.ts';
 import { sent } from '../../shared/fields.ts';
 import {
-  type GatewayAnswer,
   GatewayError,
   type GatewayHealth,
+  type GatewayResponse,
   type Gateways,
 } from '../../shared/ports/admin/gateways.ts';
 import { maskedText } from '../../shared/secret-texts.ts';
@@ -274,13 +274,13 @@ export const gatewayOf = async (commands: Commands, { tenant }: Pick<Origin, 'te
 const MAX_REASON = 500;
 
 /** Text of a refusal: status and message of the gateway. */
-export function gatewayRefusal({ status, body }: GatewayAnswer): string {
+export function gatewayRefusal({ status, body }: GatewayResponse): string {
   const said = (body as { readonly error?: unknown } | null | undefined)?.error;
   return `The gateway responded with status ${status}${typeof said === 'string' ? `: ${frontOf(maskedText(said), MAX_REASON)}` : ''}`;
 }
 
 /** Whether a gateway carried out a request: a 2xx without `"ok": false`. */
-export const gatewayAgreed = ({ status, body }: GatewayAnswer): boolean =>
+export const gatewayAgreed = ({ status, body }: GatewayResponse): boolean =>
   status >= 200 && status < 300 && (body as { readonly ok?: unknown } | null | undefined)?.ok !== false;
 
 /** Path of a session at the gateway; undefined for `.` and `..`, which mean another path. */
@@ -319,9 +319,9 @@ export async function sessionDelivery(
       ...(attachments.length > 0 && { attachments }),
     };
     try {
-      const answer = await gateways.call(gateway, { method: 'POST', path: `${path}/messages`, body });
-      if (answer.status < 200 || answer.status >= 300) return undefined;
-      const { runId, run_id } = (answer.body ?? {}) as { readonly runId?: unknown; readonly run_id?: unknown };
+      const response = await gateways.call(gateway, { method: 'POST', path: `${path}/messages`, body });
+      if (response.status < 200 || response.status >= 300) return undefined;
+      const { runId, run_id } = (response.body ?? {}) as { readonly runId?: unknown; readonly run_id?: unknown };
       const run = runId ?? run_id;
       return { run_id: typeof run === 'string' && isStorableText(run) ? frontOf(run, MAX_RUN) : null };
     } catch (error) {

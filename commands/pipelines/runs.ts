@@ -17,7 +17,7 @@ import {
   pipelineStepSpawned,
   pipelineStepStarted,
 } from '../../shared/events/pipelines/runs.ts';
-import type { RunnerAnswer } from '../../shared/ports/runner.ts';
+import type { RunnerResponse } from '../../shared/ports/runner.ts';
 import type { Breach } from '../agents/prompts.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
@@ -136,11 +136,11 @@ export const isWaiting = (state: RunState, step: number): boolean =>
  */
 export function decideSpawned(
   state: RunState,
-  { step, spawn_id, answer }: { readonly step: number; readonly spawn_id: string; readonly answer: RunnerAnswer },
+  { step, spawn_id, response }: { readonly step: number; readonly spawn_id: string; readonly response: RunnerResponse },
   next: HandOver,
 ): EventDraft[] {
   if (state.status === 'none' || state.current !== step || state.spawned) return [];
-  const { status, output, error } = answer;
+  const { status, output, error } = response;
   const attempt = state.attempts + 1;
   const spawned = pipelineStepSpawned.draft({ ...ofRun(state), step, attempt, spawn_id, output });
   if (state.status !== 'running' || status === 'accepted') return [spawned];

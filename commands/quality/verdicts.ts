@@ -6,7 +6,7 @@ import {
   taskReviewRequested,
   taskVerdictGiven,
 } from '../../shared/events/quality/verdicts.ts';
-import type { WorkAnswer } from '../../shared/ports/runner.ts';
+import type { WorkResponse } from '../../shared/ports/runner.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { MINUTE } from '../../shared/time.ts';
 import type { PromptPart } from '../agents/prompts.ts';
@@ -60,10 +60,10 @@ export function decideReviewRequest(state: TaskState, now: number): EventDraft[]
  * @param ids for a review and a comment that may have to be written
  * @param now Unix seconds
  */
-export function decideReviewAnswer(
+export function decideReviewResponse(
   state: TaskState,
   run: number,
-  { status, output, error, sessionId }: WorkAnswer,
+  { status, output, error, sessionId }: WorkResponse,
   ids: { readonly review: number; readonly comment: number },
   now: number,
 ): EventDraft[] {

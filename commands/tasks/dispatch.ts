@@ -8,7 +8,7 @@ import {
   taskDispatchFailed,
   taskWithheld,
 } from '../../shared/events/tasks/dispatch.ts';
-import type { WorkAnswer } from '../../shared/ports/runner.ts';
+import type { WorkResponse } from '../../shared/ports/runner.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { type Breach, breachReason, type PromptPart, type Quotation } from '../agents/prompts.ts';
 import { commentFrom } from './comments.ts';
@@ -33,10 +33,10 @@ export function decideDispatch(
 }
 
 /** Handles the response to the dispatch with this number. No event if the task was changed in the meantime. */
-export function decideDispatchAnswer(
+export function decideDispatchResponse(
   state: TaskState,
   run: number,
-  { status, output, error, sessionId }: WorkAnswer,
+  { status, output, error, sessionId }: WorkResponse,
   commentId: number,
 ): EventDraft[] {
   const { task, asked } = state;

@@ -45,7 +45,7 @@ export async function attempt(
   const headers = headersOf(message, { secrets: secretsAt(webhook, at), format, body, at });
   const {
     status,
-    body: answer,
+    body: response,
     error,
     durationMs,
     retryAfter,
@@ -57,7 +57,7 @@ export async function attempt(
     eventType: message.type,
     payload: body,
     statusCode: status,
-    responseBody: answer,
+    responseBody: response,
     error,
     durationMs,
     attempt: number,

@@ -73,8 +73,8 @@ async function bridge({ url, headers, input, write }: Bridge): Promise<void> {
   const running = new Set<Promise<void>>();
   for await (const line of linesOf(input)) {
     if (line.trim() === '') continue;
-    const one = answerOf(url, headers, line).then((answer) => {
-      if (answer !== undefined) write(`${answer}\n`);
+    const one = answerOf(url, headers, line).then((response) => {
+      if (response !== undefined) write(`${response}\n`);
     });
     running.add(one);
     one.finally(() => running.delete(one)).catch(() => undefined);

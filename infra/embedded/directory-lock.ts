@@ -3,7 +3,7 @@
  *
  * Two processes on one PGlite directory lose rows, and Node has no `flock`. What the kernel does give back at once when
  * a process dies, however it dies, is a listening Unix socket: a connection to it is refused from then on. This needs
- * no process id, so it also works in containers, where every process is number 1; and the kernel answers, so a holder
+ * no process id, so it also works in containers, where every process is number 1; and the kernel knows, so a holder
  * that is busy or stopped still counts as alive.
  *
  * That leaves a race between two starters that both find a dead holder. Removing the dead holder's files and then

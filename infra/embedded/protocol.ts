@@ -85,8 +85,10 @@ export function cutString(bytes: Buffer, start: number): { value: string | undef
 }
 
 /** Whether a response ends with ReadyForQuery. */
-export function isReady(answer: Buffer): boolean {
-  return answer.length >= 6 && answer[answer.length - 6] === READY && answer.readInt32BE(answer.length - 5) === 5;
+export function isReady(response: Buffer): boolean {
+  return (
+    response.length >= 6 && response[response.length - 6] === READY && response.readInt32BE(response.length - 5) === 5
+  );
 }
 
 /** The channel on which a rebuild names the schema whose tables it has swapped. */
@@ -94,8 +96,8 @@ export const SWAPPED = 'signalbox_swapped';
 export const LISTEN_MESSAGE = message('Q', text(`LISTEN ${SWAPPED}`));
 
 /** Payloads of the notifications among the messages of a response, which may be split anywhere. */
-export function notificationsIn(answers: readonly Buffer[]): string[] {
-  const bytes = answers.length === 1 ? (answers[0] as Buffer) : Buffer.concat(answers);
+export function notificationsIn(responses: readonly Buffer[]): string[] {
+  const bytes = responses.length === 1 ? (responses[0] as Buffer) : Buffer.concat(responses);
   const found: string[] = [];
   for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readInt32BE(at + 1)) {
     // The process, the channel, the payload.

@@ -40,7 +40,7 @@ import {
 /** The one session. Runs synchronously: when `run` returns, the messages have been executed and durably committed. */
 export interface Engine {
   /** `messages`: whole messages; `receive` is called with views that are valid during the call only. */
-  run(messages: Uint8Array, receive: (answer: Uint8Array) => void): void;
+  run(messages: Uint8Array, receive: (response: Uint8Array) => void): void;
   inTransaction(): boolean;
 }
 
@@ -179,9 +179,9 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
   }
 
   function runBatch(connection: Connection, batch: Batch): void {
-    const answers: Buffer[] = [];
-    const keep = (answer: Uint8Array): void => {
-      answers.push(Buffer.from(answer));
+    const responses: Buffer[] = [];
+    const keep = (response: Uint8Array): void => {
+      responses.push(Buffer.from(response));
     };
     let { bytes } = batch;
     if (batch.named || (batch.reuses && unnamedOf !== connection))
@@ -189,7 +189,7 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
     if (batch.copies) bytes = Buffer.concat([bytes, COPY_FAIL_MESSAGE]);
     engine.run(bytes, keep);
     // A COPY in an extended query swallows the Sync that follows it.
-    if (batch.copies && batch.ends === 'sync' && !isReady(Buffer.concat(answers))) engine.run(SYNC_MESSAGE, keep);
+    if (batch.copies && batch.ends === 'sync' && !isReady(Buffer.concat(responses))) engine.run(SYNC_MESSAGE, keep);
     if (batch.parses) unnamedOf = connection;
     batchesRun++;
     lastRun = performance.now();
@@ -199,12 +199,12 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
     } else {
       owner = undefined;
       ownerWarned = false;
-      for (const payload of notificationsIn(answers)) options.notified(payload);
+      for (const payload of notificationsIn(responses)) options.notified(payload);
     }
     const { socket } = connection;
     if (!socket.writable) return;
     socket.cork();
-    for (const answer of answers) socket.write(answer);
+    for (const response of responses) socket.write(response);
     socket.uncork();
   }
 

@@ -1,8 +1,8 @@
 /**
- * Appending to EventStoreDB: a bounded number of appends in flight on one call, each with a definite answer or none
+ * Appending to EventStoreDB: a bounded number of appends in flight on one call, each with a definite response or none
  * within a time-out.
  *
- * When the server gives no answer (connection broken, server starting, silence), the outcome is unknown. The same
+ * When the server gives no response (connection broken, server starting, silence), the outcome is unknown. The same
  * append, with the same ids and expectation, is then repeated until the time-out.
  */
 import { randomUUID } from 'node:crypto';
@@ -12,7 +12,7 @@ import type { Appended } from '../../shared/ports/event-log.ts';
 import { createOutage, pause, settledWithin } from '../../shared/waiting.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 import type { Logger } from '../logging.ts';
-import type { AppendAnswer, BatchCall, Connection } from './client.ts';
+import type { AppendResponse, BatchCall, Connection } from './client.ts';
 import { classify, createPauses, StoreFailure } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import { createRepeats } from './repeat.ts';
@@ -37,13 +37,13 @@ export interface Appender {
   drained(): Promise<void>;
 }
 
-/** An attempt gets a third of the time-out, so that one lost answer does not use up all of it. */
+/** An attempt gets a third of the time-out, so that one lost response does not use up all of it. */
 const ATTEMPTS_PER_TIMEOUT = 3;
 /** How many times a retry waits for the previous append if it finds a revision below the expected one. */
 const PREDECESSOR_TRIES = 5;
 
 interface Waiting {
-  readonly resolve: (answer: AppendAnswer) => void;
+  readonly resolve: (response: AppendResponse) => void;
   readonly reject: (failure: StoreFailure) => void;
 }
 
@@ -53,7 +53,7 @@ interface Place {
   enter(): void;
 }
 
-/** The current call, and the appends that wait for its answers. */
+/** The current call, and the appends that wait for its responses. */
 interface OpenCall {
   readonly call: BatchCall;
   readonly waiting: Map<string, Waiting>;
@@ -80,12 +80,12 @@ export function createAppender(options: AppenderOptions): Appender {
     const waiting = new Map<string, Waiting>();
     let over: StoreFailure | undefined;
     const call = await connection.openBatch({
-      answered(correlationId, answer) {
+      answered(correlationId, response) {
         if (current) current.lastAnswer = Date.now();
         const waiter = waiting.get(correlationId);
         waiting.delete(correlationId);
-        if (answer instanceof StoreFailure) waiter?.reject(answer);
-        else waiter?.resolve(answer);
+        if (response instanceof StoreFailure) waiter?.reject(response);
+        else waiter?.resolve(response);
       },
       ended(failure) {
         over = failure;
@@ -111,7 +111,7 @@ export function createAppender(options: AppenderOptions): Appender {
   };
 
   /** Makes one attempt. Rejects with a StoreFailure; the append may have been written nevertheless. */
-  const send = async (append: PreparedAppend, waitMs: number): Promise<AppendAnswer> => {
+  const send = async (append: PreparedAppend, waitMs: number): Promise<AppendResponse> => {
     const started = Date.now();
     const target = current ?? (await opened(started + waitMs));
     if (target !== current) throw new StoreFailure('unavailable', 'the connection broke before the append was sent');
@@ -120,7 +120,7 @@ export function createAppender(options: AppenderOptions): Appender {
       const correlationId = randomUUID();
       const timer = setTimeout(() => {
         waiting.delete(correlationId);
-        reject(new StoreFailure('unavailable', `no answer within ${waitMs} ms`));
+        reject(new StoreFailure('unavailable', `no response within ${waitMs} ms`));
         // Nothing at all was received on this call: cancel it, so that appends do not pile up in it.
         if (current === target && target.lastAnswer < started) call.cancel();
       }, waitMs);

@@ -31,10 +31,10 @@ import { gatherPage, type Page, type PageOptions, type Place } from './page.ts';
 
 type StreamsCalls = InstanceType<typeof streamsService.StreamsClient>;
 type Resolved = ResolvedEvent | AllStreamResolvedEvent;
-type BatchAnswer = InstanceType<typeof streamsMessages.BatchAppendResp>;
+type BatchResponse = InstanceType<typeof streamsMessages.BatchAppendResp>;
 type BatchRequest = InstanceType<typeof streamsMessages.BatchAppendReq>;
 type ReadRequest = InstanceType<typeof streamsMessages.ReadReq>;
-type ReadAnswer = InstanceType<typeof streamsMessages.ReadResp>;
+type ReadResponse = InstanceType<typeof streamsMessages.ReadResp>;
 type RecordedEvent = InstanceType<typeof streamsMessages.ReadResp.ReadEvent.RecordedEvent>;
 
 /** Private members of the client, from which its own calls are built. */
@@ -48,15 +48,15 @@ interface ClientInternals {
   getChannel(): Promise<{ close(): void }>;
 }
 
-/** The server's answer to an append. `position` is missing for an event that the server is still indexing. */
-export interface AppendAnswer {
+/** The server's response to an append. `position` is missing for an event that the server is still indexing. */
+export interface AppendResponse {
   readonly revision: number;
   readonly position: Position | undefined;
 }
 
 /** The call that carries all appends of a connection. */
 export interface BatchCall {
-  /** Sends one append; its answer carries the same correlation id. */
+  /** Sends one append; its response carries the same correlation id. */
   send(correlationId: string, append: PreparedAppend): void;
   /** Sends no more appends; the call ends when all have been answered. */
   end(): void;
@@ -65,7 +65,7 @@ export interface BatchCall {
 }
 
 export interface BatchListener {
-  answered(correlationId: string, answer: AppendAnswer | StoreFailure): void;
+  answered(correlationId: string, response: AppendResponse | StoreFailure): void;
   /** Called once, when the call ends for any reason. */
   ended(failure: StoreFailure): void;
 }
@@ -145,8 +145,8 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
       const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'batchAppend', (service) => {
         // The call outlives every append, so it has no deadline.
         const call = service.batchAppend(...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
-        call.on('data', (answer: BatchAnswer) => {
-          const [correlationId, result] = answerOf(answer);
+        call.on('data', (response: BatchResponse) => {
+          const [correlationId, result] = responseOf(response);
           if (result instanceof StoreFailure && result.kind === 'unavailable') gate.failed();
           else gate.worked();
           listener.answered(correlationId, result);
@@ -218,9 +218,9 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
         };
         const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'read', (service) => {
           const call = service.read(LAST_EVENT, ...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
-          call.on('data', (answer: ReadAnswer) => {
+          call.on('data', (response: ReadResponse) => {
             try {
-              last ??= lastEvent(answer, prefix);
+              last ??= lastEvent(response, prefix);
             } catch (error) {
               fail(error);
             }
@@ -244,14 +244,14 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
 
     subscribe(after, own, listener) {
       let over = false;
-      const receive = (answer: ReadAnswer) => {
-        if (answer.hasConfirmation()) listener.confirmed();
-        else if (answer.hasCaughtUp()) listener.caughtUp();
-        else if (answer.hasFellBehind()) listener.fellBehind();
-        const checkpoint = answer.getCheckpoint();
+      const receive = (response: ReadResponse) => {
+        if (response.hasConfirmation()) listener.confirmed();
+        else if (response.hasCaughtUp()) listener.caughtUp();
+        else if (response.hasFellBehind()) listener.fellBehind();
+        const checkpoint = response.getCheckpoint();
         const reached = Number(checkpoint?.getCommitPosition());
         if (Number.isSafeInteger(reached)) listener.checkpoint(reached);
-        const recorded = answer.getEvent()?.getEvent();
+        const recorded = response.getEvent()?.getEvent();
         if (!recorded) return;
         const event = followedEvent(recorded, prefix, own);
         if (event) listener.event(event);
@@ -260,10 +260,10 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
       const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'read', (service) => {
         const request = subscriptionRequest(after, prefix);
         const call = service.read(request, ...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
-        call.on('data', (answer: ReadAnswer) => {
+        call.on('data', (response: ReadResponse) => {
           if (over) return;
           try {
-            receive(answer);
+            receive(response);
           } catch (error) {
             fail(error);
           }
@@ -339,8 +339,8 @@ const streamOf = (event: RecordedEvent): string => {
 };
 const typeOf = (event: RecordedEvent): string => event.getMetadataMap().get('type') ?? '';
 
-function lastEvent(answer: ReadAnswer, prefix: string): LastEvent | undefined {
-  const event = answer.getEvent()?.getEvent();
+function lastEvent(response: ReadResponse, prefix: string): LastEvent | undefined {
+  const event = response.getEvent()?.getEvent();
   if (!event) return undefined;
   return { position: positionOf(event.getCommitPosition()), isOurs: isOurs(streamOf(event), typeOf(event), prefix) };
 }
@@ -408,9 +408,9 @@ function requestOf(correlationId: string, append: PreparedAppend, prefix: string
     );
 }
 
-function answerOf(answer: BatchAnswer): [correlationId: string, answer: AppendAnswer | StoreFailure] {
-  const id = uuidOf(answer.getCorrelationId());
-  const success = answer.getSuccess();
+function responseOf(response: BatchResponse): [correlationId: string, response: AppendResponse | StoreFailure] {
+  const id = uuidOf(response.getCorrelationId());
+  const success = response.getSuccess();
   if (success) {
     const position = success.getPosition();
     return [
@@ -421,7 +421,7 @@ function answerOf(answer: BatchAnswer): [correlationId: string, answer: AppendAn
       },
     ];
   }
-  return [id, refusalOf(answer)];
+  return [id, refusalOf(response)];
 }
 
 /** The client's generated code returns structured UUIDs as two signed 64-bit halves in decimal. */
@@ -434,8 +434,8 @@ function uuidOf(uuid: ReturnType<RecordedEvent['getId']>): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-function refusalOf(answer: BatchAnswer): StoreFailure {
-  const error = answer.getError();
+function refusalOf(response: BatchResponse): StoreFailure {
+  const error = response.getError();
   const details = error?.getDetails();
   switch (details?.getTypeName()) {
     case 'event_store.client.WrongExpectedVersion': {
@@ -450,7 +450,7 @@ function refusalOf(answer: BatchAnswer): StoreFailure {
       return new StoreFailure('too large', 'over the server’s maximum append size');
     default:
       // "Server Is Not Ready" or anything else: the outcome is unknown.
-      return new StoreFailure('unavailable', error?.getMessage() ?? 'an answer without a result');
+      return new StoreFailure('unavailable', error?.getMessage() ?? 'a response without a result');
   }
 }
 

@@ -7,12 +7,12 @@ import { LogUnavailableError } from '../../shared/errors.ts';
 import { type BackOff, createBackOff, pause, settledWithin } from '../../shared/waiting.ts';
 
 /**
- * - `conflict`, `too large`, `deleted`: the server's definite answer to an append
+ * - `conflict`, `too large`, `deleted`: the server's definite response to an append
  * - `no stream`: a read of a stream that has no events
  * - `no position`: a read of the log from a position without an event, or an internal error of the server
  * - `dropped`: a subscriber was too slow for the server
  * - `refused`: retrying will not help (access denied, invalid argument)
- * - `unavailable`: unreachable, starting, connection broken, no answer in time
+ * - `unavailable`: unreachable, starting, connection broken, no response in time
  * - `unknown`: anything else
  */
 export type FailureKind =

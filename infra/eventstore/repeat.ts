@@ -10,7 +10,7 @@ import { setMaxListeners } from 'node:events';
 import type { Appended, Position } from '../../shared/ports/event-log.ts';
 import { settledWithin } from '../../shared/waiting.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
-import type { AppendAnswer, Connection } from './client.ts';
+import type { AppendResponse, Connection } from './client.ts';
 import { classify, StoreFailure } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import type { Page } from './page.ts';
@@ -23,7 +23,7 @@ export interface RepeatOptions {
   readonly connection: Connection;
   readonly known: KnownIds;
   /** Makes one attempt at an append; rejects with a StoreFailure. */
-  send(append: PreparedAppend, waitMs: number): Promise<AppendAnswer>;
+  send(append: PreparedAppend, waitMs: number): Promise<AppendResponse>;
   /** Time limit of one call, given the deadline, milliseconds. */
   waitMs(deadline: number): number;
 }
@@ -35,7 +35,7 @@ export interface Repeats {
    */
   fromKnown(append: PreparedAppend, deadline: number): Promise<Appended | undefined>;
   /** Converts the server's response and records it. */
-  done(append: PreparedAppend, answer: AppendAnswer, deadline: number): Promise<Appended>;
+  done(append: PreparedAppend, response: AppendResponse, deadline: number): Promise<Appended>;
   /** Repeats an append with `any` that may have been written since `since` (Unix milliseconds). */
   sendPinned(append: PreparedAppend, since: number, deadline: number): Promise<Appended>;
 }
@@ -109,9 +109,9 @@ export function createRepeats({ connection, known, send, waitMs }: RepeatOptions
       if (before) return before;
       const { revision } = chain.tail;
       try {
-        const answer = await send({ ...append, expected: revision < 0 ? 'none' : revision }, waitMs(deadline));
-        chain.tail.revision = answer.revision;
-        return await done(append, answer, deadline);
+        const response = await send({ ...append, expected: revision < 0 ? 'none' : revision }, waitMs(deadline));
+        chain.tail.revision = response.revision;
+        return await done(append, response, deadline);
       } catch (error) {
         chain.tail = undefined;
         // Another process was faster, or the earlier attempt has just been written: search again.

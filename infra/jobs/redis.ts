@@ -73,8 +73,8 @@ export function openRedisStore(
 
 function checkMemory(redis: Redis, log: Logger): void {
   redis.config('GET', 'appendonly').then(
-    (answer) => {
-      const [, appendOnly] = answer as string[];
+    (response) => {
+      const [, appendOnly] = response as string[];
       if (appendOnly === 'no')
         log.warn(
           'Redis does not keep an append-only file, so waiting jobs are lost if it is killed. Set `appendonly yes`.',

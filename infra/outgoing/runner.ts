@@ -23,13 +23,13 @@ const QUOTED = 200;
 /** Statuses with which the runner says that it will never accept this request. */
 const REFUSALS = [400, 413, 415, 422];
 
-const ANSWER = z.object({
+const RESPONSE = z.object({
   status: z.enum(['accepted', 'completed', 'failed']),
   output: z.string().nullish(),
   error: z.string().nullish(),
   session_id: z.string().nullish(),
 });
-type Answered = z.infer<typeof ANSWER>;
+type Answered = z.infer<typeof RESPONSE>;
 
 /** Undefined if no runner is configured. */
 export function createRunner(options: Settings): Runner | undefined {
@@ -58,7 +58,7 @@ interface Sent {
   readonly url: string;
   readonly key: string;
   readonly body: object;
-  /** Bytes of the answer. */
+  /** Bytes of the response. */
   readonly maxBytes: number;
 }
 
@@ -75,7 +75,7 @@ async function ask(options: Settings, sent: Sent, signal: AbortSignal): Promise<
       maxBytes: sent.maxBytes,
       gate: options.gate,
     });
-    return answerOf(status, text);
+    return responseOf(status, text);
   } catch (error) {
     if (!(error instanceof OutgoingError)) throw error;
     throw new RunnerError(error.message, true, { cause: error });
@@ -121,7 +121,7 @@ const headersOf = ({ runnerToken }: Settings, key: string) => ({
 });
 
 /** @throws RunnerError */
-function answerOf(status: number, text: string): Answered {
+function responseOf(status: number, text: string): Answered {
   if (status >= 300 && status < 400) {
     throw new RunnerError(
       `The agent runner responded with a redirect (${status}), which is not followed; set RUNNER_URL to where it leads.`,
@@ -133,14 +133,14 @@ function answerOf(status: number, text: string): Answered {
     throw new RunnerError(`The agent runner responded with status ${status}${said}`, !REFUSALS.includes(status));
   }
   if (status === 202 && text.trim() === '') return { status: 'accepted' };
-  const answer = ANSWER.safeParse(parsed(text));
-  if (!answer.success) {
+  const response = RESPONSE.safeParse(parsed(text));
+  if (!response.success) {
     throw new RunnerError(
       `The agent runner responded with status ${status} without a status accepted, completed or failed: ${front(text, QUOTED)}`,
       true,
     );
   }
-  return answer.data;
+  return response.data;
 }
 
 const shown = (text: string | null | undefined, max: number): string | null => (text ? front(text, max) : null);

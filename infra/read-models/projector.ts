@@ -57,7 +57,7 @@ export interface ProjectorOptions {
   readonly process: string;
 }
 
-/** For a process that answers requests. */
+/** For a process that responses requests. */
 export interface ProjectorTuning {
   /** Lets rows gather until a read waits for them. */
   readonly gathering?: Gathering | undefined;

@@ -67,8 +67,8 @@ export function createReads({ database, projections, positions }: ReadsParts): R
       const schemas = used.map(schemaOf);
       await positions.reachSchemas(schemas, { position });
       const missing = findMissing(position, schemas);
-      const answers = await database.together([lookAt(position, schemas, at, deleted), missing, query, missing]);
-      const [, before, rows, after] = answers as [unknown, Missing[], unknown[], Missing[]];
+      const responses = await database.together([lookAt(position, schemas, at, deleted), missing, query, missing]);
+      const [, before, rows, after] = responses as [unknown, Missing[], unknown[], Missing[]];
       requireNone([...before, ...after], used, position);
       return { rows };
     };

@@ -123,7 +123,7 @@ export async function agentCosts(
   const nameOf = await namesOf(reads, workspace, rows);
   const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
   const daysOf = (row: Whose) => [first, later].flatMap(({ by }) => by.get(whoseKey(row)) ?? []);
-  const answer = {
+  const response = {
     agents: Object.fromEntries(
       rows.map((row) => [
         nameOf(row),
@@ -138,7 +138,7 @@ export async function agentCosts(
     timeframe,
     recordCount: rows[0]?.records ?? 0,
   };
-  if (most === undefined) return answer;
+  if (most === undefined) return response;
   // Counts from separate statements can be newer.
   const days = ({ by, to }: AgentDays) =>
     reportDerivations(
@@ -157,7 +157,7 @@ export async function agentCosts(
     );
   const asked = { since, now, to: rows[0]?.newest ?? 0, most };
   const sums: readonly ReportNumber[] = [
-    ['recordCount', answer.recordCount, {}],
+    ['recordCount', response.recordCount, {}],
     ...rows.flatMap((row) => agentNumbers(nameOf(row), row)),
   ];
   const evidence = {
@@ -165,7 +165,7 @@ export async function agentCosts(
     ...(await days(first)),
     ...(await days(later)),
   };
-  return { ...answer, evidence };
+  return { ...response, evidence };
 }
 
 /** The numbers of an agent, and of its models. */
@@ -220,7 +220,7 @@ export async function tokensByAgent(
     ORDER BY input_tokens + output_tokens DESC, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
   const nameOf = await namesOf(reads, workspace, rows);
   const [first] = rows;
-  const answer = {
+  const response = {
     agents: rows.map((row) => ({
       agent: nameOf(row),
       agent_id: row.agent_id || null,
@@ -249,10 +249,10 @@ export async function tokensByAgent(
       days,
     },
   };
-  if (most === undefined) return answer;
+  if (most === undefined) return response;
   const evidence = await reportDerivations(reads, workspace, { since, now, to: first?.newest ?? 0, most }, [
     ['summary', first?.all_requests ?? 0, {}],
     ...rows.flatMap((row) => agentNumbers(nameOf(row), row)),
   ]);
-  return { ...answer, evidence };
+  return { ...response, evidence };
 }

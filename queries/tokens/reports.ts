@@ -56,10 +56,10 @@ export async function listTokens(
     WHERE r.workspace_id = ${workspace} AND r.at >= ${since}
     ORDER BY r.at DESC, r.position DESC, r.place DESC LIMIT 100`.execute(reads.db);
   const { requests, position: to } = await totalSince(reads, workspace, since, now);
-  const answer = { usage: rows.map((row) => recordOf(workspace, row)), total: requests, timeframe };
-  if (most === undefined) return answer;
+  const response = { usage: rows.map((row) => recordOf(workspace, row)), total: requests, timeframe };
+  if (most === undefined) return response;
   const asked = { since, now, to, most };
-  return { ...answer, evidence: await reportDerivations(reads, workspace, asked, [['total', requests, {}]]) };
+  return { ...response, evidence: await reportDerivations(reads, workspace, asked, [['total', requests, {}]]) };
 }
 
 /** Reports per page of an export. */

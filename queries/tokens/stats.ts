@@ -105,7 +105,7 @@ export async function tokenStats(
   if (!found) throw new Error('the statement gives exactly one row');
   const { total, models, sessions, agents } = found;
   const { all, labels } = labelled(agents);
-  const answer = {
+  const response = {
     summary: statsFrom(total.requests, total.tokens, total.cost, total.estimated),
     models: statsByName(models.name, models),
     sessions: statsByName(sessions.name, sessions),
@@ -113,7 +113,7 @@ export async function tokenStats(
     timeframe,
     recordCount: total.requests,
   };
-  if (most === undefined) return answer;
+  if (most === undefined) return response;
   const numbers = (
     path: string,
     names: readonly string[] | null,
@@ -126,7 +126,7 @@ export async function tokenStats(
     ...numbers('sessions', sessions.name, sessions, (n) => ({ session_id: sessions.name?.[n] as string })),
     ...numbers('agents', labels, agents, (n) => ownedBy(all[n] as Whose)),
   ]);
-  return { ...answer, evidence };
+  return { ...response, evidence };
 }
 
 /** By hour, at most the last 24 hours. @param now Unix ms */

@@ -139,7 +139,7 @@ export async function taskCosts(
   const nameOf = await namesOf(reads, workspace, agents);
   const projects = (found.projects ?? []).map((row) => ({ ...row, name: String(row.project ?? 'unscoped') }));
   const modelsOf = ({ task }: TaskRow) => (modelsBy.get(String(task)) ?? []).slice(0, MAX_GROUPS);
-  const answer = {
+  const response = {
     summary: statsOf(existing),
     tasks: dearest.map((row) => ({
       taskId: row.task,
@@ -164,7 +164,7 @@ export async function taskCosts(
     recordCount: total.requests,
     attributedRecordCount: attributed.requests,
   };
-  if (most === undefined) return answer;
+  if (most === undefined) return response;
   const projectOf = new Map(dearest.map(({ task, project_id }) => [task, project_id]));
   const isSeen = ({ task_id }: ReportRow) => task_id !== null && projectOf.has(task_id);
   /** For existing tasks that the caller may see. */
@@ -214,7 +214,7 @@ export async function taskCosts(
       { task_id: Number(subject), since: Math.max(begin, day), until: day + DAY_MS },
     ]),
   );
-  return { ...answer, evidence: { ...sums, ...timelines } };
+  return { ...response, evidence: { ...sums, ...timelines } };
 }
 
 /** The counts show deletions of tasks, the rows all other changes. */

@@ -25,7 +25,7 @@ export interface StepRequest {
  * `accepted`: the run is advanced later. `completed`, `failed`: the step has ended, and the run continues
  * automatically. Texts are short and can be stored.
  */
-export interface RunnerAnswer {
+export interface RunnerResponse {
   readonly status: 'accepted' | 'completed' | 'failed';
   readonly output: string | null;
   /** Why it failed. */
@@ -57,7 +57,7 @@ export type WorkRequest =
   | (AboutTask & { readonly kind: 'review' });
 
 /** `output` is the result; `sessionId` that of the agent, if the runner has reported one. */
-export interface WorkAnswer extends RunnerAnswer {
+export interface WorkResponse extends RunnerResponse {
   readonly sessionId: string | null;
 }
 
@@ -74,7 +74,7 @@ export class RunnerError extends Error {
 
 export interface Runner {
   /** Hands a step over. @throws RunnerError; the reason of the signal */
-  run(request: StepRequest, signal: AbortSignal): Promise<RunnerAnswer>;
+  run(request: StepRequest, signal: AbortSignal): Promise<RunnerResponse>;
   /** Has an agent work on a task, or review it. @throws RunnerError; the reason of the signal */
-  work(request: WorkRequest, signal: AbortSignal): Promise<WorkAnswer>;
+  work(request: WorkRequest, signal: AbortSignal): Promise<WorkResponse>;
 }

@@ -18,7 +18,7 @@ import {
   tokenTrendsResponse,
 } from '../../shared/contract/tokens/usage.ts';
 
-export interface EvidentAnswer {
+export interface EvidentResponse {
   readonly schema: z.ZodType;
   /**
    * Evidence by number. In paths, `[]` is a member of a list and `*` of a record. In names, `{0}` is the first key of a
@@ -58,7 +58,7 @@ const TIMEFRAME = under('timeframe', ['hours', 'since', 'until']);
 const RULE_FACTS = ['id', 'cooldown_minutes', 'last_triggered_at', 'created_at', 'updated_at', 'workspace_id'];
 const PERIOD = ['activities', 'errors', 'tasks_completed'];
 
-export const EVIDENT_ANSWERS: readonly EvidentAnswer[] = [
+export const EVIDENT_ANSWERS: readonly EvidentResponse[] = [
   {
     schema: diagnosticsResponse,
     numbers: {
@@ -281,7 +281,7 @@ export function numberPaths(schema: z.ZodType): ReadonlySet<string> {
 }
 
 /** The answer that a body is: its fields are all known there, and the required ones are all in it. */
-function answerOf(body: Readonly<Record<string, unknown>>): EvidentAnswer {
+function answerOf(body: Readonly<Record<string, unknown>>): EvidentResponse {
   const fits = EVIDENT_ANSWERS.filter(({ schema }) => {
     const { properties } = jsonSchemaOf(schema);
     return Object.keys(body).every((name) => name in (properties ?? {}));

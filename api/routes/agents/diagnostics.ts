@@ -1,4 +1,4 @@
-/** How an agent fares. */
+/** Agent health report. */
 import { DIAGNOSTICS_MODELS, diagnosticsOf } from '../../../queries/agents/diagnostics.ts';
 import { agentParams } from '../../../shared/contract/agents/agents.ts';
 import * as contract from '../../../shared/contract/agents/diagnostics.ts';

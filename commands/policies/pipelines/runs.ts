@@ -19,7 +19,7 @@ import {
 } from '../../../shared/events/pipelines/runs.ts';
 import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
 import type { ReadModels } from '../../../shared/ports/read-models.ts';
-import { type Runner, type RunnerAnswer, RunnerError, type StepRequest } from '../../../shared/ports/runner.ts';
+import { type Runner, RunnerError, type RunnerResponse, type StepRequest } from '../../../shared/ports/runner.ts';
 import { type Breach, breachesIn, breachReason, type PromptPart, promptOf } from '../../agents/prompts.ts';
 import type { Commands } from '../../handler.ts';
 import { pipelineExists } from '../../pipelines/pipelines.ts';
@@ -131,9 +131,9 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
     await failed(`${breachReason(breaches)} Do the step by hand and advance the run, or cancel it.`, false, breaches);
     return;
   }
-  let answer: RunnerAnswer;
+  let response: RunnerResponse;
   try {
-    answer = await runner.run({ ...request, prompt: promptOf(prompt) }, job.signal);
+    response = await runner.run({ ...request, prompt: promptOf(prompt) }, job.signal);
   } catch (error) {
     // An abort because this process stops says nothing about the runner.
     if (!(error instanceof RunnerError) || job.signal.aborted) throw error;
@@ -144,7 +144,7 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
   const spawnId = `pipeline-${run}-step-${step}-${now()}`;
   const next = await nextHandOver(commands, workspace, state, step, true);
   await commands.execute(runDecider, stream, context, (current) =>
-    decideSpawned(current, { step, spawn_id: spawnId, answer }, next),
+    decideSpawned(current, { step, spawn_id: spawnId, response }, next),
   );
 }
 

@@ -2,7 +2,7 @@
 import { taskReviewRequested } from '../../../shared/events/quality/verdicts.ts';
 import { handleJob, type JobHandler } from '../../../shared/ports/jobs.ts';
 import { seconds } from '../../../shared/time.ts';
-import { decideReviewAbandoned, decideReviewAnswer, reviewPrompt } from '../../quality/verdicts.ts';
+import { decideReviewAbandoned, decideReviewResponse, reviewPrompt } from '../../quality/verdicts.ts';
 import { definePolicy, wantJob, whenever } from '../policy.ts';
 import { askJob, type Errand, payloadOf, type RunnerWork, runErrand } from '../tasks/dispatch.ts';
 
@@ -25,9 +25,9 @@ const reviewErrand = ({ commands, now }: RunnerWork): Errand => ({
     prompt: reviewPrompt(state, ticket),
     also: [],
   }),
-  async answered(answer) {
+  async answered(response) {
     const [review, comment] = [await commands.counters.take('quality_review'), await commands.counters.take('comment')];
-    return (state, run) => decideReviewAnswer(state, run, answer, { review, comment }, seconds(now()));
+    return (state, run) => decideReviewResponse(state, run, response, { review, comment }, seconds(now()));
   },
   failed: decideReviewAbandoned,
 });

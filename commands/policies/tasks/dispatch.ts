@@ -12,12 +12,12 @@ import type { DomainEvent, EventDraft } from '../../../shared/events/define.ts';
 import { taskDispatched } from '../../../shared/events/tasks/dispatch.ts';
 import { ticketRef } from '../../../shared/events/tasks/tasks.ts';
 import { defineJob, handleJob, type JobHandler, type JobRun } from '../../../shared/ports/jobs.ts';
-import { type Runner, RunnerError, type WorkAnswer, type WorkRequest } from '../../../shared/ports/runner.ts';
+import { type Runner, RunnerError, type WorkRequest, type WorkResponse } from '../../../shared/ports/runner.ts';
 import { breachesIn, type PromptPart, promptOf, type Quotation } from '../../agents/prompts.ts';
 import type { Commands } from '../../handler.ts';
 import {
-  decideDispatchAnswer,
   decideDispatchFailed,
+  decideDispatchResponse,
   decideWithheld,
   isAsked,
   targetSession,
@@ -60,7 +60,7 @@ export interface Errand {
   /** The specific fields of the request. @throws RunnerError when the request cannot be built */
   readonly request: (state: TaskState, workspace: number, ticket: string) => Promise<Requested>;
   /** The decision on the response; ids are reserved beforehand. */
-  readonly answered: (answer: WorkAnswer) => Promise<(state: TaskState, run: number) => readonly EventDraft[]>;
+  readonly answered: (response: WorkResponse) => Promise<(state: TaskState, run: number) => readonly EventDraft[]>;
   readonly failed: (state: TaskState, run: number, reason: string) => readonly EventDraft[];
 }
 
@@ -86,7 +86,7 @@ export async function runErrand(
   const context = () => causedBy(payload);
   const { state } = await commands.load(taskDecider, stream);
   if (!isAsked(state, what, run)) return;
-  let answer: WorkAnswer;
+  let response: WorkResponse;
   try {
     const ticket = ticketRef(await reads.prefix(workspace, state.task.project_id), state.task.project_ticket_no);
     const { specific, prompt, also } = await request(state, workspace, ticket);
@@ -106,7 +106,7 @@ export async function runErrand(
       // The event's id distinguishes the task from one with the same number in another deployment.
       idempotencyKey: `task-${id}-${what}-${run}-${event}`,
     };
-    answer = await runner.work({ ...common, ...specific, prompt: promptOf(prompt) }, job.signal);
+    response = await runner.work({ ...common, ...specific, prompt: promptOf(prompt) }, job.signal);
   } catch (error) {
     // An abort because this process stops says nothing about the runner.
     if (!(error instanceof RunnerError) || job.signal.aborted) throw error;
@@ -114,7 +114,7 @@ export async function runErrand(
     await commands.execute(taskDecider, stream, context(), (now) => failed(now, run, error.message));
     return;
   }
-  const decide = await answered(answer);
+  const decide = await answered(response);
   await commands.execute(taskDecider, stream, context(), (now) => decide(now, run));
 }
 
@@ -137,9 +137,9 @@ const dispatchErrand = ({ commands, reads }: RunnerWork): Errand => ({
       also: [{ what: 'name, role or session', by: `agent ${agent.name}`, text: about.join('\n') }],
     };
   },
-  async answered(answer) {
+  async answered(response) {
     const commentId = await commands.counters.take('comment');
-    return (state, run) => decideDispatchAnswer(state, run, answer, commentId);
+    return (state, run) => decideDispatchResponse(state, run, response, commentId);
   },
   failed: decideDispatchFailed,
 });

@@ -5,7 +5,7 @@ import { type Asking, type Gate, OutgoingError, parsed, request } from '../reque
 
 /** Time-out of a whole request, milliseconds. */
 export const GATEWAY_TIMEOUT_MS = 5_000;
-/** Bytes of an answer. */
+/** Bytes of a response. */
 const MAX_ANSWER = 1_048_576;
 /** Characters. */
 const MAX_VERSION = 100;

@@ -112,7 +112,7 @@ interface Asked {
   /** Statuses besides 2xx that are not failures. */
   readonly also?: readonly number[];
 }
-interface Answer {
+interface GithubResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
@@ -127,7 +127,7 @@ export function createGithub(options: Settings, now: () => number = Date.now): G
   const base = options.githubApiUrl.replace(/\/+$/, '');
   let limitedUntil = 0;
 
-  async function ask(path: string, asked: Asked = {}): Promise<Answer> {
+  async function ask(path: string, asked: Asked = {}): Promise<GithubResponse> {
     if (token === undefined) {
       throw new GithubError(
         'unset',
@@ -136,7 +136,7 @@ export function createGithub(options: Settings, now: () => number = Date.now): G
     }
     if (now() < limitedUntil) throw limited(Math.ceil((limitedUntil - now()) / 1_000));
     const { method = 'GET', body, signal, also = [] } = asked;
-    let answer: Answer;
+    let response: GithubResponse;
     try {
       const { status, headers, text } = await request(`${base}${path}`, {
         who: 'GitHub',
@@ -154,17 +154,17 @@ export function createGithub(options: Settings, now: () => number = Date.now): G
         maxBytes: MAX_ANSWER,
         gate: options.gate,
       });
-      answer = { status, headers, body: parsed(text) };
+      response = { status, headers, body: parsed(text) };
     } catch (error) {
       if (!(error instanceof OutgoingError)) throw error;
       throw new GithubError(FAULTS[error.fault], error.message, { cause: error });
     }
-    const { status } = answer;
-    if ((status >= 200 && status < 300) || also.includes(status)) return answer;
-    throw failureOf(answer);
+    const { status } = response;
+    if ((status >= 200 && status < 300) || also.includes(status)) return response;
+    throw failureOf(response);
   }
 
-  function failureOf({ status, headers, body }: Answer): GithubError {
+  function failureOf({ status, headers, body }: GithubResponse): GithubError {
     const wait = waitOf(status, headers, now());
     if (wait !== undefined) {
       limitedUntil = now() + wait * 1_000;
@@ -230,9 +230,9 @@ export function createGithub(options: Settings, now: () => number = Date.now): G
     async createBranch(repo, name, from) {
       const head = await read(REF, of(repo, `/git/ref/heads/${from.split('/').map(encodeURIComponent).join('/')}`));
       const body = { ref: `refs/heads/${name}`, sha: head.object.sha };
-      const answer = await ask(of(repo, '/git/refs'), { method: 'POST', body, also: [422] });
-      const said = (answer.body as { readonly message?: unknown } | null | undefined)?.message;
-      if (answer.status === 422 && !/already exists/i.test(String(said))) throw failureOf(answer);
+      const response = await ask(of(repo, '/git/refs'), { method: 'POST', body, also: [422] });
+      const said = (response.body as { readonly message?: unknown } | null | undefined)?.message;
+      if (response.status === 422 && !/already exists/i.test(String(said))) throw failureOf(response);
     },
     async openPull(repo, { branch, base: onto, title, body }) {
       const [owner = ''] = repo.split('/');

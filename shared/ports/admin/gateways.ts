@@ -15,7 +15,7 @@ export interface GatewayHealth {
 }
 
 /** What a gateway answered. */
-export interface GatewayAnswer {
+export interface GatewayResponse {
   readonly status: number;
   /** Parsed JSON; undefined if it is not JSON, or nested more than 100 levels deep. */
   readonly body: unknown;
@@ -66,5 +66,5 @@ export interface Gateways {
   call(
     gateway: { readonly url: string; readonly token: string | null },
     request: GatewayRequest,
-  ): Promise<GatewayAnswer>;
+  ): Promise<GatewayResponse>;
 }

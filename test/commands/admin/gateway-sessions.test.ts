@@ -4,12 +4,12 @@ import { controlAtGateway, createGatewaySessions, sessionsIn } from '../../../co
 import { addGateway } from '../../../commands/admin/gateways.ts';
 import { controlSession } from '../../../commands/sessions.ts';
 import { gatewaySessionRecord } from '../../../queries/sessions.ts';
-import { type GatewayAnswer, GatewayError, type GatewayRequest } from '../../../shared/ports/admin/gateways.ts';
+import { GatewayError, type GatewayRequest, type GatewayResponse } from '../../../shared/ports/admin/gateways.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { outcomeOf } from '../../support/kit.ts';
 import { testOrigin } from '../../support/world.ts';
 
-const heard = (sessions: unknown, status = 200): GatewayAnswer => ({ status, body: { sessions } });
+const heard = (sessions: unknown, status = 200): GatewayResponse => ({ status, body: { sessions } });
 const only = (session: object) => sessionsIn(heard([{ key: 'agent:ada:main', ...session }]))[0];
 
 describe('commands: sessions at a gateway', () => {
@@ -81,7 +81,7 @@ describe('commands: sessions at a gateway', () => {
     const gateway = { name: 'main', url: 'http://gate', token: 'secret', is_primary: true };
     await addGateway(memory.commands, memory.context(), gateway);
     const asked: GatewayRequest[] = [];
-    let answer: () => Promise<GatewayAnswer> = async () => heard([{ key: 'good' }]);
+    let answer: () => Promise<GatewayResponse> = async () => heard([{ key: 'good' }]);
     const gateways = {
       call(_: unknown, request: GatewayRequest) {
         asked.push(request);
@@ -92,7 +92,7 @@ describe('commands: sessions at a gateway', () => {
       ...memory,
       asked,
       gateways,
-      answers(next: () => Promise<GatewayAnswer>) {
+      answers(next: () => Promise<GatewayResponse>) {
         answer = next;
       },
     };

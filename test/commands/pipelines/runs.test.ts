@@ -24,7 +24,7 @@ import {
   pipelineStepSpawned,
   pipelineStepStarted,
 } from '../../../shared/events/pipelines/runs.ts';
-import type { RunnerAnswer } from '../../../shared/ports/runner.ts';
+import type { RunnerResponse } from '../../../shared/ports/runner.ts';
 import { eventsOf, givenFor, refusalOf, sample } from '../../support/kit.ts';
 
 const given = givenFor(runDecider);
@@ -42,14 +42,14 @@ const begun = given(...started);
 const end = (step: number, success = true, error: string | null = null) => ({ step, success, error });
 const then = (state: RunState, drafts: readonly EventDraft[]): RunState =>
   eventsOf(drafts).reduce((now, event) => runDecider.evolve(now, { ...event, at: 0 }), state);
-const answer = (status: RunnerAnswer['status'], more: Partial<RunnerAnswer> = {}): RunnerAnswer => ({
+const response = (status: RunnerResponse['status'], more: Partial<RunnerResponse> = {}): RunnerResponse => ({
   status,
   output: null,
   error: null,
   ...more,
 });
-const spawn = (state: RunState, step: number, said: RunnerAnswer) =>
-  decideSpawned(state, { step, spawn_id: 's', answer: said }, 'runner');
+const spawn = (state: RunState, step: number, said: RunnerResponse) =>
+  decideSpawned(state, { step, spawn_id: 's', response: said }, 'runner');
 const spawned = (step: number, attempt = 1, output: string | null = null) =>
   pipelineStepSpawned.draft({ ...run, step, attempt, spawn_id: 's', output });
 
@@ -110,31 +110,31 @@ describe('commands: pipeline runs', () => {
   });
 
   it('a runner’s result of a step is recorded once', () => {
-    begun.when(spawn, 0, answer('accepted', { output: 'on it' })).then(spawned(0, 1, 'on it'));
+    begun.when(spawn, 0, response('accepted', { output: 'on it' })).then(spawned(0, 1, 'on it'));
     const taken = then(begun.state, [spawned(0)]);
     expect(isWaiting(begun.state, 0)).to.equal(true);
     expect(isWaiting(taken, 0)).to.equal(false);
     for (const status of ['accepted', 'completed', 'failed'] as const)
-      expect(spawn(taken, 0, answer(status)), status).to.deep.equal([]);
+      expect(spawn(taken, 0, response(status)), status).to.deep.equal([]);
     expect(decideAttemptFailed(taken, 0, { reason: 'r', will_retry: true })).to.deep.equal([]);
   });
 
   it('a runner’s result advances the run', () => {
-    begun.when(spawn, 0, answer('completed')).then(spawned(0), ...decideAdvance(begun.state, end(0), 'runner'));
+    begun.when(spawn, 0, response('completed')).then(spawned(0), ...decideAdvance(begun.state, end(0), 'runner'));
     begun
-      .when(spawn, 0, answer('failed', { error: 'no' }))
+      .when(spawn, 0, response('failed', { error: 'no' }))
       .then(spawned(0), ...decideAdvance(begun.state, end(0, false, 'no'), 'runner'));
   });
 
   it('late results are ignored, except that those of a cancelled run are recorded', () => {
     const second = then(begun.state, decideAdvance(begun.state, end(0), 'runner'));
     expect(isWaiting(second, 0)).to.equal(false);
-    expect(spawn(second, 0, answer('completed'))).to.deep.equal([]);
+    expect(spawn(second, 0, response('completed'))).to.deep.equal([]);
     expect(decideAttemptFailed(second, 0, { reason: 'r', will_retry: true })).to.deep.equal([]);
     const cancelled = then(begun.state, decideCancel(begun.state));
     expect(isWaiting(cancelled, 0)).to.equal(false);
-    expect(spawn(cancelled, 0, answer('completed'))).to.deep.equal([spawned(0)]);
-    expect(spawn(then(begun.state, decideRemove(begun.state)), 0, answer('completed'))).to.deep.equal([]);
+    expect(spawn(cancelled, 0, response('completed'))).to.deep.equal([spawned(0)]);
+    expect(spawn(then(begun.state, decideRemove(begun.state)), 0, response('completed'))).to.deep.equal([]);
   });
 
   it('attempts are counted per step', () => {
@@ -146,7 +146,7 @@ describe('commands: pipeline runs', () => {
       pipelineStepAttemptFailed.draft({ ...run, step: 0, attempt: 2, ...failure }),
     ]);
     expect(isWaiting(twice, 0)).to.equal(true);
-    expect(spawn(twice, 0, answer('accepted'))).to.deep.equal([spawned(0, 3)]);
+    expect(spawn(twice, 0, response('accepted'))).to.deep.equal([spawned(0, 3)]);
     expect(then(twice, decideAdvance(twice, end(0), 'runner')).attempts).to.equal(0);
   });
 
@@ -180,7 +180,7 @@ describe('commands: pipeline runs', () => {
             try {
               if (one.kind === 'advance') events.push(...decideAdvance(state, end(one.step, one.success), 'runner'));
               else if (one.kind === 'spawn')
-                events.push(...spawn(state, one.step, answer(one.status as RunnerAnswer['status'])));
+                events.push(...spawn(state, one.step, response(one.status as RunnerResponse['status'])));
               else if (one.kind === 'fail')
                 events.push(...decideAttemptFailed(state, one.step, { reason: 'r', will_retry: true }));
               else events.push(...decideCancel(state));

@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import {
   decideReviewAbandoned,
-  decideReviewAnswer,
   decideReviewRequest,
+  decideReviewResponse,
   isReviewable,
   reviewPrompt,
   verdictOf,
@@ -15,7 +15,7 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import { taskStatusChanged } from '../../../shared/events/tasks/changes.ts';
 import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
-import type { WorkAnswer } from '../../../shared/ports/runner.ts';
+import type { WorkResponse } from '../../../shared/ports/runner.ts';
 import { type Draft, eventsOf, givenFor, rowsAfter, sample } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { at, created, placed, reviewed, statusSet } from '../../support/tasks.ts';
@@ -28,14 +28,14 @@ const requested = (fields: Partial<TaskData> = {}): Draft[] => [
   waiting(fields),
   ...decideReviewRequest(given(waiting(fields)).state, LATER),
 ];
-const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
+const answer = (fields: Partial<WorkResponse> = {}): WorkResponse => ({
   ...{ status: 'completed', output: 'VERDICT: APPROVED\nNOTES: good', error: null, sessionId: null },
   ...fields,
 });
 const REJECTED = answer({ output: 'VERDICT: REJECTED\nNOTES: bad' });
 const IDS = { review: 4, comment: 12 };
 const answered = (drafts: readonly Draft[], said = answer(), run = 1) =>
-  decideReviewAnswer(given(...drafts).state, run, said, IDS, LATER);
+  decideReviewResponse(given(...drafts).state, run, said, IDS, LATER);
 
 /** It was changed, and waits for a review again. */
 const redone = (from: string) =>

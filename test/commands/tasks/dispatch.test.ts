@@ -5,8 +5,8 @@ import { decideReviewRequest } from '../../../commands/quality/verdicts.ts';
 import { AT_ONCE, dispatchTasks } from '../../../commands/schedules/tasks/dispatch.ts';
 import {
   decideDispatch,
-  decideDispatchAnswer,
   decideDispatchFailed,
+  decideDispatchResponse,
   decideWithheld,
   isAsked,
   targetSession,
@@ -20,7 +20,7 @@ import { framesOf } from '../../../shared/events/monitoring/frames.ts';
 import { taskWithheld } from '../../../shared/events/tasks/dispatch.ts';
 import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import type { JobRun } from '../../../shared/ports/jobs.ts';
-import type { Runner, WorkAnswer, WorkRequest } from '../../../shared/ports/runner.ts';
+import type { Runner, WorkRequest, WorkResponse } from '../../../shared/ports/runner.ts';
 import { type Draft, eventsOf, givenFor, rowsAfter } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { ATTACK } from '../../support/screening-cases.ts';
@@ -34,7 +34,7 @@ const dispatched = (fields: Partial<TaskData> = {}): Draft[] => [
   ...decideDispatch(given(waiting(fields)).state, ADA),
 ];
 const ADA = { agent_id: 5, agent: 'ada' };
-const answer = (fields: Partial<WorkAnswer> = {}): WorkAnswer => ({
+const answer = (fields: Partial<WorkResponse> = {}): WorkResponse => ({
   ...{ status: 'completed', output: 'It is dry.', error: null, sessionId: null },
   ...fields,
 });
@@ -59,7 +59,7 @@ describe('tasks for the agent runner: decisions', () => {
   });
 
   it('a result is added as a comment of the agent, and the task goes to review', () => {
-    const drafts = decideDispatchAnswer(given(...dispatched()).state, 1, answer({ sessionId: 's1' }), 12);
+    const drafts = decideDispatchResponse(given(...dispatched()).state, 1, answer({ sessionId: 's1' }), 12);
     expect(drafts.map(({ type }) => type)).to.deep.equal(['TaskDispatchCompleted', 'TaskCommented']);
     expect(drafts[0]?.data).to.deep.include({ agent_id: 5, session_id: 's1' });
     expect(drafts[1]?.data).to.deep.include({ comment_id: 12, author: 'ada', content: 'It is dry.' });
@@ -67,7 +67,7 @@ describe('tasks for the agent runner: decisions', () => {
     expect(state.task).to.deep.include({ status: 'review', outcome: 'success', resolution: 'It is dry.' });
     expect(state.task.metadata).to.deep.equal({ kept: 1, dispatch_session_id: 's1' });
     expect(state.asked).to.equal(null);
-    const silent = decideDispatchAnswer(given(...dispatched()).state, 1, answer({ output: ' \n' }), 12);
+    const silent = decideDispatchResponse(given(...dispatched()).state, 1, answer({ output: ' \n' }), 12);
     expect(silent.map(({ data }) => (data as { resolution: unknown }).resolution)).to.deep.equal([null]);
   });
 
@@ -79,7 +79,7 @@ describe('tasks for the agent runner: decisions', () => {
     for (const before of [0, 3])
       expect(failed(before).task).to.deep.include({ status: 'assigned', dispatch_attempts: before + 1 });
     expect(failed(4).task).to.deep.include({ status: 'failed', dispatch_attempts: 5, error_message: 'no paper' });
-    const [draft] = decideDispatchAnswer(
+    const [draft] = decideDispatchResponse(
       given(...dispatched()).state,
       1,
       answer({ status: 'failed', error: null, output: null }),
@@ -90,8 +90,8 @@ describe('tasks for the agent runner: decisions', () => {
 
   it('a response counts once, and only while this dispatch is open', () => {
     const first = dispatched();
-    const done = decideDispatchAnswer(given(...first).state, 1, answer(), 12);
-    const accepted = decideDispatchAnswer(given(...first).state, 1, answer({ status: 'accepted' }), 12);
+    const done = decideDispatchResponse(given(...first).state, 1, answer(), 12);
+    const accepted = decideDispatchResponse(given(...first).state, 1, answer({ status: 'accepted' }), 12);
     const back = decideDispatchFailed(given(...first).state, 1, 'no');
     const again = decideDispatch(given(...first, ...back).state, ADA);
     expect(again[0]?.data).to.deep.include({ run: 2 });
@@ -107,7 +107,7 @@ describe('tasks for the agent runner: decisions', () => {
     ]) {
       const before = given(...drafts);
       expect(isAsked(before.state, 'dispatch', 1)).to.equal(false);
-      before.when(decideDispatchAnswer, 1, answer(), 13).then();
+      before.when(decideDispatchResponse, 1, answer(), 13).then();
       before.when(decideDispatchFailed, 1, 'no').then();
     }
     const described = updated({ description: 'more' }, { status: 'in_progress', assigned_to: 'ada' });
@@ -178,7 +178,7 @@ describe('tasks for the agent runner: authors of texts', () => {
   });
 
   it('is the agent for a result, whichever caller reports it for the runner', () => {
-    const drafts = [...dispatched(), ...decideDispatchAnswer(given(...dispatched()).state, 1, answer(), 12)];
+    const drafts = [...dispatched(), ...decideDispatchResponse(given(...dispatched()).state, 1, answer(), 12)];
     expect(given(...drafts).state.writers).to.include({ title: 'user admin', resolution: 'agent ada' });
   });
 
@@ -314,7 +314,7 @@ describe('tasks for the agent runner: rows', () => {
   it('show what was requested of the runner, and count the task by its current status', () => {
     const first = dispatched();
     expect(row(...first)).to.deep.include({ asked: 'dispatch', status: 'in_progress', counted: 'in_progress' });
-    const accepted = decideDispatchAnswer(
+    const accepted = decideDispatchResponse(
       given(...first).state,
       1,
       answer({ status: 'accepted', sessionId: 's1' }),
@@ -322,7 +322,7 @@ describe('tasks for the agent runner: rows', () => {
     );
     expect(row(...first, ...accepted)).to.deep.include({ asked: 'accepted', status: 'in_progress' });
     expect(row(...first, ...accepted).metadata).to.deep.equal({ dispatch_session_id: 's1' });
-    const done = decideDispatchAnswer(given(...first).state, 1, answer({ sessionId: 's1' }), 12);
+    const done = decideDispatchResponse(given(...first).state, 1, answer({ sessionId: 's1' }), 12);
     expect(row(...first, ...done)).to.deep.include({
       ...{ asked: null, status: 'review', counted: 'review', outcome: 'success', resolution: 'It is dry.' },
       comment_count: 1,

@@ -139,7 +139,7 @@ describe('embedded database', function () {
       expect((await client.query('SELECT datname FROM pg_database')).rows).to.deep.equal([{ datname: 'postgres' }]);
     });
 
-    it('is refused to a second opener in this or another process, with the pid and the remedy', async () => {
+    it('refuses a second process, naming pid and remedy', async () => {
       const refused = await openEmbedded({ dataDir: sharedDir, log }).catch((error: unknown) => error);
       expect(refused).to.be.instanceOf(DirectoryLockedError);
       const told = String(await answer(child('open', sharedDir)));

@@ -3,12 +3,12 @@ import * as grpc from '@grpc/grpc-js';
 import type { Faults } from './faults.ts';
 import type { Expected, Memory, Outcome, Proposed } from './memory.ts';
 import {
-  type AppendAnswer,
   type AppendRequest,
+  type AppendResponse,
   appendConflict,
   appendSuccess,
-  type BatchAnswer,
   type BatchRequest,
+  type BatchResponse,
   batchRefusal,
   batchSuccess,
   identifierOf,
@@ -68,7 +68,7 @@ function apply(memory: Memory, faults: Faults, append: Gathering, answer: (outco
 }
 
 export function batchAppend(memory: Memory, faults: Faults) {
-  return (call: grpc.ServerDuplexStream<BatchRequest, BatchAnswer>): void => {
+  return (call: grpc.ServerDuplexStream<BatchRequest, BatchResponse>): void => {
     const gathering = new Map<string, Gathering>();
     call.on('data', (request: BatchRequest) => {
       const id = request.getCorrelationId();
@@ -102,8 +102,8 @@ export function batchAppend(memory: Memory, faults: Faults) {
 
 export function append(memory: Memory, faults: Faults) {
   return (
-    call: grpc.ServerReadableStream<AppendRequest, AppendAnswer>,
-    respond: grpc.sendUnaryData<AppendAnswer>,
+    call: grpc.ServerReadableStream<AppendRequest, AppendResponse>,
+    respond: grpc.sendUnaryData<AppendResponse>,
   ): void => {
     let gathering: Gathering | undefined;
     call.on('data', (request: AppendRequest) => {

@@ -1,16 +1,16 @@
 /** A call of a client that reads: what is written to it, and how it fails. */
 import { once } from 'node:events';
 import * as grpc from '@grpc/grpc-js';
-import type { ReadAnswer, ReadRequest } from './protocol.ts';
+import type { ReadRequest, ReadResponse } from './protocol.ts';
 
-export type ReadCall = grpc.ServerWritableStream<ReadRequest, ReadAnswer>;
+export type ReadCall = grpc.ServerWritableStream<ReadRequest, ReadResponse>;
 
 export function fail(call: ReadCall, code: number, details: string, metadata = new grpc.Metadata()): void {
   call.emit('error', { code, details, metadata });
 }
 
 /** Resolves when the call can take more, or is over. */
-export async function write(call: ReadCall, answer: ReadAnswer): Promise<void> {
+export async function write(call: ReadCall, answer: ReadResponse): Promise<void> {
   if (call.cancelled || call.destroyed || call.write(answer)) return;
   const over = new AbortController();
   const ended = () => over.abort();

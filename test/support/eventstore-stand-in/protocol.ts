@@ -19,11 +19,11 @@ const { AllStreamPosition, Empty, MaximumAppendSizeExceeded, StreamDeleted, Stre
 const { WrongExpectedVersion } = sharedMessages;
 
 export type BatchRequest = InstanceType<typeof streamsMessages.BatchAppendReq>;
-export type BatchAnswer = InstanceType<typeof BatchAppendResp>;
+export type BatchResponse = InstanceType<typeof BatchAppendResp>;
 export type AppendRequest = InstanceType<typeof streamsMessages.AppendReq>;
-export type AppendAnswer = InstanceType<typeof AppendResp>;
+export type AppendResponse = InstanceType<typeof AppendResp>;
 export type ReadRequest = InstanceType<typeof streamsMessages.ReadReq>;
-export type ReadAnswer = InstanceType<typeof ReadResp>;
+export type ReadResponse = InstanceType<typeof ReadResp>;
 
 export const textOf = (bytes: Uint8Array | string): string =>
   typeof bytes === 'string' ? Buffer.from(bytes, 'base64').toString('utf8') : Buffer.from(bytes).toString('utf8');
@@ -44,10 +44,10 @@ export function supportedMethods(): InstanceType<typeof serverFeatures.Supported
     );
 }
 
-const eventAnswers = new WeakMap<StoredEvent, ReadAnswer>();
+const eventAnswers = new WeakMap<StoredEvent, ReadResponse>();
 
 /** Made and encoded once, because most events are sent several times. */
-export function eventAnswer(event: StoredEvent): ReadAnswer {
+export function eventAnswer(event: StoredEvent): ReadResponse {
   const known = eventAnswers.get(event);
   if (known) return known;
   const answer = newEventAnswer(event);
@@ -57,7 +57,7 @@ export function eventAnswer(event: StoredEvent): ReadAnswer {
   return answer;
 }
 
-function newEventAnswer(event: StoredEvent): ReadAnswer {
+function newEventAnswer(event: StoredEvent): ReadResponse {
   const recorded = new ReadResp.ReadEvent.RecordedEvent()
     .setId(new UUID().setString(event.id))
     .setStreamIdentifier(identifierOf(event.stream))
@@ -72,20 +72,20 @@ function newEventAnswer(event: StoredEvent): ReadAnswer {
   return new ReadResp().setEvent(new ReadResp.ReadEvent().setEvent(recorded).setCommitPosition(String(event.position)));
 }
 
-export const notFoundAnswer = (stream: string): ReadAnswer =>
+export const notFoundAnswer = (stream: string): ReadResponse =>
   new ReadResp().setStreamNotFound(new ReadResp.StreamNotFound().setStreamIdentifier(identifierOf(stream)));
 
-export const confirmationAnswer = (id: string): ReadAnswer =>
+export const confirmationAnswer = (id: string): ReadResponse =>
   new ReadResp().setConfirmation(new ReadResp.SubscriptionConfirmation().setSubscriptionId(id));
 
-export const caughtUpAnswer = (): ReadAnswer => new ReadResp().setCaughtUp(new ReadResp.CaughtUp());
+export const caughtUpAnswer = (): ReadResponse => new ReadResp().setCaughtUp(new ReadResp.CaughtUp());
 
-export const checkpointAnswer = (position: number): ReadAnswer =>
+export const checkpointAnswer = (position: number): ReadResponse =>
   new ReadResp().setCheckpoint(
     new ReadResp.Checkpoint().setCommitPosition(String(position)).setPreparePosition(String(position)),
   );
 
-export function batchSuccess(written: Written): BatchAnswer {
+export function batchSuccess(written: Written): BatchResponse {
   return new BatchAppendResp().setSuccess(
     new BatchAppendResp.Success()
       .setCurrentRevision(String(written.revision))
@@ -97,7 +97,7 @@ export function batchSuccess(written: Written): BatchAnswer {
   );
 }
 
-export function batchRefusal(refusal: Refusal, stream: string): BatchAnswer {
+export function batchRefusal(refusal: Refusal, stream: string): BatchResponse {
   return new BatchAppendResp().setError(statusOf(refusal, stream));
 }
 
@@ -134,7 +134,7 @@ function statusOf(refusal: Refusal, stream: string): InstanceType<typeof statusM
   }
 }
 
-export function appendSuccess(written: Written): AppendAnswer {
+export function appendSuccess(written: Written): AppendResponse {
   const position = new AppendResp.Position()
     .setCommitPosition(String(written.position))
     .setPreparePosition(String(written.position));
@@ -143,7 +143,7 @@ export function appendSuccess(written: Written): AppendAnswer {
   );
 }
 
-export function appendConflict(refusal: Extract<Refusal, { kind: 'conflict' }>): AppendAnswer {
+export function appendConflict(refusal: Extract<Refusal, { kind: 'conflict' }>): AppendResponse {
   const details = new AppendResp.WrongExpectedVersion();
   if (refusal.actual < 0) details.setCurrentNoStream(new Empty());
   else details.setCurrentRevision(String(refusal.actual));
