@@ -52,7 +52,7 @@ async function send(
   signal?.throwIfAborted();
   const fault = rule.fault(url);
   if (fault !== undefined) return failed(`The URL ${fault}.`);
-  const asking = { who: 'The receiver', method: 'POST', maxBytes: MAX_ANSWER, beginning: true };
+  const asking = { who: 'The receiver', via: 'direct', method: 'POST', maxBytes: MAX_ANSWER, beginning: true } as const;
   try {
     const {
       status,

@@ -67,6 +67,7 @@ class FeedError extends Error {}
 async function read(url: string, timeoutMs: number, gate: Gate | undefined): Promise<Release> {
   const { status, text } = await request(url, {
     who: 'The release feed',
+    via: 'proxy',
     headers: { accept: 'application/vnd.github+json, application/json', 'user-agent': `signalbox/${VERSION}` },
     timeoutMs,
     maxBytes: MAX_BYTES,

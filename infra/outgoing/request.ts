@@ -16,6 +16,7 @@ import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { type AddressRule, hostOf } from '../../shared/addresses.ts';
 import { tracedRequest } from '../tracing/requests.ts';
+import { proxyAgentOf } from './proxy.ts';
 
 /** `late`: no response in time. `large`: more bytes than the limit. `address`: the address is not allowed. */
 export type OutgoingFault = 'late' | 'offline' | 'large' | 'address';
@@ -33,7 +34,22 @@ export class OutgoingError extends Error {
 /** Decides before each request whether it may be sent. @throws AppError */
 export type Gate = () => Promise<void>;
 
-export interface Asking {
+/**
+ * How the service is reached. A rule and a proxy exclude each other: the proxy would connect to the address, and the rule
+ * would see only that of the proxy.
+ */
+type Path =
+  | {
+      readonly via: 'direct';
+      /** Default: every address is allowed. */
+      readonly rule?: AddressRule;
+      /** For tests; default: the system's resolver. */
+      readonly lookup?: typeof resolve | undefined;
+    }
+  /** For URLs of the operator: through the proxy of the environment (`proxy.ts`), if there is one. */
+  | { readonly via: 'proxy'; readonly rule?: never; readonly lookup?: never };
+
+export type Asking = Path & {
   /** The called service, as the start of error messages: `The gateway`. */
   readonly who: string;
   readonly method?: string;
@@ -47,13 +63,9 @@ export interface Asking {
   readonly maxBytes: number;
   /** Reads only the beginning of a longer body, and does not treat that as an error. */
   readonly beginning?: boolean;
-  /** Default: every address is allowed. */
-  readonly rule?: AddressRule;
-  /** For tests; default: the system's resolver. */
-  readonly lookup?: typeof resolve | undefined;
   /** Closed while the deployment is paused; undefined: sign-in, which a person is waiting for. */
   readonly gate: Gate | undefined;
-}
+};
 
 export interface Received {
   readonly status: number;
@@ -102,6 +114,7 @@ export const boundedFetch =
       text,
     } = await request(String(url), {
       ...bounds,
+      via: 'proxy',
       gate: undefined,
       ...(method !== undefined && { method }),
       headers: Object.fromEntries(new Headers(headers as ConstructorParameters<typeof Headers>[0])),
@@ -115,14 +128,14 @@ export const boundedFetch =
 
 function send(
   target: URL,
-  { method = 'GET', headers, body, rule, lookup = resolve }: Asking,
+  { method = 'GET', headers, body, via, rule, lookup = resolve }: Asking,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const bytes = body === undefined ? undefined : Buffer.from(body);
   return new Promise((settle, reject) => {
     const made: ClientRequest = (target.protocol === 'https:' ? httpsRequest : httpRequest)(target, {
       method,
-      agent: false,
+      agent: (via === 'proxy' && proxyAgentOf(target)) || false,
       headers: { ...headers, ...(bytes && { 'content-length': bytes.length }) },
       signal,
       ...(rule && { lookup: guarded(rule, lookup) }),

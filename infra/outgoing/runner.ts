@@ -67,6 +67,7 @@ async function ask(options: Settings, sent: Sent, signal: AbortSignal): Promise<
   try {
     const { status, text } = await request(sent.url, {
       who: 'The agent runner',
+      via: 'proxy',
       method: 'POST',
       headers: headersOf(options, sent.key),
       body: JSON.stringify(sent.body),

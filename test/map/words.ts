@@ -242,7 +242,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   queries: { column: 'queries', shared: ['evidence', 'kept', 'names', 'reads', 'records'] },
   'api/routes': { column: 'routes', shared: ['index'] },
   'infra/stores': { column: 'stores', shared: ['counters', 'idempotency', 'snapshots'] },
-  'infra/outgoing': { column: 'outgoing', shared: ['post', 'request', 'runner'] },
+  'infra/outgoing': { column: 'outgoing', shared: ['post', 'proxy', 'request', 'runner'] },
   'test/commands': {
     column: 'commands',
     shared: ['claims', 'decider', 'handler', 'limits', 'names', 'policies'],
@@ -253,7 +253,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'test/projections': { column: 'projections', shared: ['projection'], mirrors: 'projections' },
   'test/queries': { column: 'queries', shared: ['kept', 'records'], mirrors: 'queries' },
   'test/infra/stores': { column: 'stores', shared: ['counters', 'idempotency'], mirrors: 'infra/stores' },
-  'test/infra/outgoing': { column: 'outgoing', shared: ['post'], mirrors: 'infra/outgoing' },
+  'test/infra/outgoing': { column: 'outgoing', shared: ['post', 'proxy'], mirrors: 'infra/outgoing' },
   'test/contract': {
     column: 'contract',
     shared: [

@@ -26,7 +26,14 @@ export function createGateways({
     timeoutMs = usual,
   ): Promise<{ readonly status: number; readonly text: string }> {
     try {
-      return await request(url, { who: 'The gateway', ...sending, timeoutMs, maxBytes: MAX_ANSWER, gate });
+      return await request(url, {
+        who: 'The gateway',
+        via: 'direct',
+        ...sending,
+        timeoutMs,
+        maxBytes: MAX_ANSWER,
+        gate,
+      });
     } catch (error) {
       if (!(error instanceof OutgoingError)) throw error;
       throw new GatewayError(error.message, error.fault === 'late', { cause: error });

@@ -140,6 +140,7 @@ export function createGithub(options: Settings, now: () => number = Date.now): G
     try {
       const { status, headers, text } = await request(`${base}${path}`, {
         who: 'GitHub',
+        via: 'proxy',
         method,
         headers: {
           accept: 'application/vnd.github+json',
