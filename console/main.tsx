@@ -17,7 +17,7 @@ import { Chat } from './views/chat.tsx';
 import { Cost } from './views/cost/cost.tsx';
 import { Log } from './views/log/log.tsx';
 import { Overview } from './views/overview.tsx';
-import { SignIn } from './views/sign-in.tsx';
+import { dropRedirect, SignIn } from './views/sign-in.tsx';
 import { TaskView } from './views/tasks/task.tsx';
 import { Tasks } from './views/tasks/tasks.tsx';
 import { Webhooks } from './views/webhooks.tsx';
@@ -105,4 +105,8 @@ function Console() {
 const place = document.getElementById('console');
 if (!place) throw new Error('The page has no place for the console.');
 render(<Console />, place);
-background(findSession());
+background(
+  findSession().then(() => {
+    if (session.get().state === 'in') dropRedirect();
+  }),
+);

@@ -1,6 +1,6 @@
 /** The signed-in user, and the permissions of that role. */
 import type { Caller } from './api-types.ts';
-import { type CallError, call, whenSignedOut } from './client.ts';
+import { CallError, call, whenSignedOut } from './client.ts';
 import { forgetAll } from './reads.ts';
 import { store, useStore } from './store.ts';
 import { closeStream, openStream } from './stream.ts';
@@ -44,7 +44,18 @@ whenSignedOut(() => {
   session.set({ state: 'out', needsSetup: false, note: 'Your session has ended. Sign in to go on where you were.' });
 });
 
-export const entered = (me: Caller): void => enter(me);
+const NO_COOKIE =
+  location.protocol === 'http:'
+    ? 'The browser does not keep the session cookie over plain HTTP. Open the console over HTTPS, or ask an operator to set MC_COOKIE_SECURE=0.'
+    : 'The browser does not send the session cookie. Allow cookies for this page.';
+
+/** Shows the console after a sign-in, if the browser has kept the cookie. @throws CallError */
+export async function entered(): Promise<void> {
+  const { data } = await call('GET /api/auth/me').catch((error: CallError) => {
+    throw error.status === 401 ? new CallError(NO_COOKIE, { status: 401 }) : error;
+  });
+  enter(data.user);
+}
 
 export async function signOut(): Promise<void> {
   await call('POST /api/auth/logout').catch((error: CallError) => {

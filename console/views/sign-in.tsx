@@ -2,6 +2,7 @@
  * Signing in: by password, Google or the identity provider; creating the first admin. A proxy signs users in before.
  */
 import { useEffect, useState } from 'preact/hooks';
+import { go } from '../client/address.ts';
 import { background } from '../client/background.ts';
 import { CallError, call } from '../client/client.ts';
 import { useRead } from '../client/reads.ts';
@@ -10,11 +11,36 @@ import { type Field, Form } from '../parts/act.tsx';
 import { Failure } from '../parts/basic.tsx';
 
 const NONCE = 'signalbox-google-nonce';
+const RETURN_TO = 'signalbox-return-to';
+
+/** The redirect of a provider leads to `/`, so the page that the user came for is kept in this window. */
+const keepPage = (): void => sessionStorage.setItem(RETURN_TO, location.pathname + location.search);
+
+/** Removes the redirect of a provider from the address, and shows the page that the user came for. */
+function backToPage(): void {
+  const page = sessionStorage.getItem(RETURN_TO) ?? '/';
+  sessionStorage.removeItem(RETURN_TO);
+  go(page, { replace: true });
+}
+
+/** The redirect of the identity provider in the address; undefined if there is none. */
+function redirected() {
+  const query = new URLSearchParams(location.search);
+  const [code, state, iss, refused] = ['code', 'state', 'iss', 'error'].map((name) => query.get(name));
+  if (location.pathname !== '/' || !state || !(code || refused)) return undefined;
+  return { code, state, iss, refused: query.get('error_description') ?? refused };
+}
+
+/** For a window in which the user is signed in already: the redirect has no use. */
+export function dropRedirect(): void {
+  if (redirected() || new URLSearchParams(location.hash.slice(1)).has('id_token')) backToPage();
+}
 
 /** Google redirects back here with an ID token after the `#`, which no server sees. */
 function startGoogle(clientId: string): void {
   const nonce = Array.from(crypto.getRandomValues(new Uint8Array(16)), (n) => n.toString(36)).join('');
   sessionStorage.setItem(NONCE, nonce);
+  keepPage();
   const query = new URLSearchParams({
     client_id: clientId,
     redirect_uri: `${location.origin}/`,
@@ -40,34 +66,32 @@ async function finishGoogle(): Promise<void> {
   const credential = answer.get('id_token');
   const refused = answer.get('error');
   if (!credential && !refused) return;
-  history.replaceState(null, '', location.pathname + location.search);
+  backToPage();
   const nonce = sessionStorage.getItem(NONCE);
   sessionStorage.removeItem(NONCE);
   if (!credential)
     throw new CallError(`Google responded: ${refused}. Try again, or sign in with a password.`, { status: 0 });
   if (!nonce || payloadOf(credential).nonce !== nonce)
     throw new CallError('This sign-in was not begun in this window. Try again.', { status: 0 });
-  const { data } = await call('POST /api/auth/google', { body: { credential } });
-  entered(data.user);
+  await call('POST /api/auth/google', { body: { credential } });
+  await entered();
 }
 
 async function startOidc(): Promise<void> {
   const { data } = await call('POST /api/auth/oidc/begin');
+  keepPage();
   location.assign(data.url);
 }
 
 /** Completes a sign-in at the identity provider, which redirects here with a code. The cookie shows who started it. */
 async function finishOidc(): Promise<void> {
-  const query = new URLSearchParams(location.search);
-  const [code, state, iss, refused] = ['code', 'state', 'iss', 'error'].map((name) => query.get(name));
-  if (!state || !(code || refused)) return;
-  history.replaceState(null, '', location.pathname);
-  if (!code)
-    throw new CallError(`The identity provider responded: ${query.get('error_description') ?? refused}.`, {
-      status: 0,
-    });
-  const { data } = await call('POST /api/auth/oidc', { body: { code, state, ...(iss && { iss }) } });
-  entered(data.user);
+  const redirect = redirected();
+  if (!redirect) return;
+  const { code, state, iss, refused } = redirect;
+  backToPage();
+  if (!code) throw new CallError(`The identity provider responded: ${refused}.`, { status: 0 });
+  await call('POST /api/auth/oidc', { body: { code, state, ...(iss && { iss }) } });
+  await entered();
 }
 
 const LOGIN: readonly Field[] = [
@@ -103,8 +127,7 @@ export function SignIn({ needsSetup, note }: { readonly needsSetup: boolean; rea
             submit="Create the admin"
             send={async (body) => {
               await call('POST /api/setup', { body });
-              const { data } = await call('GET /api/auth/me');
-              entered(data.user);
+              await entered();
             }}
           />
         </>
@@ -115,8 +138,8 @@ export function SignIn({ needsSetup, note }: { readonly needsSetup: boolean; rea
             fields={LOGIN}
             submit="Sign in"
             send={async (body) => {
-              const { data } = await call('POST /api/auth/login', { body });
-              entered(data.user);
+              await call('POST /api/auth/login', { body });
+              await entered();
             }}
           />
           <p class="dim">The first start of the service prints the name and the password of its first admin.</p>

@@ -71,6 +71,8 @@ export class Browser {
       [
         ...['--headless=new', '--remote-debugging-pipe', '--no-sandbox', '--disable-gpu', '--hide-scrollbars'],
         ...['--no-first-run', '--disable-dev-shm-usage', '--disable-background-networking', `--user-data-dir=${home}`],
+        // A name that browsers do not trust as they trust localhost.
+        '--host-resolver-rules=MAP signalbox.test 127.0.0.1',
         'about:blank',
       ],
       { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] },

@@ -1,7 +1,7 @@
 /** Signing in to the console through a real OpenID Connect provider, in Chromium. Needs TEST_CHROMIUM. */
 import { expect } from 'chai';
 import { OIDC_CLIENT, OIDC_SECRET, startOidcProvider, type TestProvider } from '../support/oidc.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startTestService, TEST_ADMIN, type TestService } from '../support/service.ts';
 import { Browser, CHROMIUM, type Page } from './browser.ts';
 
 describe('the console with an OpenID Connect provider, in Chromium', function () {
@@ -30,8 +30,8 @@ describe('the console with an OpenID Connect provider, in Chromium', function ()
   });
 
   /** Clicks the button of the console, and fills in the forms of the provider. */
-  async function signInAs(page: Page, sub: string): Promise<void> {
-    await page.goto(world.url);
+  async function signInAs(page: Page, sub: string, path = '/'): Promise<void> {
+    await page.goto(world.url + path);
     await page.click('button', 'Sign in with Example ID');
     await page.until('document.querySelector("input[name=login]")');
     await page.click('input[name=login]');
@@ -53,6 +53,33 @@ describe('the console with an OpenID Connect provider, in Chromium', function ()
     expect(me.user).to.include({ username: 'ida', display_name: 'Ida Moss', role: 'operator', provider: 'oidc' });
     expect(await page.ask('document.cookie'), 'readable cookies').to.equal('');
     expect(page.faults).to.deep.equal([]);
+  });
+
+  it('shows the page that the user came for, and removes a redirect from the address of a user who is signed in', async () => {
+    provider.accounts.set('sub-kim', { preferred_username: 'kim', groups: ['staff'] });
+    const page = await browser.page();
+    await signInAs(page, 'sub-kim', '/tasks?view=table');
+    await page.until("document.querySelector('main#view h1')");
+    expect(await page.ask('location.href')).to.equal(`${world.url}/tasks?view=table`);
+    expect(await page.ask("document.querySelector('main#view h1').innerText")).to.equal('Tasks');
+    for (const rest of ['?code=abc&state=def', '#id_token=abc']) {
+      await page.goto('about:blank');
+      await page.goto(`${world.url}/${rest}`);
+      await page.until("document.querySelector('main#view h1')");
+      await page.until(`location.href === ${JSON.stringify(`${world.url}/`)}`);
+    }
+    expect(page.faults).to.deep.equal([]);
+  });
+
+  it('names HTTPS and MC_COOKIE_SECURE if the browser keeps no cookie over plain HTTP', async () => {
+    const page = await browser.page();
+    await page.goto(world.url.replace('127.0.0.1', 'signalbox.test'));
+    await page.click('input[name=username]');
+    await page.type(TEST_ADMIN.username);
+    await page.click('input[name=password]');
+    await page.type(TEST_ADMIN.password);
+    await page.press('Enter');
+    await page.has('Open the console over HTTPS, or ask an operator to set MC_COOKIE_SECURE=0.');
   });
 
   it('explains why an account may not sign in', async () => {

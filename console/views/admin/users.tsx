@@ -7,6 +7,8 @@ import { recordUrl } from '../../parts/record.tsx';
 
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
 
+const SIGNS_IN_BY = { local: 'password', google: 'Google', oidc: 'identity provider' } as const;
+
 export function Users() {
   const { me } = useRights();
   const read = useRead('GET /api/auth/users', {}, { kinds: ['audit.', 'activity.'] });
@@ -43,7 +45,7 @@ export function Users() {
               { name: 'Name', of: (one) => <strong>{one.username}</strong> },
               { name: 'Shown as', of: (one) => one.display_name },
               { name: 'Role', of: (one) => one.role },
-              { name: 'Signs in by', of: (one) => (one.provider === 'local' ? 'password' : 'Google') },
+              { name: 'Signs in by', of: (one) => SIGNS_IN_BY[one.provider] },
               {
                 name: 'State',
                 of: (one) => (one.is_approved ? <State is="active" /> : <State is="disabled" tone="none" />),
