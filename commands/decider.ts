@@ -2,7 +2,7 @@
  * The state of one kind of stream, folded from its events. Decisions are pure functions of that state, kept next to it;
  * `handler.ts` runs them.
  */
-import type { DomainEvent, EventDefinition, EventOf } from '../shared/events/define.ts';
+import type { DomainEvent, EventDefinition, EventDraft, EventOf } from '../shared/events/define.ts';
 import type { Actor } from '../shared/events/metadata.ts';
 
 /** The part of an event that a fold may read. */
@@ -11,6 +11,16 @@ export type Evolving = Pick<DomainEvent, 'type' | 'data'> & {
   /** Who caused the event; missing for an event that is only being decided. */
   readonly by?: Actor;
 };
+
+/** What `complete` may use: the workspace of the command, and states of other streams according to the log. */
+export interface Look {
+  readonly workspace: number;
+  load<Other>(
+    decider: Decider<Other>,
+    stream: string,
+    options?: { readonly recent?: boolean },
+  ): Promise<{ readonly state: Other; readonly lastAt: number }>;
+}
 
 /** The state of one kind of stream. `evolve` is pure and total: it ignores event types that it does not know. */
 export interface Decider<State> {
@@ -24,6 +34,8 @@ export interface Decider<State> {
   readonly snapshotVersion?: number;
   /** For kinds with possibly large states: approximate size of a state in characters. Default: states are small. */
   sizeOf?(state: State): number;
+  /** Adds to decided events what is in other streams, such as the id of the agent that a name refers to. */
+  complete?(drafts: readonly EventDraft[], state: State, look: Look): Promise<readonly EventDraft[]>;
   evolve(state: State, event: Evolving): State;
 }
 
@@ -64,6 +76,7 @@ export function defineDecider<State>(definition: {
   readonly initial: State;
   readonly snapshotVersion?: number;
   readonly sizeOf?: (state: State) => number;
+  readonly complete?: Decider<State>['complete'];
   readonly folds: readonly Fold<State>[];
 }): Decider<State> {
   const { folds, ...rest } = definition;

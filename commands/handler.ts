@@ -121,16 +121,24 @@ export function createCommands(parts: {
     return { kept: current, drafts: decide(current.state) };
   }
 
+  async function load<State>(decider: Decider<State>, stream: string, { recent = false } = {}) {
+    const how = recent ? states.recent : states.read;
+    const { state, at } = await how(decider as Decider<unknown>, stream);
+    return { state: state as State, lastAt: at };
+  }
+
   /** Starts appending the decided events; the caller awaits the append outside the queue. */
   async function start(
     decider: Decider<unknown>,
     stream: string,
     context: CommandContext,
     step: number,
-    { kept, drafts }: { readonly kept: KeptState; readonly drafts: readonly EventDraft[] },
+    { kept, drafts: decidedOn }: { readonly kept: KeptState; readonly drafts: readonly EventDraft[] },
     unless: AbortSignal | undefined,
   ): Promise<{ readonly kept: KeptState; readonly append?: Promise<Executed> }> {
-    if (drafts.length === 0) return { kept };
+    if (decidedOn.length === 0) return { kept };
+    const { workspace } = context.origin;
+    const drafts = decider.complete ? await decider.complete(decidedOn, kept.state, { workspace, load }) : decidedOn;
     const prepared = await store.prepare(drafts, context.origin);
     const expected = kept.revision < 0 ? 'none' : kept.revision;
     await context.intents?.record(step, { stream, expected, events: prepared });
@@ -215,11 +223,7 @@ export function createCommands(parts: {
       });
     },
     forget: (stream) => states.forget(stream),
-    async load<State>(decider: Decider<State>, stream: string, { recent = false } = {}) {
-      const how = recent ? states.recent : states.read;
-      const { state, at } = await how(decider as Decider<unknown>, stream);
-      return { state: state as State, lastAt: at };
-    },
+    load,
   };
 }
 

@@ -3,6 +3,7 @@ import { backupSchedule } from '../commands/schedules/admin/backup.ts';
 import { cleanupSchedule } from '../commands/schedules/admin/cleanup.ts';
 import { cronSchedule } from '../commands/schedules/admin/cron.ts';
 import { livenessSchedule } from '../commands/schedules/agents/liveness.ts';
+import { agentReferencesSchedule } from '../commands/schedules/agents/references.ts';
 import { alertsSchedule } from '../commands/schedules/alerts/evaluations.ts';
 import { connectionsSchedule } from '../commands/schedules/connections.ts';
 import { githubSchedule } from '../commands/schedules/github/syncs.ts';
@@ -88,6 +89,7 @@ function allSchedules(parts: Parts, now: () => number, retry: () => Promise<numb
     }),
     projectDeletionsSchedule({ commands, readModels: positions, projects, projectTasks: projectTasks(reads) }),
     workspaceRemovalsSchedule({ commands, reads, admins: adminsIn(reads) }),
+    agentReferencesSchedule({ commands, reads }),
     staleTasksSchedule({
       commands,
       setting,

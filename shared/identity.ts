@@ -72,13 +72,24 @@ export const allTasks = (workspace: number): TaskView => ({ workspace, agent: nu
 /** Whose a task is. */
 export interface TaskOwners {
   readonly assignedTo: string | null;
+  /** Id of the agent that is the assignee; null: a user, or a name that no agent had when the task was assigned. */
+  readonly assigneeId: number | null;
   /** Id of the agent that created it; null: another caller did. */
   readonly creatorAgent: number | null;
 }
 
+/**
+ * Whether a task is assigned to an agent. By its id where both are known: a later agent of the name is another one, and
+ * a renamed agent is the same.
+ */
+export const isAssignedTo = (
+  { assignedTo, assigneeId }: Pick<TaskOwners, 'assignedTo' | 'assigneeId'>,
+  { name, id }: NonNullable<TaskView['agent']>,
+): boolean => (id === null || assigneeId === null ? assignedTo === name : assigneeId === id);
+
 /** An agent sees the tasks that are assigned to it or that it created. */
-export const seesTask = ({ agent }: TaskView, { assignedTo, creatorAgent }: TaskOwners): boolean =>
-  agent === null || assignedTo === agent.name || (agent.id !== null && creatorAgent === agent.id);
+export const seesTask = ({ agent }: TaskView, owners: TaskOwners): boolean =>
+  agent === null || isAssignedTo(owners, agent) || (agent.id !== null && owners.creatorAgent === agent.id);
 
 /** Fields of a caller that decide whose notifications it reads. */
 export const RECIPIENT = [

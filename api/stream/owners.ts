@@ -14,20 +14,25 @@ import type { StreamSource } from './source.ts';
 /** Limits of the cache: tasks, and changes of assignees in total. */
 const REMEMBERED = { tasks: 10_000, changes: 100_000 };
 
+type Assignee = Pick<TaskOwners, 'assignedTo' | 'assigneeId'>;
+
 /** What is known of a task. */
 interface Known {
   creatorAgent: number | null;
   /** Assignees, and the position from which each applies, oldest first. */
-  readonly assignees: { readonly from: Position; readonly name: string | null }[];
+  readonly assignees: ({ readonly from: Position } & Assignee)[];
   /** The revision to read next, and the position up to which the cache is complete. */
   next: number;
   upTo: Position;
 }
 
 /** The assignee after an event; undefined if the event does not set one. */
-function assigneeAfter({ data }: DomainEvent): string | null | undefined {
-  const { assigned_to: assignedTo } = (data.after ?? data.task ?? {}) as { readonly assigned_to?: string | null };
-  return assignedTo;
+function assigneeAfter({ data }: DomainEvent): Assignee | undefined {
+  const { assigned_to: assignedTo, assignee_id: assigneeId = null } = (data.after ?? data.task ?? {}) as {
+    readonly assigned_to?: string | null;
+    readonly assignee_id?: number;
+  };
+  return assignedTo === undefined ? undefined : { assignedTo, assigneeId };
 }
 
 export interface Owners {
@@ -59,8 +64,9 @@ export function createOwners({ stream, decode }: Pick<StreamSource, 'stream' | '
         }
         if (event.type === taskCreated.type) known.creatorAgent = creatorAgentOf(event.meta);
         const assignee = assigneeAfter(event);
-        if (assignee !== undefined && assignee !== known.assignees.at(-1)?.name)
-          known.assignees.push({ from: event.position, name: assignee });
+        const last = known.assignees.at(-1);
+        const same = last?.assignedTo === assignee?.assignedTo && last?.assigneeId === assignee?.assigneeId;
+        if (assignee !== undefined && !(last && same)) known.assignees.push({ from: event.position, ...assignee });
       }
     }
     // The event at this position is in the log, and so is everything before it on the stream.
@@ -80,7 +86,13 @@ export function createOwners({ stream, decode }: Pick<StreamSource, 'stream' | '
         return now;
       });
       const assigned = known.assignees.findLast(({ from }) => from <= position);
-      return assigned && { assignedTo: assigned.name, creatorAgent: known.creatorAgent };
+      return (
+        assigned && {
+          assignedTo: assigned.assignedTo,
+          assigneeId: assigned.assigneeId,
+          creatorAgent: known.creatorAgent,
+        }
+      );
     },
   };
 }

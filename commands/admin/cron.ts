@@ -12,6 +12,7 @@ import { cronProblem, isTimeZone, latestDue, minuteOf, planProblem, staggerOf } 
 import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
 import {
   cronJobAdded,
+  cronJobAssigned,
   cronJobRemoved,
   cronJobToggled,
   cronRunEnded,
@@ -38,7 +39,9 @@ export interface CronJob {
   /** Runs start with a delay of up to this many seconds. */
   readonly stagger_seconds?: number | undefined;
   /** Workspace and agent of the task for the job's text; null: the queue. Undefined: it runs a task of the service. */
-  readonly task?: { readonly workspace: number; readonly agent: string | null } | undefined;
+  readonly task?:
+    | { readonly workspace: number; readonly agent: string | null; readonly agent_id?: number | undefined }
+    | undefined;
   /** Earlier times are no longer due, Unix seconds. */
   readonly since: number;
   /** Runs so far. */
@@ -87,6 +90,9 @@ export const cronDecider = defineDecider<CronState>({
     })),
     on(cronJobToggled, (state, { data, at }) =>
       changed(state, data.name, (job) => ({ ...job, enabled: data.enabled, since: Math.max(job.since, seconds(at)) })),
+    ),
+    on(cronJobAssigned, (state, { data: { name, agent } }) =>
+      changed(state, name, (job) => ({ ...job, task: job.task && { ...job.task, agent } })),
     ),
     on(cronJobRemoved, ({ jobs }, { data }) => ({ jobs: jobs.filter(({ name }) => name !== data.name) })),
     on(cronRunStarted, (state, { data, at }) =>
@@ -264,7 +270,7 @@ async function makeTask(
   { name, schedule, command, task, running }: CronJob,
   taskId: number,
 ): Promise<string> {
-  const { workspace = origin.workspace, agent = null } = task ?? {};
+  const { workspace = origin.workspace, agent = null, agent_id: agentId } = task ?? {};
   const made = `Task ${taskId} was made.`;
   const stream = taskStream(workspace, taskId);
   if ((await commands.load(taskDecider, stream)).lastAt > 0) return made;
@@ -276,6 +282,7 @@ async function makeTask(
     title: name,
     description: command,
     assigned_to: agent,
+    ...(agentId !== undefined && { assignee_id: agentId }),
     status: agent === null ? 'inbox' : 'assigned',
     created_by: 'scheduler',
     metadata: { cron_job: name, cron_due_at: running?.due_at ?? null },

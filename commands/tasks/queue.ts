@@ -13,9 +13,11 @@ import type { QueuedTask, TaskQueueReads } from '../../queries/tasks/queue.ts';
 import type { PollReason } from '../../shared/contract/tasks/queue.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
-import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
+import { taskAssigneeRenamed, taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
+import { isAssignedTo } from '../../shared/identity.ts';
 import type { Locks } from '../../shared/ports/locks.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { assigneeIn } from './assignees.ts';
 import { commentFrom } from './comments.ts';
 import { moved, recordOf, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
@@ -26,20 +28,28 @@ export interface Polled {
 
 const WAITING: readonly string[] = ['assigned', 'inbox'];
 
-/** No event when the task does not wait for this agent: deleted, assigned to another one, or in another status. */
-export function decideClaim(state: TaskState, agent: string): EventDraft[] {
+/**
+ * No event when the task does not wait for this agent: deleted, assigned to another one, or in another status.
+ *
+ * @param agentId null: unknown
+ */
+export function decideClaim(state: TaskState, agent: string, agentId: number | null = null): EventDraft[] {
   const { id, task } = state;
-  const open = id !== 0 && WAITING.includes(task.status) && (task.assigned_to === null || task.assigned_to === agent);
-  if (!open) return [];
+  const itsOwn = () => isAssignedTo(assigneeIn(task), { name: agent, id: agentId });
+  if (id === 0 || !WAITING.includes(task.status) || !(task.assigned_to === null || itsOwn())) return [];
   return [taskClaimed.draft({ ...moved(state, { status: 'in_progress', assigned_to: agent }), agent })];
 }
+
+/** A task that waits for any agent. */
+const IN_QUEUE = { status: 'assigned', assigned_to: null };
 
 /** After this many attempts a task has failed. */
 export const MAX_ATTEMPTS = 5;
 
 /**
- * Takes a task back from an agent that is offline or unknown. The task waits for the same agent again; if the agent
- * does not exist, for any agent. No event if the task has been changed since.
+ * Takes a task back from an agent that is offline or unknown. A task that was assigned to the agent waits for it again.
+ * One that it claimed from the shared queue, or whose agent does not exist, waits for any agent. No event if the task
+ * has been changed since.
  *
  * @param stale.since Unix seconds: a task that was changed later is not stale
  */
@@ -57,7 +67,8 @@ export function decideRequeue(
   const dispatchAttempts = task.dispatch_attempts + 1;
   const failed = dispatchAttempts >= MAX_ATTEMPTS;
   const silence = known ? `The agent ${agent} went offline` : `There is no agent ${agent} any more`;
-  const after = failed ? { status: 'failed' } : { status: 'assigned', ...(!known && { assigned_to: null }) };
+  const waits = known && !state.claimed ? { status: 'assigned' } : IN_QUEUE;
+  const after = failed ? { status: 'failed' } : waits;
   return [
     taskRequeued.draft({
       ...moved(state, after),
@@ -74,6 +85,34 @@ export function decideRequeue(
         : `${silence} while it worked on the task, which waits in the queue again (attempt ${dispatchAttempts} of ${MAX_ATTEMPTS}).`,
     }),
   ];
+}
+
+/** Statuses of tasks that wait for their agent or are in progress. */
+const OPEN: readonly string[] = [...WAITING, 'in_progress'];
+
+/** Returns a task of a deleted agent to the shared queue. No event if the task has been changed since. */
+export function decideRelease(state: TaskState, agentId: number): EventDraft[] {
+  const { id, task } = state;
+  if (id === 0 || task.assignee_id !== agentId || !OPEN.includes(task.status)) return [];
+  return [
+    taskRequeued.draft({
+      ...moved(state, IN_QUEUE),
+      agent: task.assigned_to ?? '',
+      dispatch_attempts: task.dispatch_attempts,
+      error_message: null,
+      reason: 'agent_deleted',
+    }),
+  ];
+}
+
+/** The present name of the assignee. No event if the task has it, or another assignee. */
+export function decideRename(
+  state: TaskState,
+  { id, name }: { readonly id: number; readonly name: string },
+): EventDraft[] {
+  const { task } = state;
+  if (state.id === 0 || task.assignee_id !== id || task.assigned_to === name) return [];
+  return [taskAssigneeRenamed.draft(moved(state, { assigned_to: name, assignee_id: id }))];
 }
 
 /**
@@ -98,16 +137,23 @@ class Gone extends Error {}
 
 const isBusy = (error: unknown): boolean => error instanceof AppError && error.extras.code === 'BUSY';
 
+export interface Poll {
+  readonly agent: string;
+  readonly agentId?: number | null;
+  readonly maxCapacity: number;
+}
+
 export interface TaskQueue {
   /**
    * The task that an agent should work on now. Claims a task if the agent has capacity left.
    *
    * @param poll.agent any name; it is not checked whether the agent exists
+   * @param poll.agentId id of the agent of the caller's key; null: unknown
    * @param poll.maxCapacity the maximum number of its tasks in progress, 1 or more
    * @throws AppError 409 `BUSY` when other polls are faster for too long; 503 when a store is unreachable: the task may
    *   have been claimed, which the next poll shows
    */
-  poll(context: CommandContext, poll: { readonly agent: string; readonly maxCapacity: number }): Promise<Polled>;
+  poll(context: CommandContext, poll: Poll): Promise<Polled>;
 }
 
 export interface TaskQueueParts {
@@ -126,13 +172,13 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
   const tried = new Map<number, Promise<unknown>>();
 
   /** Undefined: another poll got the task. */
-  async function claim(context: CommandContext, agent: string, id: number, lost: AbortSignal) {
+  async function claim(context: CommandContext, { agent, agentId = null }: Poll, id: number, lost: AbortSignal) {
     const stream = taskStream(context.origin.workspace, id);
     let before: TaskState | undefined;
     try {
       const decide = (state: TaskState) => {
         before = state;
-        const drafts = decideClaim(state, agent);
+        const drafts = decideClaim(state, agent, agentId);
         if (drafts.length === 0) throw new Gone();
         return drafts;
       };
@@ -145,17 +191,14 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
     }
   }
 
-  function tryToClaim(context: CommandContext, agent: string, id: number, lost: AbortSignal) {
-    const claiming = claim(context, agent, id, lost).finally(() => tried.delete(id));
+  function tryToClaim(context: CommandContext, poll: Poll, id: number, lost: AbortSignal) {
+    const claiming = claim(context, poll, id, lost).finally(() => tried.delete(id));
     tried.set(id, claiming);
     return claiming;
   }
 
-  async function claimNext(
-    context: CommandContext,
-    { agent, maxCapacity }: { readonly agent: string; readonly maxCapacity: number },
-    lost: AbortSignal,
-  ): Promise<Polled> {
+  async function claimNext(context: CommandContext, poll: Poll, lost: AbortSignal): Promise<Polled> {
+    const { agent, maxCapacity } = poll;
     const { workspace } = context.origin;
     const giveUpAt = performance.now() + patienceMs;
     const gone = new Set<number>();
@@ -182,7 +225,7 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
         await Promise.allSettled(waiting.map((one) => tried.get(one)));
         continue;
       }
-      const claimed = await tryToClaim(context, agent, id, lost);
+      const claimed = await tryToClaim(context, poll, id, lost);
       if (claimed) return { task: recordOf(claimed, workspace), reason: 'assigned' };
       gone.add(id);
     }

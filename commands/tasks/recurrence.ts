@@ -38,12 +38,13 @@ export function decideSpawn(
 ): EventDraft[] {
   if (child.id !== 0) return [];
   const { id, cron, ...own } = spawned;
-  const { description, priority, assigned_to, tags } = template.task;
+  const { description, priority, assigned_to, assignee_id, tags } = template.task;
   const task: TaskData = {
     ...taskDecider.initial.task,
     description,
     priority,
     assigned_to,
+    ...(assignee_id !== undefined && { assignee_id }),
     tags,
     ...own,
     status: assigned_to === null ? 'inbox' : 'assigned',

@@ -33,7 +33,7 @@ import {
   taskWithheld,
 } from '../../shared/events/tasks/dispatch.ts';
 import { fieldsAfter, type TaskChange, taskChange } from '../../shared/events/tasks/evolution.ts';
-import { taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
+import { taskAssigneeRenamed, taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { taskRouted } from '../../shared/events/tasks/routing.ts';
 import { taskSubscribed } from '../../shared/events/tasks/subscriptions.ts';
@@ -60,6 +60,7 @@ import type { Room } from '../limits.ts';
 import { mentionedIn } from '../mentions.ts';
 import { type Ticket, takeTicket } from '../projects/tickets.ts';
 import { reserveId } from '../record-ids.ts';
+import { isSame, withAssigneeId } from './assignees.ts';
 
 export { taskStream };
 
@@ -78,6 +79,8 @@ export interface TaskState {
   readonly approved: boolean;
   /** The pending request to the agent runner; null: none, or the task has been moved since. */
   readonly asked: Asked | null;
+  /** Whether its agent claimed it from the shared queue; false: it was assigned. */
+  readonly claimed: boolean;
   /** How often it was asked. */
   readonly runs: number;
   /** Rejections by automatic reviews since the last approval. */
@@ -150,6 +153,7 @@ const initial: TaskState = {
   comments: { count: 0, characters: 0 },
   approved: false,
   asked: null,
+  claimed: false,
   runs: 0,
   rejections: 0,
   abandoned: 0,
@@ -201,7 +205,7 @@ const SIZED: readonly (keyof TaskData)[] = [
 function askedAfter({ asked, task }: TaskState, change: TaskChange, now: TaskData): Asked | null {
   if (change.asked === 'accepted') return asked && { ...asked, accepted: true };
   if (change.asked === null) return null;
-  return asked !== null && now.status === task.status && now.assigned_to === task.assigned_to ? asked : null;
+  return asked !== null && now.status === task.status && isSame(now, task) ? asked : null;
 }
 
 /** What an event changes of the record and of the request to the runner. */
@@ -209,9 +213,11 @@ function changed(state: TaskState, event: Omit<Evolving, 'by'>): Partial<TaskSta
   const change = taskChange(event);
   const fields = fieldsAfter(state.task.metadata, change);
   const task = { ...state.task, ...fields };
+  if (task.assignee_id === undefined) delete task.assignee_id;
   const { source, recurred, quiet } = change;
   return {
     task,
+    claimed: state.claimed && isSame(task, state.task),
     asked: askedAfter(state, change, task),
     updated_at: quiet ? state.updated_at : seconds(event.at),
     source: source ? { ...(state.source ?? NO_SOURCE), ...source } : state.source,
@@ -270,6 +276,7 @@ export const taskDecider = defineDecider<TaskState>({
   snapshotVersion: 9,
   initial,
   sizeOf: ({ size, subscribers }) => size + subscribers.length * 30,
+  complete: withAssigneeId,
   folds: [
     on(taskCreated, (_, { data, at, by }) => {
       const { task_id: taskId, task, source } = data;
@@ -286,7 +293,16 @@ export const taskDecider = defineDecider<TaskState>({
       };
     }),
     changes([
-      ...[taskStatusChanged, taskAssigned, taskMoved, taskRequeued, taskRecurred, taskBranched, taskPullOpened],
+      ...[
+        taskStatusChanged,
+        taskAssigned,
+        taskAssigneeRenamed,
+        taskMoved,
+        taskRequeued,
+        taskRecurred,
+        taskBranched,
+        taskPullOpened,
+      ],
       ...[taskDispatchAccepted, taskDispatchFailed, taskWithheld, taskReviewAccepted],
     ]),
     changes([taskUpdated], (state, { task, before, changed: names }, by) => ({
@@ -297,7 +313,11 @@ export const taskDecider = defineDecider<TaskState>({
         TEXTS.filter((text) => names.includes(text)),
       ),
     })),
-    changes([taskClaimed, taskRouted], (state, { agent }) => ({ subscribers: followedBy(state, [agent]) })),
+    changes([taskClaimed], (state, { agent, before }) => ({
+      subscribers: followedBy(state, [agent]),
+      claimed: before.assigned_to === null || state.claimed,
+    })),
+    changes([taskRouted], (state, { agent }) => ({ subscribers: followedBy(state, [agent]) })),
     changes([taskReviewed], (state, { reviewer, status }) => {
       const approved = reviewer === GATEKEEPER ? status === 'approved' : state.approved;
       return { approved, rejections: approved ? 0 : state.rejections, abandoned: 0 };

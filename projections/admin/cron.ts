@@ -1,6 +1,7 @@
 /** Scheduled jobs of the deployment and the latest runs of each. */
 import {
   cronJobAdded,
+  cronJobAssigned,
   cronJobRemoved,
   cronJobToggled,
   cronRunEnded,
@@ -71,6 +72,7 @@ export const cronProjection = defineProjection({
     on(cronJobToggled, ({ data: { name, enabled } }) => [
       update(cronJobsTable, { name }, (row) => ({ ...row, enabled })),
     ]),
+    on(cronJobAssigned, ({ data: { name, agent } }) => [update(cronJobsTable, { name }, (row) => ({ ...row, agent }))]),
     on(cronJobRemoved, ({ data: { name } }) => [
       remove(cronJobsTable, { name }),
       ...Array.from({ length: KEPT_RUNS }, (_, slot) => remove(cronRunsTable, { name, slot })),

@@ -45,6 +45,8 @@ export const tasksTable = defineTable(
     project_id: 'bigint',
     project_ticket_no: 'bigint',
     assigned_to: 'text?',
+    /** Id of the agent that is the assignee. */
+    assignee_id: 'bigint?',
     created_by: 'text',
     /** Id of the agent that created the task; null: another caller did. */
     creator_agent: 'bigint?',
@@ -86,6 +88,7 @@ export const tasksTable = defineTable(
       `workspace_id, ${NEWEST}`,
       `workspace_id, status, ${NEWEST}`,
       `workspace_id, assigned_to, ${NEWEST}`,
+      `(workspace_id, assignee_id, ${NEWEST}) WHERE assignee_id IS NOT NULL`,
       `workspace_id, project_id, ${NEWEST}`,
       `workspace_id, priority_rank, ${NEWEST}`,
       'workspace_id, due_date, id DESC',
@@ -133,6 +136,7 @@ const keyOf = ({ meta, data }: AboutTask) => ({ workspace_id: meta.workspace, id
 
 const columnsOf = (task: TaskData) => ({
   ...task,
+  assignee_id: task.assignee_id ?? null,
   priority_rank: priorityRank(task.priority),
   cron: activeCron(task.metadata),
 });
@@ -164,9 +168,12 @@ function rowAfter(row: Row, change: TaskChange, at: number): Row {
   const { source, asked, recurred, quiet } = change;
   const fields = fieldsAfter(row.metadata as TaskData['metadata'], change);
   const { status = row.status, assigned_to: assignedTo = row.assigned_to, priority, metadata } = fields;
-  const isThere = status === row.status && assignedTo === row.assigned_to;
+  const assigneeId = fields.assigned_to === undefined ? row.assignee_id : (fields.assignee_id ?? null);
+  const same = assigneeId === null ? assignedTo === row.assigned_to : assigneeId === row.assignee_id;
+  const isThere = status === row.status && same;
   const cron = metadata ? activeCron(metadata) : row.cron;
   return Object.assign({}, row, fields, {
+    assignee_id: assigneeId,
     updated_at: quiet ? row.updated_at : at,
     priority_rank: priority === undefined ? row.priority_rank : priorityRank(priority),
     asked: asked === undefined ? (isThere ? row.asked : null) : asked,

@@ -78,6 +78,7 @@ export const tasksOf = (reads: Reads, agent: string): RawBuilder<unknown> => sql
   FROM (
     SELECT * FROM ${tasksTable(reads)} x
     WHERE x.workspace_id = ${sql.ref(`${agent}.workspace_id`)} AND x.assigned_to = ${sql.ref(`${agent}.name`)}
+      AND (x.assignee_id IS NULL OR x.assignee_id = ${sql.ref(`${agent}.id`)})
       AND x.status IN ('assigned', 'in_progress')
     ORDER BY x.priority_rank, x.created_at, x.id LIMIT ${sql.lit(SHOWN_TASKS)}
   ) t ${joinProject(reads)}`;

@@ -45,6 +45,7 @@ export function dispatchReads(reads: Reads) {
           CROSS JOIN LATERAL (
             SELECT t.workspace_id, t.id, t.assigned_to, t.priority_rank, t.created_at, t.project_id FROM ${tasks} t
             WHERE t.workspace_id = a.workspace_id AND t.assigned_to = a.name AND t.status = 'assigned'
+              AND (t.assignee_id IS NULL OR t.assignee_id = a.id)
               AND t.status IN ('assigned', 'in_progress') AND t.cron IS NULL
             ORDER BY t.assigned_to, t.priority_rank, t.created_at, t.id LIMIT ${sql.lit(limit)}) one) t
         JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id

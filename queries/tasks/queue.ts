@@ -19,6 +19,15 @@ const URGENT_FIRST_OF_W = sql.raw('w.priority_rank, w.due_date, w.created_at, w.
 /** A value, or a column of a previously joined row. */
 type Given<T> = T | RawBuilder<unknown>;
 
+/** Condition: a task with this assignee is not assigned to an earlier agent of the name. */
+const notOfAnother = (
+  reads: Reads,
+  workspace: Given<number>,
+  agent: Given<string>,
+) => sql`(assignee_id IS NULL OR assignee_id = (
+  SELECT max(named.id) FROM ${tableOf(reads, agentsProjection, 'agents')} named
+  WHERE named.workspace_id = ${workspace} AND named.name = ${agent}))`;
+
 /**
  * Tasks that wait for an agent or are unassigned, in the order of claims, as a subquery with the columns of the table.
  * Each half reads only the front of one index range, so only the returned rows are read.
@@ -38,7 +47,7 @@ export function waitingTasks(
       AND id <> ALL(${passedOver}::bigint[])
     ORDER BY assigned_to, ${URGENT_FIRST} LIMIT ${sql.lit(limit)})`;
   return sql`(
-    SELECT * FROM (${half(sql`= ${agent}`)} UNION ALL ${half(sql`IS NULL`)}) both_halves
+    SELECT * FROM (${half(sql`= ${agent} AND ${notOfAnother(reads, workspace, agent)}`)} UNION ALL ${half(sql`IS NULL`)}) both_halves
     ORDER BY ${URGENT_FIRST} LIMIT ${sql.lit(limit)})`;
 }
 
@@ -91,6 +100,7 @@ export function pollsStatement(reads: Reads, polls: readonly Poll[]): RawBuilder
         FROM (
           SELECT * FROM ${tasksTable(reads)}
           WHERE workspace_id = q.workspace AND assigned_to = q.agent AND status = 'in_progress'
+            AND ${notOfAnother(reads, column('workspace'), column('agent'))}
           ORDER BY updated_at DESC, id DESC LIMIT ${sql.lit(highest(polls, 'inProgress'))}) t ${joinProject(reads)}) AS "inProgress",
       (SELECT coalesce(json_agg(w.id ORDER BY ${URGENT_FIRST_OF_W}), '[]')
         FROM ${waiting} w) AS waiting
@@ -138,7 +148,8 @@ export const staleTaskReads = (reads: Reads) => ({
         t.updated_at AS "updatedAt"
       FROM ${tasksTable(reads)} t
       JOIN ${tableOf(reads, projectsProjection, 'projects')} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
-      LEFT JOIN ${tableOf(reads, agentsProjection, 'agents')} a ON a.workspace_id = t.workspace_id AND a.name = t.assigned_to
+      LEFT JOIN ${tableOf(reads, agentsProjection, 'agents')} a ON a.workspace_id = t.workspace_id
+        AND CASE WHEN t.assignee_id IS NULL THEN a.name = t.assigned_to ELSE a.id = t.assignee_id END
       WHERE t.status = 'in_progress' AND t.updated_at <= ${since} AND ${behind} AND t.assigned_to IS NOT NULL
         AND (a.id IS NULL OR a.status = 'offline')
         AND (a.id IS NOT NULL OR NOT EXISTS (

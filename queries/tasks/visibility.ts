@@ -21,8 +21,14 @@ const EVERYTHING: Condition = sql<boolean>`true`;
  * @param row alias of a row of `tasks`
  */
 function waysToSee({ name, id }: NonNullable<TaskView['agent']>, row: string): readonly Condition[] {
-  const assigned = sql<boolean>`${sql.ref(`${row}.assigned_to`)} = ${name}`;
-  return id === null ? [assigned] : [assigned, sql<boolean>`${sql.ref(`${row}.creator_agent`)} = ${id}`];
+  const column = (of: string) => sql.ref(`${row}.${of}`);
+  const named = sql<boolean>`${column('assigned_to')} = ${name}`;
+  if (id === null) return [named];
+  return [
+    sql<boolean>`${column('assignee_id')} = ${id}`,
+    sql<boolean>`(${named} AND ${column('assignee_id')} IS NULL)`,
+    sql<boolean>`${column('creator_agent')} = ${id}`,
+  ];
 }
 
 /** @param row alias of a row of `tasks` */

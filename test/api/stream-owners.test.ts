@@ -62,9 +62,9 @@ describe('owners of a task', () => {
     for (const { position } of asked) {
       const [row] = rowsAfter(tasksProjection, events.slice(0, position)).tasks;
       const before = rowsAfter(tasksProjection, events.slice(0, position - 1)).tasks[0];
-      const { assigned_to, creator_agent } = row ?? before ?? {};
+      const { assigned_to, assignee_id, creator_agent } = row ?? before ?? {};
       const label = `${events[position - 1]?.type} at ${position}`;
-      const expected = { assignedTo: assigned_to, creatorAgent: creator_agent };
+      const expected = { assignedTo: assigned_to, assigneeId: assignee_id, creatorAgent: creator_agent };
       expect(await owners.at(1, 7, position), label).to.deep.equal(expected);
       expect(expected.creatorAgent, label).to.equal(5);
     }
@@ -96,7 +96,7 @@ describe('owners of a task', () => {
     });
     expect(await failureOf(owners.at(1, 7, 9))).to.equal('away');
     broken = false;
-    expect(await owners.at(1, 7, 9)).to.deep.equal({ assignedTo: 'eve', creatorAgent: 5 });
+    expect(await owners.at(1, 7, 9)).to.deep.equal({ assignedTo: 'eve', assigneeId: null, creatorAgent: 5 });
   });
 });
 

@@ -12,6 +12,7 @@ import {
   toggleJob,
   triggerJob,
 } from '../../../commands/admin/cron.ts';
+import { agentInLog } from '../../../commands/agents/names.ts';
 import type { CommandContext } from '../../../commands/handler.ts';
 import { jobHistory, jobLogs, listJobs } from '../../../queries/admin/cron.ts';
 import { projectDirectory } from '../../../queries/projects/projects.ts';
@@ -113,6 +114,8 @@ const act = defineRoute({
       const agent = body.agentId?.trim() || null;
       const isText = !isTask(services, task);
       if (!isText && agent !== null) throw invalid(`agentId: ${task} is a task of the service and has no agent`);
+      const { workspace } = identity;
+      const known = agent === null ? undefined : await agentInLog(services.commands, workspace, { name: agent });
       const job = {
         name,
         schedule,
@@ -120,7 +123,7 @@ const act = defineRoute({
         enabled,
         timezone: body.timezone ?? zone,
         stagger_seconds: staggerSeconds,
-        ...(isText && { task: { workspace: identity.workspace, agent } }),
+        ...(isText && { task: { workspace, agent, agent_id: known?.id } }),
       };
       checkJob(job);
       await execute(services, command, (state) => decideAdd(state, job));

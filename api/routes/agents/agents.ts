@@ -3,20 +3,25 @@ import type { z } from 'zod';
 import { type AgentUpdate, agentDecider, agentStream, decideVisibility } from '../../../commands/agents/agents.ts';
 import { deleteAgent, updateById, updateByName } from '../../../commands/agents/changes.ts';
 import { agentInLog } from '../../../commands/agents/names.ts';
+import { followAgent } from '../../../commands/agents/references.ts';
 import { createAgent } from '../../../commands/agents/registration.ts';
+import type { CommandContext } from '../../../commands/handler.ts';
 import { type Room, roomFor } from '../../../commands/limits.ts';
 import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import { agentRecord, countAgents, listAgents, recordAfter } from '../../../queries/agents/agents.ts';
 import { TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import * as contract from '../../../shared/contract/agents/agents.ts';
 import { errorSchema, successResponse } from '../../../shared/contract/common.ts';
-import { forbidden, invalid, orNotFound } from '../../../shared/errors.ts';
+import { forbidden, invalid, orNotFound, unlessBehind } from '../../../shared/errors.ts';
+import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { agentRegistered } from '../../../shared/events/agents/registration.ts';
+import { firstOf } from '../../../shared/events/define.ts';
 import { sent } from '../../../shared/fields.ts';
 import { type Identity, SPEAKER, type Speaker, speaksFor } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { inPieces } from '../../../shared/waiting.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
+import type { RequestContext } from '../../http/context.ts';
 import { type Call, defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 import { ownersOfSession } from '../sessions.ts';
@@ -190,7 +195,7 @@ const putById = defineRoute({
     502: { description: 'The gateway configuration could not be written; nothing was changed', schema: errorSchema },
   },
   async respond(call) {
-    const { params, body, identity, services, command } = call;
+    const { params, body, identity, services, command, context } = call;
     const { write_to_gateway, ...fields } = body;
     const { gateway_config: gatewayConfig, ...details } = fields;
     if (Object.keys(sent(fields)).length === 0) throw invalid(`${NOTHING_TO_CHANGE}.`);
@@ -206,16 +211,23 @@ const putById = defineRoute({
     };
     const isStored = () => hasGatewayConfig(services.reads, identity.workspace);
     const executed = await updateById(services.commands, command, id, change, isStored);
+    if (firstOf(executed.events, agentDetailsChanged)?.data.changes.name !== undefined)
+      await follow(services, command, context, id);
     const agent = shownTo(identity, await recordAfter(services.records, identity.workspace, id, executed));
     return { success: true, agent };
   },
 });
 
+/** Updates what refers to an agent that was renamed or deleted. If that takes too long, a schedule does the rest. */
+const follow = ({ commands, reads }: Services, command: CommandContext, { startedAt }: RequestContext, id: number) =>
+  unlessBehind(followAgent({ commands, reads: reads.at({ since: startedAt }) }, command, id));
+
 const remove = defineRoute({
   method: 'delete',
   path: '/api/agents/{id}',
   summary: 'Delete an agent',
-  description: 'Its keys stop working and its connections are closed. Its tasks, messages and activities are kept.',
+  description:
+    'Its keys stop working and its connections are closed. Its tasks that wait or are in progress return to the shared queue; recurring tasks and scheduled jobs for it are paused, and the admins are notified. Other tasks, messages and activities are kept. A later agent of the name gets none of them.',
   access: 'admin',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   params: contract.agentParams,
@@ -224,10 +236,11 @@ const remove = defineRoute({
   bodyOptional: true,
   refuses: [404],
   responses: { 200: { description: 'Deleted', schema: contract.deleteAgentResponse } },
-  async respond({ params, body, identity, services, command }) {
+  async respond({ params, body, identity, services, command, context }) {
     const { id } = await requireAgent(services, identity, params.id, { recent: true });
     const remove_workspace = body.remove_workspace ?? false;
     const { name, warning } = await deleteAgent(services.commands, command, id, remove_workspace);
+    await follow(services, command, context, id);
     return { success: true, deleted: name, remove_workspace, ...(warning !== undefined && { warning }) };
   },
 });

@@ -1,12 +1,13 @@
 /** Quality reviews: reviews of tasks, and new verdicts. */
 import { z } from 'zod';
 import { reviewTask } from '../../../commands/quality/reviews.ts';
+import { assigneeIn } from '../../../commands/tasks/assignees.ts';
 import { GATEKEEPER, readsAsGatekeeper, type TaskState } from '../../../commands/tasks/tasks.ts';
 import { latestReviews, REVIEW_MODELS, reviewsOf } from '../../../queries/quality/reviews.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';
 import * as contract from '../../../shared/contract/quality/reviews.ts';
 import { forbidden, invalid } from '../../../shared/errors.ts';
-import { type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
+import { type Identity, isAssignedTo, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -74,9 +75,10 @@ function reviewerOf(identity: Identity, asked: string | undefined): string {
 
 /** Refuses an agent's review of its own work. @throws AppError 403 */
 const reviewAccess =
-  ({ kind, agentName }: Identity) =>
+  ({ kind, agentName, agentId }: Identity) =>
   ({ task }: TaskState): void => {
-    if (kind === 'agent-key' && task.assigned_to === agentName)
+    if (kind !== 'agent-key' || agentName === null) return;
+    if (isAssignedTo(assigneeIn(task), { name: agentName, id: agentId }))
       throw forbidden(`This task is assigned to ${agentName}, and an agent cannot review its own work.`);
   };
 

@@ -40,7 +40,11 @@ The agent need not be registered. A caller that acts for an agent and is not an 
     const own = agentBound(identity);
     if (own !== undefined && own !== agent)
       throw forbidden(`You speak for the agent ${own} and cannot take tasks for ${agent}.`);
-    const { task, reason } = await services.queue.poll(command, { agent, maxCapacity: query.max_capacity });
+    const { task, reason } = await services.queue.poll(command, {
+      agent,
+      agentId: own === undefined ? null : identity.agentId,
+      maxCapacity: query.max_capacity,
+    });
     const timestamp = seconds(services.now());
     return { task: task && (await oneShownTo(services, identity, task)), reason, agent, timestamp };
   },

@@ -1,6 +1,7 @@
 /** Tasks: list, create, show with history, delete; and which tasks a caller may change, and what it sees of them. */
 
 import { roomFor } from '../../../commands/limits.ts';
+import { assigneeIn } from '../../../commands/tasks/assignees.ts';
 import {
   createTask,
   decideDelete,
@@ -19,7 +20,7 @@ import { type HistoryEntry, historyQuery, historyResponse } from '../../../share
 import * as contract from '../../../shared/contract/tasks/tasks.ts';
 import { conflict, forbidden, orNotFound } from '../../../shared/errors.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
-import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
+import { authorOf, type Identity, isAssignedTo, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { inPieces } from '../../../shared/waiting.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -30,13 +31,6 @@ import { limitsOf, type Services } from '../../services.ts';
  * tasks assigned to that agent. Its view decides which tasks it sees (`taskViewOf`).
  */
 export const agentBound = (identity: Identity): string | undefined => taskViewOf(identity).agent?.name;
-
-/** @throws AppError 403 when the caller is bound to an agent that the task is not assigned to */
-export function requireTaskAccess(identity: Identity, assignedTo: string | null): void {
-  const agent = agentBound(identity);
-  if (agent !== undefined && assignedTo !== agent)
-    throw forbidden(`You speak for the agent ${agent}, and this task is not assigned to it.`);
-}
 
 /**
  * Refuses a write to a task in progress by a caller that names another agent than its assignee in `x-agent-name`: that
@@ -59,7 +53,9 @@ export const requireHolder =
 export const taskAccess =
   (identity: Identity) =>
   (state: TaskState): void => {
-    requireTaskAccess(identity, state.task.assigned_to);
+    const { agent } = taskViewOf(identity);
+    if (agent !== null && !isAssignedTo(assigneeIn(state.task), agent))
+      throw forbidden(`You speak for the agent ${agent.name}, and this task is not assigned to it.`);
     requireHolder(identity)(state);
   };
 

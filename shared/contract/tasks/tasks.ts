@@ -32,7 +32,8 @@ export function priorityRank(priority: string): number {
 /** GitHub fields of a task; null: not set. */
 const sourceFields = { ...taskSource.shape, github_synced_at: unixSeconds.nullable() };
 
-const { shape } = taskData;
+// Clients refer to agents by their names.
+const { shape } = taskData.omit({ assignee_id: true });
 
 export const taskSchema = z
   .object({

@@ -18,9 +18,24 @@ export const cronJobAdded = defineEvent({
     timezone: z.string().optional(),
     /** Runs start with a delay of up to this many seconds, always the same for one job. */
     stagger_seconds: z.int().positive().optional(),
-    /** Workspace and agent of the task for the text; null: the queue. Missing: it runs a task of the service. */
-    task: z.object({ workspace: z.int().positive(), agent: z.string().nullable() }).optional(),
+    /**
+     * Workspace and agent of the task for the text; null: the queue. Missing: it runs a task of the service. `agent_id`:
+     * absent if no agent had the name.
+     */
+    task: z
+      .object({
+        workspace: z.int().positive(),
+        agent: z.string().nullable(),
+        agent_id: z.int().positive().optional(),
+      })
+      .optional(),
   }),
+});
+
+export const cronJobAssigned = defineEvent({
+  type: 'CronJobAssigned',
+  doc: 'The agent for which a scheduled job creates tasks has another name.',
+  schema: z.object({ name, agent: z.string() }),
 });
 
 export const cronJobToggled = defineEvent({

@@ -16,7 +16,7 @@ import {
   taskDispatchFailed,
   taskWithheld,
 } from './dispatch.ts';
-import { taskClaimed, taskRequeued } from './queue.ts';
+import { taskAssigneeRenamed, taskClaimed, taskRequeued } from './queue.ts';
 import { taskRecurred } from './recurrence.ts';
 import { taskRouted } from './routing.ts';
 import { placeOf, type TaskData, type TaskSource, taskMoved } from './tasks.ts';
@@ -56,6 +56,7 @@ const withSession = (sessionId: string | null): Pick<TaskChange, 'metadata'> =>
 const CHANGES: ReadonlyMap<string, ChangeOf> = new Map([
   ...when([taskUpdated], ({ task }) => ({ task })),
   ...when([taskAssigned, taskClaimed, taskRouted, taskReviewAbandoned], ({ after }) => ({ task: placeOf(after) })),
+  ...when([taskAssigneeRenamed], ({ after }) => ({ task: placeOf(after) })),
   ...when([taskMoved], ({ after, project_ticket_no }) => ({ task: { ...placeOf(after), project_ticket_no } })),
   ...when([taskStatusChanged], ({ after, completed_at }) => ({ task: { ...placeOf(after), completed_at } })),
   ...when([taskReviewed], ({ after, completed_at, error_message: error }) => ({
@@ -104,8 +105,17 @@ export const TASK_CHANGES: readonly string[] = [...CHANGES.keys()];
 export const taskChange = (event: { readonly type: string; readonly data: object; readonly at: number }): TaskChange =>
   CHANGES.get(event.type)?.(event.data, event.at) ?? {};
 
-/** The fields that a task gets by a change. @param metadata of the task before it */
+/**
+ * The fields that a task gets by a change. A change that says who the assignee is, says it whole: without an id, the
+ * assignee is no agent.
+ *
+ * @param metadata of the task before it
+ */
 export const fieldsAfter = (
   metadata: TaskData['metadata'],
   { task, metadata: change }: TaskChange,
-): Partial<TaskData> => (change ? { ...task, metadata: change(metadata) } : { ...task });
+): Partial<TaskData> => ({
+  ...task,
+  ...(task?.assigned_to !== undefined && { assignee_id: task.assignee_id }),
+  ...(change && { metadata: change(metadata) }),
+});

@@ -60,15 +60,15 @@ export function sentBackFrames(event: SentBack, reason: string, escalation?: str
 
 export const taskRequeued = defineEvent({
   type: 'TaskRequeued',
-  doc: 'A task was taken back from an agent that stopped reporting: it waits again, or failed permanently after too many attempts.',
+  doc: 'A task was taken back from an agent that stopped reporting or was deleted: it waits again, or failed permanently after too many attempts.',
   schema: z.object({
     ...moveFields,
     agent: z.string(),
-    /** With this one. */
-    dispatch_attempts: z.int().positive(),
+    /** With this one; a deletion is no attempt. */
+    dispatch_attempts: z.int().nonnegative(),
     /** Why it failed; null: it waits again. */
     error_message: z.string().nullable(),
-    reason: z.enum(['stale_task_requeue', 'stale_task_max_retries']),
+    reason: z.enum(['stale_task_requeue', 'stale_task_max_retries', 'agent_deleted']),
   }),
   activity: ({ data: { task_id: taskId, title, agent, before, after, dispatch_attempts, reason } }) => ({
     type: 'task_requeued',
@@ -76,14 +76,24 @@ export const taskRequeued = defineEvent({
     description:
       after.status === 'failed'
         ? `Task "${title}" failed: ${agent} has fallen silent over it for the ${dispatch_attempts}th time`
-        : `Task "${title}" returned to the queue: ${agent} has fallen silent`,
+        : `Task "${title}" returned to the queue: ${agent} ${reason === 'agent_deleted' ? 'was deleted' : 'has fallen silent'}`,
     data: { agent, oldStatus: before.status, newStatus: after.status, dispatch_attempts, reason },
   }),
   signals: ({ data }) => {
+    if (data.reason === 'agent_deleted') return [];
     const { title, agent, after, error_message: errorMessage } = data;
     const failed = after.status === 'failed';
     const what = `${agent} fell silent over task "${title}"`;
     return [taskFailure(agent, failed ? 'task_failed' : 'task_stalled', data, what, errorMessage)];
   },
   frames: (event) => sentBackFrames(event, event.data.reason, event.data.reason),
+});
+
+export const taskAssigneeRenamed = defineEvent({
+  type: 'TaskAssigneeRenamed',
+  doc: 'The agent to which a task is assigned has another name.',
+  schema: z.object(moveFields),
+  frames: ({ data: { task_id: taskId, after }, meta }) => [
+    { type: 'task.updated', data: { id: taskId, assigned_to: after.assigned_to, updated_at: seconds(meta.at) } },
+  ],
 });

@@ -23,6 +23,8 @@ export const taskData = z.object({
   project_id: z.int().positive(),
   project_ticket_no: z.int().positive(),
   assigned_to: z.string().nullable(),
+  /** Id of the agent that is the assignee; absent: a user, or a name that no agent had when the task was assigned. */
+  assignee_id: z.int().positive().optional(),
   /** The username of a user; the name of an agent; or `scheduler` and so on. */
   created_by: z.string(),
   due_date: z.int().nullable(),
@@ -46,13 +48,20 @@ export type TaskData = z.infer<typeof taskData>;
  * The fields by which tasks are counted. Each event that may change one of them has all of them before and after, so
  * that read models can maintain counts without lookups.
  */
-export const taskPlace = taskData.pick({ status: true, priority: true, assigned_to: true, project_id: true });
+export const taskPlace = taskData.pick({
+  status: true,
+  priority: true,
+  assigned_to: true,
+  assignee_id: true,
+  project_id: true,
+});
 export type TaskPlace = z.infer<typeof taskPlace>;
 
-export const placeOf = ({ status, priority, assigned_to, project_id }: TaskPlace): TaskPlace => ({
+export const placeOf = ({ status, priority, assigned_to, assignee_id, project_id }: TaskPlace): TaskPlace => ({
   status,
   priority,
   assigned_to,
+  ...(assignee_id !== undefined && { assignee_id }),
   project_id,
 });
 
@@ -84,7 +93,7 @@ export const taskOwner = (data: { readonly task_id: number }): string => `task_m
 
 /** The record that callers see, without `projectFields`. Times in Unix seconds. */
 export const taskRecord = (
-  task: TaskData,
+  { assignee_id: _, ...task }: TaskData,
   about: {
     readonly id: number;
     readonly workspace: number;

@@ -67,9 +67,24 @@ describe('queue: tasks of inactive agents', () => {
   const said = (content: string) =>
     sample(taskCommented, { task_id: 7, title: TASK.title, comment_id: 9, author: 'scheduler', content });
 
-  it('wait for the same agent again, or for any agent if it no longer exists', () => {
+  it('wait for any agent if they were claimed from the shared queue, and for their agent if they were assigned to it', () => {
     const waits = 'while it worked on the task, which waits in the queue again (attempt 1 of 5).';
-    expect(decide({})).to.deep.equal([requeued(), said(`The agent ada went offline ${waits}`)]);
+    expect(decide({})).to.deep.equal([requeued(1, { known: false }), said(`The agent ada went offline ${waits}`)]);
+    const own = { status: 'assigned', assigned_to: 'ada' };
+    const started = taskClaimed.draft({
+      task_id: 7,
+      title: TASK.title,
+      agent: 'ada',
+      ...placed(own, { status: 'in_progress' }),
+    });
+    const stale = { agent: 'ada', known: true, since: at(50), comment_id: 9 };
+    expect(decideRequeue(given(created(own), started).state, stale)[0]).to.deep.equal(requeued());
+    // Claimed from the queue, then assigned to another agent by a person.
+    const reassigned = given(created(), claimed(), updated({ status: 'in_progress', assigned_to: 'bob' })).state;
+    expect(decideRequeue(reassigned, { ...stale, agent: 'bob' })[0]?.data).to.have.nested.property(
+      'after.assigned_to',
+      'bob',
+    );
     expect(decide({ known: false })).to.deep.equal([
       requeued(1, { known: false }),
       said(`There is no agent ada any more ${waits}`),
@@ -86,7 +101,7 @@ describe('queue: tasks of inactive agents', () => {
   it('fail at the fifth attempt', () => {
     const tries = (count: number) =>
       Array.from({ length: count }, (_, n) => [requeued(n + 1), claimed()]).flat() as readonly Draft[];
-    expect(decide({}, ...tries(3))[0]).to.deep.equal(requeued(4));
+    expect(decide({}, ...tries(3))[0]).to.deep.equal(requeued(4, { known: false }));
     expect(decide({}, ...tries(4))).to.deep.equal([
       requeued(5),
       said('The agent ada went offline while it worked on the task. After 5 attempts the task has failed.'),

@@ -23,6 +23,7 @@ describe('/api/scheduler', function () {
     'auto_cleanup',
     'project_deletions',
     'workspace_removals',
+    'agent_references',
     'stale_task_requeue',
     'recurring_task_spawn',
     'task_auto_route',

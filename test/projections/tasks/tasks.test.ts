@@ -85,6 +85,7 @@ describe('projection tasks', () => {
       project_id: 1,
       project_ticket_no: 3,
       assigned_to: 'ada',
+      assignee_id: null,
       created_by: 'Ann',
       creator_agent: null,
       created_at: at(1),

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { CompiledQuery, type KyselyPlugin, type QueryId, type RootOperationNode } from 'kysely';
 import { addIndexes, addKey, createBareTables, dropSchema } from '../../../infra/read-models/tables.ts';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
@@ -25,7 +26,7 @@ describe('task queries, with 100,000 tasks', function () {
   this.timeout(180_000);
   let asked: { readonly node: RootOperationNode; readonly queryId: QueryId }[] = [];
   let watched: Reads;
-  const models = readModels([tasksProjection, projectsProjection]);
+  const models = readModels([tasksProjection, projectsProjection, agentsProjection]);
   before(async () => {
     const list = (texts: readonly string[]) => `(ARRAY[${texts.map((text) => `'${text}'`).join()}])`;
     const schema = schemaOf(tasksProjection);

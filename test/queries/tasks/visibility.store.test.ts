@@ -21,6 +21,7 @@ const WITHOUT_VIEW: Readonly<Record<string, string>> = {
   'monitoring/status': 'counts',
   'monitoring/workload': 'counts',
   'projects/projects': 'counts the tasks of projects',
+  'tasks/assignees': 'for what follows an agent that was renamed or deleted',
   'tasks/dispatch': 'for the agent runner, on schedule',
   'tasks/queue': 'for claims: what an agent claims is assigned to it',
   'tasks/recurrence': 'for recurring tasks, on schedule',
@@ -38,7 +39,7 @@ const messageOf = (work: () => Promise<unknown>): Promise<string | undefined> =>
 const TELLING = /projections\/(tasks\/tasks|tasks\/comments|quality\/reviews|monitoring\/activities|chat)\.js'/;
 
 describe('task visibility', () => {
-  const owners = [
+  const owners: { assigned_to: string | null; assignee_id?: number; creatorAgent: number | null }[] = [
     { assigned_to: null, creatorAgent: null },
     { assigned_to: 'ada', creatorAgent: null },
     { assigned_to: 'ada', creatorAgent: 1 },
@@ -48,6 +49,9 @@ describe('task visibility', () => {
     { assigned_to: null, creatorAgent: 1 },
     { assigned_to: null, creatorAgent: 2 },
     { assigned_to: '', creatorAgent: null },
+    { assigned_to: 'ada', assignee_id: 1, creatorAgent: null },
+    { assigned_to: 'ada', assignee_id: 2, creatorAgent: null },
+    { assigned_to: 'bob', assignee_id: 1, creatorAgent: 7 },
   ];
   const agent = (name: string, id: number | null): TaskView => ({ workspace: 1, agent: { name, id } });
   const views = [
@@ -56,9 +60,9 @@ describe('task visibility', () => {
   ];
 
   const models = readModels([tasksProjection, projectsProjection], () => [
-    ...owners.map(({ assigned_to, creatorAgent }, index) => {
+    ...owners.map(({ creatorAgent, ...assignee }, index) => {
       const actor = { type: 'agent', id: creatorAgent ?? 0, name: 'agent' } as const;
-      return [createdAs(index + 1, { assigned_to }), creatorAgent === null ? {} : { actor }] as const;
+      return [createdAs(index + 1, assignee), creatorAgent === null ? {} : { actor }] as const;
     }),
     // By a user for an agent, in another workspace.
     [createdAs(20, { assigned_to: 'ada' }), { workspace: 2, agent: 1 }],
@@ -69,7 +73,13 @@ describe('task visibility', () => {
     for (const view of views) {
       const label = JSON.stringify(view);
       const expected = owners.flatMap((one, index) =>
-        seesTask(view, { assignedTo: one.assigned_to, creatorAgent: one.creatorAgent }) ? [index + 1] : [],
+        seesTask(view, {
+          assignedTo: one.assigned_to,
+          assigneeId: one.assignee_id ?? null,
+          creatorAgent: one.creatorAgent,
+        })
+          ? [index + 1]
+          : [],
       );
       const { tasks, total } = await listTasks(models.reads, view, query);
       expect(tasks.map(({ id }) => id).reverse(), label).to.deep.equal(expected);

@@ -1,0 +1,29 @@
+/** Brings tasks and scheduled jobs up to date whose agent was renamed or deleted (`commands/agents/references.ts`). */
+import { randomUUID } from 'node:crypto';
+import { assignedTasks } from '../../../queries/tasks/assignees.ts';
+import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
+import { type FollowParts, followJobs, followTask } from '../../agents/references.ts';
+import { scheduledContext } from '../../policies/policy.ts';
+import { counted, EVERY_MINUTE_MS, forAll, paged, type Schedule } from '../schedule.ts';
+
+/** Candidates per page. */
+const PAGE = 200;
+
+export const agentReferencesSchedule = (parts: FollowParts): Schedule => ({
+  id: 'agent_references',
+  kind: 'agent-references',
+  name: 'Update tasks and jobs of renamed and deleted agents',
+  everyMs: EVERY_MINUTE_MS,
+  async run() {
+    const run = randomUUID();
+    let tasks = 0;
+    await forAll(
+      paged((after, limit) => assignedTasks(parts.reads, after, limit), PAGE),
+      async (task) => {
+        if (await followTask(parts, scheduledContext(run, task.tenant, task.workspace), task)) tasks++;
+      },
+    );
+    const jobs = await followJobs(parts, (workspace) => scheduledContext(run, DEFAULT_TENANT, workspace));
+    return `${counted(tasks, 'task was', 'tasks were')} and ${counted(jobs, 'job was', 'jobs were')} updated.`;
+  },
+});

@@ -1,0 +1,98 @@
+/** What refers to an agent: after its deletion, its death and a rename, and for a later agent of its name. */
+import { expect } from 'chai';
+import { fixture } from '../../support/fixture.ts';
+import { bodyOf } from '../../support/service.ts';
+import { openStream } from '../../support/stream.ts';
+import { startAuthWorld } from '../../support/worlds/auth.ts';
+
+describe('References to an agent', function () {
+  this.timeout(60_000);
+  const world = fixture(startAuthWorld);
+  const ask = async (method: string, path: string, body?: unknown, as: string = world.adminKey) =>
+    world.ask(method, path, { as, body });
+  const made = async (name: string): Promise<{ id: number; key: string }> => {
+    const { id } = bodyOf(await ask('POST', '/api/agents', { name, role: 'x' }), 201).agent;
+    return { id, key: await world.makeKey(id, ['operator']) };
+  };
+  const task = async (fields: object): Promise<number> => bodyOf(await ask('POST', '/api/tasks', fields), 201).task.id;
+  const show = async (id: number) => {
+    const { status, assigned_to } = bodyOf(await ask('GET', `/api/tasks/${id}`)).task;
+    return { status, assigned_to };
+  };
+  const poll = async (agent: string, key: string, more = '') =>
+    bodyOf(await ask('GET', `/api/tasks/queue?agent=${agent}${more}`, undefined, key));
+  const titles = async (as: string): Promise<string[]> =>
+    bodyOf(await ask('GET', '/api/tasks?limit=200', undefined, as)).tasks.map(({ title }: { title: string }) => title);
+  const told = async (recipient: string): Promise<string[]> =>
+    bodyOf(await ask('GET', `/api/notifications?recipient=${recipient}`)).notifications.map(
+      ({ message }: { message: string }) => message,
+    );
+
+  it('of a deleted agent: tasks return to the queue, schedules pause, and a later agent of the name gets nothing', async () => {
+    await world.makeUser({ username: 'root', role: 'admin' });
+    const first = await made('scout');
+    const waiting = await task({ title: 'waiting one', assigned_to: 'scout' });
+    const running = await task({ title: 'running one', assigned_to: 'scout', status: 'in_progress' });
+    const reviewed = await task({ title: 'reviewed one', assigned_to: 'scout', status: 'review' });
+    const recurrence = { cron_expr: '0 9 * * *', enabled: true };
+    const template = await task({ title: 'daily', assigned_to: 'scout', metadata: { recurrence } });
+    const job = { action: 'add', name: 'digest', schedule: '0 9 * * *', command: 'Write the digest', agentId: 'scout' };
+    bodyOf(await ask('POST', '/api/cron', job));
+    expect(await titles(first.key)).to.include.members(['waiting one', 'reviewed one']);
+
+    bodyOf(await ask('DELETE', `/api/agents/${first.id}`));
+    const later = await made('scout');
+    expect(await titles(later.key), 'the later agent sees').to.deep.equal([]);
+    expect((await ask('GET', `/api/tasks/${reviewed}`, undefined, later.key)).status).to.equal(403);
+    expect((await ask('PUT', `/api/tasks/${reviewed}`, { title: 'x' }, later.key)).status).to.equal(403);
+    expect((await ask('POST', `/api/tasks/${reviewed}/comments`, { content: 'x' }, later.key)).status).to.equal(403);
+    const beat = bodyOf(await ask('POST', `/api/agents/${later.id}/heartbeat`, {}, later.key));
+    expect(JSON.stringify(beat)).not.to.match(/waiting one|running one|reviewed one|daily/);
+
+    for (const id of [waiting, running])
+      expect(await show(id)).to.deep.equal({ status: 'assigned', assigned_to: null });
+    expect(await show(reviewed)).to.deep.equal({ status: 'review', assigned_to: 'scout' });
+    const { metadata } = bodyOf(await ask('GET', `/api/tasks/${template}`)).task;
+    expect(metadata.recurrence.enabled).to.equal(false);
+    const { jobs } = bodyOf(await ask('GET', '/api/cron'));
+    expect(jobs.find(({ name }: { name: string }) => name === 'digest').enabled).to.equal(false);
+    expect(await told('root')).to.have.members([
+      'Recurring task "daily" was paused: its agent scout was deleted. Name another agent, then enable it again.',
+      'Scheduled job "digest" was paused: its agent scout was deleted. Name another agent, then enable it again.',
+    ]);
+
+    // The stream repeats the past: the later agent gets no frame about tasks of the former one.
+    const own = await task({ title: 'own one', assigned_to: 'scout', priority: 'critical' });
+    const stream = await openStream(`${world.url}/api/events?since=0`, { 'x-api-key': later.key });
+    try {
+      await stream.until(() => stream.frames.some(({ data }) => data.title === 'own one'));
+      const ids = stream.frames.filter(({ type }) => type.startsWith('task.')).map(({ data }) => data.id);
+      expect(new Set(ids)).to.deep.equal(new Set([own]));
+    } finally {
+      await stream.close();
+    }
+    const claimed = await poll('scout', later.key);
+    expect([claimed.reason, claimed.task.title]).to.deep.equal(['assigned', 'own one']);
+  });
+
+  it('of a renamed agent: it keeps the task that it works on, its waiting tasks and its scheduled jobs', async () => {
+    const { id, key } = await made('miner');
+    const running = await task({ title: 'under way', assigned_to: 'miner', priority: 'critical' });
+    expect((await poll('miner', key)).task.id).to.equal(running);
+    const waiting = await task({ title: 'next', assigned_to: 'miner', priority: 'critical' });
+    const job = { action: 'add', name: 'dig', schedule: '0 9 * * *', command: 'Dig', agentId: 'miner' };
+    bodyOf(await ask('POST', '/api/cron', job));
+
+    bodyOf(await ask('PUT', `/api/agents/${id}`, { name: 'digger' }));
+    const namesake = await made('miner');
+    expect(await show(running)).to.deep.equal({ status: 'in_progress', assigned_to: 'digger' });
+    expect(await show(waiting)).to.deep.equal({ status: 'assigned', assigned_to: 'digger' });
+    bodyOf(await ask('PUT', `/api/tasks/${running}`, { status: 'review' }, key));
+    expect((await poll('digger', key)).task.id).to.equal(waiting);
+    const { jobs } = bodyOf(await ask('GET', '/api/cron'));
+    expect(jobs.find(({ name }: { name: string }) => name === 'dig').agentId).to.equal('digger');
+    bodyOf(await ask('POST', '/api/cron', { action: 'trigger', name: 'dig' }));
+    expect(await titles(key)).to.have.members(['under way', 'next', 'dig']);
+    expect(await titles(namesake.key)).to.deep.equal([]);
+  });
+});
