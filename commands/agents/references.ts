@@ -7,9 +7,10 @@
  * The request that renames or deletes an agent does it at once; `commands/schedules/agents/references.ts` does what is
  * left: after a failure, or for a task that was assigned at that very moment.
  */
+
+import { type AssignedTask, assignedTasks } from '../../queries/agents/references.ts';
 import { adminNames } from '../../queries/auth/users.ts';
 import type { Reads } from '../../queries/reads.ts';
-import { type AssignedTask, assignedTasks } from '../../queries/tasks/assignees.ts';
 import { recurrenceOf } from '../../shared/contract/tasks/recurrence.ts';
 import { cronJobAssigned, cronJobToggled } from '../../shared/events/admin/cron.ts';
 import type { EventDraft } from '../../shared/events/define.ts';

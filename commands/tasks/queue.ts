@@ -17,7 +17,7 @@ import { taskAssigneeRenamed, taskClaimed, taskRequeued } from '../../shared/eve
 import { isAssignedTo } from '../../shared/identity.ts';
 import type { Locks } from '../../shared/ports/locks.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { assigneeIn } from './assignees.ts';
+import { assigneeIn } from './assignments.ts';
 import { commentFrom } from './comments.ts';
 import { moved, recordOf, type TaskState, taskDecider, taskStream } from './tasks.ts';
 

@@ -60,7 +60,7 @@ import type { Room } from '../limits.ts';
 import { mentionedIn } from '../mentions.ts';
 import { type Ticket, takeTicket } from '../projects/tickets.ts';
 import { reserveId } from '../record-ids.ts';
-import { isSame, withAssigneeId } from './assignees.ts';
+import { isSame, withAssigneeId } from './assignments.ts';
 
 export { taskStream };
 

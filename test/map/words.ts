@@ -31,6 +31,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     registration: 'agents that register themselves',
     names: 'unique names and session keys',
     moves: 'from a deleted workspace into another',
+    references: 'what refers to an agent that was renamed or deleted',
     keys: 'API keys of agents',
     heartbeat: 'signs of life, and what is waiting for the agent',
     liveness: 'agents without a recent sign of life',

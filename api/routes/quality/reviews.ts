@@ -1,7 +1,7 @@
 /** Quality reviews: reviews of tasks, and new verdicts. */
 import { z } from 'zod';
 import { reviewTask } from '../../../commands/quality/reviews.ts';
-import { assigneeIn } from '../../../commands/tasks/assignees.ts';
+import { assigneeIn } from '../../../commands/tasks/assignments.ts';
 import { GATEKEEPER, readsAsGatekeeper, type TaskState } from '../../../commands/tasks/tasks.ts';
 import { latestReviews, REVIEW_MODELS, reviewsOf } from '../../../queries/quality/reviews.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';

@@ -1,7 +1,7 @@
 /** Tasks: list, create, show with history, delete; and which tasks a caller may change, and what it sees of them. */
 
 import { roomFor } from '../../../commands/limits.ts';
-import { assigneeIn } from '../../../commands/tasks/assignees.ts';
+import { assigneeIn } from '../../../commands/tasks/assignments.ts';
 import {
   createTask,
   decideDelete,

@@ -1,6 +1,6 @@
 /** Brings tasks and scheduled jobs up to date whose agent was renamed or deleted (`commands/agents/references.ts`). */
 import { randomUUID } from 'node:crypto';
-import { assignedTasks } from '../../../queries/tasks/assignees.ts';
+import { assignedTasks } from '../../../queries/agents/references.ts';
 import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
 import { type FollowParts, followJobs, followTask } from '../../agents/references.ts';
 import { scheduledContext } from '../../policies/policy.ts';

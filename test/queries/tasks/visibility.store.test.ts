@@ -21,7 +21,7 @@ const WITHOUT_VIEW: Readonly<Record<string, string>> = {
   'monitoring/status': 'counts',
   'monitoring/workload': 'counts',
   'projects/projects': 'counts the tasks of projects',
-  'tasks/assignees': 'for what follows an agent that was renamed or deleted',
+  'agents/references': 'for what follows an agent that was renamed or deleted',
   'tasks/dispatch': 'for the agent runner, on schedule',
   'tasks/queue': 'for claims: what an agent claims is assigned to it',
   'tasks/recurrence': 'for recurring tasks, on schedule',
