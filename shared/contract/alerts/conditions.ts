@@ -166,10 +166,11 @@ const folded = (text: string): string => text.replace(/[A-Z]/g, (letter) => lett
 
 /**
  * Whether records that are not live count, too: a count includes all records, and a rule that names a status must see
- * the records with that status.
+ * the records with that status. An agent that goes silent is set offline, which must not hide its age.
  */
 export const seesAll = (condition: Condition): boolean =>
   isCount(condition.condition_operator) ||
+  (condition.entity_type === 'agent' && condition.condition_operator === 'age_minutes_above') ||
   (condition.condition_field === 'status' && ['equals', 'contains'].includes(condition.condition_operator));
 
 const isSet = (value: string | number | null): value is string | number => value !== null && value !== '';

@@ -177,6 +177,21 @@ describe('queries: alert rule conditions', function () {
     );
   });
 
+  it('on the age of last_seen include the agent that went silent and was set offline', async () => {
+    const silent = { status: 'offline', role: 'coder', name: 'ann', last_seen: NOW - 7_200, last_activity: null };
+    await store('agent', [{ ...silent, created_at: NOW - 7_200, updated_at: NOW }]);
+    const condition: Condition = {
+      entity_type: 'agent',
+      condition_field: 'last_seen',
+      condition_operator: 'age_minutes_above',
+      condition_value: '60',
+    };
+    expect(await conditionMet(models.reads, WORKSPACE, condition, NOW, null)).to.equal(true);
+    expect(await conditionMet(models.reads, WORKSPACE, { ...condition, condition_value: '120' }, NOW, null)).to.equal(
+      false,
+    );
+  });
+
   it('handle records unchanged since a position as in memory', async () => {
     await fc.assert(
       fc.asyncProperty(
