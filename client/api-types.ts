@@ -1970,7 +1970,7 @@ export interface Api {
       | {
           readonly entries: readonly {
             readonly jobId: string;
-            readonly status: 'success' | 'error' | 'running';
+            readonly status: 'success' | 'late' | 'error' | 'running';
             readonly timestamp: number;
             readonly durationMs?: number;
             readonly error?: string;
@@ -1999,7 +1999,7 @@ export interface Api {
       readonly success: true;
       readonly enabled?: boolean;
       readonly ran?: boolean;
-      readonly status?: 'success' | 'error' | 'running';
+      readonly status?: 'success' | 'late' | 'error' | 'running';
       readonly message?: string;
       readonly clonedName?: string;
     };
@@ -3444,7 +3444,7 @@ export type CronJob = {
   readonly schedule: string;
   readonly enabled: boolean;
   readonly last_run: number | null;
-  readonly last_status: 'success' | 'error' | 'running' | null;
+  readonly last_status: 'success' | 'late' | 'error' | 'running' | null;
   readonly id: string;
   readonly command: string;
   readonly agentId?: string;
@@ -3452,7 +3452,7 @@ export type CronJob = {
   readonly staggerSeconds?: number;
   readonly lastRun: number | null;
   readonly nextRun: number | null;
-  readonly lastStatus: 'success' | 'error' | 'running' | null;
+  readonly lastStatus: 'success' | 'late' | 'error' | 'running' | null;
   readonly lastError: string | null;
 };
 

@@ -190,6 +190,15 @@ export function nextDue(cron: string, zone: string, after: number): number | nul
   return Number.isFinite(next) ? next : null;
 }
 
+/** Times are made up for this far back after the clock was set back, seconds: a few turns of a schedule. */
+const SET_BACK_GRACE = 5 * MINUTE;
+
+/**
+ * After which time a schedule may be due that was done up to `since`. If `since` is ahead, the clock was set back: times
+ * are planned anew from now on. All in Unix seconds.
+ */
+export const dueAfter = (since: number, now: number): number => (since > now ? now - SET_BACK_GRACE : since);
+
 /** An IANA name, such as Europe/Berlin. */
 export function isTimeZone(name: string): boolean {
   try {

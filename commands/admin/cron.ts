@@ -8,7 +8,7 @@
  */
 
 import type { ProjectDirectory } from '../../queries/projects/projects.ts';
-import { cronProblem, isTimeZone, latestDue, minuteOf, planProblem, staggerOf } from '../../shared/cron.ts';
+import { cronProblem, dueAfter, isTimeZone, latestDue, minuteOf, planProblem, staggerOf } from '../../shared/cron.ts';
 import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
 import {
   cronJobAdded,
@@ -42,11 +42,19 @@ export interface CronJob {
   readonly task?:
     | { readonly workspace: number; readonly agent: string | null; readonly agent_id?: number | undefined }
     | undefined;
-  /** Earlier times are no longer due, Unix seconds. */
+  /** Up to this time it is not due, Unix seconds: when it was added or enabled. */
   readonly since: number;
+  /** The due minutes that have had a run, oldest first. */
+  readonly ran: readonly Ran[];
   /** Runs so far. */
   readonly runs: number;
   readonly running: Running | null;
+}
+
+/** Consecutive due minutes that have had a run, Unix seconds. */
+interface Ran {
+  readonly from: number;
+  readonly to: number;
 }
 
 /** The run in progress. */
@@ -66,11 +74,22 @@ export interface CronState {
 
 export const CRON_STREAM = 'cron';
 export const MAX_JOBS = 100;
-/** Missed runs are made up for if they were due at most this long ago, seconds. */
-const LOOK_BACK = 15 * MINUTE;
+/** A run that begins this much after its time is late, seconds: longer than a restart takes. */
+const LATE = 5 * MINUTE;
+/** Ranges of due minutes that are remembered per job; each is begun by a missed run or a clock that was set back. */
+const MAX_RAN = 20;
 /** A run that has not ended after this time counts as dead, with its process, milliseconds. */
 const GONE_MS = 10 * MINUTE * 1_000;
 const MAX_MESSAGE = 1_000;
+
+/** Adds a run, to the range of the due minute before it if that has had one. */
+function withRun(ran: readonly Ran[], dueAt: number, previous: number | null | undefined): readonly Ran[] {
+  const before = ran.find(({ from, to }) => previous != null && from <= previous && previous <= to);
+  const others = ran.filter((one) => one !== before);
+  return [...others, { from: before?.from ?? dueAt, to: Math.max(before?.to ?? dueAt, dueAt) }].slice(-MAX_RAN);
+}
+
+const hasRun = ({ ran }: CronJob, dueAt: number): boolean => ran.some(({ from, to }) => from <= dueAt && dueAt <= to);
 
 const changed = ({ jobs }: CronState, name: string, change: (job: CronJob) => CronJob): CronState => ({
   jobs: jobs.map((job) => (job.name === name ? change(job) : job)),
@@ -79,17 +98,20 @@ const changed = ({ jobs }: CronState, name: string, change: (job: CronJob) => Cr
 export const cronDecider = defineDecider<CronState>({
   kind: 'list of scheduled jobs',
   initial: { jobs: [] },
-  snapshotVersion: 2,
+  snapshotVersion: 3,
   sizeOf: ({ jobs }) => jobs.reduce((sum, { command }) => sum + command.length + 300, 0),
   folds: [
     on(cronJobAdded, ({ jobs }, { data, at }) => ({
       jobs: [
         ...jobs.filter(({ name }) => name !== data.name),
-        { ...data, since: seconds(at), runs: jobs.find(({ name }) => name === data.name)?.runs ?? 0, running: null },
+        {
+          ...{ ...data, since: seconds(at), running: null, ran: [] },
+          runs: jobs.find(({ name }) => name === data.name)?.runs ?? 0,
+        },
       ],
     })),
     on(cronJobToggled, (state, { data, at }) =>
-      changed(state, data.name, (job) => ({ ...job, enabled: data.enabled, since: Math.max(job.since, seconds(at)) })),
+      changed(state, data.name, (job) => ({ ...job, enabled: data.enabled, since: seconds(at) })),
     ),
     on(cronJobAssigned, (state, { data: { name, agent } }) =>
       changed(state, name, (job) => ({ ...job, task: job.task && { ...job.task, agent } })),
@@ -100,7 +122,7 @@ export const cronDecider = defineDecider<CronState>({
         ...job,
         runs: data.run,
         running: { run: data.run, at, due_at: data.due_at, task_id: data.task_id },
-        since: Math.max(job.since, data.due_at ?? 0),
+        ran: data.due_at === null ? job.ran : withRun(job.ran, data.due_at, data.previous_due_at),
       })),
     ),
     on(cronRunEnded, (state, { data }) =>
@@ -118,7 +140,7 @@ function jobOf({ jobs }: CronState, name: string): CronJob {
 
 // --- Decisions --------------------------------------------------------------------------------------------------------
 
-export type NewJob = Omit<CronJob, 'since' | 'runs' | 'running'>;
+export type NewJob = Omit<CronJob, 'since' | 'ran' | 'runs' | 'running'>;
 
 /** @throws AppError 400 */
 export function checkJob({ schedule, timezone: timeZone }: NewJob): void {
@@ -163,22 +185,46 @@ export const decideRemove = (state: CronState, name: string): EventDraft[] => [
   cronJobRemoved.draft({ name: jobOf(state, name).name }),
 ];
 
+/** A due minute of a job; times in Unix seconds. */
+export interface DueRun {
+  readonly due_at: number;
+  /** The due minute before it; null: none. */
+  readonly previous_due_at?: number | null;
+  /** If its time came while no worker was running. */
+  readonly late_by?: number;
+}
+
+/** Whether a due minute is after the job was added or enabled, and has had no run. `now`: Unix seconds */
+function isOpen(job: CronJob, dueAt: number, now: number): boolean {
+  const latest = job.ran.at(-1)?.to ?? 0;
+  // Ahead of now, both are from before the clock was set back.
+  return !hasRun(job, dueAt) && dueAt > dueAfter(latest > now ? latest : job.since, now);
+}
+
 /**
- * The latest due minute that has had no run, Unix seconds; undefined: none. `now`: Unix ms
+ * The latest due minute if it has had no run, however long ago; undefined: none. `now`: Unix ms
  *
  * @param zone of jobs without a time zone
  */
-export function dueOf(job: CronJob, zone: string, now: number): number | undefined {
-  const { name, schedule, enabled, since, timezone: timeZone = zone, stagger_seconds: staggerSeconds = 0 } = job;
+export function dueOf(job: CronJob, zone: string, now: number): DueRun | undefined {
+  const { name, schedule, enabled, timezone: timeZone = zone, stagger_seconds: staggerSeconds = 0 } = job;
   if (!enabled || planProblem(schedule, timeZone) !== undefined) return undefined;
-  const until = minuteOf(seconds(now) - staggerOf(name, staggerSeconds));
+  const at = seconds(now) - staggerOf(name, staggerSeconds);
+  const until = minuteOf(at);
   const due = latestDue(schedule, timeZone, until);
-  return due > Math.max(since, until - LOOK_BACK) ? due : undefined;
+  if (!isOpen(job, due, at)) return undefined;
+  const previous = latestDue(schedule, timeZone, due - 1);
+  const lateBy = at - due;
+  return {
+    due_at: due,
+    previous_due_at: Number.isFinite(previous) ? previous : null,
+    ...(lateBy > LATE && { late_by: lateBy }),
+  };
 }
 
 /** Whether a run is in progress: one for a task until the task is created; others until they end or count as dead. */
 const isRunning = ({ running }: CronJob, now: number): boolean =>
-  running !== null && (running.task_id !== undefined || now - running.at < GONE_MS);
+  running !== null && (running.task_id !== undefined || Math.abs(now - running.at) < GONE_MS);
 
 /**
  * Claims the run of a due minute; no event when it is already claimed, or the job is deleted, disabled or still
@@ -189,30 +235,30 @@ const isRunning = ({ running }: CronJob, now: number): boolean =>
 export function decideDueRun(
   { jobs }: CronState,
   name: string,
-  { due_at: dueAt, task_id: taskId }: { readonly due_at: number; readonly task_id?: number | undefined },
+  { task_id: taskId, ...due }: DueRun & { readonly task_id?: number | undefined },
   now: number,
 ): EventDraft[] {
   const job = jobs.find((one) => one.name === name);
-  if (!job?.enabled || job.since >= dueAt || isRunning(job, now)) return [];
-  return claimed(job, dueAt, taskId);
+  if (!job?.enabled || !isOpen(job, due.due_at, seconds(now)) || isRunning(job, now)) return [];
+  return claimed(job, due, taskId);
 }
 
 /** @throws AppError 404; 409 while it is running */
 export function decideAskedRun(state: CronState, name: string, now: number, taskId?: number): EventDraft[] {
   const job = jobOf(state, name);
   if (isRunning(job, now)) throw conflict('The job is running; wait until it has ended.');
-  return claimed(job, null, taskId);
+  return claimed(job, { due_at: null }, taskId);
 }
 
 /** No event if the job is no longer the one for which the id was reserved. */
-function claimed(job: CronJob, dueAt: number | null, taskId: number | undefined): EventDraft[] {
+function claimed(job: CronJob, due: DueRun | { readonly due_at: null }, taskId: number | undefined): EventDraft[] {
   const { name, runs, running, task } = job;
   if ((task === undefined) !== (taskId === undefined)) return [];
   return [
     ...(running
       ? [cronRunEnded.draft({ name, run: running.run, ok: false, message: 'It never ended.', duration_ms: GONE_MS })]
       : []),
-    cronRunStarted.draft({ name, run: runs + 1, due_at: dueAt, ...(taskId !== undefined && { task_id: taskId }) }),
+    cronRunStarted.draft({ name, run: runs + 1, ...due, ...(taskId !== undefined && { task_id: taskId }) }),
   ];
 }
 
@@ -354,10 +400,10 @@ export async function runIfDue(
   zone: string,
 ): Promise<RunResult | undefined> {
   const job = await finished(work, context, name);
-  const dueAt = dueOf(job, zone, work.now());
-  if (dueAt === undefined) return undefined;
+  const due = dueOf(job, zone, work.now());
+  if (due === undefined) return undefined;
   const claimed = await claim(work, context, job, (state, taskId) =>
-    decideDueRun(state, name, { due_at: dueAt, task_id: taskId }, work.now()),
+    decideDueRun(state, name, { ...due, task_id: taskId }, work.now()),
   );
   return claimed && perform(work, context, claimed);
 }

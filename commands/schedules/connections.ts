@@ -58,7 +58,7 @@ export function connectionsSchedule(parts: StaleSearch & { readonly startedAt: n
     enabled: async () => timeoutMinutes > 0,
     async run(asked) {
       if (timeoutMinutes === 0) return 'Tools are never disconnected: MC_CONNECTION_TIMEOUT_MINUTES is 0.';
-      if (!asked && now() - startedAt < timeoutMinutes * EVERY_MINUTE_MS)
+      if (!asked && Math.abs(now() - startedAt) < timeoutMinutes * EVERY_MINUTE_MS)
         return 'Too soon after the start of the process: tools may still report.';
       const ended = await disconnectStale(parts);
       return `${counted(ended.length, 'connection was', 'connections were')} ended.`;

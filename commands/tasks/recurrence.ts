@@ -11,10 +11,22 @@ import { ofTask, type TaskState, taskDecider } from './tasks.ts';
 /** Characters of a title. */
 const MAX_TITLE = 500;
 
-/** No event when the task now has another schedule, or the minute already has its task. */
-export function decideRecurrence(state: TaskState, cron: string, dueAt: number, childId: number): EventDraft[] {
+/**
+ * No event when the task now has another schedule, or the minute already has its task.
+ *
+ * @param now Unix seconds: a later minute that has its task is from before the clock was set back
+ */
+export function decideRecurrence(
+  state: TaskState,
+  cron: string,
+  dueAt: number,
+  childId: number,
+  now = Number.POSITIVE_INFINITY,
+): EventDraft[] {
   const { id, task, recurred } = state;
-  if (id === 0 || activeCron(task.metadata) !== cron || (recurred?.due_at ?? 0) >= dueAt) return [];
+  const doneAt = recurred?.due_at ?? 0;
+  if (id === 0 || activeCron(task.metadata) !== cron || dueAt === doneAt) return [];
+  if (dueAt < doneAt && doneAt <= now) return [];
   const { spawn_count: count } = recurrenceOf(task.metadata);
   const spawnCount = (Number.isSafeInteger(count) && Number(count) >= 0 ? Number(count) : 0) + 1;
   return [taskRecurred.draft({ ...ofTask(state), child_id: childId, due_at: dueAt, spawn_count: spawnCount })];

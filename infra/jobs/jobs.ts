@@ -56,6 +56,9 @@ const ALL = 'all';
  * call.
  */
 const SLOT_OFFSET_MS = 1;
+/** How often the clock is compared with the time that has passed, and how far it may go back unnoticed; milliseconds. */
+const CLOCK_LOOK_MS = 15_000;
+const CLOCK_STEP_MS = 1_000;
 const JOB_ID = /^[A-Za-z][A-Za-z0-9_.-]{0,199}$/;
 
 export interface JobsOptions {
@@ -67,6 +70,8 @@ export interface JobsOptions {
   /** Name of the queue; default `jobs`. */
   readonly queue?: string;
   readonly retry?: RetryTimes;
+  /** How often to look whether the clock was set back; default 15 s. */
+  readonly clockLookMs?: number;
 }
 
 type AnyQueue = Queue<unknown, void, string, unknown, void, string>;
@@ -122,6 +127,7 @@ class BullJobs implements Jobs {
   /** Settles after the first attempt to store the schedules, whether it succeeded or not. */
   #schedulesTried: Promise<void> = Promise.resolve();
   #closed: Promise<void> | undefined;
+  #clock: NodeJS.Timeout | undefined;
 
   constructor(bullmq: typeof BullMQ, store: JobStore, complain: (error: Error) => void, options: JobsOptions) {
     this.#bullmq = bullmq;
@@ -165,6 +171,22 @@ class BullJobs implements Jobs {
     kind.schema.parse({});
     this.#schedules.set(kind.name, intervalMs);
     this.#schedule();
+    this.#clock ??= this.#watchClock();
+  }
+
+  /** Stores the schedules anew when the clock was set back: their next jobs would wait for the old time. */
+  #watchClock(): NodeJS.Timeout {
+    const ahead = () => Date.now() - performance.now();
+    let before = ahead();
+    const look = () => {
+      const now = ahead();
+      if (now < before - CLOCK_STEP_MS) {
+        this.#options.log.warn({ seconds: Math.round((before - now) / 1_000) }, 'the clock was set back');
+        this.#schedule();
+      }
+      before = now;
+    };
+    return setInterval(look, this.#options.clockLookMs ?? CLOCK_LOOK_MS).unref();
   }
 
   /** Stores all schedules. */
@@ -183,7 +205,12 @@ class BullJobs implements Jobs {
     for (const [name, every] of this.#schedules) {
       // An unchanged schedule is not stored again: that would replace its next job and notify all workers.
       const known = await this.#call((queue) => queue.getJobScheduler(name));
-      if (known?.every === every && (known.next ?? 0) > Date.now() - every) continue;
+      const next = known?.next ?? 0;
+      const now = Date.now();
+      // BullMQ keeps the next job of a schedule that it knows, even if the clock was set back since it was planned.
+      const isFar = next > now + every;
+      if (known?.every === every && next > now - every && !isFar) continue;
+      if (isFar) await this.#call((queue) => queue.removeJobScheduler(name));
       const template = { name, data: {}, opts: { attempts: 1, removeOnComplete: true, removeOnFail: true } };
       await this.#call((queue) => queue.upsertJobScheduler(name, { every, offset: SLOT_OFFSET_MS }, template));
     }
@@ -386,6 +413,7 @@ class BullJobs implements Jobs {
   async #close(): Promise<void> {
     const { log, config } = this.#options;
     this.#closing.abort();
+    clearInterval(this.#clock);
     // Takes no more jobs, and closes when the running ones have ended.
     const worker = this.#worker?.close();
     if (worker) {

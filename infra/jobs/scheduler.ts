@@ -53,10 +53,13 @@ export function createScheduler(parts: {
             id,
             name,
             enabled: await schedule.enabled(),
-            lastRun: run?.lastRun ?? null,
+            // A run before the clock was set back is not in the future.
+            lastRun: run?.lastRun == null ? null : Math.min(run.lastRun, at),
             nextRun: schedule.next(at),
-            running: since !== null && at - since < kind.timeoutMs + GONE_MS,
-            ...(run?.lastResult && { lastResult: run.lastResult }),
+            running: since !== null && Math.abs(at - since) < kind.timeoutMs + GONE_MS,
+            ...(run?.lastResult && {
+              lastResult: { ...run.lastResult, timestamp: Math.min(run.lastResult.timestamp, at) },
+            }),
           };
         }),
       );

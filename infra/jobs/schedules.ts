@@ -33,10 +33,13 @@ const DAY_MS = DAY * 1_000;
 const lastSlot = (dailyAt: number, now: number): number =>
   Math.floor((now - dailyAt * HOUR_MS) / DAY_MS) * DAY_MS + dailyAt * HOUR_MS;
 
-/** A schedule that has never run is not made up for: it waits for its hour. */
+/**
+ * A schedule that has never run is not made up for: it waits for its hour. So does one whose last run is more than a day
+ * ahead, because the clock was set back.
+ */
 const isDue = (dailyAt: number, lastRun: number | null, now: number): boolean => {
   const slot = lastSlot(dailyAt, now);
-  return lastRun === null ? now - slot < HOUR_MS : lastRun < slot;
+  return lastRun === null || lastRun > now + DAY_MS ? now - slot < HOUR_MS : lastRun < slot;
 };
 
 /** @param now Unix ms */

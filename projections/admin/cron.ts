@@ -28,6 +28,8 @@ export const cronJobsTable = defineTable(
     last_run: 'bigint?',
     last_status: 'text?',
     last_error: 'text?',
+    /** How late the last run began, seconds; null: not late. */
+    last_late_by: 'int?',
   },
   { key: ['name'] },
 );
@@ -44,6 +46,8 @@ export const cronRunsTable = defineTable(
     /** Unix milliseconds. */
     started_at: 'bigint',
     duration_ms: 'bigint?',
+    /** How late it began, seconds; null: not late. */
+    late_by: 'int?',
   },
   { key: ['name', 'slot'], indexes: ['name, run DESC'] },
 );
@@ -67,6 +71,7 @@ export const cronProjection = defineProjection({
         last_run: row?.last_run ?? null,
         last_status: row?.last_status ?? null,
         last_error: row?.last_error ?? null,
+        last_late_by: row?.last_late_by ?? null,
       })),
     ]),
     on(cronJobToggled, ({ data: { name, enabled } }) => [
@@ -77,7 +82,7 @@ export const cronProjection = defineProjection({
       remove(cronJobsTable, { name }),
       ...Array.from({ length: KEPT_RUNS }, (_, slot) => remove(cronRunsTable, { name, slot })),
     ]),
-    on(cronRunStarted, ({ data: { name, run }, meta: { at } }) => [
+    on(cronRunStarted, ({ data: { name, run, late_by = null }, meta: { at } }) => [
       change(cronRunsTable, { name, slot: slotOf(run) }, () => ({
         name,
         slot: slotOf(run),
@@ -86,16 +91,26 @@ export const cronProjection = defineProjection({
         message: '',
         started_at: at,
         duration_ms: null,
+        late_by,
       })),
-      update(cronJobsTable, { name }, (row) => ({ ...row, last_run: at, last_status: 'running' })),
+      update(cronJobsTable, { name }, (row) => ({
+        ...row,
+        last_run: at,
+        last_status: 'running',
+        last_late_by: late_by,
+      })),
     ]),
     on(cronRunEnded, ({ data: { name, run, ok, message, duration_ms } }) => {
-      const status = ok ? 'success' : 'error';
+      const statusOf = (lateBy: number | null) => (ok ? (lateBy === null ? 'success' : 'late') : 'error');
       return [
         update(cronRunsTable, { name, slot: slotOf(run) }, (row) =>
-          row.run === run ? { ...row, status, message, duration_ms } : row,
+          row.run === run ? { ...row, status: statusOf(row.late_by), message, duration_ms } : row,
         ),
-        update(cronJobsTable, { name }, (row) => ({ ...row, last_status: status, last_error: ok ? null : message })),
+        update(cronJobsTable, { name }, (row) => ({
+          ...row,
+          last_status: statusOf(row.last_late_by),
+          last_error: ok ? null : message,
+        })),
       ];
     }),
   ],

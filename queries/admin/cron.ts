@@ -23,19 +23,21 @@ export async function listJobs(reads: Reads, zone: string, now: number): Promise
       const ownZone = time_zone ?? zone;
       const problem = planProblem(schedule, ownZone);
       const lastStatus = problem === undefined ? (last_status as Status | null) : 'error';
+      // A run before the clock was set back is not in the future.
+      const lastRun = last_run === null ? null : Math.min(last_run, now);
       const late = staggerOf(name, stagger_seconds ?? 0);
       return {
         name,
         schedule: time_zone === null ? schedule : `${schedule} (${time_zone})`,
         enabled,
-        last_run: last_run === null ? null : seconds(last_run),
+        last_run: lastRun === null ? null : seconds(lastRun),
         last_status: lastStatus,
         id: name,
         command,
         ...(agent !== null && { agentId: agent }),
         ...(time_zone !== null && { timezone: time_zone }),
         ...(stagger_seconds !== null && { staggerSeconds: stagger_seconds }),
-        lastRun: last_run,
+        lastRun,
         nextRun: enabled && problem === undefined ? nextRun(schedule, ownZone, late, now) : null,
         lastStatus,
         lastError: problem ?? last_error,
@@ -67,7 +69,7 @@ export async function jobLogs(reads: Reads, job: string | undefined) {
           .limit(LINES)
           .execute()
       : await runsOf(reads, job);
-  const lines = runs.flatMap(({ name, run, status, message, started_at, duration_ms }) => [
+  const lines = runs.flatMap(({ name, run, status, message, started_at, duration_ms, late_by }) => [
     ...(status === 'running'
       ? []
       : [
@@ -78,7 +80,12 @@ export async function jobLogs(reads: Reads, job: string | undefined) {
             job: name,
           },
         ]),
-    { timestamp: started_at, message: `Run ${run} began.`, level: 'info' as const, job: name },
+    {
+      timestamp: started_at,
+      message: `Run ${run} began${late_by === null ? '' : ` late: it was due ${late_by} s before`}.`,
+      level: 'info' as const,
+      job: name,
+    },
   ]);
   return job === undefined ? lines.sort((a, b) => b.timestamp - a.timestamp).slice(0, LINES) : lines;
 }

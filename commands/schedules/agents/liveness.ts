@@ -79,7 +79,7 @@ export function livenessSchedule(
     enabled: async () => (await on()) && (await timeout()) > 0,
     async run(asked) {
       // A sweep that was due while the service was down runs at once, before agents have had a chance to report.
-      if (!asked && now() - startedAt < SWEEP_MS)
+      if (!asked && Math.abs(now() - startedAt) < SWEEP_MS)
         return 'Too soon after the start of the process: agents may still report.';
       const timeoutMinutes = await timeout();
       if (timeoutMinutes === 0) return 'Agents are never set offline: general.agent_timeout_minutes is 0.';

@@ -8,8 +8,8 @@
 import { randomUUID } from 'node:crypto';
 import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
 import type { RecurrenceReads, RecurringTask } from '../../../queries/tasks/recurrence.ts';
-import { cronProblem, latestDue, minuteOf } from '../../../shared/cron.ts';
-import { seconds } from '../../../shared/time.ts';
+import { cronProblem, dueAfter, latestDue, minuteOf } from '../../../shared/cron.ts';
+import { MINUTE, seconds } from '../../../shared/time.ts';
 import type { CommandContext, Commands } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { takeTicket } from '../../projects/tickets.ts';
@@ -57,7 +57,8 @@ async function* spawnDue(parts: Recurrence, run: string, template: RecurringTask
   if (cronProblem(cron) !== undefined) return;
   // However many times were missed while no process was running, the latest one is made up for.
   const dueAt = latestDue(cron, parts.zone, until);
-  if (dueAt > Math.max(recurredAt ?? 0, cronSince)) yield* await recur(parts, context, template, dueAt);
+  if (dueAt > dueAfter(Math.max(recurredAt ?? 0, cronSince), until + MINUTE))
+    yield* await recur(parts, context, template, dueAt);
 }
 
 /** Creates the task for a minute, unless another process does. */
@@ -69,7 +70,7 @@ async function recur(parts: Recurrence, context: CommandContext, template: Recur
   if (await reads.titleTaken(workspace, projectId, titleFor(title, cron, dueAt, zone))) return [];
   const childId = await commands.counters.take('task');
   const { events } = await commands.execute(taskDecider, taskStream(workspace, id), context, (now) =>
-    decideRecurrence(now, cron, dueAt, childId),
+    decideRecurrence(now, cron, dueAt, childId, seconds(parts.now())),
   );
   return events.length === 0 ? [] : makeChild(parts, context, template, childId);
 }

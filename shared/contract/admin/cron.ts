@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
 
-export const RUN_STATUSES = ['success', 'error', 'running'] as const;
+/** `late`: it succeeded, for a time that came while no worker was running. */
+export const RUN_STATUSES = ['success', 'late', 'error', 'running'] as const;
 
 export const cronJobSchema = z
   .object({
@@ -11,7 +12,10 @@ export const cronJobSchema = z
     schedule: z.string().describe('a time zone of its own follows in brackets: 0 4 * * * (Europe/Berlin)'),
     enabled: z.boolean(),
     last_run: unixSeconds.nullable(),
-    last_status: z.enum(RUN_STATUSES).nullable(),
+    last_status: z
+      .enum(RUN_STATUSES)
+      .nullable()
+      .describe('late: success, but its time came while no worker was running'),
     id: z.string().describe('the name'),
     command: z.string(),
     agentId: z.string().optional().describe('name of the agent that gets the tasks of a text'),

@@ -237,7 +237,8 @@ export const activitiesAfter = (condition: Condition, now: number, lastTriggered
 
 /** Whether a rule that triggered at that time is still in its cooldown. Unix seconds. */
 export const inCooldown = (cooldownMinutes: number, lastTriggeredAt: number | null, now: number): boolean =>
-  lastTriggeredAt !== null && now - lastTriggeredAt < cooldownMinutes * MINUTE;
+  // A trigger more than a minute ahead is from before the clock was set back.
+  lastTriggeredAt !== null && lastTriggeredAt <= now + MINUTE && now - lastTriggeredAt < cooldownMinutes * MINUTE;
 
 // --- Replay ----------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import {
   CRON_STREAM,
+  type CronJob,
   cloneJob,
   cronDecider,
   decideAdd,
@@ -14,6 +15,7 @@ import { runDueJobs } from '../../../commands/schedules/admin/cron.ts';
 import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
 import { staggerOf } from '../../../shared/cron.ts';
 import { cronJobAdded, cronJobToggled, cronRunEnded, cronRunStarted } from '../../../shared/events/admin/cron.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
 import { tenantStream } from '../../../shared/events/super/tenants.ts';
 import { type TaskData, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
 import { workspaceCreated } from '../../../shared/events/workspaces/workspaces.ts';
@@ -25,6 +27,9 @@ const added = cronJobAdded.draft({ name: 'a', schedule: '* * * * *', command: 'p
 const state = givenFor(cronDecider, added);
 const now = timeOf(1) + 600_000;
 const dueAt = Math.floor(now / 60_000) * 60;
+const hour = cronJobAdded.draft({ ...added.data, schedule: '*/10 * * * *' });
+/** A full hour after the job was added. */
+const begin = Math.ceil(timeOf(1) / 3_600_000) * 3_600;
 const started = cronRunStarted.draft({ name: 'a', run: 1, due_at: dueAt });
 const ended = cronRunEnded.draft({ name: 'a', run: 1, ok: true, message: '', duration_ms: 1 });
 
@@ -39,7 +44,7 @@ describe('commands: scheduled jobs', () => {
     const [job] = state().state.jobs;
     if (!job) throw new Error('there is no job');
     expect(dueOf(job, 'UTC', timeOf(1))).to.equal(undefined);
-    expect(dueOf(job, 'UTC', now)).to.equal(dueAt);
+    expect(dueOf(job, 'UTC', now)?.due_at).to.equal(dueAt);
     const off = state(cronJobToggled.draft({ name: 'a', enabled: false }));
     off.when(decideDueRun, 'a', { due_at: dueAt }, now).then();
     const running = state(started);
@@ -67,14 +72,54 @@ describe('commands: scheduled jobs', () => {
     const daily = cronJobAdded.draft({ ...added.data, name: 'b', schedule: '0 4 * * *', timezone: 'Europe/Berlin' });
     const [, berlin] = state(daily).state.jobs;
     if (!berlin) throw new Error('there is no job');
-    const job = { ...berlin, since: at - 86_400 };
-    expect(dueOf(job, 'UTC', at * 1_000)).to.equal(at);
+    const job = { ...berlin, since: at - 3_600 };
+    expect(dueOf(job, 'UTC', at * 1_000)?.due_at).to.equal(at);
     expect(dueOf({ ...job, timezone: undefined }, 'UTC', at * 1_000)).to.equal(undefined);
     const late = staggerOf('b', 600);
     expect(late).to.be.within(60, 600);
     const spread = { ...job, stagger_seconds: 600 };
     expect(dueOf(spread, 'UTC', (at + late - 1) * 1_000)).to.equal(undefined);
-    expect(dueOf(spread, 'UTC', (at + late) * 1_000)).to.equal(at);
+    expect(dueOf(spread, 'UTC', (at + late) * 1_000)?.due_at).to.equal(at);
+  });
+
+  it('times missed while no worker was running have one run, for the latest of them, which is late', () => {
+    const hourly = cronJobAdded.draft({ ...added.data, schedule: '0 * * * *' });
+    const { jobs } = givenFor(cronDecider, hourly)().state;
+    const later = (dueAt - (dueAt % 3_600) + 3 * 86_400 + 600) * 1_000;
+    const due = dueOf(jobs[0] as CronJob, 'UTC', later);
+    expect(due).to.deep.equal({ due_at: later / 1_000 - 600, previous_due_at: later / 1_000 - 4_200, late_by: 600 });
+    const soon = dueOf(jobs[0] as CronJob, 'UTC', later - 590_000);
+    expect(soon).to.deep.equal({ due_at: later / 1_000 - 600, previous_due_at: later / 1_000 - 4_200 });
+  });
+
+  it('after the clock was set back, times that have had a run have none again, and others have theirs', () => {
+    const runs: number[] = [];
+    let current = givenFor(cronDecider, hour)().state;
+    /** One turn, at a time in minutes from the beginning. */
+    function turn(minute: number): void {
+      const at = (begin + minute * 60) * 1_000;
+      const due = dueOf(current.jobs[0] as CronJob, 'UTC', at);
+      if (due === undefined) return;
+      const drafts = decideDueRun(current, 'a', due, at);
+      if (drafts.length > 0) runs.push((due.due_at - begin) / 60);
+      const events = [
+        ...drafts,
+        cronRunEnded.draft({ name: 'a', run: runs.length, ok: true, message: '', duration_ms: 1 }),
+      ];
+      current = givenFor(cronDecider, hour, ...past, ...events)().state;
+      past.push(...events);
+    }
+    const past: EventDraft[] = [];
+    for (let minute = 1; minute <= 30; minute++) turn(minute);
+    expect(runs).to.deep.equal([0, 10, 20, 30]);
+    for (let minute = 1; minute <= 45; minute++) turn(minute);
+    expect(runs, 'set back by half an hour').to.deep.equal([0, 10, 20, 30, 40]);
+    const year = 365 * 24 * 60;
+    turn(year);
+    for (let minute = 46; minute <= 60; minute++) turn(minute);
+    expect(runs, 'a year ahead for a moment').to.deep.equal([0, 10, 20, 30, 40, year, 50, 60]);
+    turn(year);
+    expect(runs).to.have.length(8);
   });
 
   it('the next run ends a run that was lost with its process', () => {

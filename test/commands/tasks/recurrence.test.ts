@@ -191,6 +191,15 @@ describe('recurring tasks: turns', () => {
     expect(titles().map((title) => title.slice(-13))).to.deep.equal(['Jan 05, 09:20', 'Jan 07, 09:55']);
   });
 
+  it('after the clock was set back, tasks go on without waiting for the old time, and none is created twice', async () => {
+    await recurring('*/5 * * * *');
+    for (const minute of [5, 10, 5, 10]) await turn(NINE + minute * 60);
+    expect(titles().map((title) => title.slice(-5))).to.deep.equal(['09:05', '09:10']);
+    await turn(NINE + 365 * 86_400);
+    await turn(NINE + 15 * 60);
+    expect(titles().map((title) => title.slice(-5))).to.deep.equal(['09:05', '09:10', '09:00', '09:15']);
+  });
+
   it('schedules follow the time zone', async () => {
     await recurring('0 10 * * *');
     await turn(NINE, 'UTC');

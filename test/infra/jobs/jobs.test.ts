@@ -34,6 +34,17 @@ interface Place {
   close(): Promise<void>;
 }
 
+/** Runs `work` with a clock that is ahead; milliseconds. */
+async function withClockAhead<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  const { now } = Date;
+  Date.now = () => now() + ms;
+  try {
+    return await work();
+  } finally {
+    Date.now = now;
+  }
+}
+
 describe('pauses between attempts', () => {
   it('grow from the first to the last by a constant factor', () => {
     const times = { attempts: 8, firstMs: 1_000, lastMs: 600_000 };
@@ -70,7 +81,10 @@ function suite(name: string, open: () => Promise<Place>): void {
     /** One process's jobs. */
     async function start(
       handlers?: readonly JobHandler[],
-      { config, ...more }: { config?: Partial<JobsOptions['config']>; retry?: JobsOptions['retry'] } = {},
+      {
+        config,
+        ...more
+      }: { config?: Partial<JobsOptions['config']>; retry?: JobsOptions['retry']; clockLookMs?: number } = {},
     ): Promise<Jobs> {
       const { options } = place;
       const all = { ...options.config, ...config };
@@ -245,6 +259,36 @@ function suite(name: string, open: () => Promise<Place>): void {
       // The id of a scheduled job ends with the time when it was due.
       const due = turns.map((id) => Number(id.split(':').at(-1))).sort((a, b) => a - b);
       for (const [index, time] of due.slice(1).entries()) expect(time - (due[index] ?? 0)).to.be.at.least(200);
+    });
+
+    it('plans schedules anew when the clock was set back, at a start and while it runs', async () => {
+      const hourMs = 3_600_000;
+      const tick = defineJob({ name: 'tick', schema: z.object({}) });
+      const planned = (jobs: Jobs, isPlanned: (waitMs: number) => boolean) =>
+        until('the next run is planned', async () => {
+          const [next, ...more] = await jobs.list('delayed');
+          return more.length === 0 && next?.dueAt !== undefined && isPlanned(next.dueAt - Date.now());
+        });
+      const isNear = (waitMs: number) => waitMs > 0 && waitMs <= 60_000;
+      const first = await withClockAhead(hourMs, async () => {
+        const jobs = await start();
+        jobs.every(tick, 60_000);
+        await planned(jobs, isNear);
+        return jobs;
+      });
+      await planned(first, (waitMs) => waitMs > hourMs - 1_000);
+      await first.close();
+      const second = await start();
+      second.every(tick, 60_000);
+      await planned(second, isNear);
+      queue += '-running';
+      const running = await withClockAhead(hourMs, async () => {
+        const jobs = await start(undefined, { clockLookMs: 20 });
+        jobs.every(tick, 60_000);
+        await planned(jobs, isNear);
+        return jobs;
+      });
+      await planned(running, isNear);
     });
 
     it('waits for a running job before it closes', async () => {

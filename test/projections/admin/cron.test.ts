@@ -18,6 +18,14 @@ describe('projection: scheduled jobs', () => {
     expect(rows(started(1), ended(1, false), started(2), ended(2, true)).cron_jobs[0]).to.include({ last_error: null });
   });
 
+  it('shows that a run was late, once it has succeeded', () => {
+    const late = cronRunStarted.draft({ name: 'a', run: 1, due_at: 60, previous_due_at: 0, late_by: 7_200 });
+    expect(rows(late, ended(1, true)).cron_jobs[0]).to.include({ last_status: 'late', last_error: null });
+    expect(rows(late, ended(1, true)).cron_runs[0]).to.include({ status: 'late', late_by: 7_200 });
+    expect(rows(late, ended(1, false)).cron_jobs[0]).to.include({ last_status: 'error' });
+    expect(rows(late, ended(1, true), started(2), ended(2, true)).cron_jobs[0]).to.include({ last_status: 'success' });
+  });
+
   it('keeps a limited number of runs, and none after removal', () => {
     const many = Array.from({ length: KEPT_RUNS + 3 }, (_, n) => [started(n + 1), ended(n + 1, true)]).flat();
     const { cron_runs: runs } = rows(...many);
