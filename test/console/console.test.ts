@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { expect } from 'chai';
+import { needs } from '../support/needs.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { Browser, CHROMIUM, type Page } from './browser.ts';
 import { type Clock, lastNoon, seed, sender, turnBack } from './seed.ts';
@@ -35,7 +36,7 @@ describe('the console in Chromium', function () {
   let clock: Clock | undefined;
 
   before(async function () {
-    if (!CHROMIUM) return this.skip();
+    needs('TEST_CHROMIUM', CHROMIUM, this);
     clock = turnBack({ end: lastNoon() });
     world = await startTestService();
     await seed(world.url, world.adminKey, clock);

@@ -1,5 +1,6 @@
 /** A new deployment in Chromium: the first admin, the first screen, sign-in by a proxy and by Google. Needs TEST_CHROMIUM. */
 import { expect } from 'chai';
+import { needs } from '../support/needs.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 import { Browser, CHROMIUM } from './browser.ts';
 import { sender } from './seed.ts';
@@ -11,7 +12,7 @@ describe('the console of a new deployment', function () {
   let browser: Browser;
 
   before(async function () {
-    if (!CHROMIUM) return this.skip();
+    needs('TEST_CHROMIUM', CHROMIUM, this);
     world = await startTestService({
       // No user is created with a well-known password.
       AUTH_PASS: 'changeme',

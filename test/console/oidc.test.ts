@@ -1,5 +1,6 @@
 /** Signing in to the console through a real OpenID Connect provider, in Chromium. Needs TEST_CHROMIUM. */
 import { expect } from 'chai';
+import { needs } from '../support/needs.ts';
 import { OIDC_CLIENT, OIDC_SECRET, startOidcProvider, type TestProvider } from '../support/oidc.ts';
 import { startTestService, TEST_ADMIN, type TestService } from '../support/service.ts';
 import { Browser, CHROMIUM, type Page } from './browser.ts';
@@ -11,7 +12,7 @@ describe('the console with an OpenID Connect provider, in Chromium', function ()
   let browser: Browser;
 
   before(async function () {
-    if (!CHROMIUM) return this.skip();
+    needs('TEST_CHROMIUM', CHROMIUM, this);
     provider = await startOidcProvider(() => [`${world.url}/`]);
     world = await startTestService({
       OIDC_ISSUER: provider.issuer,

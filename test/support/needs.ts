@@ -1,11 +1,21 @@
 /** Suites and tests that need a server or a program are skipped if it is missing, all with the same notice. */
+import { noteSkipped } from './template.ts';
 
-/** Skips the suite (called from a hook) or the test that calls it, with a notice, unless `there`. */
+/** The stand-in takes its place in every suite but those of the adapter. */
+const HAS_STAND_IN = 'TEST_EVENTSTORE_URL';
+
+/**
+ * Skips the suite (called from a hook) or the test that calls it, with a notice, unless `there`. With TEST_SKIPS=fail it
+ * fails instead.
+ */
 export function needs(what: string, there: unknown, context: Mocha.Context): asserts there {
   if (there) return;
   const { test } = context;
   const skipped = test && 'type' in test && test.type === 'hook' ? test.parent : test;
+  if (process.env.TEST_SKIPS === 'fail' && what !== HAS_STAND_IN)
+    throw new Error(`TEST_SKIPS=fail, and this needs ${what}`);
   console.log(`      skipped without ${what}: ${skipped?.fullTitle()}`);
+  noteSkipped(what, skipped && 'total' in skipped ? skipped.total() : 1);
   context.skip();
 }
 

@@ -118,7 +118,10 @@ export async function startProcess(
   };
 }
 
-/** Runs a command of the command line to its end. */
+/** A line of progress, which a command that takes long writes beside its messages (`infra/cli/progress.ts`). */
+const PROGRESS = /^.+: \d+ events, \d+\/s\n/gm;
+
+/** Runs a command of the command line to its end. @returns `err` without lines of progress */
 export function runCommand(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -129,7 +132,8 @@ export function runCommand(
       process.execPath,
       commandLine(...args),
       { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, timeout: 120_000 },
-      (error, out, err) => resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
+      (error, out, err) =>
+        resolve({ code: error ? Number(error.code ?? -1) : 0, out, err: err.replaceAll(PROGRESS, '') }),
     );
     child.stdin?.end(input);
   });

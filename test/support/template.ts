@@ -4,7 +4,7 @@
  * seconds each. Test files run in several processes, which share them: mocha loads this file (`.mocharc.json`) and calls
  * its global fixtures once per run.
  */
-import { copyFileSync, type Dirent, mkdirSync, readdirSync } from 'node:fs';
+import { appendFileSync, copyFileSync, type Dirent, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -24,6 +24,8 @@ import { until } from './until.ts';
 export const atTheEnd: (() => Promise<void>)[] = [];
 
 const SHARED = 'SIGNALBOX_TEST_TEMPLATE';
+/** A file in it. */
+const SKIPPED = 'skipped';
 /** A file system in memory, as Linux has it. */
 const MEMORY = '/dev/shm';
 /**
@@ -45,8 +47,27 @@ export async function mochaGlobalSetup(): Promise<void> {
   await Promise.all([makeMigrated(template('migrated')), makeService(template('service'))]);
 }
 
+/** Notes tests that are skipped, for the end of the run: their files run in processes of their own. */
+export function noteSkipped(without: string, tests: number): void {
+  const shared = process.env[SHARED];
+  if (shared) appendFileSync(join(shared, SKIPPED), `${JSON.stringify([without, tests])}\n`);
+}
+
+/** Prints how many tests were skipped for want of what. */
+function printSkipped(shared: string): void {
+  const counts = new Map<string, number>();
+  for (const line of readFileSync(join(shared, SKIPPED), { encoding: 'utf8', flag: 'a+' })
+    .split('\n')
+    .filter(Boolean)) {
+    const [without, tests] = JSON.parse(line) as [string, number];
+    counts.set(without, (counts.get(without) ?? 0) + tests);
+  }
+  for (const [without, tests] of counts) console.log(`  skipped without ${without}: ${tests} tests`);
+}
+
 export async function mochaGlobalTeardown(): Promise<void> {
   for (const end of atTheEnd) await end();
+  printSkipped(process.env[SHARED] as string);
   await rm(process.env[SHARED] as string, { recursive: true, force: true });
 }
 

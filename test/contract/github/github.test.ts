@@ -108,7 +108,7 @@ describe('GitHub', function () {
     const refused = (status: number, says: RegExp) =>
       world.refused('GET', '/api/github?action=issues', undefined, status, says);
 
-    it('returns the error soon', async () => {
+    it('returns the error', async () => {
       github.mode = 'broken';
       await refused(502, /status 500: oops/);
       github.mode = 'garbage';
@@ -116,9 +116,7 @@ describe('GitHub', function () {
       github.mode = 'redirects';
       await refused(404, /moved/);
       github.mode = 'silent';
-      const began = Date.now();
       await refused(504, /within 400 ms/);
-      expect(Date.now() - began).to.be.below(5_000);
     });
 
     it('no response and no event contains the token', async () => {

@@ -251,10 +251,14 @@ describe('event log: EventStoreDB, the adapter', () => {
     await log.append(newStream(), [newEvent()], 'none');
     standIn.delayAppends(100);
     const stream = newStream();
-    const appends = newEvents(7).map((event) => log.append(stream, [event], 'any'));
-    const began = performance.now();
+    let stored = 0;
+    const appends = newEvents(7).map(async (event) => {
+      const one = await log.append(stream, [event], 'any');
+      stored++;
+      return one;
+    });
     expect(await errorOf(log.append(stream, [newEvent()], 'any'))).to.be.instanceOf(LogUnavailableError);
-    expect(performance.now() - began).to.be.lessThan(50);
+    expect(stored, 'appends that it waited for').to.equal(0);
     const answers = await Promise.all(appends);
     expect(answers.map(({ revision }) => revision)).to.deep.equal([0, 1, 2, 3, 4, 5, 6]);
   });

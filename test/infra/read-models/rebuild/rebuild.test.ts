@@ -477,17 +477,14 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       await live();
       const writing = new AbortController();
       let written = 0;
-      let slowest = 0;
       const problems: unknown[] = [];
       const writers = [1, 2, 3].map(async (writer) => {
         for (let n = 0; !writing.signal.aborted; n++) {
-          const begun = performance.now();
           const { position } = await add(
             `busy-${writer}`,
             noted.draft({ id: 1_000_000 * writer + n, text: 'busy', json: { n }, number: n, flag: false }),
           );
           await view.positions.reach([noted.type], { position });
-          slowest = Math.max(slowest, performance.now() - begun);
           written++;
           const { rows } = await place.database.pool.query(
             'SELECT count(*)::int AS mine FROM odd_v7.notes WHERE id BETWEEN $1 AND $2',
@@ -507,7 +504,6 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       writing.abort();
       await Promise.all(writers);
       expect(problems).to.deep.equal([]);
-      expect(slowest).to.be.lessThan(5_000);
       await live();
       expect(unequal(await rebuildProjections(stores(), some, { check: true }))).to.deep.equal([]);
       expect(await schemas()).to.deep.equal([]);
