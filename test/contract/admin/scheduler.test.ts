@@ -83,6 +83,7 @@ describe('/api/scheduler', function () {
         'auto_cleanup',
         'project_deletions',
         'workspace_removals',
+        'agent_references',
         'stale_connections',
         'webhook_retry',
         'alert_evaluation',
