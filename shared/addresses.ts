@@ -31,6 +31,8 @@ const METADATA_ADDRESSES = new Set(
 export interface AddressRule {
   /** @param address an IP address without brackets */
   allows(address: string): boolean;
+  /** What its addresses are, after "does not resolve to". */
+  readonly allowed: string;
   /** Why no request to this URL is allowed; undefined if it is, as far as can be known without a lookup. */
   fault(url: string): string | undefined;
 }
@@ -99,6 +101,7 @@ export function createAddressRule(allowed: readonly string[]): AddressRule {
     return address !== undefined && !isMetadata(text) && (isPublic(address) || isAllowed(text));
   };
   return {
+    allowed: 'a public address',
     allows,
     fault(text) {
       const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -116,6 +119,25 @@ export function createAddressRule(allowed: readonly string[]): AddressRule {
     },
   };
 }
+
+/**
+ * For addresses that admins configure, such as those of gateways: private networks and this machine are allowed, but no
+ * link-local address, where clouds serve credentials and no service of an operator is reached.
+ */
+export const ADMINS_ADDRESSES: AddressRule = {
+  allowed: 'an address that gateways may have',
+  allows(text) {
+    const address = addressOf(text);
+    return address !== undefined && address.range() !== 'linkLocal' && !isMetadata(text);
+  },
+  fault(text) {
+    const host = URL.canParse(text) ? hostOf(new URL(text)) : '';
+    if (isMetadata(host)) return `must not point to ${host}, which serves the metadata of a machine in a cloud`;
+    return isIP(host) === 0 || this.allows(host)
+      ? undefined
+      : `must not point to ${host}, which is a link-local address`;
+  },
+};
 
 /** The host of a URL as it is looked up: without brackets and without the dot of a fully qualified name. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');

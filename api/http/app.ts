@@ -71,12 +71,12 @@ export function createApp(routes: readonly Route[], services: Services, mount: M
     },
   });
 
-  app.use(traceRequests);
   app.use(beginRequest(settings, isProxy));
+  app.use(cookieParser());
+  app.use(traceRequests(authorization));
   app.use(logRequests(services));
   app.use(helmet(securityHeaders(settings)));
   app.use(checkHost(settings));
-  app.use(cookieParser());
   app.use(checkSite);
   app.use(serveCached(cache, authorization, services.readModels));
   for (const [path, here] of byPath(routes)) {

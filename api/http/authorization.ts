@@ -17,6 +17,8 @@ export interface Authorization {
    * @throws AppError 401, 403, 429
    */
   authorize(route: Route, context: RequestContext): Promise<Identity | null>;
+  /** Whether the request has a valid credential. Never throws: that is left to the check of the route. */
+  isKnown(context: RequestContext): Promise<boolean>;
   /** For paths and methods without a route. @throws AppError 401 without a valid credential */
   requireCaller(context: RequestContext): Promise<void>;
   /** Whether the caller's workspace is strictly isolated. */
@@ -100,6 +102,12 @@ export function createAuthorization(services: Services): Authorization {
       if (route.limit && !isFirst) await checkLimit(route.limit, context);
       context.authorized = route;
       return identity;
+    },
+    async isKnown(context) {
+      if (context.identity !== undefined) return context.identity !== null;
+      const identity = await identify(context).catch(() => undefined);
+      if (identity !== undefined) context.identity = identity;
+      return Boolean(identity);
     },
     async requireCaller(context) {
       if (context.identity === undefined) context.identity = await identify(context);

@@ -6,7 +6,7 @@ import { type Networks, plainAddress } from '../../shared/addresses.ts';
 import type { Channel, Origin } from '../../shared/events/metadata.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ANONYMOUS, actorOf, type Identity } from '../../shared/identity.ts';
-import { currentTraceparent, traceparentOf } from '../../shared/ports/tracing.ts';
+import { traceparentOf } from '../../shared/ports/tracing.ts';
 import type { HeldCredential } from '../auth/known.ts';
 import type { ApiSettings } from '../settings.ts';
 
@@ -34,7 +34,7 @@ export interface RequestContext {
   readonly trusted: boolean;
   readonly secure: boolean;
   /** Trace context: that of this request's span, otherwise the caller's. */
-  readonly traceparent: string | undefined;
+  traceparent: string | undefined;
   /** Set for a call within a request (`inside.ts`). */
   readonly via?: Channel;
   /** The client of this response is cut off after this long without progress, milliseconds. */
@@ -67,7 +67,7 @@ export function beginContext(
     peer,
     trusted,
     secure: 'encrypted' in req.socket || forwardedProto(req.headers) === 'https',
-    traceparent: currentTraceparent() ?? traceparentOf(req.headers.traceparent),
+    traceparent: traceparentOf(req.headers.traceparent),
     stallMs: settings.responseStallMs,
     route: 'unmatched',
     identity: undefined,

@@ -127,6 +127,8 @@ export function sendError(context: RequestContext, error: unknown, log: Logger):
     res.destroy();
     return;
   }
+  // RFC 9110, section 15.5.2.
+  if (failure.status === 401) res.setHeader('WWW-Authenticate', 'Bearer realm="signalbox"');
   for (const [name, value] of Object.entries(failure.extras.headers ?? {})) res.setHeader(name, value);
   const { details, code, hint, body } = failure.extras;
   sendJson(res, failure.status, {

@@ -96,6 +96,9 @@ export function readTarget(req: Pick<IncomingMessage, 'url' | 'headers'>): void 
   req.url = pathname + search;
 }
 
+/** Load balancers and orchestrators probe the address of a process, under no name; these responses hold no data. */
+const isProbe = (url: string): boolean => /^\/(?:health\/(?:live|ready)|api\/health)(?:\?|$)/.test(url);
+
 /** Refuses requests with an invalid target (400), without a host (400), or for a host that is not allowed (403). */
 export const checkHost =
   (settings: HostSettings): RequestHandler =>
@@ -104,7 +107,7 @@ export const checkHost =
       sendJson(res, 400, { error: 'The request target is invalid: send a path, such as /api/docs.' });
     } else if (req.headers.host === undefined && req.httpVersion === '1.1') {
       sendJson(res, 400, { error: 'The Host header is missing; HTTP/1.1 requires it.' });
-    } else if (hostAllowed(req.context, settings)) {
+    } else if (isProbe(req.url) || hostAllowed(req.context, settings)) {
       next();
     } else {
       res.statusCode = 403;

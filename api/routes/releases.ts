@@ -18,7 +18,7 @@ export const releaseRoute = defineRoute({
     if ('error' in latest) {
       return {
         body: { updateAvailable: false, currentVersion, deploymentMode, error: latest.error },
-        headers: { 'Cache-Control': 'public, max-age=600' },
+        headers: { 'Cache-Control': 'private, max-age=600' },
       };
     }
     return {
@@ -30,7 +30,7 @@ export const releaseRoute = defineRoute({
         releaseNotes: latest.notes,
         deploymentMode,
       },
-      headers: { 'Cache-Control': 'public, max-age=3600' },
+      headers: { 'Cache-Control': 'private, max-age=3600' },
     };
   },
 });

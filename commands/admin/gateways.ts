@@ -3,6 +3,7 @@
  * that names are unique and that one gateway is primary.
  */
 import { isIP } from 'node:net';
+import { ADMINS_ADDRESSES } from '../../shared/addresses.ts';
 import type { GatewayChangesBody, NewGatewayBody } from '../../shared/contract/admin/gateways.ts';
 import { AppError, conflict, invalid, notFound } from '../../shared/errors.ts';
 import {
@@ -112,6 +113,8 @@ export function addressOf({
   const url = URL.canParse(whole) ? new URL(whole) : undefined;
   if (!url || !['http:', 'https:', 'ws:', 'wss:'].includes(url.protocol) || url.hostname === '')
     throw invalid(`${field}: must be an address such as https://gateway.example.org:18789`);
+  const fault = ADMINS_ADDRESSES.fault(url.href);
+  if (fault !== undefined) throw invalid(`${field}: ${fault}`);
   if (url.username !== '' || url.password !== '')
     throw invalid(`${field}: must not hold a name or a password; send the token as token`);
   // `https://gate:443` names its port, but `URL` omits it.

@@ -1,7 +1,7 @@
 /** `signalbox export-events`: writes the log as JSON lines, with a hash that proves the exported content. */
 import { createHash, type Hash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { rename } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -107,7 +107,9 @@ async function writeLines(text: AsyncGenerator<string>, hash: Hash, output: stri
     return;
   }
   const partial = `${output}.partial`;
-  const file = createWriteStream(partial, { mode: 0o600, flush: true });
+  // Created anew: in a shared directory, another user may have put a link there.
+  await rm(partial, { force: true });
+  const file = createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true });
   file.once('error', (error: NodeJS.ErrnoException) => {
     error.message = `${output} cannot be written: ${error.message}. Choose another file for --output.`;
   });

@@ -51,7 +51,7 @@ export function addMcp(program: Command): void {
       // After a host has exited, no responses are read.
       process.stdout.on('error', () => process.exit(0));
       await bridge({
-        url: new URL('/mcp', options.url),
+        url: mcpUrlOf(options.url),
         headers: { 'x-api-key': key, ...(options.agent !== undefined && { 'x-agent-name': options.agent }) },
         input: process.stdin,
         write: (line) => {
@@ -59,6 +59,15 @@ export function addMcp(program: Command): void {
         },
       });
     });
+}
+
+/** Below the path of the service's URL, which has one behind some proxies. */
+export function mcpUrlOf(service: string): URL {
+  const url = new URL(service);
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/mcp`;
+  url.search = '';
+  url.hash = '';
+  return url;
 }
 
 interface Bridge {

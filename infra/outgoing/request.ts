@@ -153,7 +153,7 @@ function send(
       // Literal addresses are not looked up, so the connected address is checked too, whichever way it was found.
       socket.on('connect', () => {
         const { remoteAddress } = socket;
-        if (remoteAddress === undefined || !rule.allows(remoteAddress)) made.destroy(refused(hostOf(target)));
+        if (remoteAddress === undefined || !rule.allows(remoteAddress)) made.destroy(refused(hostOf(target), rule));
         else made.end(bytes);
       });
     });
@@ -173,13 +173,14 @@ const guarded =
       if (error) return callback(error, '');
       const [first] = addresses;
       if (!first || addresses.some(({ address }) => isIP(address) === 0 || !rule.allows(address)))
-        return callback(refused(host), '');
+        return callback(refused(host, rule), '');
       if (all) return callback(null, addresses);
       return callback(null, first.address, first.family);
     });
   };
 
-const refused = (host: string) => new OutgoingError('address', `${host} does not resolve to a public address.`);
+const refused = (host: string, { allowed }: AddressRule) =>
+  new OutgoingError('address', `${host} does not resolve to ${allowed}.`);
 
 /** The body as text. Leaving the loop ends the connection. */
 async function textOf(body: IncomingMessage, maxBytes: number, beginning: boolean, who: string): Promise<string> {

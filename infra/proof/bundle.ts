@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { EventLog, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
@@ -78,7 +78,9 @@ export async function writeBundle(
   if (there.length > 0) throw new Error(`${folder} is not empty. Choose another folder for --output.`);
   const partial = `${folder.replace(/\/+$/, '')}.partial`;
   await rm(partial, { recursive: true, force: true });
-  await mkdir(partial, { recursive: true, mode: 0o700 });
+  // Not a folder or a link that another user has just put there.
+  await mkdir(dirname(partial), { recursive: true, mode: 0o700 });
+  await mkdir(partial, { mode: 0o700 });
   const write = (name: string, contents: AsyncIterable<string | Buffer>) =>
     pipeline(Readable.from(contents), createWriteStream(join(partial, name), { mode: 0o600, flush: true }));
   try {

@@ -28,6 +28,6 @@ describe('/api/releases/check', () => {
     });
     expect(reply.body.currentVersion).to.match(/^\d+\.\d+\.\d+/);
     expect(reply.body).not.to.have.property('error');
-    expect(reply.headers.get('cache-control')).to.equal('public, max-age=3600');
+    expect(reply.headers.get('cache-control')).to.equal('private, max-age=3600');
   });
 });

@@ -384,9 +384,9 @@ describe('contract: requests', () => {
   });
 
   it('disallowed hosts are rejected first, in plain text, whatever forwarded headers a client sends', async () => {
-    const status = (host: string, more: Record<string, string> = {}) =>
+    const status = (host: string, more: Record<string, string> = {}, path = '/api/docs') =>
       new Promise<string>((resolve, reject) => {
-        const asked = request(`${base.url}/health/live`, { headers: { host, ...more } }, (response) => {
+        const asked = request(`${base.url}${path}`, { headers: { host, ...more } }, (response) => {
           let text = '';
           response.setEncoding('utf8').on('data', (chunk) => {
             text += chunk;
@@ -404,5 +404,25 @@ describe('contract: requests', () => {
     for (const header of ['x-forwarded-host', 'x-original-host', 'x-forwarded-server'])
       expect(await status('evil.example', { [header]: 'localhost' }), header).to.equal('403 Forbidden');
     expect(await status('evil.example', { forwarded: 'host=localhost' })).to.equal('403 Forbidden');
+    // A probe names the address of the process.
+    for (const path of ['/health/live', '/health/ready', '/api/health?x=1'])
+      expect(await status('10.1.2.3:3000', {}, path), path).to.match(/^200 \{/);
+    for (const path of ['/health', '/health/live/x', '/api/healthy'])
+      expect(await status('10.1.2.3:3000', {}, path), path).to.equal('403 Forbidden');
+  });
+
+  it('without a valid credential get 401 with WWW-Authenticate', async () => {
+    for (const [method, path] of [
+      ['GET', '/api/agents'],
+      ['DELETE', '/api/nowhere'],
+      ['PATCH', '/api/agents'],
+      ['POST', '/mcp'],
+    ] as const) {
+      const reply = await call(base, method, path, undefined, { 'x-api-key': 'wrong' });
+      expect([reply.status, reply.headers.get('www-authenticate')], path).to.deep.equal([
+        401,
+        'Bearer realm="signalbox"',
+      ]);
+    }
   });
 });

@@ -1,7 +1,7 @@
 /** Which addresses requests on behalf of users may go to. */
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { createAddressRule, networksOf, parseNetwork, plainAddress } from '../../shared/addresses.ts';
+import { ADMINS_ADDRESSES, createAddressRule, networksOf, parseNetwork, plainAddress } from '../../shared/addresses.ts';
 
 const words = (text: string): string[] => text.split(/\s+/);
 
@@ -105,6 +105,24 @@ describe('network addresses', () => {
     }
     expect(all.allows('169.254.169.253')).to.equal(true);
     expect(all.allows('168.63.129.17')).to.equal(true);
+  });
+
+  it('admins may name private addresses, but no link-local ones', () => {
+    for (const address of ['127.0.0.1', '::1', '10.0.0.1', 'fd00::1', '1.1.1.1'])
+      expect(ADMINS_ADDRESSES.allows(address), address).to.equal(true);
+    for (const address of [
+      '169.254.169.254',
+      '169.254.1.1',
+      '::ffff:169.254.1.1',
+      'fe80::1',
+      'fe80::1%eth0',
+      '168.63.129.16',
+    ])
+      expect(ADMINS_ADDRESSES.allows(address), address).to.equal(false);
+    for (const url of ['http://169.254.1.1/', 'http://[fe80::1]:80/', 'ws://[::ffff:a9fe:101]/', 'http://metadata/'])
+      expect(ADMINS_ADDRESSES.fault(url), url).to.match(/^must not point to/);
+    for (const url of ['http://localhost:18789/', 'ws://10.0.0.1/', 'https://gate.example.org'])
+      expect(ADMINS_ADDRESSES.fault(url), url).to.equal(undefined);
   });
 
   it('a network may be an address or in CIDR notation', () => {

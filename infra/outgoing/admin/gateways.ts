@@ -1,4 +1,5 @@
 /** Gateways over HTTP. Redirects are not followed, and responses are read up to a limit. */
+import { ADMINS_ADDRESSES } from '../../../shared/addresses.ts';
 import { GatewayError, type GatewayHealth, type Gateways } from '../../../shared/ports/admin/gateways.ts';
 import { BODY_BOUNDS, frontOf, storableText, storageProblem } from '../../../shared/storable.ts';
 import { type Asking, type Gate, OutgoingError, parsed, request } from '../request.ts';
@@ -32,6 +33,7 @@ export function createGateways({
         ...sending,
         timeoutMs,
         maxBytes: MAX_ANSWER,
+        rule: ADMINS_ADDRESSES,
         gate,
       });
     } catch (error) {

@@ -137,7 +137,7 @@ describe('requests to user-supplied URLs', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     // A rule that lets the address through when it is configured, and not when it is connected to.
     let asked = 0;
-    const rule = { fault: () => undefined, allows: () => asked++ < 0 };
+    const rule = { allowed: 'a public address', fault: () => undefined, allows: () => asked++ < 0 };
     const { port } = server.address() as AddressInfo;
     const result = await createOutgoing({ rule, timeoutMs: 2_000 }).post(request(`http://127.0.0.1:${port}/`));
     expect(result.error).to.equal('127.0.0.1 does not resolve to a public address.');

@@ -190,7 +190,16 @@ describe('traces', function () {
     const [cyd, dan] = body.events.slice(-2).map(({ meta }: { meta: { traceparent: string } }) => meta.traceparent);
     expect(cyd).to.match(new RegExp(`^00-${'ab'.repeat(16)}-[0-9a-f]{16}-00$`));
     expect(dan).to.match(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+    // An anonymous caller decides nothing: its trace id and its flag are not taken over.
+    const anonymous = `00-${'cd'.repeat(16)}-${CALLER}-00`;
+    const health = await call(base, 'GET', '/api/health', undefined, { traceparent: anonymous });
+    const refused = await call(base, 'GET', '/api/agents', undefined, { traceparent: anonymous, 'x-api-key': 'wrong' });
+    expect([health.status, refused.status]).to.deep.equal([200, 401]);
     await stop();
+    const ids = [health, refused].map((reply) => reply.headers.get('x-request-id'));
+    const theirs = collector.spans().filter((span) => ids.includes(String(attribute(span, 'signalbox.request_id'))));
+    expect(theirs).to.have.length(2);
+    expect(theirs.map(({ traceId }) => traceId)).not.to.include('cd'.repeat(16));
     // What waited is sent at shutdown.
     const traces = new Set(collector.spans().map(({ traceId }) => traceId));
     expect(traces.has(dan.slice(3, 35))).to.equal(true);
