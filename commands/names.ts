@@ -29,7 +29,8 @@ const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'checkFree'> = {
   taken: nameTaken,
   async checkFree(commands, scope, key, shown, owner) {
     if (scope === 'all') return;
-    const displayed = (await commands.displayed?.(Number(scope), key)) ?? [];
+    // A write needs no read model. Without this check too, recipients resolve to the holder of the name.
+    const displayed = (await commands.displayed?.(Number(scope), key).catch(() => [])) ?? [];
     if (displayed.some((id) => userStream(id) !== owner)) throw conflict(nameDisplayed(shown), { code: 'NAME_TAKEN' });
   },
 };
