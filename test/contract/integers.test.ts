@@ -26,7 +26,7 @@ const INT4 = 2 ** 31 - 1;
 /** What a column of the type bigint or double holds: ids, times, and counts of tokens. */
 const ID = /(^|_)ids?$|Ids?$/;
 const TIME = /(^|_)(since|until|before|at|deadline|due_date|last_seen)$|^olderThan$/;
-const COUNT = /^(input|output)(_t|T)okens$|^(user|assistant)_messages$|^tool_uses$/;
+const COUNT = /^(input|output)(_t|T)okens$|^cache(Read|Write)Tokens$|^(user|assistant)_messages$|^tool_uses$/;
 /** Positions of the log, and sizes of the tree over it. */
 const POSITION = /^(after|size|from|to)$/;
 const isWide = (name: string): boolean => [ID, TIME, COUNT, POSITION].some((pattern) => pattern.test(name));

@@ -13,6 +13,7 @@ import { freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
 /** Calls a minute, by class. */
 const LIMITS: Readonly<Record<string, number>> = {
   login: 5,
+  'provider-sign-in': 60,
   mutation: 60,
   heavy: 10,
   read: 120,

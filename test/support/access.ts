@@ -13,11 +13,11 @@ import type { Role } from '../../shared/identity.ts';
 const TABLE = `
 POST    /api/auth/login                       none      login            -           -
 GET     /api/auth/google                      none      -                -           -
-POST    /api/auth/google                      none      login            -           -
+POST    /api/auth/google                      none      provider-sign-in -           -
 POST    /api/auth/google/disconnect           viewer    -                -           closed
 GET     /api/auth/oidc                        none      -                -           -
-POST    /api/auth/oidc                        none      login            -           -
-POST    /api/auth/oidc/begin                  none      login            -           -
+POST    /api/auth/oidc                        none      provider-sign-in -           -
+POST    /api/auth/oidc/begin                  none      provider-sign-in -           -
 POST    /api/auth/logout                      viewer    -                -           open
 GET     /api/auth/me                          viewer    -                -           -
 PATCH   /api/auth/me                          viewer    -                -           closed

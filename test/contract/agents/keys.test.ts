@@ -176,14 +176,15 @@ describe('contract: API keys', function () {
       const key = await world.makeKey(agent, ['viewer']);
       for (let i = 0; i < 4; i++) expect((await world.ask('GET', '/api/auth/users', { as: key })).status).to.equal(403);
       const ip = freshAddress();
-      for (let i = 0; i < 7; i++) await world.ask('POST', '/api/auth/google', { body: { credential: 'x' }, ip });
+      for (let i = 0; i < 7; i++)
+        await world.ask('POST', '/api/auth/login', { body: { username: 'x', password: 'x' }, ip });
       for (let i = 0; i < 3; i++) expect((await me(undefined, { 'x-remote-user': 'admin' })).status).to.equal(401);
       await world.service.securityEvents?.drain();
       const denied = (await world.audit('access_denied')).filter((entry) => entry.actor === 'agent:nosy');
       expect(denied.map((entry) => (entry.detail as { count: number }).count).sort()).to.deep.equal([1, 3]);
       expect(denied[0]?.detail).to.deep.include({ route: 'GET /api/auth/users', needed: 'admin' });
       const limited = (await events('RateLimitHit')).map((event) => event.data);
-      expect(limited).to.deep.include({ route: 'POST /api/auth/google', limit: 'login', count: 1 });
+      expect(limited).to.deep.include({ route: 'POST /api/auth/login', limit: 'login', count: 1 });
       expect((await events('GlobalKeyUsed')).length).to.be.at.least(1);
       expect((await events('ProxyAuthMisconfigured')).map((event) => event.data)[0]).to.deep.equal({
         header: 'X-Remote-User',

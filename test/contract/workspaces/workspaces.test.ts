@@ -147,6 +147,7 @@ describe('contract: workspaces', function () {
         'agents/sync',
         'soul templates',
         'backup',
+        'resume',
         'cleanup',
         'cron',
         'gateway-config',
