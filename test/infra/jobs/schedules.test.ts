@@ -203,6 +203,7 @@ describe('scheduled tasks', function () {
       'task-dispatch',
       'task-routing',
       'webhook-retry',
+      'agent-references',
     ]);
     await jobs.close();
   });
