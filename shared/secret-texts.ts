@@ -186,7 +186,7 @@ const PARAMETER = /([?&#;]([\w.-]{1,64})=)([^\s&#;"'`<>\\]+)/g;
 /**
  * `text`, such as a line of the log or an error message, with the mask in place of everything in addresses that can be a
  * secret: names, passwords and keys before the host, and parameters with a secret's name. Unlike `maskedText`, at any
- * length and whatever the value looks like: nobody edits these texts and sends them back.
+ * length and whatever the value looks like: clients do not send these texts back.
  */
 export function maskedAddresses(text: string): string {
   if (!text.includes('://') && !text.includes('?')) return text;

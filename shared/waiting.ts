@@ -57,7 +57,7 @@ function runPiece(): void {
 
 /**
  * For long work on the main thread: await it between two pieces of at most some 10 ms. In each turn of the event loop, one
- * piece runs, whoever waits for it, so other requests wait for one piece, not for one of each running request.
+ * piece runs, for all callers together, so other requests wait for one piece, not for one of each running request.
  */
 export const nextPiece = (): Promise<void> =>
   new Promise((resolve) => {

@@ -33,7 +33,7 @@ export const notificationsTable = defineTable(
     tenant_id: 'int',
     id: 'bigint',
     recipient: 'text',
-    /** Whose name that was when it was raised: `user:7`, `agent:3`; null: nobody's. A later owner of the name is another. */
+    /** The owner of the recipient's name when it was raised: `user:7`, `agent:3`; null: none. A later owner differs. */
     owner: 'text?',
     type: 'text',
     title: 'text',

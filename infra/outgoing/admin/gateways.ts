@@ -7,7 +7,7 @@ import { type Asking, type Gate, OutgoingError, parsed, request } from '../reque
 /** Time-out of a whole request, milliseconds. */
 export const GATEWAY_TIMEOUT_MS = 5_000;
 /** Bytes of a response. */
-const MAX_ANSWER = 1_048_576;
+const MAX_BYTES = 1_048_576;
 /** Characters. */
 const MAX_VERSION = 100;
 
@@ -32,7 +32,7 @@ export function createGateways({
         via: 'direct',
         ...sending,
         timeoutMs,
-        maxBytes: MAX_ANSWER,
+        maxBytes: MAX_BYTES,
         rule: ADMINS_ADDRESSES,
         gate,
       });

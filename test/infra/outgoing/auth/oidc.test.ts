@@ -55,7 +55,7 @@ describe('the OpenID Connect provider', () => {
     throw new Error('it was not refused');
   }
 
-  it('is told who the client is in the way that its metadata list, or that OIDC_CLIENT_AUTH says', async () => {
+  it('receives the client’s credentials by the method in its metadata, or in OIDC_CLIENT_AUTH', async () => {
     const usual = await started();
     expect(await signIn(usual)).to.deep.include({ displayName: 'Ann', groups: { known: ['ops'] } });
     expect(usual.authScheme).to.equal('Basic');
