@@ -77,7 +77,11 @@ function sharedStore(redis: RedisStore, memory: LimitStore, outage: Outage): Lim
     }
   }
   return {
-    get: (key) => ask((store) => store.get(key)),
+    async get(key) {
+      const found = await ask((store) => store.get(key));
+      // For an unknown key, the store in Redis returns NaN hits.
+      return found && found.totalHits > 0 ? found : undefined;
+    },
     increment: (key) => ask((store) => store.increment(key)),
   };
 }
