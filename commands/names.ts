@@ -73,6 +73,14 @@ export const userNameClaims = (scope: number | 'all', username: string): readonl
 const displayNameTaken = (name: string): string =>
   `display_name: another user or an agent is named "${name}", or has a name that looks like it; choose another one.`;
 
+/** Stream of the user or agent that has a name with this key in a scope; undefined if none has. */
+async function holderOf(commands: Pick<Commands, 'load'>, scope: NameScope, key: string): Promise<string | undefined> {
+  const claimant = await claimantOf(commands, shared, scope, key);
+  if (claimant === undefined) return undefined;
+  const its = shared.of?.(claimant) as NameKind<unknown>;
+  return its.holds((await commands.load(its.owner, claimant)).state, key, scope) === 'yes' ? claimant : undefined;
+}
+
 /**
  * Whether another user, or an agent of the workspace, has a name that looks like this display name.
  *
@@ -86,10 +94,8 @@ export async function isNameOfAnother(
 ): Promise<boolean> {
   for (const key of displayKeys(displayName))
     for (const scope of ['all', workspace] as const) {
-      const holder = await claimantOf(commands, shared, scope, key);
-      if (holder === undefined || holder === owner) continue;
-      const its = shared.of?.(holder) as NameKind<unknown>;
-      if (its.holds((await commands.load(its.owner, holder)).state, key, scope) === 'yes') return true;
+      const holder = await holderOf(commands, scope, key);
+      if (holder !== undefined && holder !== owner) return true;
     }
   return false;
 }
@@ -105,10 +111,7 @@ export async function refuseNameOfAnother(
 /** Whether a user or an agent of the workspace has this name, or one that looks like it. */
 export async function isHeld(commands: Pick<Commands, 'load'>, workspace: number, name: string): Promise<boolean> {
   for (const key of nameKeys(name)) {
-    const owner = await claimantOf(commands, shared, workspace, key);
-    if (owner === undefined) continue;
-    const its = shared.of?.(owner) as NameKind<unknown>;
-    if (its.holds((await commands.load(its.owner, owner)).state, key, workspace) === 'yes') return true;
+    if ((await holderOf(commands, workspace, key)) !== undefined) return true;
   }
   return false;
 }

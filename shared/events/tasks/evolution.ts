@@ -55,8 +55,9 @@ const withSession = (sessionId: string | null): Pick<TaskChange, 'metadata'> =>
 
 const CHANGES: ReadonlyMap<string, ChangeOf> = new Map([
   ...when([taskUpdated], ({ task }) => ({ task })),
-  ...when([taskAssigned, taskClaimed, taskRouted, taskReviewAbandoned], ({ after }) => ({ task: placeOf(after) })),
-  ...when([taskAssigneeRenamed], ({ after }) => ({ task: placeOf(after) })),
+  ...when([taskAssigned, taskAssigneeRenamed, taskClaimed, taskRouted, taskReviewAbandoned], ({ after }) => ({
+    task: placeOf(after),
+  })),
   ...when([taskMoved], ({ after, project_ticket_no }) => ({ task: { ...placeOf(after), project_ticket_no } })),
   ...when([taskStatusChanged], ({ after, completed_at }) => ({ task: { ...placeOf(after), completed_at } })),
   ...when([taskReviewed], ({ after, completed_at, error_message: error }) => ({
