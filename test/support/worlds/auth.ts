@@ -21,7 +21,7 @@ export type AuthWorld = Awaited<ReturnType<typeof startAuthWorld>>;
 let addresses = 0;
 export const freshAddress = (): string => {
   addresses++;
-  return `198.51.${100 + Math.floor(addresses / 250)}.${(addresses % 250) + 1}`;
+  return `10.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
 };
 
 export const cookieOf = (reply: Reply): string =>
