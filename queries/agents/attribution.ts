@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import { type ActionKind, agentAttributionProjection, COMMENT } from '../../projections/agents/attribution.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { auditProjection } from '../../projections/monitoring/audit.ts';
+import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { AgentRecord } from '../../shared/contract/agents/agents.ts';
@@ -33,6 +34,8 @@ export const ATTRIBUTION_MODELS = [
   auditProjection.name,
   tasksProjection.name,
   taskCommentsProjection.name,
+  // Which activities about them an agent sees.
+  notificationsProjection.name,
   'tokens',
 ];
 

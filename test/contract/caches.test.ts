@@ -2,9 +2,12 @@
  * Every route with a cache, asked by every kind of caller: what is cached for one is never the response of another. A
  * request with `Cache-Control: no-cache` gets a response that was computed for it.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect } from 'chai';
 import { fieldsOf } from '../../api/http/route.ts';
 import { routes } from '../../api/routes/index.ts';
+import { projections } from '../../projections/index.ts';
+import { schemaOf } from '../../projections/projection.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { fixture } from '../support/fixture.ts';
 import { bodyOf, type Reply } from '../support/service.ts';
@@ -27,6 +30,9 @@ const QUERIES: Readonly<Record<string, readonly string[]>> = {
   '/api/quality-review': ['taskId={task}', 'taskIds={task},{other}'],
   '/api/notifications': ['recipient=ada', 'recipient=mia'],
   '/api/notifications/deliver': ['', 'agent=ada'],
+  // The display name of a user.
+  '/api/chat/conversations': ['', 'agent=Olga O'],
+  '/api/chat/messages': ['', 'from_agent=Olga O'],
   '/api/tokens': ['action=list', 'action=stats', 'action=task-costs', 'action=agent-costs'],
   '/api/agents/{id}/attribution': ['', 'privileged=1'],
   '/api/agents/{id}/diagnostics': ['', 'privileged=1'],
@@ -97,7 +103,7 @@ describe('contract: caches', function () {
       role: 'admin' | 'operator' | 'viewer',
       place = { workspace: 1, tenant: 1 },
     ) => {
-      await world.makeUser({ username, role, ...place });
+      await world.makeUser({ username, display_name: username === 'olga' ? 'Olga O' : username, role, ...place });
       return { as: await world.signIn(username, PASSWORD) };
     };
     callers.set('key of the deployment', { as: house });
@@ -134,6 +140,9 @@ describe('contract: caches', function () {
       as: await world.makeKey(far, ['operator'], place.workspace, place.tenant),
     });
     [task = 0, other = 0] = own.tasks;
+    // For its report.
+    const { as: speaker } = callers.get('key of ada') as Caller;
+    await done(speaker, 'POST', `/api/tasks/${task}/comments`, { content: 'on it' });
     Object.assign(ids, {
       agents: [ada, bob, far],
       projects: [own.project, theirs.project],
@@ -178,6 +187,50 @@ describe('contract: caches', function () {
     expect(wrong.join('\n')).to.equal('');
     const same = new Set(cached.map(({ path }) => path).filter((path) => !differs.has(path)));
     expect([...same], 'these need records that callers see differently').to.deep.equal([]);
+  });
+
+  // A model that the cache does not name could change without ending the cached response.
+  it('name exactly the read models that their responses read, directly or through data shared between requests', async () => {
+    const { positions } = world.service.core;
+    const nameOf = new Map(projections.map((one) => [schemaOf(one), one.name]));
+    const reading = new AsyncLocalStorage<Set<string>>();
+    const note = (names: Iterable<string>) => {
+      for (const name of names) reading.getStore()?.add(name);
+    };
+    const { reachSchemas, stamp } = positions;
+    positions.reachSchemas = (schemas, at) => {
+      note(schemas.map((schema) => nameOf.get(schema) ?? schema));
+      return reachSchemas.call(positions, schemas, at);
+    };
+    positions.stamp = (models, ...more) => {
+      note(models);
+      return stamp.call(positions, models, ...more);
+    };
+    const read = new Map<string, Set<string>>();
+    const originals = cached.map(({ cache }) => [cache, cache.respond] as const);
+    try {
+      for (const { path, cache } of cached) {
+        const { respond } = cache;
+        const own = new Set<string>();
+        read.set(path, own);
+        Object.assign(cache, {
+          respond: (call: Parameters<typeof respond>[0]) => reading.run(own, () => respond(call)),
+        });
+      }
+      for (const { url } of urls()) for (const caller of callers.values()) await ask(url, caller, COLD);
+    } finally {
+      for (const [cache, respond] of originals) Object.assign(cache, { respond });
+      Object.assign(positions, { reachSchemas, stamp });
+    }
+    for (const { path, cache } of cached) {
+      const own = [...(read.get(path) ?? [])];
+      // The cache adds it itself for callers that see the tasks of one agent.
+      const implied = cache.caller.includes('agentName') && !cache.models.includes('tasks') ? ['tasks'] : [];
+      expect(
+        own.filter((one) => !implied.includes(one)),
+        path,
+      ).to.have.members([...new Set(cache.models)]);
+    }
   });
 
   it('can read only declared fields of a caller', () => {

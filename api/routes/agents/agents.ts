@@ -9,7 +9,6 @@ import type { CommandContext } from '../../../commands/handler.ts';
 import { type Room, roomFor } from '../../../commands/limits.ts';
 import { hasGatewayConfig } from '../../../queries/admin/gateway-config.ts';
 import { agentRecord, countAgents, listAgents, recordAfter } from '../../../queries/agents/agents.ts';
-import { TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import * as contract from '../../../shared/contract/agents/agents.ts';
 import { errorSchema, successResponse } from '../../../shared/contract/common.ts';
 import { forbidden, invalid, orNotFound, unlessBehind } from '../../../shared/errors.ts';
@@ -91,7 +90,7 @@ const list = defineCachedRoute({
   rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.agentsQuery,
   responses: { 200: { description: 'A page of agents', schema: contract.agentsResponse } },
-  cache: { models: ['agents', ...TASK_MODELS], caller: ['workspace', ...SPEAKER, 'seesSecrets'] },
+  cache: { models: ['agents', 'tasks'], caller: ['workspace', ...SPEAKER, 'seesSecrets'] },
   async respond({ query, identity, services }) {
     const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
     return { agents: await inPieces(agents, (agent) => shownTo(identity, agent)), ...page };

@@ -1,7 +1,7 @@
 /** Branches and pull requests of tasks; on GitHub if it is connected. */
 
 import { makeBranch, openPull } from '../../../commands/tasks/branches.ts';
-import { repositoryOf, TASK_MODELS } from '../../../queries/tasks/tasks.ts';
+import { repositoryOf } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
 import { branchBody, branchMadeResponse, branchResponse } from '../../../shared/contract/tasks/branches.ts';
@@ -26,7 +26,7 @@ const show = defineCachedRoute({
   params: idParams,
   refuses: [403, 404],
   responses: { 200: { description: 'What there is', schema: branchResponse } },
-  cache: { models: TASK_MODELS, caller: TASK_VIEW },
+  cache: { models: ['tasks', 'projects'], caller: TASK_VIEW },
   async respond({ params, identity, services }) {
     const { repo, source } = await requireTask(services, identity, params.id);
     const { github_branch: branch, github_pr_number: pr_number, github_pr_state: pr_state } = source ?? {};
