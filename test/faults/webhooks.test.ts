@@ -88,13 +88,10 @@ describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
       [...told().values()].sort((a, b) => a - b),
       'one id for each event',
     ).to.deep.equal(made);
-    for (const [message, times] of accepted) {
-      expect(times, 'what has been accepted is not sent again').to.equal(1);
-      expect(attemptsOf(message).length).to.be.at.most(ATTEMPTS);
-    }
+    for (const message of accepted.keys()) expect(attemptsOf(message).length).to.be.at.most(ATTEMPTS);
     const deliveries = async () =>
       (await ask('GET', `/api/webhooks/deliveries?webhook_id=${id}&limit=200`)).body as {
-        deliveries: { attempt: number; next_retry_at: number | null; message_id: string }[];
+        deliveries: { attempt: number; next_retry_at: number | null; message_id: string; status_code: number | null }[];
         total: number;
       };
     const { deliveries: all, total } = await until('every attempt is recorded', async () => {
@@ -103,6 +100,11 @@ describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
     });
     expect(all.filter(({ next_retry_at }) => next_retry_at !== null)).to.deep.equal([]);
     expect(Math.max(...all.map(({ attempt }) => attempt))).to.be.below(ATTEMPTS);
+    // A response may take longer than the time-out here, and is then asked for again.
+    for (const { message_id, attempt } of all.filter(({ status_code }) => status_code === 200)) {
+      const later = all.filter((one) => one.message_id === message_id && one.attempt > attempt);
+      expect(later, 'what has been delivered is not sent again').to.deep.equal([]);
+    }
     const before = (await ask('GET', '/api/webhooks')).body;
     const [report] = await rebuildProjections(service.service.core, [webhooksProjection], {
       check: false,
