@@ -29,6 +29,8 @@ interface Party {
   tenant: number;
   /** In every name that others may send as well, as when they guess it. */
   readonly names: string;
+  /** In usernames, session keys and slugs, which are unique in a deployment; default: the names or texts. */
+  readonly users?: string;
   /** In every other text: callers outside the workspace cannot know it. */
   readonly texts: string;
   /** Other workspaces of its tenant, which it has created by the way: its users may be moved there. */
@@ -39,6 +41,8 @@ const HOUSE: Party = { workspace: 1, tenant: 1, names: 'nhouse9x', texts: 'thous
 const AMBER: Party = { workspace: 0, tenant: 0, names: 'namber9x', texts: 'tamber9x', more: new Set() };
 const BIRCH: Party = { workspace: 0, tenant: 0, names: 'nbirch9x', texts: 'tbirch9x', more: new Set() };
 const PARTIES = [HOUSE, AMBER, BIRCH];
+/** A tenant whose records have the same names and texts: only ids tell the two apart. */
+const MIRROR: Party = { ...BIRCH, users: 'nmirror9x', more: new Set() };
 const othersThan = (party: Party) => PARTIES.filter((one) => one !== party);
 
 const isSecret = (text: string) => PARTIES.some(({ texts }) => text.includes(texts));
@@ -144,6 +148,19 @@ function leaves(value: unknown, path = '', found = new Map<string, unknown>()): 
   return found;
 }
 
+/** Ids of records in a response, by their field: those that may be ids of several kinds of records prove nothing. */
+const idsIn = (body: unknown): ReadonlySet<string> =>
+  new Set(
+    [...leaves(body)]
+      .filter(
+        ([path, value]) =>
+          /(?<!^\/results\/\d+|entity|target|source|actor)(\/|_)id$/.test(path) &&
+          typeof value === 'number' &&
+          value > 0,
+      )
+      .map(([path, value]) => `${path.replace(/\/\d+(?=\/)/g, '')} ${value}`),
+  );
+
 describe('contract: tenancy', function () {
   // One test makes some thousand requests, and compares what the others have after each kind.
   this.timeout(300_000);
@@ -162,7 +179,7 @@ describe('contract: tenancy', function () {
   let users = 0;
   async function freshAdmin(party: Party): Promise<void> {
     const { workspace, tenant, names, texts } = party;
-    const username = `${names}-admin-${++users}`;
+    const username = `${party.users ?? names}-admin-${++users}`;
     await world.makeUser({ username, display_name: texts, role: 'admin', workspace, tenant });
     sessions.set(party, await world.signIn(username));
   }
@@ -181,7 +198,7 @@ describe('contract: tenancy', function () {
   }
 
   /** Several requests at once take a seventh less CPU time than one after the other. */
-  async function together(requests: readonly Sent[], each: (sent: Sent) => Promise<void>): Promise<void> {
+  async function together<S extends Sent>(requests: readonly S[], each: (sent: S) => Promise<void>): Promise<void> {
     for (let at = 0; at < requests.length; at += 8) await Promise.all(requests.slice(at, at + 8).map(each));
   }
 
@@ -194,7 +211,7 @@ describe('contract: tenancy', function () {
       bodyOf(await ask(party, { method, path, body }), 200, 201);
     const name = `${names}-agent-${round}`;
     const details = { role: `${texts}-role`, config: { note: texts }, soul_content: texts };
-    const session = { session_key: `${texts}-${round}` };
+    const session = { session_key: `${party.users ?? texts}-${round}` };
     const { agent } = await done('POST', '/api/agents', { name, ...details, ...session });
     if (round === 1) await done('POST', '/api/agents', { name: TWIN, ...details });
     else await done('PUT', '/api/agents', { name: TWIN, last_activity: `${texts} ${round}` });
@@ -216,7 +233,7 @@ describe('contract: tenancy', function () {
     await done('PATCH', '/api/chat/session-prefs', { key: `local:${name}`, name: texts });
     await done('POST', '/api/connect', { tool_name: texts, agent_name: name, metadata: { note: texts } });
     await done('POST', `/api/agents/${agent.id}/keys`, { name: texts });
-    const username = `${names}-user-${round}`;
+    const username = `${party.users ?? names}-user-${round}`;
     await done('POST', '/api/auth/users', {
       username,
       password: PASSWORD,
@@ -224,10 +241,16 @@ describe('contract: tenancy', function () {
       display_name: texts,
       email: `${texts}-${round}@example.org`,
     });
-    const left = { username: `${names}-left-${round}`, password: PASSWORD, role: 'viewer', display_name: texts };
+    const left = {
+      username: `${party.users ?? names}-left-${round}`,
+      password: PASSWORD,
+      role: 'viewer',
+      display_name: texts,
+    };
     const { user } = await done('POST', '/api/auth/users', left);
     await done('DELETE', '/api/auth/users', { id: user.id });
-    await done('POST', '/api/workspaces', { name: `${names}-lab-${round}`, brand: texts });
+    const slug = `${party.users ?? names}-lab-${round}`;
+    await done('POST', '/api/workspaces', { name: `${names}-lab-${round}`, slug, brand: texts });
     const { template } = await done('POST', '/api/workflows', { name: texts, task_prompt: texts, tags: [texts] });
     const steps = [{ template_id: template.id }, { template_id: template.id }];
     const { pipeline } = await done('POST', '/api/pipelines', { name: texts, steps });
@@ -261,6 +284,15 @@ describe('contract: tenancy', function () {
     await done('POST', '/api/logs', { action: 'add', message: texts, source: texts, session: texts });
     await done('POST', '/api/standup', { agents: [name] });
     await done('POST', '/api/adapters', { framework: 'generic', action: 'register', payload: { agentId: name, name } });
+  }
+
+  let tenants = 0;
+  async function makeTenant(party: Party): Promise<void> {
+    const at = tenants++;
+    const body = { slug: `tenant-${at}`, display_name: `Tenant ${at}`, gateway_port: 2_000 };
+    const { tenant } = bodyOf(await ask(HOUSE, { method: 'POST', path: '/api/super/tenants', body }), 201);
+    Object.assign(party, { tenant: tenant.id, workspace: tenant.workspace_id });
+    await freshAdmin(party);
   }
 
   let primaryGateway: number;
@@ -404,12 +436,7 @@ describe('contract: tenancy', function () {
   );
   before(async () => {
     await freshAdmin(HOUSE);
-    for (const [at, party] of [AMBER, BIRCH].entries()) {
-      const body = { slug: `tenant-${at}`, display_name: `Tenant ${at}`, gateway_port: 2_000 };
-      const { tenant } = (await ask(HOUSE, { method: 'POST', path: '/api/super/tenants', body })).body;
-      Object.assign(party, { tenant: tenant.id, workspace: tenant.workspace_id });
-      await freshAdmin(party);
-    }
+    for (const party of [AMBER, BIRCH]) await makeTenant(party);
     for (const party of PARTIES) await fill(party, 1);
     await fillDeployment();
     operations = operationsOf((await world.ask('GET', '/api/docs')).body as OpenApiDocument);
@@ -491,10 +518,12 @@ describe('contract: tenancy', function () {
     }
   });
 
-  it('reads of one workspace do not change while only others write, including counts and totals', async () => {
+  it('reads of one workspace do not change while only others write, also under the same names, including counts and totals', async () => {
     const own = await valuesOf([BIRCH]);
     const values = { numbers: own.numbers.slice(0, 3), names: [TWIN, ...own.names.slice(0, 1)] };
-    const requests: Sent[] = [];
+    const { agent } = (await ask(BIRCH, { method: 'GET', path: `/api/agents/${TWIN}` })).body;
+    const key = await world.makeKey(agent.id, ['admin'], BIRCH.workspace, BIRCH.tenant);
+    const requests: (Sent & { readonly as?: string })[] = [];
     for (const operation of reads()) {
       // What is outside /api tells of the process, not of a workspace.
       if (!operation.path.startsWith('/api/')) continue;
@@ -503,18 +532,25 @@ describe('contract: tenancy', function () {
       const some = [...readsOf(operation, values, { own: await ownPathOf(operation, BIRCH) })];
       const statuses = await Promise.all(some.slice(0, 1).map(async (sent) => (await ask(BIRCH, sent)).status));
       // A denial is recorded, so it changes what the next request reads.
-      if (!statuses.includes(403)) requests.push(...some);
+      if (statuses.includes(403)) continue;
+      requests.push(...some);
+      const [first = '', last = ''] = [some[0]?.path, some.at(-1)?.path];
+      for (const path of new Set([first, last])) {
+        if ((await world.ask('GET', path, { as: key })).status === 200) requests.push({ method: 'GET', path, as: key });
+      }
     }
     await world.service.securityEvents?.drain();
     let passes = 0;
-    const readAll = async (requests: readonly Sent[]) => {
+    const named = ({ path, as }: (typeof requests)[number]) => `${path}${as === undefined ? '' : ' with a key'}`;
+    const readAll = async (requests: readonly (Sent & { readonly as?: string })[]) => {
       passes++;
       const answers = new Map<string, Map<string, unknown>>();
       await together(requests, async (sent) => {
         // Each pass has URLs of its own: an answer that was kept from the pass before would prove nothing.
         const path = `${sent.path}${sent.path.includes('?') ? '&' : '?'}pass=${passes}`;
-        const { status, body } = await ask(BIRCH, { ...sent, path });
-        if (status === 200 && typeof body === 'object') answers.set(sent.path, leaves(body));
+        const { as } = sent;
+        const { status, body } = await (as ? world.ask('GET', path, { as }) : ask(BIRCH, { ...sent, path }));
+        if (status === 200 && typeof body === 'object') answers.set(named(sent), leaves(body));
       });
       return answers;
     };
@@ -523,16 +559,19 @@ describe('contract: tenancy', function () {
     const read = seconds(Date.now());
     // Otherwise a moment in an answer could look as if it stood still.
     await until('the clock shows another second', () => seconds(Date.now()) > read);
-    const again = await readAll(requests.filter(({ path }) => before.has(path)));
+    const again = await readAll(requests.filter((sent) => before.has(named(sent))));
     expect(gatewayServer.seen.length, 'calls of the gateway of the deployment').to.equal(called);
     await fill(AMBER, 2);
     await fill(HOUSE, 2);
+    await makeTenant(MIRROR);
+    await fill(MIRROR, 1);
     expect(again.size, 'answers to compare').to.be.above(100);
     const moved: string[] = [];
     for (const [path, after] of await readAll(requests)) {
       const [one, two] = [before.get(path), again.get(path)];
       // What moves by itself, such as the time, is no sign.
-      const stands = (leaf: string) => one?.get(leaf) === two?.get(leaf) && one?.has(leaf) === two?.has(leaf);
+      const stands = (leaf: string) =>
+        one?.get(leaf) === two?.get(leaf) && one?.has(leaf) === two?.has(leaf) && !leaf.endsWith('/last_used_at');
       for (const leaf of new Set([...after.keys(), ...(two?.keys() ?? [])])) {
         if (stands(leaf) && (after.get(leaf) !== two?.get(leaf) || after.has(leaf) !== two?.has(leaf))) {
           moved.push(`GET ${path}: ${leaf} from ${String(two?.get(leaf))} to ${String(after.get(leaf))}`);
@@ -540,6 +579,18 @@ describe('contract: tenancy', function () {
       }
     }
     expect(moved.slice(0, 10)).to.deep.equal([]);
+
+    // A look-up without its workspace may find the first record of a name, which is right for the first tenant only.
+    const shared: string[] = [];
+    for (const operation of reads().filter(({ path }) => path.startsWith('/api/'))) {
+      const names = { numbers: [], names: [TWIN, ...values.names.slice(1), `${BIRCH.names}-agent-1`] };
+      await together([...readsOf(operation, names)], async (sent) => {
+        const [theirs, own] = await Promise.all([ask(BIRCH, sent), ask(MIRROR, sent)]);
+        const known = idsIn(theirs.body);
+        shared.push(...[...idsIn(own.body)].filter((id) => known.has(id)).map((id) => `GET ${sent.path}: ${id}`));
+      });
+    }
+    expect(shared.slice(0, 10), 'ids in the responses to both tenants').to.deep.equal([]);
   });
 
   it('streams contain no data of other workspaces, live and while catching up', async () => {
