@@ -278,10 +278,14 @@ function answerWith(error: unknown): never {
 function asResponse(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (error.name === 'LogUnavailableError') {
-    return unavailable(
-      'The event log cannot be reached, so it is unknown whether the change was stored. Repeat the request with the same Idempotency-Key to find out.',
-      { code: 'LOG_UNAVAILABLE', cause: error },
-    );
+    const { remedy } = error as LogUnavailableError;
+    const unknown =
+      'The event log cannot be reached, so it is unknown whether the change was stored. Repeat the request with the same Idempotency-Key to find out.';
+    return unavailable(remedy === undefined ? unknown : `${unknown} ${remedy}`, {
+      code: 'LOG_UNAVAILABLE',
+      headers: { 'Retry-After': '5' },
+      cause: error,
+    });
   }
   if (error.name === 'EventTooLargeError') {
     return new AppError(413, `The change is too large: ${error.message}. Send less.`, { cause: error });

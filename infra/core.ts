@@ -36,6 +36,7 @@ import { createLocks, type OpenLocks } from './database/locks.ts';
 import { makingTables } from './database/making.ts';
 import { isUpToDate, migrate, requireMigrated } from './database/migrations.ts';
 import { waitForStore } from './database/wait.ts';
+import { createDiskCheck } from './embedded/disk.ts';
 import { Following } from './following/following.ts';
 import type { Logger } from './logging.ts';
 import { openPostgresLog } from './postgres/event-log.ts';
@@ -244,7 +245,10 @@ async function openLog(
   const { eventStoreUrl, eventStorePrefix, appendTimeoutMs } = config;
   // The embedded database runs one statement at a time.
   const rowsInFlight = database.kind === 'embedded' ? () => rowWrites.inFlight : undefined;
-  if (!eventStoreUrl) return openPostgresLog({ database, log, appendTimeoutMs, rowsInFlight });
+  if (!eventStoreUrl) {
+    const checkWritable = isAlone(database) ? createDiskCheck(config.dataDir) : undefined;
+    return openPostgresLog({ database, log, appendTimeoutMs, rowsInFlight, checkWritable });
+  }
   // Loaded only when needed, because its client is large.
   const { openEventStoreLog } = await import('./eventstore/event-log.ts');
   const eventLog = await openEventStoreLog({

@@ -105,7 +105,8 @@ export async function startService(
     const startBy = Date.now() + config.startTimeoutMs;
     const runs = { api: role === 'all' || role === 'api', projector: role === 'all' || role === 'projector' };
     const runsWorker = role === 'all' || role === 'worker';
-    undo.push(await registerProcess(core, role, VERSION));
+    const registered = await registerProcess(core, role, VERSION, startBy);
+    undo.push(() => registered.remove());
 
     await openSigner(database.pool, config, true);
     let projector: Projector | undefined;
@@ -127,7 +128,7 @@ export async function startService(
     await following.reader.started(AbortSignal.timeout(Math.max(startBy - Date.now(), 1)));
 
     const metrics = createMetrics(core, projector);
-    const ready = createReadiness(core, projector, head);
+    const ready = createReadiness(core, { projector, registered, start: head });
     let url: string | undefined;
     let securityEvents: SecurityEvents | undefined;
     let work: Work | undefined;

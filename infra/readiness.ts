@@ -1,13 +1,22 @@
-/** `/health/ready`: stores reachable, nothing stuck or being built, every read model and the tree close behind the log. */
+/** `/health/ready`: stores reachable and writable, nothing stuck or being built, every read model and the tree close behind the log. */
 import type { HealthReport } from '../api/services.ts';
 import { projections } from '../projections/index.ts';
 import { schemaOf } from '../projections/projection.ts';
 import type { Position } from '../shared/ports/event-log.ts';
+import { storeFaultOf } from '../shared/store-faults.ts';
 import { within } from '../shared/waiting.ts';
 import type { Core } from './core.ts';
+import type { RegisteredProcess } from './processes.ts';
 import { readTreeState } from './proof/state.ts';
 import { TREE } from './proof/tree.ts';
 import type { Projector } from './read-models/projector.ts';
+
+/** What is wrong, and what to do if that is known. */
+function reasonOf(error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  const fault = storeFaultOf(error);
+  return fault ? `${reason}. ${fault.message}` : reason;
+}
 
 /** Time limit for reading the head of the log, milliseconds. */
 const HEAD_TIMEOUT_MS = 3_000;
@@ -32,14 +41,17 @@ export class Lag {
   }
 }
 
-/**
- * @param projector of this process, whose read models are known without a query
- * @param start head of the log when the process started: read models that have not reached it yet are being built
- */
+interface ReadinessOptions {
+  /** Of this process; its read models are known without a query. */
+  readonly projector: Projector | undefined;
+  readonly registered: Pick<RegisteredProcess, 'checkWritable'>;
+  /** Head of the log when the process started: read models that have not reached it yet are being built. */
+  readonly start: Position;
+}
+
 export function createReadiness(
   core: Core,
-  projector: Projector | undefined,
-  start: Position,
+  { projector, registered, start }: ReadinessOptions,
 ): () => Promise<HealthReport> {
   const lag = new Lag();
   const followers = [
@@ -90,7 +102,13 @@ export function createReadiness(
         else checks[name] = 'ok';
       }
     } catch (error) {
-      fail('stores', 'failing', error instanceof Error ? error.message : String(error));
+      fail('stores', 'failing', reasonOf(error));
+    }
+    try {
+      await registered.checkWritable();
+      checks.writes = 'ok';
+    } catch (error) {
+      fail('writes', 'failing', reasonOf(error));
     }
     return { ok, checks, details };
   };

@@ -140,8 +140,11 @@ export class EventUnreadableError extends Error {
  * and resolves it.
  */
 export class LogUnavailableError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
+  /** A sentence about what is wrong with the store, and what to do; undefined: the store does not say. */
+  readonly remedy: string | undefined;
+  constructor(message: string, options: ErrorOptions & { readonly remedy?: string | undefined } = {}) {
     super(message, options);
     this.name = 'LogUnavailableError';
+    this.remedy = options.remedy;
   }
 }

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { ZodError } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import { frontOf } from '../../shared/storable.ts';
+import { storeFaultOf } from '../../shared/store-faults.ts';
 import type { RequestContext } from './context.ts';
 
 /**
@@ -56,11 +57,10 @@ export function asAppError(error: unknown): AppError {
     return new AppError(400, 'Text must not contain the character U+0000; remove it.');
   }
   if (error instanceof URIError) return new AppError(400, 'The path contains invalid percent-encoding.');
-  if (error instanceof Error && isStoreAway(error)) {
-    return new AppError(503, `${storeFault(error)}; try again in a moment.`, {
-      code: 'STORE_UNAVAILABLE',
-      cause: error,
-    });
+  const fault = storeFaultOf(error);
+  if (fault) {
+    const headers = { 'Retry-After': String(fault.retrySeconds) };
+    return new AppError(503, fault.message, { code: fault.code, headers, cause: error });
   }
   return sentError(error) ?? new AppError(500, 'Internal server error', { cause: error });
 }
@@ -74,54 +74,14 @@ function sentError(error: unknown): AppError | undefined {
     : undefined;
 }
 
-const AWAY = [
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ENOENT',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  '57P01',
-  '57P02',
-  '57P03',
-  '57014',
-  '53300',
-  '40001',
-  '40P01',
-  '08000',
-  '08001',
-  '08003',
-  '08004',
-  '08006',
-];
-
-/** Whether the error says that the database or the event log is unreachable. */
-function isStoreAway(error: Error): boolean {
-  const { code } = error as { code?: unknown };
-  if (error.name === 'LogUnavailableError') return true;
-  if (typeof code === 'string' && AWAY.includes(code)) return true;
-  return (
-    code === undefined &&
-    /Connection terminated|timeout exceeded when trying to connect|Query read timeout|not queryable/.test(error.message)
-  );
-}
-
-/** A database that has too much to do is no database that is away. */
-function storeFault(error: Error): string {
-  const { code, message } = error as { readonly code?: unknown } & Error;
-  // A statement's limit, of the server and of the client, and the wait for a connection of the pool.
-  if (code === '57014' || message.includes('Query read timeout')) return 'The database did not respond in time';
-  if (message.includes('timeout exceeded when trying to connect')) return 'All connections to the database are in use';
-  return 'A store behind this service cannot be reached';
-}
-
 export function sendError(context: RequestContext, error: unknown, log: Logger): void {
   const failure = asAppError(error);
   const { res } = context;
-  if (failure.status >= 500)
-    log.error({ err: failure.extras.cause ?? failure, requestId: context.id, route: context.route }, 'request failed');
+  if (failure.status >= 500) {
+    const { cause, code } = failure.extras;
+    const what = failure.status === 503 ? `request failed: ${failure.message}` : 'request failed';
+    log.error({ err: cause ?? failure, code, requestId: context.id, route: context.route }, what);
+  }
   if (res.headersSent) {
     // Too late for a status: cut the connection, so that the client does not mistake a partial response for a whole one.
     res.destroy();

@@ -1,9 +1,9 @@
 /** Locks that all processes share (`shared/ports/locks.ts`): advisory ones of PostgreSQL, which end with their connection. */
 import { AppError, conflict } from '../../shared/errors.ts';
 import type { Locks } from '../../shared/ports/locks.ts';
+import { isStoreFault } from '../../shared/store-faults.ts';
 import { createBackOff, pause, takingTurnsByKey } from '../../shared/waiting.ts';
 import type { Database } from './database.ts';
-import { isConnectionFailure } from './failures.ts';
 import { createSessionLocks, type HeldLock } from './session-locks.ts';
 
 /** First key of these locks ("SBOL"). */
@@ -27,7 +27,7 @@ export interface OpenLocks extends Locks {
 }
 
 const isUnavailable = (error: unknown): boolean =>
-  error instanceof AppError ? error.status === 503 : error instanceof Error && isConnectionFailure(error);
+  error instanceof AppError ? error.status === 503 : isStoreFault(error);
 
 /** @param waitMs default 10 s */
 export function createLocks(database: Pick<Database, 'kind' | 'connect'>, waitMs = WAIT_MS): OpenLocks {

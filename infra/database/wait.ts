@@ -1,6 +1,14 @@
 /** Waiting for a store at startup, so that processes and stores can be started in any order. */
+import { storeFaultOf } from '../../shared/store-faults.ts';
 import { createBackOff, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
+import { isConnectionFailure } from './failures.ts';
+
+const reasonOf = (error: unknown): string =>
+  error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);
+
+/** Whether the store was reached and says why it cannot be used. */
+const isDefinite = (error: unknown): boolean => error instanceof Error && !isConnectionFailure(error);
 
 /** Tries `reach` until it succeeds. @returns its result @throws Error that names the store when `deadline` (ms) passes */
 export async function waitForStore<T>(
@@ -14,13 +22,14 @@ export async function waitForStore<T>(
     try {
       return await reach();
     } catch (error) {
-      const reason =
-        error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);
+      const reason = reasonOf(error);
       const waitMs = backOff.next();
       if (Date.now() + waitMs > deadline) {
-        throw new Error(`${what} could not be reached in time: ${reason}. Check its address and that it is running.`, {
-          cause: error,
-        });
+        const remedy = isDefinite(error) ? storeFaultOf(error)?.message : undefined;
+        throw new Error(
+          `${what} could not be reached in time: ${reason}. ${remedy ?? 'Check its address and that it is running.'}`,
+          { cause: error },
+        );
       }
       log.warn({ reason }, `waiting for ${what}`);
       await pause(waitMs, undefined, { ref: true });

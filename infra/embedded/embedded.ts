@@ -265,7 +265,7 @@ function startThread(workerData: WorkerOptions, dataDir: string, log: Log, swapp
   const started = new Promise<'created' | 'ready'>((resolve, reject) => {
     worker.on('message', (message: FromWorker) => {
       if (message.kind === 'log') log[message.level]({ dataDir }, `embedded database: ${message.message}`);
-      else if (message.kind === 'failed') broken = new Error(`embedded database: ${message.message}`);
+      else if (message.kind === 'failed') broken = brokenBy(message.message, dataDir);
       else if (message.kind === 'swapped') swapped(message.schema);
       else resolve(message.kind);
     });
@@ -275,6 +275,14 @@ function startThread(workerData: WorkerOptions, dataDir: string, log: Log, swapp
     );
   });
   return { worker, started, ended };
+}
+
+/** PostgreSQL ends when it cannot write its own log; the next start needs room first. */
+function brokenBy(message: string, dataDir: string): Error {
+  const remedy = /No space left on device|Disk quota exceeded|File too large/.test(message)
+    ? `. The disk of ${dataDir} is full, or a limit of the user is reached: free space on it, then start again. Everything acknowledged is stored.`
+    : '';
+  return new Error(`embedded database: ${message}${remedy}`);
 }
 
 /** Whether there is a database in `dataDir`. */

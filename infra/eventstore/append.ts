@@ -13,7 +13,7 @@ import { createOutage, pause, settledWithin } from '../../shared/waiting.ts';
 import type { PreparedAppend } from '../event-log/prepared.ts';
 import type { Logger } from '../logging.ts';
 import type { AppendResponse, BatchCall, Connection } from './client.ts';
-import { classify, createPauses, StoreFailure } from './failure.ts';
+import { classify, createPauses, remedyOf, StoreFailure } from './failure.ts';
 import type { KnownIds } from './known.ts';
 import { createRepeats } from './repeat.ts';
 
@@ -178,7 +178,10 @@ export function createAppender(options: AppenderOptions): Appender {
       }
       if (Date.now() >= deadline) {
         known.doubt(append, since);
-        throw new LogUnavailableError(`append to ${stream}: no response within ${timeoutMs} ms`, { cause: failure });
+        throw new LogUnavailableError(`append to ${stream}: no response within ${timeoutMs} ms`, {
+          cause: failure,
+          remedy: remedyOf(failure),
+        });
       }
       if (failure.kind !== 'unavailable')
         await pause(Math.min(pauses.next(), deadline - Date.now()), never, { ref: true });

@@ -4,7 +4,9 @@
  * Positions are the server's commit positions: byte offsets, increasing with gaps. System events, links and events of
  * other applications on the same server are left out. There is one connection per log, and one log per process.
  */
+import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { ConflictError } from '../../shared/errors.ts';
 import { BEGINNING, type EventLog, type FollowOptions } from '../../shared/ports/event-log.ts';
 import { settledWithin } from '../../shared/waiting.ts';
 import { prepareAppend } from '../event-log/prepared.ts';
@@ -50,6 +52,9 @@ const MAX_BYTES = 16_000_000;
 const EVENT_BYTES = 1_000;
 /** How many event ids are remembered to recognise repeated appends. */
 const KNOWN_IDS = 20_000;
+/** A stream without events, and a revision that it never has. */
+const PROBE_STREAM = 'write_probe';
+const PROBE_REVISION = 1_000_000_000;
 /** How long closing waits for calls to end, after the last append is settled, milliseconds. */
 const DISCONNECT_MS = 2_000;
 
@@ -144,6 +149,15 @@ export async function openEventStoreLog(options: EventStoreLogOptions): Promise<
     async head() {
       checkOpen();
       return reader.head();
+    },
+    async checkWritable() {
+      checkOpen();
+      // Only a leader refuses an expectation. No event is written.
+      const probe = { id: randomUUID(), type: 'probe', data: {}, meta: {} };
+      const append = prepareAppend(PROBE_STREAM, [probe], PROBE_REVISION);
+      await appender.append(append).catch((error: unknown) => {
+        if (!(error instanceof ConflictError)) throw error;
+      });
     },
     close() {
       closed ??= close();

@@ -66,6 +66,13 @@ export function classify(error: unknown): StoreFailure {
   return new StoreFailure(kind, text, { cause: error });
 }
 
+/** What an operator should do about a failure that lasts. */
+export function remedyOf({ kind }: StoreFailure): string {
+  if (kind === 'refused')
+    return 'EventStoreDB refuses the calls of this service. Operators: check the user, the password and the rights in EVENTSTORE_URL.';
+  return 'EventStoreDB is not reachable, has no leader or does not respond in time. Operators: check that a majority of its nodes run and have free disk space.';
+}
+
 /** The pauses between attempts of one call, or of all calls of a connection. */
 export const createPauses = (): BackOff => createBackOff({ firstMs: 50, lastMs: 1_000, spread: true });
 
@@ -104,6 +111,9 @@ export function createGate(closing: AbortSignal): Gate {
 
 export const closedError = () => new LogUnavailableError('the event log is closed');
 
+const noConnection = (what: string) =>
+  new LogUnavailableError(`${what}: no connection`, { remedy: remedyOf(new StoreFailure('unavailable', '')) });
+
 /** An unknown failure may be transient (an election), but it is not worth the whole time-out. */
 const MAX_UNKNOWN = 3;
 
@@ -132,8 +142,7 @@ export async function repeatRead<T>(
   for (;;) {
     // When the connection failed, its gate imposes the wait.
     const gate = closed();
-    if (gate && !(await settledWithin(deadline - Date.now(), gate)))
-      throw new LogUnavailableError(`${what}: no connection`);
+    if (gate && !(await settledWithin(deadline - Date.now(), gate))) throw noConnection(what);
     if (closing.aborted) throw closedError();
     try {
       return await attempt(Math.max(deadline - Date.now(), 1));
@@ -144,7 +153,7 @@ export async function repeatRead<T>(
       if (failure.kind === 'unknown' || failure.kind === 'no position') unknown++;
       if (failure.kind === 'no position' && unknown >= MAX_UNKNOWN) throw failure;
       if (failure.kind === 'refused' || unknown >= MAX_UNKNOWN || Date.now() >= deadline) {
-        throw new LogUnavailableError(`${what}: ${failure.message}`, { cause: failure });
+        throw new LogUnavailableError(`${what}: ${failure.message}`, { cause: failure, remedy: remedyOf(failure) });
       }
       if (failure.kind !== 'unavailable')
         await pause(Math.min(pauses.next(), deadline - Date.now()), closing, { ref: true });

@@ -6,13 +6,14 @@
  * events. While jobs cannot be stored, the checkpoint does not move, and the policy retries from there. A new policy
  * begins at the current end of the log, unless it declares otherwise. Rebuilding read models does not run policies.
  */
+
 import { jobIdOf, type Policy, type WantedJob } from '../../commands/policies/policy.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
 import { type Jobs, JobsUnavailableError } from '../../shared/ports/jobs.ts';
 import { traceparentOf } from '../../shared/ports/tracing.ts';
+import { isStoreFault } from '../../shared/store-faults.ts';
 import type { Database } from '../database/database.ts';
-import { isConnectionFailure } from '../database/failures.ts';
 import { FencedError, moveCheckpoints, type Stuck, storeStuck, takeUpOrBegin } from '../following/checkpoints.ts';
 import type { Subject } from '../following/follower.ts';
 import type { Following } from '../following/following.ts';
@@ -82,7 +83,7 @@ function reacting(policy: Policy, options: PoliciesOptions): Subject {
     },
     forget: () => undefined,
     // Decoding the event may need a person's key, which is in the database.
-    isTransient: (error) => error instanceof JobsUnavailableError || isConnectionFailure(error as Error),
+    isTransient: (error) => error instanceof JobsUnavailableError || isStoreFault(error),
     stuck: (stuck, generation) => storeStuck(database, name, generation, stuck),
   };
 }

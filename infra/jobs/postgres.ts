@@ -18,9 +18,9 @@
 import { EventEmitter } from 'node:events';
 import type * as BullMQ from 'bullmq';
 import pg from 'pg';
+import { isStoreFault } from '../../shared/store-faults.ts';
 import { pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
-import { isConnectionFailure } from '../database/failures.ts';
 import { Client } from '../database/session.ts';
 import type { Logger } from '../logging.ts';
 import type { JobStore } from './store.ts';
@@ -127,7 +127,7 @@ async function paused(statement: Promise<BullMQ.PgQueryResult>): Promise<BullMQ.
   try {
     return await statement;
   } catch (error) {
-    if (isConnectionFailure(error as Error)) await pause(FAILED_PAUSE_MS);
+    if (isStoreFault(error)) await pause(FAILED_PAUSE_MS);
     throw error;
   }
 }

@@ -11,6 +11,7 @@
 import type pg from 'pg';
 import { ConflictError, LogUnavailableError } from '../../shared/errors.ts';
 import type { Appended, Expectation, LoggedEvent, NewEvent, Position } from '../../shared/ports/event-log.ts';
+import { isStoreFault } from '../../shared/store-faults.ts';
 import { createBackOff, nextTurn, pause, settledWithin } from '../../shared/waiting.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import { type PreparedEvent, prepareAppend } from '../event-log/prepared.ts';
@@ -58,6 +59,8 @@ export interface AppenderOptions {
    * whose rows are being written. Until then, the next group grows instead.
    */
   readonly rowsInFlight?: (() => Promise<void> | undefined) | undefined;
+  /** Throws while nothing may be written; called before each group. */
+  readonly checkWritable?: (() => Promise<void>) | undefined;
   /** Longest time that an append waits for these rows, milliseconds. */
   readonly rowsFirstMs?: number | undefined;
 }
@@ -139,6 +142,12 @@ export class Appender {
   async #writeGroup(group: Pending[]): Promise<void> {
     let members = group.filter((member) => !isOver(member));
     try {
+      await this.#options.checkWritable?.();
+    } catch (error) {
+      for (const member of members) member.reject(error as Error);
+      return;
+    }
+    try {
       while (members.length > 0) {
         const bad = await this.#tryGroup(members);
         if (bad === undefined) return;
@@ -207,7 +216,8 @@ export class Appender {
       // See `PREPARED`: only the embedded database prepares.
       return await client.query(this.#options.notify ? { text, values } : { name, text, values });
     } catch (error) {
-      if (isConnectionFailure(error as Error)) broken = error as Error;
+      // Also after a failover, when the connection leads to a standby.
+      if (isStoreFault(error)) broken = error as Error;
       throw error;
     } finally {
       client.release(broken);

@@ -50,7 +50,7 @@ const boundedPage = (forwards: boolean) => {
 const PAGE_FORWARDS = boundedPage(true);
 const PAGE_BACKWARDS = boundedPage(false);
 
-export interface PostgresLogOptions extends Pick<AppenderOptions, 'rowsInFlight' | 'rowsFirstMs'> {
+export interface PostgresLogOptions extends Pick<AppenderOptions, 'rowsInFlight' | 'rowsFirstMs' | 'checkWritable'> {
   readonly database: Database;
   readonly log: Logger;
   /** How long an append is retried while the database is unavailable, milliseconds. */
@@ -65,6 +65,7 @@ export function openPostgresLog(options: PostgresLogOptions): EventLog {
 
 class PostgresLog implements EventLog {
   readonly stride = 1;
+  readonly checkWritable: (() => Promise<void>) | undefined;
   readonly #pool: pg.Pool;
   /** See `PREPARED`: only the embedded database prepares. */
   readonly #prepares: boolean;
@@ -72,7 +73,7 @@ class PostgresLog implements EventLog {
   readonly #appender: Appender;
   #closed = false;
 
-  constructor({ database, log, appendTimeoutMs = 10_000, pollMs = 500, ...rows }: PostgresLogOptions) {
+  constructor({ database, log, appendTimeoutMs = 10_000, pollMs = 500, ...rest }: PostgresLogOptions) {
     this.#pool = database.pool;
     this.#prepares = database.kind === 'embedded';
     const writer = randomUUID();
@@ -89,9 +90,11 @@ class PostgresLog implements EventLog {
       tail: this.#tail,
       notify: database.kind === 'server' ? `pg_notify('signalbox_log', '${writer}')` : undefined,
       timeoutMs: appendTimeoutMs,
-      rowsInFlight: rows.rowsInFlight,
-      rowsFirstMs: rows.rowsFirstMs,
+      rowsInFlight: rest.rowsInFlight,
+      rowsFirstMs: rest.rowsFirstMs,
+      checkWritable: rest.checkWritable,
     });
+    this.checkWritable = rest.checkWritable;
   }
 
   append(stream: string, events: readonly NewEvent[], expected: Expectation, unless?: AbortSignal): Promise<Appended> {

@@ -2,13 +2,14 @@
  * Maintains the tree over the log: its own follower adds each event, in the one process that leads, and signs a
  * checkpoint soon after. A write never waits for it.
  */
+
 import { UnknownPositionError } from '../../shared/errors.ts';
 import { BEGINNING, type EventLog, type LoggedEvent } from '../../shared/ports/event-log.ts';
+import { isStoreFault } from '../../shared/store-faults.ts';
 import { createOutage, settledWithin } from '../../shared/waiting.ts';
 import type { Config } from '../config.ts';
 import type { Core } from '../core.ts';
 import type { Database } from '../database/database.ts';
-import { isConnectionFailure } from '../database/failures.ts';
 import { storeStuck, takeUpOrBegin } from '../following/checkpoints.ts';
 import type { FollowerStatus, Subject } from '../following/follower.ts';
 import { createGathering } from '../following/gathering.ts';
@@ -86,7 +87,7 @@ function growing({ database, eventLog, log, process, config }: KeeperOptions, si
     forget() {
       edge = undefined;
     },
-    isTransient: (error) => isConnectionFailure(error as Error),
+    isTransient: (error) => isStoreFault(error),
     stuck: (stuck, generation) => storeStuck(database, TREE, generation, stuck),
     rests: () => signing?.caughtUp(),
   };

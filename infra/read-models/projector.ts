@@ -2,13 +2,14 @@
  * The projections of a process: creates their tables, follows the log for those that no other process leads, and
  * reports the status of each.
  */
+
 import { sql } from 'kysely';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { activeTracer, type SpanOptions, traced } from '../../shared/ports/tracing.ts';
+import { isStoreFault } from '../../shared/store-faults.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
-import { isConnectionFailure } from '../database/failures.ts';
 import { createTakeUp, storeStuck, type TakeUp } from '../following/checkpoints.ts';
 import type { FollowerStatus, Subject } from '../following/follower.ts';
 import type { Following } from '../following/following.ts';
@@ -168,7 +169,7 @@ function projecting(
       if (changed) for (const { meta } of events) changes.record(schema, meta.workspace, to);
     },
     forget: () => cache.clear(),
-    isTransient: (error) => isConnectionFailure(error as Error),
+    isTransient: (error) => isStoreFault(error),
     stuck: (stuck, generation) => storeStuck(database, schema, generation, stuck),
     reached(position) {
       if (losses === database.losses) positions.advance(schema, position);

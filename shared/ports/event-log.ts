@@ -142,6 +142,11 @@ export interface EventLog {
    */
   readonly headKnown?: () => Position | undefined;
 
+  /**
+   * Fails as an append would fail now, without writing an event; undefined: a row written to the database shows it.
+   */
+  readonly checkWritable?: (() => Promise<void>) | undefined;
+
   /** Waits for appends in flight, ends followers, releases connections. Later calls throw LogUnavailableError. */
   close(): Promise<void>;
 }

@@ -300,6 +300,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'secret-texts',
     'secrets',
     'storable',
+    'store-faults',
     'time',
     'time-buckets',
     'waiting',

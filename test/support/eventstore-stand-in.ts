@@ -40,6 +40,8 @@ export interface EventStoreStandIn {
   loseAnswers(count: number, how: 'silence' | 'connection'): void;
   /** Refuses appends, reads and subscriptions the way a starting server does. */
   setReady(ready: boolean): void;
+  /** Refuses appends alone, as a node does whose cluster has no leader. */
+  setLeader(there: boolean): void;
   /** Refuses the next reads and subscriptions with these gRPC status codes. */
   refuseReads(...codes: number[]): void;
   /** Calls refused as not ready so far. */
@@ -146,6 +148,9 @@ export async function startEventStoreStandIn(options: StandInOptions = {}): Prom
     },
     loseAnswers(count, how) {
       switches.losing = Array.from({ length: count }, () => how);
+    },
+    setLeader(there) {
+      switches.noLeader = !there;
     },
     setReady(ready) {
       switches.notReady = !ready;

@@ -33,6 +33,8 @@ export interface FaultSwitches {
   /** The answers of the next appends are lost although they are applied, one per entry. */
   losing: ('silence' | 'connection')[];
   notReady: boolean;
+  /** Appends alone are refused. */
+  noLeader: boolean;
   delayMs: number;
   readStatuses: number[];
   muted: number;
@@ -43,6 +45,7 @@ export interface FaultSwitches {
 export const createSwitches = (): FaultSwitches => ({
   losing: [],
   notReady: false,
+  noLeader: false,
   delayMs: 0,
   readStatuses: [],
   muted: 0,
@@ -53,8 +56,8 @@ export const createSwitches = (): FaultSwitches => ({
 export function faultsOf(switches: FaultSwitches, dropConnections: () => void): Faults {
   return {
     nextAppend: () => ({
-      notReady: switches.notReady,
-      lose: switches.notReady ? undefined : switches.losing.shift(),
+      notReady: switches.notReady || switches.noLeader,
+      lose: switches.notReady || switches.noLeader ? undefined : switches.losing.shift(),
       delayMs: switches.delayMs,
     }),
     get notReady() {
